@@ -1,0 +1,61 @@
+"""Sequence-to-sequence models with Keras 3: train your own, from text to text.
+
+The public names load when first used, so `import keras_seq` costs
+milliseconds and Keras is imported only by what needs it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_MODULES = ("data", "layers", "models", "scoring", "search", "text", "training")
+_NAMES = {
+    "InputError": "keras_seq.text",
+    "Run": "keras_seq.run",
+    "Settings": "keras_seq.settings",
+    "SettingsError": "keras_seq.settings",
+    "Translator": "keras_seq.translator",
+    "load_settings": "keras_seq.settings",
+    "train": "keras_seq.training",
+}
+
+__all__ = [
+    "InputError",
+    "Run",
+    "Settings",
+    "SettingsError",
+    "Translator",
+    "__version__",
+    "data",
+    "layers",
+    "load_settings",
+    "models",
+    "scoring",
+    "search",
+    "text",
+    "train",
+    "training",
+]
+
+if TYPE_CHECKING:
+    from keras_seq import data, layers, models, scoring, search, text, training
+    from keras_seq.run import Run
+    from keras_seq.settings import Settings, SettingsError, load_settings
+    from keras_seq.text import InputError
+    from keras_seq.training import train
+    from keras_seq.translator import Translator
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"keras_seq.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"module 'keras_seq' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

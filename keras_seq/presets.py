@@ -1,0 +1,111 @@
+"""Named settings, tuned together: plain data and the choice among them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def _transformer(
+    layers: int, units: int, feedforward_units: int, heads: int, dropout: float
+) -> dict[str, Any]:
+    return {
+        "family": "transformer",
+        "num_encoder_layers": layers,
+        "num_decoder_layers": layers,
+        "units": units,
+        "feedforward_units": feedforward_units,
+        "num_heads": heads,
+        "dropout": dropout,
+        "attention_dropout": 0.1,
+        "activation_dropout": 0.1,
+        "activation": "relu",
+        "norm": "pre",
+    }
+
+
+def _rate(learning_rate: float, warmup_steps: int) -> dict[str, Any]:
+    return {
+        "schedule": "inverse_sqrt",
+        "learning_rate": learning_rate,
+        "warmup_steps": warmup_steps,
+    }
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "transformer-tiny": {
+        "model": _transformer(4, 128, 256, 4, 0.3),
+        "training": {**_rate(0.004, 1000), "batch_tokens": 4096},
+    },
+    "transformer-small": {
+        "model": _transformer(3, 256, 1024, 4, 0.2),
+        "training": {**_rate(0.002, 2000), "batch_tokens": 4096},
+    },
+    "transformer-base": {
+        "model": _transformer(6, 512, 2048, 8, 0.1),
+        "tokenizer": {"size": 32000},
+        "training": {**_rate(0.0007, 4000), "batch_tokens": 25_000},
+    },
+    "transformer-big": {
+        "model": _transformer(6, 1024, 4096, 16, 0.3),
+        "tokenizer": {"size": 32000},
+        "training": {**_rate(0.0005, 4000), "batch_tokens": 25_000},
+    },
+    "rnn-small": {
+        "model": {
+            "family": "rnn",
+            "cell": "gru",
+            "embedding_units": 128,
+            "encoder_units": 128,
+            "decoder_units": 256,
+            "attention_units": 128,
+            "dropout": 0.3,
+        },
+        "training": {**_rate(0.002, 500), "batch_tokens": 4096},
+    },
+    "rnn-base": {
+        "model": {
+            "family": "rnn",
+            "cell": "lstm",
+            "embedding_units": 256,
+            "encoder_units": 256,
+            "decoder_units": 512,
+            "attention": "bahdanau",
+            "attention_units": 256,
+            "input_feeding": True,
+            "dropout": 0.2,
+        },
+        "training": {**_rate(0.001, 500), "batch_tokens": 4096},
+    },
+    "demo": {
+        "tokenizer": {"size": 1000},
+        "model": _transformer(2, 128, 256, 4, 0.1),
+        "training": {
+            **_rate(0.004, 200),
+            "batch_tokens": 4096,
+            "max_steps": 1500,
+            "validate_every": 500,
+            "checkpoint_every": 500,
+        },
+        "search": {"beam_size": 4},
+    },
+}
+
+# Corpus sizes up to which a preset is the better choice; chosen, not measured:
+# wider models overfit small corpora and narrow ones underfit large ones.
+_SIZES = (
+    (100_000, "transformer-tiny"),
+    (1_000_000, "transformer-small"),
+    (20_000_000, "transformer-base"),
+)
+
+
+def choose_preset(pairs: int) -> tuple[str, str]:
+    """The preset for a corpus of so many pairs, and the reason in words.
+
+    >>> choose_preset(29_000)
+    ('transformer-tiny', '29,000 pairs, at most 100,000')
+    """
+    for limit, name in _SIZES:
+        if pairs <= limit:
+            return name, f"{pairs:,} pairs, at most {limit:,}"
+    return "transformer-big", f"{pairs:,} pairs, more than {_SIZES[-1][0]:,}"
