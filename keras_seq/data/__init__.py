@@ -1,0 +1,17 @@
+"""Token ids to batches: the corpus on disk, length buckets and the batch stream."""
+
+from keras_seq.data.corpus import TokenCorpus
+from keras_seq.data.padding import padding_share, token_counts
+from keras_seq.data.sequential import sequential_batches
+from keras_seq.data.stream import BatchStream
+from keras_seq.data.writing import CorpusCounts, write_corpus
+
+__all__ = [
+    "BatchStream",
+    "CorpusCounts",
+    "TokenCorpus",
+    "padding_share",
+    "sequential_batches",
+    "token_counts",
+    "write_corpus",
+]

@@ -1,0 +1,5 @@
+"""The ids with a meaning of their own, the same in every tokenizer of the package."""
+
+PAD = 0
+BOS = 2
+EOS = 3

@@ -1,0 +1,40 @@
+"""Every pair of a corpus once, in a fixed order: for validation."""
+
+from collections.abc import Iterator
+
+from keras_seq.data.batch import Batch, make_batch
+from keras_seq.data.corpus import TokenCorpus
+from keras_seq.data.stream import Shapes, make_plan
+
+
+def sequential_batches(
+    corpus: TokenCorpus,
+    *,
+    batch_tokens: int,
+    shapes: Shapes = "exact",
+    max_shapes: int = 8,
+) -> Iterator[Batch]:
+    """Makes batches that hold each pair exactly once, shorter pairs first.
+
+    Args:
+        corpus: The `TokenCorpus`; it has at least one pair.
+        batch_tokens: Positive integer, as in `BatchStream`.
+        shapes: `"exact"` or `"buckets"`, as in `BatchStream`.
+        max_shapes: Positive integer, as in `BatchStream`.
+
+    Returns:
+        An iterator over batches as `BatchStream.batch` makes them, the same at every call.
+
+    Raises:
+        ValueError: If the corpus is empty or an argument is outside its range.
+    """
+    plan = make_plan(
+        corpus, batch_tokens=batch_tokens, bucket_width=1, shapes=shapes, max_shapes=max_shapes
+    )
+    pairs = plan.in_order()
+    return (
+        make_batch(corpus, pairs[start:end], *shape)
+        for start, end, shape in zip(
+            plan.cuts[:-1].tolist(), plan.cuts[1:].tolist(), plan.shape.tolist(), strict=True
+        )
+    )

@@ -1,0 +1,191 @@
+"""The endless stream of training batches, each a pure function of its number."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+
+from keras_seq.data.batch import Batch, make_batch
+from keras_seq.data.corpus import TokenCorpus
+from keras_seq.data.plan import Plan, plan_exact, plan_fixed
+
+Shapes = Literal["exact", "buckets"]
+
+
+class BatchStream:
+    """Batches of pairs of like length, shuffled anew in every epoch.
+
+    `batch(k)` depends on the corpus, the settings, the seed and k, and on nothing
+    that was asked before: a run that stops after batch k goes on with `batch(k + 1)`
+    without going through the ones before it. Each epoch holds every pair once.
+
+    Shapes: B rows, S source steps, T target steps.
+
+    Args:
+        corpus: The `TokenCorpus` to draw from; it has at least one pair.
+        batch_tokens: Positive integer. B x max(S, T) stays within it, except in
+            a batch of a single row.
+        seed: Non-negative integer. The order of the pairs follows from it.
+        bucket_width: Positive integer. With exact shapes, pairs whose lengths fall into
+            the same window of this many steps count as equally long. Wider
+            windows mix more and pad more. Defaults to 1.
+        shapes: `"exact"` pads a batch to its own longest pair. `"buckets"` pads to
+            one of a few fixed shapes, rows included, so that a compiler makes a
+            handful of programs; rows that are left over hold only zeros. Defaults
+            to `"exact"`.
+        max_shapes: Positive integer, how many fixed shapes there may be. They are
+            chosen to pad this corpus least. Defaults to 8.
+        host: Integer in `[0, hosts)`, which part of the rows this process takes.
+        hosts: Positive integer, the number of processes that share each batch. Every
+            host gets the same number of rows, the last ones maybe rows of zeros;
+            the parts, one below the other, are the batch that one host would get.
+
+    Raises:
+        ValueError: If the corpus is empty or an argument is outside its range.
+
+    Example:
+
+    >>> import tempfile
+    >>> from keras_seq.data import write_corpus
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     counts = write_corpus(f"{directory}/corpus", [([5, 6], [7])] * 12,
+    ...                           max_source_length=10, max_target_length=10)
+    ...     stream = BatchStream(TokenCorpus.open(f"{directory}/corpus"),
+    ...                          batch_tokens=12, seed=1)
+    ...     batch = stream.batch(7)
+    >>> stream.batches_per_epoch, batch["source"].shape
+    (3, (4, 3))
+    >>> batch["target_input"][0].tolist(), batch["target_output"][0].tolist()
+    ([2, 7], [7, 3])
+    """
+
+    def __init__(
+        self,
+        corpus: TokenCorpus,
+        *,
+        batch_tokens: int,
+        seed: int,
+        bucket_width: int = 1,
+        shapes: Shapes = "exact",
+        max_shapes: int = 8,
+        host: int = 0,
+        hosts: int = 1,
+    ) -> None:
+        if seed < 0:
+            raise ValueError(f"seed must not be negative, received {seed!r}")
+        if not 0 <= host < hosts:
+            raise ValueError(
+                f"host must be from 0 up to, not with, hosts; received {host!r} of {hosts!r}"
+            )
+        self._corpus = corpus
+        self._seed = seed
+        self._fixed = shapes == "buckets"
+        self._host = host
+        self._hosts = hosts
+        self._plan = make_plan(
+            corpus,
+            batch_tokens=batch_tokens,
+            bucket_width=bucket_width,
+            shapes=shapes,
+            max_shapes=max_shapes,
+        )
+        # One tuple, set at once: threads that fetch ahead never see half an epoch.
+        self._epoch: tuple[int, np.ndarray, np.ndarray] | None = None
+
+    @property
+    def batches_per_epoch(self) -> int:
+        """The number of batches in every epoch."""
+        return len(self._plan)
+
+    def shapes(self) -> list[tuple[int, int, int]]:
+        """All shapes `(rows, source steps, target steps)` that this host's batches can have.
+
+        Returns:
+            The shapes, ascending.
+
+        Raises:
+            ValueError: If the stream was made with `shapes="exact"`.
+        """
+        if not self._fixed:
+            raise ValueError(
+                'Exact shapes have no list; make the stream with shapes="buckets" for a few fixed '
+                "ones."
+            )
+        return sorted({(self._rows(rows), *steps) for rows, *steps in self._plan.shape.tolist()})
+
+    def batch(self, k: int) -> Batch:
+        """Makes batch k of the stream; the first is batch 0.
+
+        Args:
+            k: Non-negative integer.
+
+        Returns:
+            A dict of int32 arrays, zeros behind and below: `source` `(B, S)`, the tokens and the
+            end token; `target_input` `(B, T)`, the begin token and the tokens; `target_output`
+            `(B, T)`, the tokens and the end token.
+
+        Raises:
+            ValueError: If `k` is negative.
+        """
+        if k < 0:
+            raise ValueError(f"k must not be negative, received {k!r}")
+        epoch, place = divmod(k, len(self._plan))
+        pairs, order = self._order(epoch)
+        number = int(order[place])
+        rows, source_steps, target_steps = self._plan.shape[number].tolist()
+        members = pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
+        if not self._fixed:
+            source_steps = int(self._corpus.source_lengths[members].max()) + 1
+            target_steps = int(self._corpus.target_lengths[members].max()) + 1
+        rows = self._rows(rows)
+        mine = members[self._host * rows : (self._host + 1) * rows]
+        return make_batch(self._corpus, mine, rows, source_steps, target_steps)
+
+    def batches(self, start: int = 0) -> Iterator[Batch]:
+        """Makes one batch after the other, without end, from batch `start` on."""
+        k = start
+        while True:
+            yield self.batch(k)
+            k += 1
+
+    def _rows(self, rows: int) -> int:
+        return -(-rows // self._hosts)
+
+    def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        known = self._epoch
+        if known is None or known[0] != epoch:
+            # Let the old order go first: with many pairs, two at a time are a lot of memory.
+            self._epoch = known = None
+            self._epoch = known = (epoch, *self._plan.shuffled(self._seed, epoch))
+        return known[1], known[2]
+
+
+def make_plan(
+    corpus: TokenCorpus,
+    *,
+    batch_tokens: int,
+    bucket_width: int,
+    shapes: Shapes,
+    max_shapes: int,
+) -> Plan:
+    """Checks the settings of a stream and plans its batches.
+
+    The arguments and errors are those of `BatchStream`.
+    """
+    for name, value in (
+        ("batch_tokens", batch_tokens),
+        ("bucket_width", bucket_width),
+        ("max_shapes", max_shapes),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} must be a positive integer, received {value!r}")
+    if len(corpus) == 0:
+        raise ValueError(
+            "The corpus has no pairs; write one with at least one pair that is neither empty "
+            "nor too long."
+        )
+    if shapes == "exact":
+        return plan_exact(corpus, batch_tokens, bucket_width)
+    if shapes == "buckets":
+        return plan_fixed(corpus, batch_tokens, max_shapes)
+    raise ValueError(f'shapes must be "exact" or "buckets", received {shapes!r}')
