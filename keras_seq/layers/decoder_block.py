@@ -1,0 +1,188 @@
+"""Decoder block of the Transformer."""
+
+import keras
+
+from keras_seq.layers.feed_forward import FeedForward
+from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
+from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
+from keras_seq.layers.residual import Residual
+
+# Shape letters: B batch, T target steps, S source steps, D features, H heads, K beam, L cache.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class TransformerDecoderBlock(keras.layers.Layer):
+    """Causal self-attention, attention to a memory, and a feed-forward network.
+
+        pre:   x = x + dropout(f(norm(x)))
+        post:  x = norm(x + dropout(f(x)))
+
+    for f = causal self-attention, attention to the memory, feed-forward, in
+    this order. `call` takes a whole target at once, as teacher forcing does;
+    `project` and `step` take one target step at a time, as search does, and
+    give the same numbers.
+
+    Shapes: B batch, T target steps, S source steps, D features, D_m memory
+    features.
+
+    Args:
+        num_heads: Positive integer, a divisor of D.
+        feedforward_units: Positive integer, hidden units of the feed-forward.
+        dropout: Float in [0, 1), on the output of each part.
+        attention_dropout: Float in [0, 1), on the attention weights.
+        activation_dropout: Float in [0, 1), on the hidden units.
+        activation: Name of a Keras activation.
+        norm: `"pre"` or `"post"`.
+        seed: Optional integer, makes the dropout reproducible.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`.
+        memory: Float tensor `(B, S, D_m)`, the encoder's output.
+        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
+        memory_mask: Optional bool tensor `(B, S)`. Both masks are filled in by
+            Keras when not given.
+        training: Whether to apply dropout.
+
+    Returns:
+        Tensor `(B, T, D)` in the compute dtype.
+
+    Masks: the mask of `inputs` passes through; `memory_mask` ends here. What
+    a masked step holds, NaN included, reaches neither the real steps nor the
+    gradients.
+
+    Raises:
+        ValueError: If `norm` is neither "pre" nor "post", or a size or rate is
+            out of range.
+
+    Example:
+
+    >>> block = TransformerDecoderBlock(num_heads=2, feedforward_units=16)
+    >>> tuple(block(keras.ops.ones((3, 5, 8)), keras.ops.ones((3, 7, 8))).shape)
+    (3, 5, 8)
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", 2017, section 3.1,
+        https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        feedforward_units,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation="relu",
+        norm="pre",
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self._config = {
+            "num_heads": num_heads,
+            "feedforward_units": feedforward_units,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "activation": activation,
+            "norm": norm,
+            "seed": seed,
+        }
+        policy = self.dtype_policy
+        self.self_attention = MultiHeadSelfAttention(
+            num_heads,
+            causal=True,
+            dropout=attention_dropout,
+            seed=seed,
+            dtype=policy,
+            name="self_attention",
+        )
+        self.cross_attention = MultiHeadCrossAttention(
+            num_heads, dropout=attention_dropout, seed=seed, dtype=policy, name="cross_attention"
+        )
+        self.feed_forward = FeedForward(
+            feedforward_units,
+            activation=activation,
+            dropout=activation_dropout,
+            seed=seed,
+            dtype=policy,
+            name="feed_forward",
+        )
+        self.self_attention_residual = Residual(
+            norm, dropout, seed, dtype=policy, name="self_attention_residual"
+        )
+        self.cross_attention_residual = Residual(
+            norm, dropout, seed, dtype=policy, name="cross_attention_residual"
+        )
+        self.feed_forward_residual = Residual(
+            norm, dropout, seed, dtype=policy, name="feed_forward_residual"
+        )
+
+    def build(self, inputs_shape, memory_shape):
+        self.self_attention.build(inputs_shape)
+        self.cross_attention.build(inputs_shape, memory_shape)
+        self.feed_forward.build(inputs_shape)
+        self.self_attention_residual.build(inputs_shape)
+        self.cross_attention_residual.build(inputs_shape)
+        self.feed_forward_residual.build(inputs_shape)
+
+    def call(self, inputs, memory, inputs_mask=None, memory_mask=None, training=None):
+        x = self.self_attention_residual.around(
+            lambda x: self.self_attention(x, inputs_mask=inputs_mask, training=training),
+            inputs,
+            training,
+        )
+        x = self.cross_attention_residual.around(
+            lambda x: self.cross_attention(x, memory, value_mask=memory_mask, training=training),
+            x,
+            training,
+        )
+        return self.feed_forward_residual.around(
+            lambda x: self.feed_forward(x, training=training), x, training
+        )
+
+    def project(self, memory, memory_mask=None):
+        """What the cross-attention needs of a memory, computed once.
+
+        Args:
+            memory: Float tensor `(B, S, D_m)`.
+            memory_mask: Optional bool tensor `(B, S)`.
+
+        Returns:
+            Dict of `key` and `value`, each `(B, H, S, D / H)`.
+        """
+        return self.cross_attention.project(memory, memory_mask)
+
+    def step(self, inputs, position, bias, cache, memory, memory_mask=None):
+        """One target step of several hypotheses.
+
+        Args:
+            inputs: Float tensor `(B, K, D)`.
+            position: Integer scalar tensor, the current step.
+            bias: Float32 tensor `(B, K, L, K)`, which cache slots are the past of
+                which hypothesis (`layers.ancestry_bias`).
+            cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
+            memory: Dict that `project` made.
+            memory_mask: Optional bool tensor `(B, S)`.
+
+        Returns:
+            Outputs `(B, K, D)` and the new cache.
+        """
+        written = {}
+
+        def attend_to_past(x):
+            outputs, written["cache"] = self.self_attention.step(x, position, bias, cache)
+            return outputs
+
+        x = self.self_attention_residual.around(attend_to_past, inputs)
+        x = self.cross_attention_residual.around(
+            lambda x: self.cross_attention.attend(x, **memory, value_mask=memory_mask), x
+        )
+        return self.feed_forward_residual.around(self.feed_forward, x), written["cache"]
+
+    def compute_mask(self, inputs, memory=None, inputs_mask=None, **kwargs):
+        return inputs_mask
+
+    def get_config(self):
+        return {**super().get_config(), **self._config}

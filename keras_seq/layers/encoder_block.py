@@ -1,0 +1,137 @@
+"""Encoder block of the Transformer."""
+
+import keras
+
+from keras_seq.layers.feed_forward import FeedForward
+from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
+from keras_seq.layers.residual import Residual
+
+# Shape letters: B batch, T steps, D features.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class TransformerEncoderBlock(keras.layers.Layer):
+    """Self-attention and a feed-forward network, each with a residual.
+
+        pre:   x = x + dropout(f(norm(x)))
+        post:  x = norm(x + dropout(f(x)))
+
+    for f = self-attention, then f = feed-forward. The pre-norm form trains
+    without long warm-up and wants one more norm after the last block.
+
+    Shapes: B batch, T steps, D features.
+
+    Args:
+        num_heads: Positive integer, a divisor of D.
+        feedforward_units: Positive integer, hidden units of the feed-forward.
+        dropout: Float in [0, 1), on the output of each half.
+        attention_dropout: Float in [0, 1), on the attention weights.
+        activation_dropout: Float in [0, 1), on the hidden units.
+        activation: Name of a Keras activation.
+        norm: `"pre"` or `"post"`.
+        causal: Whether a step sees itself and earlier steps only.
+        seed: Optional integer, makes the dropout reproducible.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`.
+        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
+            Filled in by Keras from `inputs` when not given.
+        training: Whether to apply dropout.
+
+    Returns:
+        Tensor `(B, T, D)` in the compute dtype.
+
+    Masks: the mask of `inputs` passes through. What a masked step holds, NaN
+    included, reaches neither the other steps nor the gradients.
+
+    Raises:
+        ValueError: If `norm` is neither "pre" nor "post", or a size or rate is
+            out of range.
+
+    Example:
+
+    >>> block = TransformerEncoderBlock(num_heads=2, feedforward_units=16)
+    >>> tuple(block(keras.ops.ones((3, 5, 8))).shape)
+    (3, 5, 8)
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", 2017, section 3.1,
+        https://arxiv.org/abs/1706.03762; Xiong et al., "On Layer
+        Normalization in the Transformer Architecture", 2020,
+        https://arxiv.org/abs/2002.04745
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        feedforward_units,
+        dropout=0.0,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation="relu",
+        norm="pre",
+        causal=False,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self._config = {
+            "num_heads": num_heads,
+            "feedforward_units": feedforward_units,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "activation": activation,
+            "norm": norm,
+            "causal": causal,
+            "seed": seed,
+        }
+        policy = self.dtype_policy
+        self.attention = MultiHeadSelfAttention(
+            num_heads,
+            causal=causal,
+            dropout=attention_dropout,
+            seed=seed,
+            dtype=policy,
+            name="attention",
+        )
+        self.feed_forward = FeedForward(
+            feedforward_units,
+            activation=activation,
+            dropout=activation_dropout,
+            seed=seed,
+            dtype=policy,
+            name="feed_forward",
+        )
+        self.attention_residual = Residual(
+            norm, dropout, seed, dtype=policy, name="attention_residual"
+        )
+        self.feed_forward_residual = Residual(
+            norm, dropout, seed, dtype=policy, name="feed_forward_residual"
+        )
+
+    def build(self, input_shape):
+        for layer in (
+            self.attention,
+            self.feed_forward,
+            self.attention_residual,
+            self.feed_forward_residual,
+        ):
+            layer.build(input_shape)
+
+    def call(self, inputs, inputs_mask=None, training=None):
+        x = self.attention_residual.around(
+            lambda x: self.attention(x, inputs_mask=inputs_mask, training=training),
+            inputs,
+            training,
+        )
+        return self.feed_forward_residual.around(
+            lambda x: self.feed_forward(x, training=training), x, training
+        )
+
+    def compute_mask(self, inputs, mask=None):
+        return mask
+
+    def get_config(self):
+        return {**super().get_config(), **self._config}

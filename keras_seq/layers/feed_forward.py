@@ -1,0 +1,80 @@
+"""Position-wise feed-forward network of a Transformer block."""
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class FeedForward(keras.layers.Layer):
+    """Two dense layers applied to every step alike.
+
+        y = dropout(activation(x W_1 + b_1)) W_2 + b_2
+
+    Shapes: B batch, T steps, D features, F hidden units.
+
+    Args:
+        units: Positive integer F.
+        activation: Name of a Keras activation.
+        dropout: Float in [0, 1), share of hidden units dropped in training.
+        seed: Optional integer, makes the dropout reproducible.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`.
+        training: Whether to apply dropout.
+
+    Returns:
+        Tensor `(B, T, D)` in the compute dtype.
+
+    Masks: the mask of `inputs` passes through; steps do not see one another.
+
+    Raises:
+        ValueError: If `units` is not a positive integer or `dropout` is
+            outside [0, 1).
+
+    Example:
+
+    >>> tuple(FeedForward(units=16)(keras.ops.ones((2, 3, 4))).shape)
+    (2, 3, 4)
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", 2017, section 3.3,
+        https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(self, units, activation="relu", dropout=0.0, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(units, int) or units < 1:
+            raise ValueError(f"`units` must be a positive integer, received {units!r}.")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"`dropout` must be in [0, 1), received {dropout!r}.")
+        self.units = units
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.seed = seed
+        self.supports_masking = True
+        policy = self.dtype_policy
+        self.hidden = keras.layers.Dense(
+            units, activation=self.activation, dtype=policy, name="hidden"
+        )
+        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=policy)
+
+    def build(self, input_shape):
+        self.projection = keras.layers.Dense(
+            input_shape[-1], dtype=self.dtype_policy, name="projection"
+        )
+        self.hidden.build(input_shape)
+        self.projection.build((*input_shape[:-1], self.units))
+
+    def call(self, inputs, training=None):
+        return self.projection(self.dropout_layer(self.hidden(inputs), training=training))
+
+    def compute_mask(self, inputs, mask=None):
+        return mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }

@@ -1,0 +1,98 @@
+"""Token embedding that also maps vectors back to logits."""
+
+import keras
+from keras import ops
+
+# Shape letters: B batch, T steps, U units, V vocabulary.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class TokenEmbedding(keras.layers.Layer):
+    """Embeds token ids, and scores vectors against the same table.
+
+        forward:  x[b, t] = sqrt(U) * E[id[b, t]]
+        reverse:  logits[b, t, v] = E[v] . h[b, t]
+
+    One table for both directions ties the softmax to the embedding, which
+    saves V * U weights and trains rare words from both sides. The table is
+    drawn with standard deviation U ** -0.5, so that scaled embeddings have
+    unit variance and logits start small. Keras' `ReversibleEmbedding` does
+    not scale and has no padding mask.
+
+    Shapes: B batch, T steps, U units, V vocabulary.
+
+    Args:
+        vocabulary_size: Positive integer V.
+        units: Positive integer U.
+        scale: Whether the forward direction multiplies by sqrt(U).
+
+    Call arguments:
+        inputs: Integer ids `(B, T)`; with `reverse=True` a float tensor
+            `(..., U)`.
+        reverse: Whether to score vectors instead of embedding ids.
+
+    Returns:
+        Embeddings `(B, T, U)` in the compute dtype, or logits `(..., V)` in
+        float32, whatever the dtype policy: a softmax over thousands of words
+        needs the precision.
+
+    Masks: the forward direction makes the mask `inputs != 0`; id 0 is padding.
+
+    Raises:
+        ValueError: If `vocabulary_size` or `units` is not a positive integer.
+
+    Example:
+
+    >>> embedding = TokenEmbedding(vocabulary_size=10, units=4)
+    >>> vectors = embedding(keras.ops.array([[5, 6, 0]]))
+    >>> tuple(vectors.shape), tuple(embedding(vectors, reverse=True).shape)
+    ((1, 3, 4), (1, 3, 10))
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", 2017, section 3.4,
+        https://arxiv.org/abs/1706.03762; Press and Wolf, "Using the Output
+        Embedding to Improve Language Models", 2017,
+        https://arxiv.org/abs/1608.05859
+    """
+
+    def __init__(self, vocabulary_size, units, scale=True, **kwargs):
+        super().__init__(**kwargs)
+        for name, value in (("vocabulary_size", vocabulary_size), ("units", units)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        self.vocabulary_size = vocabulary_size
+        self.units = units
+        self.scale = scale
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocabulary_size, self.units),
+            initializer=keras.initializers.RandomNormal(stddev=self.units**-0.5),
+        )
+
+    def call(self, inputs, reverse=False):
+        if reverse:
+            if inputs.shape[-1] != self.units:
+                raise ValueError(
+                    f"With `reverse=True` the inputs must have {self.units} features, "
+                    f"received shape {tuple(inputs.shape)}."
+                )
+            return ops.cast(ops.matmul(inputs, ops.transpose(self.embeddings)), "float32")
+        vectors = ops.take(self.embeddings, inputs, axis=0)
+        if self.scale:
+            vectors = vectors * ops.cast(self.units**0.5, vectors.dtype)
+        return vectors
+
+    def compute_mask(self, inputs, mask=None):
+        if "int" not in keras.backend.standardize_dtype(inputs.dtype):
+            return mask
+        return ops.not_equal(inputs, 0)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "units": self.units,
+            "scale": self.scale,
+        }

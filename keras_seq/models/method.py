@@ -1,0 +1,35 @@
+"""A layer's other methods as operations of a functional graph."""
+
+import keras
+
+
+class Method(keras.layers.Layer):
+    """Calls `layer.<method>(**inputs)`, so that it can stand in a functional model.
+
+    Keras makes a node of a graph from `Layer.__call__` only, while our layers
+    have a second form beside `call`: `step`, `project` and their kin. The
+    wrapped layer must be built. Internal: models that hold one are rebuilt
+    from their own constructor arguments, never from a serialised graph.
+
+    Args:
+        layer: A built Keras layer.
+        method: Name of the method of `layer` to run.
+
+    Call arguments:
+        inputs: Dict of the method's arguments, tensors or nested structures.
+    """
+
+    def __init__(self, layer, method, **kwargs):
+        super().__init__(dtype=layer.dtype_policy, **kwargs)
+        self.layer = layer
+        self.method = method
+        # The method's inputs keep their dtypes: ids, masks and float32 islands pass through.
+        self.autocast = False
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs):
+        return getattr(self.layer, self.method)(**inputs)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None

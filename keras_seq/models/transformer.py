@@ -1,0 +1,317 @@
+"""The Transformer, encoder and decoder."""
+
+from types import SimpleNamespace
+
+import keras
+from keras import ops
+
+from keras_seq.layers.ancestry import ancestry_bias, record_step
+from keras_seq.layers.decoder_block import TransformerDecoderBlock
+from keras_seq.layers.encoder_block import TransformerEncoderBlock
+from keras_seq.layers.sinusoidal_position import SinusoidalPosition
+from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.models.method import Method
+
+# Shape letters: B batch, S source steps, T target steps, D units, H heads, K beam, L cache, V words.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class Transformer(keras.Model):
+    """Encoder-decoder Transformer over token ids, as a functional Keras model.
+
+        x = dropout(sqrt(D) E[id] + position);  blocks;  logits = E h
+
+    The output layer shares the table of the target embedding. Id 0 is padding.
+
+    Shapes: B batch, S source steps, T target steps, D units, V target
+    vocabulary, K hypotheses, L steps of the cache.
+
+    Args:
+        source_vocabulary_size: Positive integer.
+        target_vocabulary_size: Positive integer V.
+        num_encoder_layers: Positive integer.
+        num_decoder_layers: Positive integer.
+        units: Positive integer D, a multiple of `num_heads`.
+        feedforward_units: Positive integer.
+        num_heads: Positive integer H.
+        dropout: Float in [0, 1), on embeddings and on the output of each part
+            of a block.
+        attention_dropout: Float in [0, 1), on attention weights.
+        activation_dropout: Float in [0, 1), on the feed-forward's hidden units.
+        activation: Name of a Keras activation.
+        norm: `"pre"` or `"post"`.
+        share_embeddings: Whether source and target use one table (one joint
+            vocabulary).
+        seed: Optional integer, makes the dropout reproducible.
+
+    Call arguments:
+        inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`, the
+            latter beginning with the start token.
+
+    Returns:
+        Float32 logits `(B, T, V)`; step t scores the token that follows
+        `target[:, t]`.
+
+    Besides itself the model offers, over the same weights, what search needs:
+
+    * `encoder`: functional model, ids `(B, S)` -> memory, a dict of tensors;
+    * `decoder_step`: functional model of `token` `(B, K)`, `position` `()`,
+      `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
+    * `initial_state(memory, beam_size, length)`.
+
+    Masks: taken from the ids; padding changes nothing.
+
+    Raises:
+        ValueError: If vocabularies differ while embeddings are shared, or a
+            size or rate is out of range.
+
+    Example:
+
+    >>> model = Transformer(20, 20, 1, 1, units=8, feedforward_units=16, num_heads=2)
+    >>> ids = keras.ops.array([[5, 6, 3]])
+    >>> tuple(model({"source": ids, "target": ids}).shape)
+    (1, 3, 20)
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", 2017,
+        https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size,
+        target_vocabulary_size,
+        num_encoder_layers,
+        num_decoder_layers,
+        units,
+        feedforward_units,
+        num_heads,
+        dropout=0.1,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation="relu",
+        norm="pre",
+        share_embeddings=False,
+        seed=None,
+        name="transformer",
+        **kwargs,
+    ):
+        if share_embeddings and source_vocabulary_size != target_vocabulary_size:
+            raise ValueError(
+                "`share_embeddings` needs one vocabulary for both sides, received "
+                f"{source_vocabulary_size} source and {target_vocabulary_size} target words."
+            )
+        config = {
+            "source_vocabulary_size": source_vocabulary_size,
+            "target_vocabulary_size": target_vocabulary_size,
+            "num_encoder_layers": num_encoder_layers,
+            "num_decoder_layers": num_decoder_layers,
+            "units": units,
+            "feedforward_units": feedforward_units,
+            "num_heads": num_heads,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "activation": activation,
+            "norm": norm,
+            "share_embeddings": share_embeddings,
+            "seed": seed,
+        }
+        dtype = kwargs.pop("dtype", None)
+        block_arguments = {
+            key: config[key]
+            for key in (
+                "num_heads",
+                "feedforward_units",
+                "dropout",
+                "attention_dropout",
+                "activation_dropout",
+                "activation",
+                "norm",
+                "seed",
+            )
+        }
+        target_embedding = TokenEmbedding(
+            target_vocabulary_size,
+            units,
+            dtype=dtype,
+            name="embedding" if share_embeddings else "target_embedding",
+        )
+        source_embedding = (
+            target_embedding
+            if share_embeddings
+            else TokenEmbedding(source_vocabulary_size, units, dtype=dtype, name="source_embedding")
+        )
+        position = SinusoidalPosition(dtype=dtype, name="position")
+        source_dropout = keras.layers.Dropout(
+            dropout, seed=seed, dtype=dtype, name="source_dropout"
+        )
+        target_dropout = keras.layers.Dropout(
+            dropout, seed=seed, dtype=dtype, name="target_dropout"
+        )
+        encoder_blocks = [
+            TransformerEncoderBlock(**block_arguments, dtype=dtype, name=f"encoder_block_{i}")
+            for i in range(num_encoder_layers)
+        ]
+        decoder_blocks = [
+            TransformerDecoderBlock(**block_arguments, dtype=dtype, name=f"decoder_block_{i}")
+            for i in range(num_decoder_layers)
+        ]
+        encoder_norm = decoder_norm = None
+        if norm == "pre":
+            encoder_norm = keras.layers.LayerNormalization(
+                epsilon=1e-5, dtype=dtype, name="encoder_norm"
+            )
+            decoder_norm = keras.layers.LayerNormalization(
+                epsilon=1e-5, dtype=dtype, name="decoder_norm"
+            )
+
+        source = keras.Input((None,), dtype="int32", name="source")
+        target = keras.Input((None,), dtype="int32", name="target")
+        mask = ops.not_equal(source, 0)
+        x = source_dropout(position(source_embedding(source)))
+        for block in encoder_blocks:
+            x = block(x, inputs_mask=mask)
+        encoded = encoder_norm(x) if encoder_norm else x
+        x = target_dropout(position(target_embedding(target)))
+        for block in decoder_blocks:
+            x = block(x, encoded, memory_mask=mask)
+        x = decoder_norm(x) if decoder_norm else x
+        logits = target_embedding(x, reverse=True)
+        super().__init__(
+            inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
+        )
+        self._config = config
+        self._parts = SimpleNamespace(
+            encoder=_encoder(source, mask, encoded, decoder_blocks),
+            decoder_step=None,
+        )
+        self._parts.decoder_step = _decoder_step(
+            self._parts.encoder,
+            target_embedding,
+            position,
+            decoder_blocks,
+            decoder_norm,
+            units,
+            num_heads,
+        )
+
+    @property
+    def encoder(self):
+        """Functional model: ids `(B, S)` -> memory."""
+        return self._parts.encoder
+
+    @property
+    def decoder_step(self):
+        """Functional model: one step of K hypotheses."""
+        return self._parts.decoder_step
+
+    def initial_state(self, memory, beam_size, length):
+        """The state before the first step.
+
+        Args:
+            memory: What `encoder` gave.
+            beam_size: Integer K.
+            length: Integer or scalar tensor L, the steps the state must hold.
+
+        Returns:
+            Dict of `beam`, tensors `(B, K, ...)` that a search reorders with
+            its hypotheses, and `shared`, tensors that it leaves alone.
+        """
+        batch = ops.shape(memory["mask"])[0]
+        heads = self._config["num_heads"]
+        size = self._config["units"] // heads
+        empty = ops.zeros((batch, heads, length, beam_size, size), dtype=self.compute_dtype)
+        return {
+            "beam": {"ancestors": ops.full((batch, beam_size, length), -1, dtype="int32")},
+            "shared": {
+                f"{part}_{i}": empty
+                for i in range(self._config["num_decoder_layers"])
+                for part in ("key", "value")
+            },
+        }
+
+    def get_config(self):
+        return {
+            **self._config,
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+
+def _encoder(source, mask, encoded, decoder_blocks):
+    memory = {"mask": mask}
+    for i, block in enumerate(decoder_blocks):
+        projected = Method(block, "project", name=f"project_{i}")(
+            {"memory": encoded, "memory_mask": mask}
+        )
+        memory[f"key_{i}"], memory[f"value_{i}"] = projected["key"], projected["value"]
+    return keras.Model(source, memory, name="encoder")
+
+
+def _decoder_step(encoder, embedding, position_layer, blocks, final_norm, units, num_heads):
+    dtype = blocks[0].compute_dtype
+    memory = {
+        name: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=f"memory_{name}")
+        for name, tensor in encoder.output.items()
+    }
+    token = keras.Input((None,), dtype="int32", name="token")
+    position = keras.Input(batch_shape=(), dtype="int32", name="position")
+    ancestors = keras.Input((None, None), dtype="int32", name="ancestors")
+    size = units // num_heads
+    caches = {
+        f"{part}_{i}": keras.Input(
+            (num_heads, None, None, size), dtype=dtype, name=f"cache_{part}_{i}"
+        )
+        for i in range(len(blocks))
+        for part in ("key", "value")
+    }
+    recorded = _Record(name="record")(ancestors, position)
+    bias = _Bias(name="bias")(recorded)
+    x = embedding(token)  # (B, K, D)
+    x = Method(position_layer, "step", name="position_step")({"inputs": x, "position": position})
+    shared = {}
+    for i, block in enumerate(blocks):
+        x, cache = Method(block, "step", name=f"step_{i}")(
+            {
+                "inputs": x,
+                "position": position,
+                "bias": bias,
+                "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
+                "memory": {"key": memory[f"key_{i}"], "value": memory[f"value_{i}"]},
+                "memory_mask": memory["mask"],
+            }
+        )
+        shared[f"key_{i}"], shared[f"value_{i}"] = cache["key"], cache["value"]
+    x = final_norm(x) if final_norm else x
+    return keras.Model(
+        inputs={
+            "token": token,
+            "position": position,
+            "state": {"beam": {"ancestors": ancestors}, "shared": caches},
+            "memory": memory,
+        },
+        outputs={
+            "logits": embedding(x, reverse=True),
+            "state": {"beam": {"ancestors": recorded}, "shared": shared},
+        },
+        name="decoder_step",
+    )
+
+
+class _Record(keras.layers.Layer):
+    """`record_step` as an operation of the graph."""
+
+    def call(self, ancestors, position):
+        return record_step(ancestors, position)
+
+
+class _Bias(keras.layers.Layer):
+    """`ancestry_bias` as an operation of the graph."""
+
+    def call(self, ancestors):
+        return ancestry_bias(ancestors)
