@@ -61,7 +61,7 @@ class TokenizerSettings(_Section):
     """The subword vocabulary."""
 
     kind: Literal["unigram", "bpe"] = Field("unigram", description="Kind of subword model.")
-    size: int = _number(8000, 300, 1_000_000, "Entries of the vocabulary.")
+    size: int = _number(8000, 261, 1_000_000, "Entries of the vocabulary.")
     joint: bool = Field(True, description="One vocabulary for both languages.")
 
 

@@ -1,0 +1,427 @@
+"""The run directory: all that a training needs and leaves, and its file names.
+
+    settings.toml                  complete, as resolved
+    tokenizer/joint.model          or source.model and target.model
+    data/train, data/valid         token ids (`keras_seq.data.write_corpus`)
+    data/valid.source, .target     the text validated on
+    checkpoints/                   see `keras_seq.checkpoints`
+    metrics.jsonl, samples.txt, tensorboard/, README.md
+
+No other module knows these names. A directory from elsewhere is not trusted:
+links are refused, sizes and numbers bounded before anything large is done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_seq.checkpoints import (
+    Checkpoint,
+    CheckpointStore,
+    Which,
+    remove,
+    write_file_whole,
+)
+from keras_seq.settings import (
+    MAX_FILE_BYTES,
+    RecurrentSettings,
+    Settings,
+    SettingsError,
+)
+from keras_seq.tensor_file import TensorSpec, tensor_spec
+from keras_seq.text import InputError, Tokenizer, read_lines
+
+# The first line of settings.toml tells a run from any directory with such a file.
+_MARK = "# keras-seq run directory, format 1\n"
+_OWN = (
+    "settings.toml",
+    "tokenizer",
+    "data",
+    "checkpoints",
+    "metrics.jsonl",
+    "samples.txt",
+    "tensorboard",
+    "README.md",
+)
+_MAX_TOKENIZER_BYTES = 64 << 20
+
+Shapes = Mapping[str, tuple[Sequence[int], Any]]
+
+
+class Run:
+    """One training's directory. Made by `Run.create` or `Run.open`.
+
+    Attributes:
+        path: The directory.
+        settings: The `Settings` it was made with.
+
+    Example:
+
+    >>> import tempfile
+    >>> from keras_seq.settings import load_settings
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = Run.create(f"{folder}/dates", load_settings(preset="demo"))
+    ...     run.log_metrics({"step": 1, "loss": 6.5})
+    ...     Run.open(f"{folder}/dates").settings == run.settings
+    True
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        settings: Settings,
+        *,
+        notice: Callable[[str], None] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.settings = settings
+        self._checkpoints = CheckpointStore(
+            self.path / "checkpoints", keep=settings.training.keep_checkpoints, notice=notice
+        )
+        self._tokenizers: tuple[Tokenizer, Tokenizer] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        settings: Settings,
+        *,
+        overwrite: bool = False,
+        notice: Callable[[str], None] | None = None,
+    ) -> Run:
+        """Makes the directory of a new run.
+
+        Args:
+            path: A directory that does not exist or is empty.
+            settings: Written to it.
+            overwrite: Delete what an earlier run left in `path`. Only a run's
+                own files are deleted, and only if `path` is a run.
+            notice: Called with one line for each damaged checkpoint passed over.
+
+        Raises:
+            InputError: `path` is a file, is not empty, or cannot be written.
+        """
+        check_new(path, overwrite=overwrite)
+        path = Path(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            for name in _OWN:
+                remove(path / name)
+            run = cls(path, settings, notice=notice)
+            run.update_settings(settings)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {_reason(error)}") from None
+        return run
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        notice: Callable[[str], None] | None = None,
+    ) -> Run:
+        """Opens a run and checks that its settings are sane and fit its weights.
+
+        Args:
+            path: The directory.
+            notice: Called with one line for each damaged checkpoint passed over.
+
+        Raises:
+            InputError: `path` is not a run, or is one that cannot be trusted.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise InputError(f"{path}: no such run directory")
+        if not path.is_dir():
+            raise InputError(f"{path}: not a run directory but a file")
+        file = path / "settings.toml"
+        if not file.exists() and not file.is_symlink():
+            raise InputError(f"{path}: not a run directory of keras-seq: it has no settings.toml")
+        for name in _OWN:
+            if (path / name).is_symlink():
+                raise InputError(f"{path / name}: a link, expected a file of the run itself")
+        text = _read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
+        try:
+            settings = Settings.from_toml(text, where=f"{file}: ")
+        except SettingsError as error:
+            raise InputError(str(error)) from None
+        run = cls(path, settings, notice=notice)
+        if run.latest_step is not None:
+            run.require_weights()
+        return run
+
+    def update_settings(self, settings: Settings) -> None:
+        """Replaces the settings, here and in the directory."""
+        self.settings = settings
+        write_file_whole(self.path / "settings.toml", (_MARK + settings.to_toml()).encode())
+
+    def discard(self) -> None:
+        """Deletes the run's files, and the directory if nothing else is in it."""
+        for name in _OWN:
+            remove(self.path / name)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    # Tokenizers
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """Reads source text. The target's own object where the vocabulary is joint."""
+        return self._load_tokenizers()[0]
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """Reads and writes target text."""
+        return self._load_tokenizers()[1]
+
+    def save_tokenizers(self, source: Tokenizer, target: Tokenizer) -> None:
+        """Keeps the tokenizers; the same object twice is kept once."""
+        directory = self.path / "tokenizer"
+        directory.mkdir(exist_ok=True)
+        if source is target:
+            write_file_whole(directory / "joint.model", source.to_bytes())
+        else:
+            write_file_whole(directory / "source.model", source.to_bytes())
+            write_file_whole(directory / "target.model", target.to_bytes())
+        self._tokenizers = (source, target)
+
+    def _load_tokenizers(self) -> tuple[Tokenizer, Tokenizer]:
+        if self._tokenizers is None:
+            directory = self.path / "tokenizer"
+            if self.settings.tokenizer.joint:
+                joint = _read_tokenizer(directory / "joint.model")
+                self._tokenizers = (joint, joint)
+            else:
+                self._tokenizers = (
+                    _read_tokenizer(directory / "source.model"),
+                    _read_tokenizer(directory / "target.model"),
+                )
+        return self._tokenizers
+
+    # Data
+
+    @property
+    def train_directory(self) -> Path:
+        """Where the token ids trained on are."""
+        return self.path / "data" / "train"
+
+    @property
+    def valid_directory(self) -> Path:
+        """Where the token ids validated on are."""
+        return self.path / "data" / "valid"
+
+    def save_valid_lines(self, sources: Iterable[str], references: Iterable[str]) -> None:
+        """Keeps the text validated on; a line must not hold a line feed."""
+        (self.path / "data").mkdir(exist_ok=True)
+        for name, lines in (("source", sources), ("target", references)):
+            content = "".join(f"{line}\n" for line in lines).encode()
+            write_file_whole(self.path / "data" / f"valid.{name}", content)
+
+    def valid_lines(self) -> tuple[list[str], list[str]]:
+        """The text validated on: sources and references, one line each."""
+        data = self.path / "data"
+        sources = list(read_lines(data / "valid.source"))
+        references = list(read_lines(data / "valid.target"))
+        if len(sources) != len(references):
+            raise InputError(
+                f"{data}: valid.source has {len(sources)} lines, valid.target has {len(references)}"
+            )
+        return sources, references
+
+    # What the training tells
+
+    @property
+    def tensorboard_directory(self) -> Path:
+        """Where event files of TensorBoard go."""
+        return self.path / "tensorboard"
+
+    def log_metrics(self, values: Mapping[str, Any]) -> None:
+        """Appends one line of JSON to metrics.jsonl."""
+        with open(self.path / "metrics.jsonl", "a", encoding="utf-8", newline="\n") as stream:
+            stream.write(json.dumps(dict(values), ensure_ascii=False) + "\n")
+
+    def append_samples(self, text: str) -> None:
+        """Appends to samples.txt, ending with a line end."""
+        with open(self.path / "samples.txt", "a", encoding="utf-8", newline="\n") as stream:
+            stream.write(text if text.endswith("\n") else text + "\n")
+
+    def write_card(self, markdown: str) -> None:
+        """Writes the run's README.md: the model card."""
+        write_file_whole(self.path / "README.md", markdown.encode())
+
+    # Checkpoints
+
+    @property
+    def latest_step(self) -> int | None:
+        """The newest step saved, None before the first."""
+        return self._checkpoints.latest_step
+
+    @property
+    def best_step(self) -> int | None:
+        """The step marked as the best, None if none is."""
+        return self._checkpoints.best_step
+
+    @property
+    def saved_steps(self) -> list[int]:
+        """All steps saved, ascending."""
+        return self._checkpoints.steps
+
+    def save_checkpoint(
+        self,
+        step: int,
+        tensors: Mapping[str, Mapping[str, np.ndarray]],
+        state: Mapping[str, Any],
+    ) -> Path:
+        """Writes a checkpoint whole or not at all; see `CheckpointStore.save`.
+
+        Args:
+            step: The update after which it is taken.
+            tensors: `{"weights": {name: array}, "training": {name: array}}`.
+            state: Whatever JSON can hold.
+        """
+        return self._checkpoints.save(step, tensors, state)
+
+    def mark_best(self, step: int) -> None:
+        """Marks a saved step as the best; it is never pruned."""
+        self._checkpoints.mark_best(step)
+
+    def load_weights(self, expected: Shapes, which: Which = "best") -> dict[str, np.ndarray]:
+        """Reads the weights, which must be exactly the expected ones.
+
+        Args:
+            expected: `{name: (shape, dtype)}` of the model built from `settings`.
+            which: `"best"` (the latest where none is marked) or `"latest"`.
+
+        Returns:
+            Arrays by name.
+
+        Raises:
+            InputError: No whole checkpoint, or not this model's.
+        """
+        return self.load_checkpoint({"weights": expected}, which).tensors["weights"]
+
+    def load_checkpoint(
+        self, expected: Mapping[str, Shapes], which: Which = "latest"
+    ) -> Checkpoint:
+        """Reads several parts of one checkpoint, and its state.
+
+        Args:
+            expected: `{"weights": {name: (shape, dtype)}, "training": {...}}`.
+            which: `"best"` or `"latest"`.
+
+        Returns:
+            `Checkpoint(step, tensors, state)`.
+
+        Raises:
+            InputError: No whole checkpoint, or not this model's.
+        """
+        return self._checkpoints.load(
+            {part: _specs(shapes) for part, shapes in expected.items()}, which
+        )
+
+    def require_weights(self) -> None:
+        """Refuses a run that has no weights, or far fewer than its settings ask for.
+
+        To be called before the model is built: settings within their bounds can
+        still describe a model of terabytes.
+
+        Raises:
+            InputError: As said.
+        """
+        size = self._checkpoints.weights_size()
+        if size is None:
+            raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
+        # Two bytes for each parameter is the least that is ever stored.
+        least = 2 * _least_parameters(self.settings)
+        if size < least:
+            raise InputError(
+                f"{self.path}: settings.toml describes a model of at least {least:,} bytes, "
+                f"the weights have {size:,}: they do not belong together"
+            )
+
+
+def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Refuses a path where no new run can be made; changes nothing.
+
+    Raises:
+        InputError: A file, or a directory that is not empty and is not a run
+            that may be overwritten.
+    """
+    path = Path(path)
+    try:
+        if not path.exists():
+            if path.is_symlink():
+                raise InputError(f"{path}: a link that leads nowhere")
+            _check_writable(next(p for p in path.absolute().parents if p.exists()), path)
+            return
+        if not path.is_dir():
+            raise InputError(f"{path}: a file, expected a new or empty directory")
+        if any(path.iterdir()):
+            if not _is_run(path):
+                raise InputError(f"{path}: not empty and not a run: expected a new directory")
+            if not overwrite:
+                raise InputError(f"{path}: has a run already: name another, or use --overwrite")
+    except OSError as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+    _check_writable(path, path)
+
+
+def _check_writable(directory: Path, path: Path) -> None:
+    if not directory.is_dir():
+        raise InputError(f"{path}: cannot be made: {directory} is a file")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: cannot be written: permission denied")
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        return _read_file(path / "settings.toml", MAX_FILE_BYTES).startswith(_MARK.encode())
+    except InputError:
+        return False
+
+
+def _read_file(path: Path, limit: int) -> bytes:
+    """The content of a regular file of a bounded size, else InputError."""
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{path}: expected a regular file")
+        if status.st_size > limit:
+            raise InputError(f"{path}: {status.st_size:,} bytes, expected at most {limit:,}")
+        with open(path, "rb") as stream:
+            return stream.read(limit)
+    except OSError as error:
+        raise InputError(f"{path}: {_reason(error)}") from None
+
+
+def _read_tokenizer(path: Path) -> Tokenizer:
+    content = _read_file(path, _MAX_TOKENIZER_BYTES)
+    try:
+        return Tokenizer.from_bytes(content)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+def _specs(shapes: Shapes) -> dict[str, TensorSpec]:
+    return {name: tensor_spec(shape, dtype) for name, (shape, dtype) in shapes.items()}
+
+
+def _least_parameters(settings: Settings) -> int:
+    """Fewer parameters than a model of these settings can have."""
+    model = settings.model
+    if isinstance(model, RecurrentSettings):
+        encoder = model.num_encoder_layers * 3 * model.encoder_units**2
+        return encoder + model.num_decoder_layers * 3 * model.decoder_units**2
+    layers = model.num_encoder_layers + model.num_decoder_layers
+    return layers * (4 * model.units**2 + 2 * model.units * model.feedforward_units)

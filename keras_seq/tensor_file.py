@@ -1,0 +1,237 @@
+"""Named arrays in a safetensors file, hashed while written, checked before read.
+
+The `safetensors` package reads these files and writes such; it is not used
+here because a file from elsewhere must be refused by its header alone, and
+because the hash and the fsync of a checkpoint belong to the same pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# The format's code and the bytes of a value, by dtype name.
+_DTYPES = {
+    "float64": ("F64", 8),
+    "float32": ("F32", 4),
+    "float16": ("F16", 2),
+    "bfloat16": ("BF16", 2),
+    "int64": ("I64", 8),
+    "int32": ("I32", 4),
+    "int16": ("I16", 2),
+    "int8": ("I8", 1),
+    "uint64": ("U64", 8),
+    "uint32": ("U32", 4),
+    "uint16": ("U16", 2),
+    "uint8": ("U8", 1),
+    "bool": ("BOOL", 1),
+}
+_CHUNK_BYTES = 1 << 22
+
+
+class TensorFileError(ValueError):
+    """The file does not hold what it must; the message says where they part."""
+
+
+class Written(NamedTuple):
+    """Size and hash of a file that was written."""
+
+    size: int
+    sha256: str
+
+
+class TensorSpec(NamedTuple):
+    """Shape and dtype name of one array."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.dtype} {self.shape}"
+
+
+def tensor_spec(shape: Any, dtype: Any) -> TensorSpec:
+    """A `TensorSpec` from a shape and a dtype, each as numpy or Keras writes them."""
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name not in _DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(_DTYPES)}, not {name!r}")
+    return TensorSpec(tuple(int(size) for size in shape), name)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
+    """Writes the arrays and waits until the disk has them.
+
+    Args:
+        path: The file, replaced if it exists.
+        tensors: Arrays by name. Names are non-empty text.
+
+    Returns:
+        The size and SHA-256 of the file.
+
+    Raises:
+        TensorFileError: A float array holds a NaN or an infinity; names it.
+        ValueError: A dtype that the format has no code for.
+    """
+    arrays = {name: np.asarray(value) for name, value in tensors.items()}
+    for name, array in arrays.items():
+        require_finite(name, array)
+    # The widest first, so that each array starts at a multiple of its width.
+    names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
+    header: dict[str, Any] = {}
+    offset = 0
+    for name in names:
+        array = arrays[name]
+        spec = tensor_spec(array.shape, array.dtype)
+        header[name] = {
+            "dtype": _DTYPES[spec.dtype][0],
+            "shape": list(spec.shape),
+            "data_offsets": [offset, offset + array.nbytes],
+        }
+        offset += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    digest = hashlib.sha256()
+    size = 0
+    with open(path, "wb") as stream:
+        head = len(text).to_bytes(8, "little") + text
+        # Bytes of one array at a time: no second copy of the whole model.
+        for part in (head, *(_little_endian_bytes(arrays[name]) for name in names)):
+            stream.write(part)
+            digest.update(part)
+            size += len(part)
+        stream.flush()
+        os.fsync(stream.fileno())
+    return Written(size, digest.hexdigest())
+
+
+def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np.ndarray]:
+    """Reads exactly the expected arrays; the header is checked before any data is read.
+
+    Args:
+        path: A regular file.
+        expected: Shape and dtype of each array.
+
+    Returns:
+        Writable arrays by name.
+
+    Raises:
+        TensorFileError: Other names, shapes or dtypes than expected, a file that is
+            not of this format or of another size, a value that is not finite.
+    """
+    with open(path, "rb") as stream:
+        file_size = os.fstat(stream.fileno()).st_size
+        header, start = _read_header(stream, file_size, expected)
+        offsets = _check_header(header, expected)
+        total = sum(_nbytes(spec) for spec in expected.values())
+        if file_size != start + total:
+            raise TensorFileError(f"{file_size} bytes, expected {start + total}")
+        buffer = bytearray(total)
+        if stream.readinto(buffer) != total:
+            raise TensorFileError("ends early")
+    arrays = {}
+    for name, spec in expected.items():
+        part = memoryview(buffer)[offsets[name] : offsets[name] + _nbytes(spec)]
+        array = np.frombuffer(part, dtype=_numpy_dtype(spec.dtype)).reshape(spec.shape)
+        require_finite(name, array)
+        arrays[name] = array
+    return arrays
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def largest_size(expected: Mapping[str, TensorSpec]) -> int:
+    """No file with exactly these arrays is larger than this."""
+    return 8 + _header_limit(expected) + sum(_nbytes(spec) for spec in expected.values())
+
+
+def require_finite(name: str, array: np.ndarray) -> None:
+    """TensorFileError if a float array holds a NaN or an infinity."""
+    # numpy calls bfloat16 a void type, which isfinite knows nevertheless.
+    if array.dtype.name.startswith(("float", "bfloat")) and not np.isfinite(array).all():
+        raise TensorFileError(f"{name} holds a value that is not finite")
+
+
+def _header_limit(expected: Mapping[str, TensorSpec]) -> int:
+    # Names may be escaped to six characters each; a shape has few numbers.
+    return 4096 + sum(6 * len(name) + 512 for name in expected)
+
+
+def _read_header(
+    stream: Any, file_size: int, expected: Mapping[str, TensorSpec]
+) -> tuple[dict[str, Any], int]:
+    length = int.from_bytes(stream.read(8), "little")
+    if file_size < 8 or length > file_size - 8:
+        raise TensorFileError("not a safetensors file")
+    if length > _header_limit(expected):
+        raise TensorFileError(f"a header of {length} bytes is too long for this model")
+    try:
+        header = json.loads(stream.read(length))
+    except (ValueError, RecursionError):
+        raise TensorFileError("not a safetensors file") from None
+    if not isinstance(header, dict):
+        raise TensorFileError("not a safetensors file")
+    header.pop("__metadata__", None)
+    return header, 8 + length
+
+
+def _check_header(header: Mapping[str, Any], expected: Mapping[str, TensorSpec]) -> dict[str, int]:
+    missing = sorted(expected.keys() - header.keys())
+    surplus = sorted(header.keys() - expected.keys())
+    if missing or surplus:
+        parts = [f"lacks {missing[0]!r}"] if missing else []
+        parts += [f"has {surplus[0][:80]!r}, which the model does not"] if surplus else []
+        raise TensorFileError(" and ".join(parts))
+    offsets = {}
+    for name, spec in expected.items():
+        entry = header[name]
+        wanted = {"dtype": _DTYPES[spec.dtype][0], "shape": list(spec.shape)}
+        found = {key: entry.get(key) for key in wanted} if isinstance(entry, dict) else {}
+        if found != wanted:
+            text = str(found.get("shape"))[:60]
+            raise TensorFileError(
+                f"{name} is {str(found.get('dtype'))[:8]} {text}, "
+                f"the model has {wanted['dtype']} {wanted['shape']}"
+            )
+        span = entry.get("data_offsets")
+        start = span[0] if isinstance(span, list) and len(span) == 2 else None
+        if type(start) is not int or span != [start, start + _nbytes(spec)]:
+            raise TensorFileError(f"{name} has offsets that do not fit its shape")
+        offsets[name] = start
+    end = 0
+    for name in sorted(expected, key=lambda name: (offsets[name], _nbytes(expected[name]))):
+        if offsets[name] != end:
+            raise TensorFileError(f"{name} overlaps another array or leaves a gap")
+        end += _nbytes(expected[name])
+    return offsets
+
+
+def _nbytes(spec: TensorSpec) -> int:
+    return math.prod(spec.shape) * _DTYPES[spec.dtype][1]
+
+
+def _numpy_dtype(name: str) -> np.dtype:
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name).newbyteorder("<")
+
+
+def _little_endian_bytes(array: np.ndarray) -> bytes:
+    if array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return array.tobytes(order="C")
