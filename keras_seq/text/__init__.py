@@ -1,5 +1,6 @@
 """Text on disk, and text to ids and back: no Keras, no TensorFlow."""
 
+from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
 from .reading import check_readable, count_lines, read_lines, read_pairs, read_tsv
 from .tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
@@ -9,10 +10,13 @@ __all__ = [
     "EOS_ID",
     "PAD_ID",
     "UNK_ID",
+    "DateCorpus",
     "InputError",
     "Tokenizer",
     "check_readable",
     "count_lines",
+    "date_corpus",
+    "date_pairs",
     "read_lines",
     "read_pairs",
     "read_tsv",
