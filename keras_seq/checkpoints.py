@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from keras_seq.files import TEMPORARY, remove, sync_directory, write_file, write_file_whole
 from keras_seq.tensor_file import (
     TensorFileError,
     TensorSpec,
@@ -35,7 +36,6 @@ Which = Literal["best", "latest"]
 
 _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
-_TEMPORARY = ".tmp-"
 _MAX_JSON_BYTES = 1 << 20
 
 
@@ -117,12 +117,12 @@ class CheckpointStore:
         self._clean()
         self.directory.mkdir(parents=True, exist_ok=True)
         final = self._path(step)
-        temporary = self.directory / f"{_TEMPORARY}{final.name}"
+        temporary = self.directory / f"{TEMPORARY}{final.name}"
         temporary.mkdir()
         try:
             self._write(temporary, step, tensors, state)
             if final.exists():
-                os.rename(final, self.directory / f"{_TEMPORARY}old-{final.name}")
+                os.rename(final, self.directory / f"{TEMPORARY}old-{final.name}")
             os.rename(temporary, final)
         except TensorFileError as error:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -130,7 +130,7 @@ class CheckpointStore:
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
-        _sync_directory(self.directory)
+        sync_directory(self.directory)
         self._write_pointer("latest", step)
         self._prune()
         self._clean()
@@ -221,7 +221,7 @@ class CheckpointStore:
         }
         manifest = {"format": FORMAT, "step": step, "files": files}
         write_file(directory / "MANIFEST.json", json.dumps(manifest, indent=1).encode())
-        _sync_directory(directory)
+        sync_directory(directory)
 
     def _load(self, step: int, expected: Mapping[str, Mapping[str, TensorSpec]]) -> Checkpoint:
         directory = self._path(step)
@@ -279,50 +279,15 @@ class CheckpointStore:
             if step not in kept:
                 # Renamed first: half a deleted checkpoint must not look like one.
                 path = self._path(step)
-                os.rename(path, self.directory / f"{_TEMPORARY}old-{path.name}")
+                os.rename(path, self.directory / f"{TEMPORARY}old-{path.name}")
 
     def _clean(self) -> None:
         """Deletes what a killed process left; only the one who writes calls this."""
         if not self.directory.is_dir():
             return
         for entry in list(os.scandir(self.directory)):
-            if entry.name.startswith(_TEMPORARY):
+            if entry.name.startswith(TEMPORARY):
                 remove(Path(entry.path))
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Writes a file and waits until the disk has it."""
-    with open(path, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def write_file_whole(path: Path, content: bytes) -> None:
-    """Puts a file in place by a rename: its old content or its new, never between."""
-    temporary = path.with_name(f"{_TEMPORARY}{path.name}")
-    write_file(temporary, content)
-    os.replace(temporary, path)
-    _sync_directory(path.parent)
-
-
-def remove(path: Path) -> None:
-    """Deletes a file, a link (not what it leads to) or a directory with its content."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _sync_directory(directory: Path) -> None:
-    # Windows cannot open a directory; its renames are durable enough without.
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _check_size(path: Path, files: Mapping[str, Any]) -> int:

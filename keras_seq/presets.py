@@ -92,20 +92,24 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 # Corpus sizes up to which a preset is the better choice; chosen, not measured:
 # wider models overfit small corpora and narrow ones underfit large ones.
-_SIZES = (
-    (100_000, "transformer-tiny"),
-    (1_000_000, "transformer-small"),
-    (20_000_000, "transformer-base"),
-)
+_SIZES: dict[str, tuple[tuple[int, str], ...]] = {
+    "transformer": (
+        (100_000, "transformer-tiny"),
+        (1_000_000, "transformer-small"),
+        (20_000_000, "transformer-base"),
+    ),
+    "rnn": ((100_000, "rnn-small"),),
+}
+_LARGEST = {"transformer": "transformer-big", "rnn": "rnn-base"}
 
 
-def choose_preset(pairs: int) -> tuple[str, str]:
-    """The preset for a corpus of so many pairs, and the reason in words.
+def choose_preset(pairs: int, family: str = "transformer") -> tuple[str, str]:
+    """The preset of a family for a corpus of so many pairs, and the reason in words.
 
     >>> choose_preset(29_000)
     ('transformer-tiny', '29,000 pairs, at most 100,000')
     """
-    for limit, name in _SIZES:
+    for limit, name in _SIZES[family]:
         if pairs <= limit:
             return name, f"{pairs:,} pairs, at most {limit:,}"
-    return "transformer-big", f"{pairs:,} pairs, more than {_SIZES[-1][0]:,}"
+    return _LARGEST[family], f"{pairs:,} pairs, more than {_SIZES[family][-1][0]:,}"

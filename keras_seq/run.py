@@ -15,20 +15,14 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from keras_seq.checkpoints import (
-    Checkpoint,
-    CheckpointStore,
-    Which,
-    remove,
-    write_file_whole,
-)
+from keras_seq.checkpoints import Checkpoint, CheckpointStore, Which
+from keras_seq.files import read_file, reason, remove, write_file_whole
 from keras_seq.settings import (
     MAX_FILE_BYTES,
     RecurrentSettings,
@@ -117,7 +111,7 @@ class Run:
             run = cls(path, settings, notice=notice)
             run.update_settings(settings)
         except OSError as error:
-            raise InputError(f"{path}: cannot be written: {_reason(error)}") from None
+            raise InputError(f"{path}: cannot be written: {reason(error)}") from None
         return run
 
     @classmethod
@@ -147,7 +141,7 @@ class Run:
         for name in _OWN:
             if (path / name).is_symlink():
                 raise InputError(f"{path / name}: a link, expected a file of the run itself")
-        text = _read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
+        text = read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
         try:
             settings = Settings.from_toml(text, where=f"{file}: ")
         except SettingsError as error:
@@ -369,7 +363,7 @@ def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
             if not overwrite:
                 raise InputError(f"{path}: has a run already: name another, or use --overwrite")
     except OSError as error:
-        raise InputError(f"{path}: {_reason(error)}") from None
+        raise InputError(f"{path}: {reason(error)}") from None
     _check_writable(path, path)
 
 
@@ -382,35 +376,17 @@ def _check_writable(directory: Path, path: Path) -> None:
 
 def _is_run(path: Path) -> bool:
     try:
-        return _read_file(path / "settings.toml", MAX_FILE_BYTES).startswith(_MARK.encode())
+        return read_file(path / "settings.toml", MAX_FILE_BYTES).startswith(_MARK.encode())
     except InputError:
         return False
 
 
-def _read_file(path: Path, limit: int) -> bytes:
-    """The content of a regular file of a bounded size, else InputError."""
-    try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{path}: expected a regular file")
-        if status.st_size > limit:
-            raise InputError(f"{path}: {status.st_size:,} bytes, expected at most {limit:,}")
-        with open(path, "rb") as stream:
-            return stream.read(limit)
-    except OSError as error:
-        raise InputError(f"{path}: {_reason(error)}") from None
-
-
 def _read_tokenizer(path: Path) -> Tokenizer:
-    content = _read_file(path, _MAX_TOKENIZER_BYTES)
+    content = read_file(path, _MAX_TOKENIZER_BYTES)
     try:
         return Tokenizer.from_bytes(content)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def _specs(shapes: Shapes) -> dict[str, TensorSpec]:

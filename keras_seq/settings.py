@@ -7,19 +7,32 @@ in its `settings.toml`. This module knows neither Keras nor files of a run.
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-import types
-import typing
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tomli_w
-from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from keras_seq.presets import PRESETS
+from keras_seq.setting_errors import (
+    SettingsError,
+    choices,
+    expectation,
+    show,
+    suggest,
+    value_types,
+)
+from keras_seq.setting_sections import (
+    DataSettings,
+    RecurrentSettings,
+    SearchSettings,
+    Section,
+    TokenizerSettings,
+    TrainingSettings,
+    TransformerSettings,
+)
 
 # A complete settings file is 3 kB. The two limits keep a hostile one from
 # costing seconds: tomllib's work grows with the square of the dots in a key.
@@ -27,152 +40,27 @@ MAX_FILE_BYTES = 256 * 1024
 MAX_LINE_DOTS = 64
 
 
-class SettingsError(ValueError):
-    """A setting that does not exist or is out of bounds; one line, for the user."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-def _number(default: Any, low: float, high: float, description: str) -> Any:
-    return Field(default, ge=low, le=high, description=description)
-
-
-def _text(description: str) -> Any:
-    return Field(None, min_length=1, max_length=4096, description=description)
-
-
-class DataSettings(_Section):
-    """Where the sentence pairs are and which are kept."""
-
-    source: str | None = _text("File of source sentences, one a line; plain or .gz.")
-    target: str | None = _text("File of target sentences, line by line with `source`.")
-    pairs: str | None = _text("File of source<TAB>target lines, in place of the two above.")
-    valid_source: str | None = _text("Source sentences to validate on.")
-    valid_target: str | None = _text("Target sentences to validate on.")
-    valid_pairs: str | None = _text("File of source<TAB>target lines to validate on.")
-    max_source_length: int = _number(200, 1, 100_000, "Longest source kept, in tokens.")
-    max_target_length: int = _number(200, 1, 100_000, "Longest target kept, in tokens.")
-    bucket_width: int = _number(1, 1, 10_000, "Lengths this close share a batch.")
-
-
-class TokenizerSettings(_Section):
-    """The subword vocabulary."""
-
-    kind: Literal["unigram", "bpe"] = Field("unigram", description="Kind of subword model.")
-    size: int = _number(8000, 261, 1_000_000, "Entries of the vocabulary.")
-    joint: bool = Field(True, description="One vocabulary for both languages.")
-
-
-class TransformerSettings(_Section):
-    """The Transformer's shape."""
-
-    family: Literal["transformer"] = Field("transformer", description="Family of the model.")
-    num_encoder_layers: int = _number(3, 1, 100, "Encoder blocks.")
-    num_decoder_layers: int = _number(3, 1, 100, "Decoder blocks.")
-    units: int = _number(256, 1, 16_384, "Width of the model.")
-    feedforward_units: int = _number(1024, 1, 65_536, "Inner width of the feed-forward parts.")
-    num_heads: int = _number(4, 1, 256, "Attention heads; divides `units`.")
-    dropout: float = Field(0.1, ge=0, lt=1, description="Dropout after each part.")
-    attention_dropout: float = Field(0.1, ge=0, lt=1, description="Dropout of attention weights.")
-    activation_dropout: float = Field(
-        0.1, ge=0, lt=1, description="Dropout inside the feed-forward parts."
-    )
-    activation: Literal["relu", "gelu"] = Field("relu", description="Feed-forward activation.")
-    norm: Literal["pre", "post"] = Field("pre", description="Where each block normalizes.")
-
-    @model_validator(mode="after")
-    def _heads_divide_units(self) -> TransformerSettings:
-        if self.units % self.num_heads:
-            raise ValueError(
-                f"num_heads: received {self.num_heads}, expected a divisor of "
-                f"model.units ({self.units})"
-            )
-        return self
-
-
-class RecurrentSettings(_Section):
-    """The recurrent model's shape."""
-
-    family: Literal["rnn"] = Field("rnn", description="Family of the model.")
-    cell: Literal["gru", "lstm"] = Field("gru", description="Recurrent cell.")
-    num_encoder_layers: int = _number(1, 1, 100, "Encoder layers; the first reads both ways.")
-    num_decoder_layers: int = _number(1, 1, 100, "Decoder layers.")
-    embedding_units: int = _number(256, 1, 16_384, "Width of the embeddings.")
-    encoder_units: int = _number(256, 1, 16_384, "Width of the encoder, in each direction.")
-    decoder_units: int = _number(512, 1, 16_384, "Width of the decoder.")
-    attention: Literal["bahdanau", "luong"] = Field("bahdanau", description="Attention.")
-    attention_units: int = _number(256, 1, 16_384, "Width of the attention's comparison.")
-    input_feeding: bool = Field(True, description="Feed the attended vector to the next step.")
-    context: Literal["every_step", "init"] = Field(
-        "every_step", description="Whether the decoder sees the source at each step."
-    )
-    bridge: Literal["copy", "dense", "zero"] = Field(
-        "dense", description="How the decoder's first state comes from the encoder's last."
-    )
-    dropout: float = Field(0.2, ge=0, lt=1, description="Dropout between layers.")
-
-
-class TrainingSettings(_Section):
-    """How the model is trained and how often it is looked at."""
-
-    batch_tokens: int = _number(4096, 1, 10_000_000, "Token budget of a batch.")
-    learning_rate: float = Field(0.001, gt=0, le=100, description="Peak learning rate.")
-    schedule: Literal["inverse_sqrt", "noam", "constant"] = Field(
-        "inverse_sqrt", description="Course of the learning rate."
-    )
-    warmup_steps: int = _number(1000, 0, 10_000_000, "Updates until the peak rate.")
-    beta_1: float = Field(0.9, ge=0, lt=1, description="Adam's first decay.")
-    beta_2: float = Field(0.98, ge=0, lt=1, description="Adam's second decay.")
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="Mass taken from the true token.")
-    clip_norm: float = _number(1.0, 0, 1e6, "Largest norm of the gradient; 0: no limit.")
-    ema: float = Field(0.999, ge=0, lt=1, description="Decay of the averaged weights; 0: none.")
-    max_steps: int | None = _number(None, 1, 10**9, "Stop after so many updates.")
-    max_minutes: float | None = Field(
-        None, gt=0, le=10**6, description="Stop after so many minutes."
-    )
-    max_epochs: int | None = _number(None, 1, 10**6, "Stop after so many passes over the data.")
-    validate_every: int = _number(1000, 1, 10**9, "Updates between validations.")
-    checkpoint_every: int = _number(1000, 1, 10**9, "Updates between checkpoints.")
-    patience: int = _number(10, 0, 10**6, "Validations without better BLEU until the stop; 0: off.")
-    keep_checkpoints: int = _number(3, 1, 1000, "Newest checkpoints kept, besides the best.")
-    sample_count: int = _number(3, 0, 1000, "Translations shown at each validation.")
-    validation_beam_size: int = _number(1, 1, 100, "Beam of the decoding in validation.")
-
-
-class SearchSettings(_Section):
-    """How translations are looked for."""
-
-    beam_size: int = _number(5, 1, 1000, "Hypotheses kept at each step.")
-    n_best: int = _number(1, 1, 1000, "Translations returned for a line; at most `beam_size`.")
-    length_normalization: Literal["average", "gnmt", "none"] = Field(
-        "average", description="How scores of different lengths are compared."
-    )
-    alpha: float = _number(1.0, 0, 10, "Exponent of the length normalization.")
-    max_length: int = _number(256, 1, 100_000, "Longest translation, in tokens.")
-    max_length_ratio: float = _number(2.0, 0, 1000, "Longest translation over source length.")
-    max_length_extra: int = _number(10, 1, 100_000, "Tokens added to the ratio's limit.")
-    batch_size: int = _number(32, 1, 100_000, "Sentences decoded at a time.")
-
-    @model_validator(mode="after")
-    def _n_best_fits_beam(self) -> SearchSettings:
-        if self.n_best > self.beam_size:
-            raise ValueError(
-                f"n_best: received {self.n_best}, expected at most "
-                f"search.beam_size ({self.beam_size})"
-            )
-        return self
-
+__all__ = [
+    "DataSettings",
+    "RecurrentSettings",
+    "SearchSettings",
+    "Settings",
+    "SettingsError",
+    "TokenizerSettings",
+    "TrainingSettings",
+    "TransformerSettings",
+    "load_settings",
+    "setting_keys",
+]
 
 ModelSettings = Annotated[TransformerSettings | RecurrentSettings, Field(discriminator="family")]
-_FAMILIES: dict[str, type[_Section]] = {
+_FAMILIES: dict[str, type[Section]] = {
     "transformer": TransformerSettings,
     "rnn": RecurrentSettings,
 }
 
 
-class Settings(_Section):
+class Settings(Section):
     """All settings of a run.
 
     Frozen; change one by `load_settings` or `Settings.from_dict`, which check
@@ -186,12 +74,12 @@ class Settings(_Section):
     (128, 100)
     """
 
-    seed: int = _number(1, 0, 2**31 - 1, "Seed of everything random.")
-    data: DataSettings = Field(default_factory=DataSettings)
-    tokenizer: TokenizerSettings = Field(default_factory=TokenizerSettings)
-    model: ModelSettings = Field(default_factory=TransformerSettings)
-    training: TrainingSettings = Field(default_factory=TrainingSettings)
-    search: SearchSettings = Field(default_factory=SearchSettings)
+    seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Seed of everything random.")
+    data: DataSettings = DataSettings()
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    model: ModelSettings = TransformerSettings()
+    training: TrainingSettings = TrainingSettings()
+    search: SearchSettings = SearchSettings()
 
     @model_validator(mode="before")
     @classmethod
@@ -244,7 +132,8 @@ def load_settings(
         base: Nested values below the preset.
 
     Returns:
-        The checked `Settings`.
+        The checked `Settings`. In each section `model_fields_set` has what the
+        file and the overrides gave, not what a preset did.
 
     Raises:
         SettingsError: An unknown key or preset (with the nearest one known), a
@@ -256,16 +145,22 @@ def load_settings(
         _merge(merged, base)
     if preset is not None:
         _merge(merged, _preset_values(preset))
-    where = ""
+    given: dict[str, Any] = {}
     if file is not None:
         values = read_settings_file(file)
-        # Checked over what lies below, so that an error names the file.
         _merge(merged, values)
+        _merge(given, values)
+        # Checked by itself, so that an error names the file.
         Settings.from_dict(merged, where=f"{file}: ")
     if overrides:
         for key, value in _override_items(overrides):
-            _merge(merged, {key: value} if "." not in key else _nest(key, value))
-    return Settings.from_dict(merged, where=where)
+            layer = {key: value} if "." not in key else _nest(key, value)
+            _merge(merged, layer)
+            _merge(given, layer)
+    settings = Settings.from_dict(merged)
+    for name in ("data", "tokenizer", "model", "training", "search"):
+        getattr(settings, name).model_fields_set.intersection_update(given.get(name, {}))
+    return settings
 
 
 def read_settings_file(file: str | Path) -> dict[str, Any]:
@@ -292,26 +187,10 @@ def setting_keys() -> list[str]:
     return list(dict.fromkeys(key for key, _ in _walk_fields()))
 
 
-def suggest(received: str, known: Iterable[str]) -> str:
-    """` - did you mean X?` for the nearest known name, or nothing."""
-    known = list(known)
-    last_names = {key.rsplit(".", 1)[-1]: key for key in reversed(known)}
-    last = received.rsplit(".", 1)[-1]
-    if last in last_names:
-        return f" - did you mean {last_names[last]}?"
-    near = difflib.get_close_matches(received, known, n=1, cutoff=0.6)
-    if not near:
-        near = [
-            last_names[name]
-            for name in difflib.get_close_matches(last, list(last_names), n=1, cutoff=0.7)
-        ]
-    return f" - did you mean {near[0]}?" if near else ""
-
-
 def _preset_values(name: str) -> Mapping[str, Any]:
     if name not in PRESETS:
         raise SettingsError(
-            f"unknown preset {_show(name)}{suggest(name, PRESETS)} (presets: {', '.join(PRESETS)})"
+            f"unknown preset {show(name)}{suggest(name, PRESETS)} (presets: {', '.join(PRESETS)})"
         )
     return PRESETS[name]
 
@@ -335,7 +214,7 @@ def _walk_fields() -> Iterator[tuple[str, Any]]:
         if name == "model":
             for family in _FAMILIES.values():
                 yield from ((f"model.{key}", value) for key, value in family.model_fields.items())
-        elif isinstance(field.annotation, type) and issubclass(field.annotation, _Section):
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             yield from ((f"{name}.{k}", v) for k, v in field.annotation.model_fields.items())
         else:
             yield name, field
@@ -347,15 +226,15 @@ def _refuse_unknown(values: Mapping[str, Any], where: str) -> None:
     for name, value in values.items():
         if name not in sections:
             if name not in known:
-                raise SettingsError(f"{where}unknown setting {_show(name)}{suggest(name, known)}")
+                raise SettingsError(f"{where}unknown setting {show(name)}{suggest(name, known)}")
             continue
         if not isinstance(value, Mapping):
-            raise SettingsError(f"{where}{name}: received {_show(value)}, expected a table")
+            raise SettingsError(f"{where}{name}: received {show(value)}, expected a table")
         for key in value:
             dotted = f"{name}.{key}"
             if dotted not in known:
                 raise SettingsError(
-                    f"{where}unknown setting {_show(dotted)}{suggest(dotted, known)}"
+                    f"{where}unknown setting {show(dotted)}{suggest(dotted, known)}"
                 )
 
 
@@ -369,17 +248,17 @@ def _override_items(
         for item in overrides:
             key, equals, value = item.partition("=")
             if not equals:
-                raise SettingsError(f"received {_show(item)}, expected key=value")
+                raise SettingsError(f"received {show(item)}, expected key=value")
             pairs.append((key.strip(), value))
     fields = dict(_walk_fields())
     for key, value in pairs:
         if key not in fields:
-            raise SettingsError(f"unknown setting {_show(key)}{suggest(key, list(fields))}")
+            raise SettingsError(f"unknown setting {show(key)}{suggest(key, list(fields))}")
         yield key, _read_value(value, fields[key]) if isinstance(value, str) else value
 
 
 def _read_value(text: str, field: Any) -> Any:
-    if str in _types(field.annotation):
+    if str in value_types(field.annotation):
         return None if text == "none" else text
     stripped = text.strip()
     if stripped.lower() == "none":
@@ -428,56 +307,11 @@ def _explain(error: ValidationError) -> str:
         return f"{key}.{first['ctx']['error']}"
     if first["type"].startswith("union_tag"):
         received = first["input"].get("family") if isinstance(first["input"], dict) else None
-        return f"model.family: received {_show(received)}, expected {_choices(_FAMILIES)}"
+        return f"model.family: received {show(received)}, expected {choices(_FAMILIES)}"
     fields = {
         f"model.{name}": field
         for name, field in (_FAMILIES[family].model_fields if family else {}).items()
     }
     field = fields.get(key) or dict(_walk_fields()).get(key)
-    expected = _expectation(field) if field is not None else first["msg"]
-    return f"{key}: received {_show(first['input'])}, expected {expected}"
-
-
-def _types(annotation: Any) -> tuple[Any, ...]:
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return tuple(part for part in typing.get_args(annotation) if part is not type(None))
-    return (annotation,)
-
-
-def _expectation(field: Any) -> str:
-    kind = _types(field.annotation)[0]
-    if typing.get_origin(kind) is Literal:
-        return _choices(typing.get_args(kind))
-    words = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
-    bounds = []
-    for bound in field.metadata:
-        if isinstance(bound, Ge):
-            bounds.append(f"at least {bound.ge:g}" if bound.ge != 0 else "at least 0")
-        elif isinstance(bound, Gt):
-            bounds.append(f"above {bound.gt:g}")
-        elif isinstance(bound, Le):
-            bounds.append(f"at most {_plain(bound.le)}")
-        elif isinstance(bound, Lt):
-            bounds.append(f"below {_plain(bound.lt)}")
-    text = words.get(kind, "another value")
-    return f"{text}, {' and '.join(bounds)}" if bounds and kind in (int, float) else text
-
-
-def _plain(number: Any) -> str:
-    return f"{number:,}" if isinstance(number, int) else f"{number:,g}"
-
-
-def _choices(names: Iterable[str]) -> str:
-    return " or ".join(repr(name) for name in names)
-
-
-def _show(value: Any) -> str:
-    """The value as received, short: it may be a million characters, or nested deeply."""
-    if isinstance(value, Mapping):
-        return "a table"
-    if isinstance(value, (list, tuple)):
-        return "a list"
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
-        return f"an integer of {value.bit_length()} bits"
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    expected = expectation(field) if field is not None else first["msg"]
+    return f"{key}: received {show(first['input'])}, expected {expected}"

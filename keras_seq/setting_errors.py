@@ -1,0 +1,79 @@
+"""What is said of a wrong setting: one line that names it, and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from annotated_types import Ge, Gt, Le, Lt
+
+
+class SettingsError(ValueError):
+    """A setting that does not exist or is out of bounds; one line, for the user."""
+
+
+def suggest(received: str, known: Iterable[str]) -> str:
+    """` - did you mean X?` for the nearest known name, or nothing."""
+    known = list(known)
+    last_names = {key.rsplit(".", 1)[-1]: key for key in reversed(known)}
+    last = received.rsplit(".", 1)[-1]
+    if last in last_names:
+        return f" - did you mean {last_names[last]}?"
+    near = difflib.get_close_matches(received, known, n=1, cutoff=0.6)
+    if not near:
+        near = [
+            last_names[name]
+            for name in difflib.get_close_matches(last, list(last_names), n=1, cutoff=0.7)
+        ]
+    return f" - did you mean {near[0]}?" if near else ""
+
+
+def expectation(field: Any) -> str:
+    """Type and bounds of a pydantic field in words."""
+    kind = value_types(field.annotation)[0]
+    if typing.get_origin(kind) is Literal:
+        return choices(typing.get_args(kind))
+    words = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+    bounds = []
+    for bound in field.metadata:
+        if isinstance(bound, Ge):
+            bounds.append(f"at least {bound.ge:g}" if bound.ge != 0 else "at least 0")
+        elif isinstance(bound, Gt):
+            bounds.append(f"above {bound.gt:g}")
+        elif isinstance(bound, Le):
+            bounds.append(f"at most {_plain(bound.le)}")
+        elif isinstance(bound, Lt):
+            bounds.append(f"below {_plain(bound.lt)}")
+    text = words.get(kind, "another value")
+    return f"{text}, {' and '.join(bounds)}" if bounds and kind in (int, float) else text
+
+
+def value_types(annotation: Any) -> tuple[Any, ...]:
+    """The types of an annotation, without None."""
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return tuple(part for part in typing.get_args(annotation) if part is not type(None))
+    return (annotation,)
+
+
+def choices(names: Iterable[str]) -> str:
+    """Quoted names with `or` between."""
+    return " or ".join(repr(name) for name in names)
+
+
+def _plain(number: Any) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:,g}"
+
+
+def show(value: Any) -> str:
+    """The value as received, short: it may be a million characters, or nested deeply."""
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,149 @@
+"""The sections of the settings: each key with its type, bounds, default and meaning."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """Frozen, strict about types, and without names that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _number(default: Any, low: float, high: float, description: str) -> Any:
+    return Field(default=default, ge=low, le=high, description=description)
+
+
+def _share(default: float, description: str) -> Any:
+    return Field(default=default, ge=0, lt=1, description=description)
+
+
+def _choice(default: Any, description: str) -> Any:
+    return Field(default=default, description=description)
+
+
+def _text(description: str) -> Any:
+    return Field(default=None, min_length=1, max_length=4096, description=description)
+
+
+class DataSettings(Section):
+    """Where the sentence pairs are and which are kept."""
+
+    source: str | None = _text("File of source sentences, one a line; plain or .gz.")
+    target: str | None = _text("File of target sentences, line by line with `source`.")
+    pairs: str | None = _text("File of source<TAB>target lines, in place of the two above.")
+    valid_source: str | None = _text("Source sentences to validate on.")
+    valid_target: str | None = _text("Target sentences to validate on.")
+    valid_pairs: str | None = _text("File of source<TAB>target lines to validate on.")
+    max_source_length: int = _number(200, 1, 100_000, "Longest source kept, in tokens.")
+    max_target_length: int = _number(200, 1, 100_000, "Longest target kept, in tokens.")
+    bucket_width: int = _number(1, 1, 10_000, "Lengths this close share a batch.")
+
+
+class TokenizerSettings(Section):
+    """The subword vocabulary."""
+
+    kind: Literal["unigram", "bpe"] = _choice("unigram", "Kind of subword model.")
+    size: int = _number(8000, 261, 1_000_000, "Entries of the vocabulary.")
+    joint: bool = _choice(True, "One vocabulary for both languages.")
+
+
+class TransformerSettings(Section):
+    """The Transformer's shape."""
+
+    family: Literal["transformer"] = _choice("transformer", "Family of the model.")
+    num_encoder_layers: int = _number(3, 1, 100, "Encoder blocks.")
+    num_decoder_layers: int = _number(3, 1, 100, "Decoder blocks.")
+    units: int = _number(256, 1, 16_384, "Width of the model.")
+    feedforward_units: int = _number(1024, 1, 65_536, "Inner width of the feed-forward parts.")
+    num_heads: int = _number(4, 1, 256, "Attention heads; divides `units`.")
+    dropout: float = _share(0.1, "Dropout after each part.")
+    attention_dropout: float = _share(0.1, "Dropout of attention weights.")
+    activation_dropout: float = _share(0.1, "Dropout inside the feed-forward parts.")
+    activation: Literal["relu", "gelu"] = _choice("relu", "Feed-forward activation.")
+    norm: Literal["pre", "post"] = _choice("pre", "Where each block normalizes.")
+
+    @model_validator(mode="after")
+    def _heads_divide_units(self) -> TransformerSettings:
+        if self.units % self.num_heads:
+            raise ValueError(
+                f"num_heads: received {self.num_heads}, expected a divisor of "
+                f"model.units ({self.units})"
+            )
+        return self
+
+
+class RecurrentSettings(Section):
+    """The recurrent model's shape."""
+
+    family: Literal["rnn"] = _choice("rnn", "Family of the model.")
+    cell: Literal["gru", "lstm"] = _choice("gru", "Recurrent cell.")
+    num_encoder_layers: int = _number(1, 1, 100, "Encoder layers; the first reads both ways.")
+    num_decoder_layers: int = _number(1, 1, 100, "Decoder layers.")
+    embedding_units: int = _number(256, 1, 16_384, "Width of the embeddings.")
+    encoder_units: int = _number(256, 1, 16_384, "Width of the encoder, in each direction.")
+    decoder_units: int = _number(512, 1, 16_384, "Width of the decoder.")
+    attention: Literal["bahdanau", "luong"] = _choice("bahdanau", "Attention.")
+    attention_units: int = _number(256, 1, 16_384, "Width of the attention's comparison.")
+    input_feeding: bool = _choice(True, "Feed the attended vector to the next step.")
+    context: Literal["every_step", "init"] = _choice(
+        "every_step", "Whether the decoder sees the source at each step."
+    )
+    bridge: Literal["copy", "dense", "zero"] = _choice(
+        "dense", "How the decoder's first state comes from the encoder's last."
+    )
+    dropout: float = _share(0.2, "Dropout between layers.")
+
+
+class TrainingSettings(Section):
+    """How the model is trained and how often it is looked at."""
+
+    batch_tokens: int = _number(4096, 1, 10_000_000, "Token budget of a batch.")
+    learning_rate: float = Field(default=0.001, gt=0, le=100, description="Peak learning rate.")
+    schedule: Literal["inverse_sqrt", "noam", "constant"] = _choice(
+        "inverse_sqrt", "Course of the learning rate."
+    )
+    warmup_steps: int = _number(1000, 0, 10_000_000, "Updates until the peak rate.")
+    beta_1: float = _share(0.9, "Adam's first decay.")
+    beta_2: float = _share(0.98, "Adam's second decay.")
+    label_smoothing: float = _share(0.1, "Mass taken from the true token.")
+    clip_norm: float = _number(1.0, 0, 1e6, "Largest norm of the gradient; 0: no limit.")
+    ema: float = _share(0.999, "Decay of the averaged weights; 0: none.")
+    max_steps: int | None = _number(None, 1, 10**9, "Stop after so many updates.")
+    max_minutes: float | None = Field(
+        default=None, gt=0, le=10**6, description="Stop after so many minutes."
+    )
+    max_epochs: int | None = _number(None, 1, 10**6, "Stop after so many passes over the data.")
+    validate_every: int = _number(1000, 1, 10**9, "Updates between validations.")
+    checkpoint_every: int = _number(1000, 1, 10**9, "Updates between checkpoints.")
+    patience: int = _number(10, 0, 10**6, "Validations without better BLEU until the stop; 0: off.")
+    keep_checkpoints: int = _number(3, 1, 1000, "Newest checkpoints kept, besides the best.")
+    sample_count: int = _number(3, 0, 1000, "Translations shown at each validation.")
+    validation_beam_size: int = _number(1, 1, 100, "Beam of the decoding in validation.")
+
+
+class SearchSettings(Section):
+    """How translations are looked for."""
+
+    beam_size: int = _number(5, 1, 1000, "Hypotheses kept at each step.")
+    n_best: int = _number(1, 1, 1000, "Translations returned for a line; at most `beam_size`.")
+    length_normalization: Literal["average", "gnmt", "none"] = _choice(
+        "average", "How scores of different lengths are compared."
+    )
+    alpha: float = _number(1.0, 0, 10, "Exponent of the length normalization.")
+    max_length: int = _number(256, 1, 100_000, "Longest translation, in tokens.")
+    max_length_ratio: float = _number(2.0, 0, 1000, "Longest translation over source length.")
+    max_length_extra: int = _number(10, 1, 100_000, "Tokens added to the ratio's limit.")
+    batch_size: int = _number(32, 1, 100_000, "Sentences decoded at a time.")
+
+    @model_validator(mode="after")
+    def _n_best_fits_beam(self) -> SearchSettings:
+        if self.n_best > self.beam_size:
+            raise ValueError(
+                f"n_best: received {self.n_best}, expected at most "
+                f"search.beam_size ({self.beam_size})"
+            )
+        return self
