@@ -6,6 +6,7 @@
     data/valid.source, .target     the text validated on
     checkpoints/                   see `keras_seq.checkpoints`
     metrics.jsonl, samples.txt, tensorboard/, README.md
+    corpus/                        text that the package made itself, if it did
 
 No other module knows these names. A directory from elsewhere is not trusted:
 links are refused, sizes and numbers bounded before anything large is done.
@@ -43,6 +44,7 @@ _OWN = (
     "samples.txt",
     "tensorboard",
     "README.md",
+    "corpus",
 )
 _MAX_TOKENIZER_BYTES = 64 << 20
 
@@ -210,6 +212,11 @@ class Run:
     def valid_directory(self) -> Path:
         """Where the token ids validated on are."""
         return self.path / "data" / "valid"
+
+    @property
+    def corpus_directory(self) -> Path:
+        """Where text goes that the package made itself."""
+        return self.path / "corpus"
 
     def save_valid_lines(self, sources: Iterable[str], references: Iterable[str]) -> None:
         """Keeps the text validated on; a line must not hold a line feed."""

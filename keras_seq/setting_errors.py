@@ -23,6 +23,8 @@ def suggest(received: str, known: Iterable[str]) -> str:
     if last in last_names:
         return f" - did you mean {last_names[last]}?"
     near = difflib.get_close_matches(received, known, n=1, cutoff=0.6)
+    if not near and len(received) > 2:
+        near = [name for name in known if received in name]
     if not near:
         near = [
             last_names[name]

@@ -1,0 +1,1 @@
+"""The command line of keras-seq: options to settings, one call, print."""

@@ -1,0 +1,46 @@
+"""`keras-seq demo`: the whole way on text that the package makes itself."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from keras_seq_cli.output import emit, notice
+
+_SHOWN = 10
+
+
+def demo(
+    directory: Annotated[str, typer.Argument(help="Run directory to make.")] = "runs/demo",
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be given again."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the run that is there.")
+    ] = False,
+) -> None:
+    """Train, translate and score on embedded text.
+
+    Dates as people write them in some 40 locales become dates in ISO 8601.
+    """
+    from keras_seq.demo import prepare_demo
+
+    run, test = prepare_demo(directory, overrides=set_, overwrite=overwrite, notice=notice)
+    from keras_seq import Translator, train
+    from keras_seq.scoring import score
+
+    train(run.settings, run, notice=notice)
+    sources, references = [pair[0] for pair in test], [pair[1] for pair in test]
+    hypotheses = Translator.load(run.path)(sources)
+    right = sum(found == wanted for found, wanted in zip(hypotheses, references, strict=True))
+    width = max(len(source) for source in sources[:_SHOWN])
+    emit(
+        f"{source:{width}}  ->  {found}" + ("" if found == wanted else f"  (is {wanted})")
+        for source, found, wanted in list(zip(sources, hypotheses, references, strict=True))[
+            :_SHOWN
+        ]
+    )
+    emit(found.text for found in score(hypotheses, [references]))
+    emit([f"{right} of {len(test)} unseen dates exactly right ({right / len(test):.1%})"])
+    notice(f'now try: keras-seq translate {directory} "{sources[0]}"')

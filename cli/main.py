@@ -1,0 +1,110 @@
+"""`keras-seq`: the commands put together, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from keras_seq_cli.demo import demo
+from keras_seq_cli.score import score
+from keras_seq_cli.train import train
+from keras_seq_cli.translate import translate
+
+import keras_seq
+
+app = typer.Typer(
+    name="keras-seq",
+    help="Train a sequence-to-sequence model on your own text, translate with it, score it.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (train, translate, score, demo):
+    app.command(no_args_is_help=command is not demo)(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"keras-seq {keras_seq.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command line; results go to stdout, all else to stderr.
+
+    Args:
+        arguments: Without the program's name; those of the process by default.
+
+    Returns:
+        0; 1 for an error of ours; 2 for one of the user's; 130 when interrupted.
+    """
+    # TensorFlow's C++ logs are noise to whoever translates; their level is
+    # read at its import, which no command has done yet.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        result = app(
+            args=None if arguments is None else list(arguments),
+            prog_name="keras-seq",
+            standalone_mode=False,
+        )
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        return _report(error)
+    return result if isinstance(result, int) else 0
+
+
+def _report(error: Exception) -> int:
+    """Prints one line for an error and returns the exit code."""
+    if os.environ.get("KERAS_SEQ_TRACEBACK") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(str(error), err=True)
+        return 2
+    message, code = _explain(error)
+    typer.echo(f"keras-seq: {' '.join(message.split())}", err=True)
+    return code
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    from keras_seq.settings import SettingsError
+    from keras_seq.text import InputError
+
+    if isinstance(error, (InputError, SettingsError)):
+        return str(error), 2
+    # What Typer raises for a wrong command line, under whichever name it has it.
+    format_message = getattr(error, "format_message", None)
+    if format_message is not None:
+        return format_message(), getattr(error, "exit_code", 2)
+    if isinstance(error, typer.Abort):
+        return "stopped", 1
+    if isinstance(error, OSError):
+        return str(error), 1
+    if isinstance(error, MemoryError):
+        return "out of memory: lower training.batch_tokens or the size of the model", 1
+    return (
+        f"internal error: {type(error).__name__}: {str(error)[:500]} "
+        "(KERAS_SEQ_TRACEBACK=1 shows where)",
+        1,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""`keras-seq train`: text files to a run directory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from keras_seq_cli.output import emit, notice
+
+
+def train(
+    run: Annotated[str, typer.Argument(help="Directory to make: model, vocabulary, scores.")],
+    source: Annotated[
+        str | None, typer.Option(help="Source sentences, one a line; plain or .gz.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Target sentences, line by line with --source.")
+    ] = None,
+    pairs: Annotated[
+        str | None, typer.Option(help="source<TAB>target lines, in place of the two.")
+    ] = None,
+    valid_source: Annotated[
+        str | None, typer.Option(help="Source sentences to validate on.")
+    ] = None,
+    valid_target: Annotated[
+        str | None, typer.Option(help="Target sentences to validate on.")
+    ] = None,
+    valid_pairs: Annotated[
+        str | None, typer.Option(help="source<TAB>target lines to validate on.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="Named settings; chosen by the size of the text if absent.")
+    ] = None,
+    settings: Annotated[
+        str | None, typer.Option(help="TOML file of settings, over the preset.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be given again."),
+    ] = None,
+    max_minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Stop after so many updates.")] = None,
+    max_epochs: Annotated[
+        int | None, typer.Option(help="Stop after so many passes over the text.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be trained, and stop.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the run that is there.")
+    ] = False,
+) -> None:
+    """Train a model on pairs of sentences."""
+    import tempfile
+
+    from keras_seq.preparation import prepare_run, resolve_settings
+    from keras_seq.run import check_new
+
+    flags = {
+        "data.source": source,
+        "data.target": target,
+        "data.pairs": pairs,
+        "data.valid_source": valid_source,
+        "data.valid_target": valid_target,
+        "data.valid_pairs": valid_pairs,
+        "training.max_minutes": max_minutes,
+        "training.max_steps": max_steps,
+        "training.max_epochs": max_epochs,
+        "seed": seed,
+    }
+    if not dry_run:
+        check_new(run, overwrite=overwrite)
+    resolved, counts = resolve_settings(
+        preset=preset,
+        file=settings,
+        overrides=[
+            *(set_ or []),
+            *(f"{key}={value}" for key, value in flags.items() if value is not None),
+        ],
+        notice=notice,
+    )
+    if dry_run:
+        with tempfile.TemporaryDirectory() as folder:
+            prepared = prepare_run(resolved, f"{folder}/run", notice=notice, counts=counts)
+            from keras_seq.training import plan
+
+            emit([plan(prepared)])
+        return
+    prepared = prepare_run(resolved, run, overwrite=overwrite, notice=notice, counts=counts)
+    # Only now, so that what is wrong with the text or the settings is said at once.
+    from keras_seq.training import train as train_run
+
+    result = train_run(prepared.settings, prepared, notice=notice)
+    emit([f"{run}: BLEU = {result.best_bleu:.2f} at step {result.best_step} {result.signature}"])
