@@ -1,6 +1,5 @@
 """Scaled dot-product attention as plain functions that layers share."""
 
-import keras
 from keras import ops
 
 # Shape letters: B batch, H heads, T query steps, S key steps, D head size.
@@ -41,7 +40,10 @@ def attention_weights(query, key, bias, real_rows=None):
     scores = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # (B, H, T, S)
     if bias is not None:
         scores = scores + bias
-    weights = keras.activations.softmax(scores, axis=-1)
+    if scores.shape[-1] == 1:
+        weights = ops.ones_like(scores)  # Keras warns of a softmax over one number
+    else:
+        weights = ops.softmax(scores, axis=-1)
     return weights if real_rows is None else weights * real_rows
 
 

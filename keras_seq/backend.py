@@ -1,0 +1,85 @@
+"""The one place that asks which Keras backend runs.
+
+Everything else uses `keras.ops`. What Keras has no public word for is here:
+compiling a function, feeding batches of changing shapes, and bringing a
+model's variables up to date in the middle of `fit`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+
+def name() -> str:
+    """Name of the Keras backend: "tensorflow", "jax" or "torch"."""
+    return str(keras.backend.backend())
+
+
+def wants_static_shapes() -> bool:
+    """Whether every new shape costs a compilation, so that few shapes should be used."""
+    return name() == "jax"
+
+
+def compiled(
+    function: Callable[..., Any], variables: Sequence[Any], ranks: Sequence[int]
+) -> Callable[..., Any]:
+    """Compiles a function of int32 tensors that reads a model's variables.
+
+    Args:
+        function: Takes int32 tensors, returns a structure of tensors.
+        variables: Keras variables that it reads. Their values are looked up
+            at each call, so the function may be used while they are trained.
+        ranks: Rank of each argument. On TensorFlow one graph serves every
+            shape of these ranks; on JAX each shape is compiled.
+
+    Returns:
+        A function of numpy arrays.
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        signature = [tf.TensorSpec([None] * rank, tf.int32) for rank in ranks]
+        graph = tf.function(function, input_signature=signature, autograph=False)
+        return lambda *arrays: graph(*(tf.constant(a, tf.int32) for a in arrays))
+    if name() == "jax":
+        import jax
+
+        @jax.jit
+        def pure(values, *arrays):
+            with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
+                return function(*arrays)
+
+        return lambda *arrays: pure(
+            [v.value for v in variables], *(np.asarray(a, np.int32) for a in arrays)
+        )
+    return lambda *arrays: function(
+        *(keras.ops.convert_to_tensor(np.asarray(a, np.int32)) for a in arrays)
+    )
+
+
+def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
+    """Wraps a generator function so that `fit` takes batches of changing shapes.
+
+    Args:
+        batches: Returns an iterator over structures of int32 arrays.
+        example: One such structure, for the ranks.
+
+    Returns:
+        What `keras.Model.fit` takes as its data.
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        signature = keras.tree.map_structure(
+            lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example
+        )
+        return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
+    return batches()
+
+
+def sync_variables(model: Any) -> None:
+    """Writes what a running `fit` holds back into the model's variables (JAX)."""
+    if name() == "jax":
+        model.jax_state_sync()
