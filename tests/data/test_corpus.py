@@ -1,0 +1,128 @@
+"""Opening a corpus: damage is found and named; sequences come back padded."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keras_seq.data import TokenCorpus, write_corpus
+from keras_seq.text import InputError
+
+PAIRS = [([5, 6], [7]), ([8], [9, 10, 11]), ([12, 13, 14], [15])]
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    write_corpus(
+        tmp_path / "corpus", PAIRS, max_source_length=9, max_target_length=9, shard_pairs=2
+    )
+    return tmp_path / "corpus"
+
+
+def data_files() -> list[str]:
+    return [
+        f"shard-0000{shard}.{side}.{kind}"
+        for shard in (0, 1)
+        for side in ("source", "target")
+        for kind in ("ids", "offsets")
+    ]
+
+
+@pytest.mark.parametrize("name", data_files())
+@pytest.mark.parametrize("change", [-1, 1, 4])
+def test_refuses_a_file_of_the_wrong_size(directory, name, change):
+    path = directory / name
+    os.truncate(path, path.stat().st_size + change)
+    with pytest.raises(InputError, match=rf"{name}: \d+ bytes, expected \d+; the corpus is dam"):
+        TokenCorpus.open(directory)
+
+
+@pytest.mark.parametrize("name", ["corpus.json", *data_files()])
+def test_refuses_a_missing_file(directory, name):
+    (directory / name).unlink()
+    with pytest.raises(InputError, match=f"{name}: cannot be read"):
+        TokenCorpus.open(directory)
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 3], [1, 2, 3], [0, 9, 3], [0, 1, 2], [0, 0, 3]])
+def test_refuses_offsets_that_are_none(directory, offsets):
+    """The file has the right size but its numbers are no bounds of two non-empty sequences."""
+    path = directory / "shard-00000.source.offsets"
+    path.write_bytes(np.array(offsets, "<u4").tobytes())
+    with pytest.raises(InputError, match="shard-00000.source.offsets: not the offsets of 2"):
+        TokenCorpus.open(directory)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[]", "format version None, expected 1"),
+        (b"{}", "format version None, expected 1"),
+        (b'{"version": 2}', "format version 2, expected 1"),
+        (b'{"version": 1}', "not the index of a corpus"),
+        (b'{"version": 1, "dtype": "object", "shards": []}', "not the index of a corpus"),
+        (b'{"version": 1, "dtype": ["uint16"], "shards": []}', "not the index of a corpus"),
+        (b'{"version": 1, "dtype": "uint16", "shards": 3}', "not the index of a corpus"),
+    ],
+)
+def test_refuses_another_index(directory, content, message):
+    (directory / "corpus.json").write_bytes(content)
+    with pytest.raises(InputError, match=rf"corpus\.json: {message}"):
+        TokenCorpus.open(directory)
+
+
+@pytest.mark.parametrize("value", [-1, 0, 1.5, "2", None, True])
+def test_refuses_counts_that_are_none(directory, value):
+    index = json.loads((directory / "corpus.json").read_text())
+    index["shards"][0]["pairs"] = value
+    (directory / "corpus.json").write_text(json.dumps(index))
+    with pytest.raises(InputError, match="corpus.json: not the index of a corpus"):
+        TokenCorpus.open(directory)
+
+
+def test_refuses_a_sum_that_is_wrong(directory):
+    index = json.loads((directory / "corpus.json").read_text())
+    index["shards"].pop()
+    (directory / "corpus.json").write_text(json.dumps(index))
+    with pytest.raises(InputError, match="corpus.json: the shards do not add up to 3 pairs"):
+        TokenCorpus.open(directory)
+
+
+def test_refuses_a_directory_that_is_none(tmp_path):
+    with pytest.raises(InputError, match="corpus.json: cannot be read"):
+        TokenCorpus.open(tmp_path)
+
+
+def test_padded_takes_any_order_and_crosses_shards(directory):
+    corpus = TokenCorpus.open(directory)
+    padded = corpus.padded("source", np.array([2, 0, 1, 2]), 4)
+    assert padded.dtype == np.int32
+    assert padded.tolist() == [[12, 13, 14, 0], [5, 6, 0, 0], [8, 0, 0, 0], [12, 13, 14, 0]]
+    assert corpus.padded("target", [], 4).shape == (0, 4)
+
+
+def test_padded_refuses_what_it_cannot_do(directory):
+    corpus = TokenCorpus.open(directory)
+    with pytest.raises(ValueError, match="length is 2, but the longest source asked for has 3"):
+        corpus.padded("source", [0, 2], 2)
+    for indices in ([-1], [0, 3]):
+        with pytest.raises(IndexError, match="from 0 up to, not with, 3"):
+            corpus.padded("source", indices, 9)
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_a_pair_outside_the_corpus(directory, index):
+    with pytest.raises(IndexError, match=f"from 0 up to, not with, 3; it is {index}"):
+        TokenCorpus.open(directory).target(index)
+
+
+def test_a_corpus_without_pairs(tmp_path):
+    write_corpus(tmp_path / "corpus", [], max_source_length=9, max_target_length=9)
+    corpus = TokenCorpus.open(tmp_path / "corpus")
+    assert len(corpus) == 0
+    assert corpus.source_lengths.shape == (0,)

@@ -1,0 +1,73 @@
+"""The choice of a few shapes, against trying every choice."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_seq.data import padding_share, token_counts
+from keras_seq.data.shapes import choose_shapes, ladder
+
+
+def random_steps(count: int, longest: int, seed: int) -> list[tuple[int, int]]:
+    """Steps by the hundred, which lists made by hypothesis seldom reach."""
+    steps = np.random.default_rng(seed).integers(2, longest, (count, 2), endpoint=True)
+    return [(source, target) for source, target in steps.tolist()]
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(2, 60), st.integers(2, 60)), min_size=1, max_size=60
+) | st.builds(random_steps, st.integers(1, 150), st.integers(2, 60), st.integers(0, 2**20))
+
+
+def test_ladder():
+    assert ladder(1) == [8]
+    assert ladder(8) == [8]
+    assert ladder(9) == [8, 16]
+    assert ladder(513) == [8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768]
+
+
+@settings(max_examples=100, deadline=None)
+@given(steps=STEPS, max_shapes=st.integers(1, 6))
+def test_every_pair_fits_its_shape_and_no_other_is_smaller(steps, max_shapes):
+    array = np.array(steps)
+    bounds, shape = choose_shapes(array[:, 0], array[:, 1], max_shapes)
+    assert len(bounds) <= max_shapes
+    assert set(shape.tolist()) == set(range(len(bounds)))
+    assert (bounds % 8 == 0).all()
+    assert (bounds[shape] >= array).all()
+    for number, bound in enumerate(bounds):
+        assert (bound - array[shape == number].max(axis=0) < 8).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pads_little_more_than_the_best_choice_of_all(seed):
+    """Sparing one shape at a time is greedy; the best three are found by trying all."""
+    random = np.random.default_rng(seed)
+    # Half of the corpora have sides of like length, as translations have.
+    source = random.integers(2, 61, 100)
+    target = random.integers(2, 61, 100) if seed % 2 else source + random.integers(-8, 9, 100)
+    array = np.stack([source, target.clip(2, 60)], axis=1)
+    bounds, shape = choose_shapes(array[:, 0], array[:, 1], 3)
+    rungs = ladder(60)
+    cells = np.array([(source, target) for source in rungs for target in rungs])
+    fits = (cells[:, None] >= array).all(-1)
+    costs = np.where(fits, cells.sum(1)[:, None], 10**6)  # (cells, pairs)
+    best = min(
+        np.minimum(np.minimum(costs[one], costs[two]), costs).sum(1).min()
+        for one, two in combinations(range(len(cells)), 2)
+    )
+    assert bounds[shape].sum() <= 1.05 * best
+
+
+def test_padding_is_counted_by_position():
+    batches = [
+        {"source": np.array([[5, 6, 3], [3, 0, 0]]), "target_output": np.array([[3], [0]])},
+        {"source": np.array([[5, 3]]), "target_output": np.array([[7, 3]])},
+    ]
+    assert [token_counts(batch) for batch in batches] == [(4, 1), (2, 2)]
+    assert padding_share(batches) == (2 / 8, 1 / 4)
+    with pytest.raises(ValueError, match="There is no batch to count"):
+        padding_share([])
