@@ -3,7 +3,8 @@
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
 from .reading import check_readable, count_lines, read_lines, read_pairs, read_tsv
-from .tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from .tokenizer import Tokenizer
 
 __all__ = [
     "BOS_ID",

@@ -11,14 +11,7 @@ from typing import Literal, Self
 import sentencepiece
 
 from .errors import InputError
-
-PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
-
-# Bounds for models that come from elsewhere. Ours have pieces of at most 64
-# bytes; a piece of 500 kB crashes the SentencePiece that TensorFlow embeds.
-_MAX_MODEL_BYTES = 64 << 20
-_MAX_VOCABULARY = 1_000_000
-_MAX_PIECE_BYTES = 1024
+from .stored_model import BOS_ID, EOS_ID, MAX_VOCABULARY, PAD_ID, UNK_ID, load
 
 # The trainer skips lines of more than 4,192 bytes without a word, so lines are
 # cut, at white space where there is any: words are learned one by one anyway.
@@ -109,9 +102,9 @@ class Tokenizer:
         """
         if kind not in ("unigram", "bpe"):
             raise ValueError(f'kind must be "unigram" or "bpe", not {kind!r}')
-        if not isinstance(size, int) or not 1 <= size <= _MAX_VOCABULARY:
+        if not isinstance(size, int) or not 1 <= size <= MAX_VOCABULARY:
             raise ValueError(
-                f"size must be a whole number from 1 to {_MAX_VOCABULARY:,}, not {size!r}"
+                f"size must be a whole number from 1 to {MAX_VOCABULARY:,}, not {size!r}"
             )
         if not isinstance(sample_size, int) or sample_size < 1:
             raise ValueError(f"sample_size must be a whole number above 0, not {sample_size!r}")
@@ -146,7 +139,7 @@ class Tokenizer:
                 one whose special ids are not 0, 1, 2, 3, or one with absurd
                 pieces.
         """
-        return cls(_loaded(bytes(model)))
+        return cls(load(bytes(model)))
 
     def to_bytes(self) -> bytes:
         """Return the SentencePiece model, to be stored in a file."""
@@ -300,46 +293,3 @@ def _explained(message: str, size: int) -> InputError:
             "the corpus has no visible characters to learn a vocabulary from: add sentences"
         )
     return InputError(f"the vocabulary could not be learned: {message}")
-
-
-def _loaded(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    if not model:
-        raise InputError("the tokenizer model is empty: restore the file or train again")
-    if len(model) > _MAX_MODEL_BYTES:
-        raise InputError(
-            f"the tokenizer model has {len(model):,} bytes, expected at most {_MAX_MODEL_BYTES:,}"
-        )
-    try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        _check(processor)
-    except InputError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"the tokenizer model is damaged or not a SentencePiece model ({reason}): "
-            "restore the file or train again"
-        ) from None
-    return processor
-
-
-def _check(processor: sentencepiece.SentencePieceProcessor) -> None:
-    size = processor.vocab_size()
-    if not EOS_ID < size <= _MAX_VOCABULARY:
-        raise InputError(
-            f"the tokenizer model has {size:,} pieces, expected 5 to {_MAX_VOCABULARY:,}"
-        )
-    found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-    if found != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
-        raise InputError(
-            f"the tokenizer model has pad, unk, bos, eos = {found}, expected (0, 1, 2, 3)"
-        )
-    for index in range(size):
-        if len(processor.id_to_piece(index).encode("utf-8", "replace")) > _MAX_PIECE_BYTES:
-            raise InputError(
-                f"piece {index} of the tokenizer model is longer than {_MAX_PIECE_BYTES} bytes"
-            )
-        if not math.isfinite(processor.get_score(index)):
-            raise InputError(f"piece {index} of the tokenizer model has a score that is no number")
-    # What is broken deeper down, as in the tables of the normaliser, shows here.
-    processor.decode(processor.encode(["a B 1 ½ é 漢 😀 \x00"]))

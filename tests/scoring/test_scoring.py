@@ -1,0 +1,167 @@
+"""Scores against sacreBLEU's own functions and command, and against arithmetic."""
+
+import json
+import math
+import random
+import subprocess
+import sys
+
+import pytest
+import sacrebleu
+
+from keras_seq.scoring import METRICS, Score, Scores, bleu, score
+
+HYPOTHESES = [
+    "The dog bit the man.",
+    "It wasn't surprising.",
+    "The man had just bitten him.",
+    "",
+    "Ein Hund läuft über die Wiese 犬",
+]
+FIRST = [
+    "The dog bit the man.",
+    "It was not unexpected.",
+    "The man bit him first.",
+    "Nothing.",
+    "Ein Hund rennt über die Wiese 犬",
+]
+SECOND = [
+    "The dog had bit the man.",
+    "No one was surprised.",
+    "The man had bitten the dog.",
+    "",
+    "ein hund läuft über eine Wiese",
+]
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """A few hundred lines in which each word is wrong once in four times."""
+    generator = random.Random(1)
+    words = "a the dog cat man runs sees big red , . house tree and to".split()
+    references = [
+        " ".join(generator.choices(words, k=generator.randint(1, 20))) for _ in range(300)
+    ]
+    hypotheses = [
+        " ".join(w if generator.random() < 0.75 else generator.choice(words) for w in line.split())
+        for line in references
+    ]
+    return hypotheses, references
+
+
+@pytest.mark.parametrize("references", [[FIRST], [FIRST, SECOND]], ids=["one", "two"])
+def test_scores_are_those_of_sacrebleu_to_every_digit(references):
+    found = score(HYPOTHESES, references)
+    assert found.bleu.value == sacrebleu.corpus_bleu(HYPOTHESES, references).score
+    assert found.chrf.value == sacrebleu.corpus_chrf(HYPOTHESES, references).score
+    assert found.ter.value == sacrebleu.corpus_ter(HYPOTHESES, references).score
+    assert bleu(HYPOTHESES, references) == found.bleu
+
+
+def test_scores_and_signatures_are_those_of_the_sacrebleu_command(tmp_path, corpus):
+    hypotheses, references = corpus
+    for name, lines in (("hyp", hypotheses), ("ref", references)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    files = [str(tmp_path / "ref"), "-i", str(tmp_path / "hyp")]
+    command = [sys.executable, "-m", "sacrebleu", *files, "-m", *METRICS, "-w", "14"]
+    output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    for entry, found in zip(json.loads(output), score(hypotheses, [references]), strict=True):
+        assert entry["name"] == found.name
+        assert entry["signature"] == found.signature
+        assert entry["score"] == pytest.approx(found.value, abs=1e-12)
+
+
+def test_bleu_is_the_geometric_mean_of_precisions():
+    """a b c d e against a b c d f: 4/5, 3/4, 2/3, 1/2, no brevity penalty."""
+    expected = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
+    found = bleu(["a b c d e"], [["a b c d f"]])
+    assert math.isclose(found.value, expected, rel_tol=1e-12)
+    assert found.details == "80.0/75.0/66.7/50.0 (BP = 1.000 ratio = 1.000 hyp_len = 5 ref_len = 5)"
+    # One edit in five words.
+    assert score(["a b c d e"], [["a b c d f"]]).ter.value == 20.0
+
+
+def test_the_text_is_name_value_signature():
+    found = score(HYPOTHESES, [FIRST, SECOND])
+    signature = f"nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
+    assert found.bleu.text == f"BLEU = {found.bleu.value:.2f} {signature}"
+    assert found.chrf.text.startswith("chrF2 = ") and found.ter.text.startswith("TER = ")
+    assert (found.chrf.details, found.ter.details) == ("", "")
+
+
+def test_only_the_metrics_asked_for():
+    found = score(HYPOTHESES, [FIRST], metrics=["ter", "chrf"])
+    assert found.bleu is None
+    assert [one.name for one in found] == ["chrF2", "TER"]
+    assert list(Scores()) == []
+    assert all(isinstance(one, Score) for one in score(HYPOTHESES, [FIRST]))
+
+
+def test_lower_case():
+    found = score(["A DOG RUNS FAR"], [["a dog runs far"]], lowercase=True)
+    assert found.bleu.value == pytest.approx(100) and found.chrf.value == 100
+    assert "|case:lc|" in found.bleu.signature and "|case:lc|" in found.chrf.signature
+    assert bleu(["A DOG RUNS FAR"], [["a dog runs far"]]).value == 0
+    assert bleu(["A DOG RUNS FAR"], [["a dog runs far"]], lowercase=True) == found.bleu
+
+
+@pytest.mark.parametrize("tokenize", ["none", "char", "intl", "zh"])
+def test_tokenizers_are_passed_on(tokenize):
+    found = bleu(HYPOTHESES, [FIRST], tokenize=tokenize)
+    assert found.value == sacrebleu.corpus_bleu(HYPOTHESES, [FIRST], tokenize=tokenize).score
+    assert f"|tok:{tokenize}|" in found.signature
+
+
+@pytest.mark.parametrize("tokenize", ["flores200", "spm", "moses"])
+def test_tokenizers_that_would_download_or_are_none_are_refused(tokenize):
+    with pytest.raises(ValueError, match=f"unknown tokenizer '{tokenize}', expected one of 13a"):
+        score(HYPOTHESES, [FIRST], tokenize=tokenize)
+
+
+def test_unknown_metric():
+    with pytest.raises(ValueError, match="unknown metric 'comet', expected one of bleu, chrf, ter"):
+        score(HYPOTHESES, [FIRST], metrics=["bleu", "comet"])
+
+
+@pytest.mark.parametrize("action", [score, bleu])
+def test_unequal_lengths_are_refused_with_both_counts(action):
+    with pytest.raises(ValueError, match="5 hypotheses but 4 lines in reference 1"):
+        action(HYPOTHESES, [FIRST[:4]])
+    with pytest.raises(ValueError, match="5 hypotheses but 6 lines in reference 2"):
+        action(HYPOTHESES, [FIRST, [*SECOND, "one more"]])
+
+
+@pytest.mark.parametrize("action", [score, bleu])
+def test_empty_references_are_refused(action):
+    with pytest.raises(ValueError, match="no references"):
+        action(HYPOTHESES, [])
+    with pytest.raises(ValueError, match="reference 1 is empty, there are 5 hypotheses"):
+        action(HYPOTHESES, [[]])
+    with pytest.raises(ValueError, match="reference 1 is empty, there are 0 hypotheses"):
+        action([], [[]])
+
+
+@pytest.mark.parametrize("action", [score, bleu])
+def test_a_string_is_not_a_list_of_lines(action):
+    with pytest.raises(TypeError, match="hypotheses must be a list"):
+        action("abc", [FIRST])
+    with pytest.raises(TypeError, match=r"wrap one set as \[lines\]"):
+        action(HYPOTHESES, FIRST)
+
+
+def test_bleu_in_a_training_loop_is_quiet(caplog):
+    """sacreBLEU warns of tokenized text, at each validation again."""
+    lines = ["a dog runs ."] * 200
+    bleu(lines, [lines])
+    assert caplog.records == []
+    score(lines, [lines])
+    assert caplog.records != []
+
+
+def test_the_import_is_light():
+    program = (
+        "import sys, keras_seq.scoring; "
+        "print([name for name in ('tensorflow', 'keras', 'jax') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert found.stdout.strip() == b"[]"

@@ -1,0 +1,191 @@
+"""The corpus of dates, against Babel's renderings and Python's own date parser."""
+
+import datetime
+import itertools
+import re
+import time
+import unicodedata
+from collections import defaultdict
+from functools import lru_cache
+
+import pytest
+from babel import Locale
+from babel.dates import format_date, format_skeleton
+
+from keras_seq.text import DateCorpus, date_corpus, date_pairs
+from keras_seq.text.dates import FIRST_DAY, LAST_DAY, LOCALES
+
+PAIRS = date_pairs(60_000)
+LEAP_YEAR = 2024
+
+
+def normal(text: str) -> str:
+    text = re.sub("[\u200e\u200f]", "", text)
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def renderings(date: datetime.date, name: str) -> set[str]:
+    found = {format_date(date, width, name) for width in ("full", "long", "medium", "short")}
+    for skeleton in ("yMMMEd", "yMMMd", "yMd"):
+        if skeleton in Locale.parse(name).datetime_skeletons:
+            midnight = datetime.datetime.combine(date, datetime.time())
+            found.add(format_skeleton(skeleton, midnight, locale=name))
+    return {normal(text) for text in found}
+
+
+@lru_cache(maxsize=1)
+def readings_in_a_leap_year() -> dict[str, set[str]]:
+    """Every rendering of every day of one year, with the days that it can mean."""
+    readings = defaultdict(set)
+    first = datetime.date(LEAP_YEAR, 1, 1)
+    for offset, name in itertools.product(range(366), LOCALES):
+        date = first + datetime.timedelta(offset)
+        for text in renderings(date, name):
+            readings[text].add(date.isoformat())
+    return readings
+
+
+def test_every_target_is_an_iso_date_of_the_century():
+    for _, target in PAIRS:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", target)
+        assert FIRST_DAY <= datetime.date.fromisoformat(target) <= LAST_DAY
+    assert len({target for _, target in PAIRS}) > 25_000
+
+
+def test_every_source_is_a_rendering_of_its_date_and_of_no_other():
+    readings = readings_in_a_leap_year()
+    checked = 0
+    for source, target in PAIRS:
+        if target.startswith(f"{LEAP_YEAR}-"):
+            assert readings[normal(source)] == {target}
+            checked += 1
+    assert checked > 400
+
+
+def test_a_sample_of_sources_of_all_years_are_renderings():
+    for source, target in PAIRS[:300]:
+        date = datetime.date.fromisoformat(target)
+        assert any(normal(source) in renderings(date, name) for name in LOCALES)
+
+
+def parsed(text: str) -> set[datetime.date]:
+    """Read three numbers in every order in which somebody might, by strptime."""
+    separator = re.search(r"\d\s*([^\d\s])", text)[1]
+    digits = separator.join(re.findall(r"\d+", text))
+    orders = ["%d{0}%m{0}{1}", "{1}{0}%m{0}%d"] + ["%m{0}%d{0}{1}"] * (separator != ".")
+    found = set()
+    for order, year in itertools.product(orders, ("%Y", "%y")):
+        try:
+            date = datetime.datetime.strptime(digits, order.format(separator, year)).date()
+        except ValueError:
+            continue
+        if year == "%y":
+            short = date.year % 100
+            date = date.replace(year=short + (1900 if short >= 50 else 2000))
+        found.add(date)
+    return found
+
+
+def test_numeric_dates_have_one_reading():
+    numeric = [pair for pair in PAIRS if re.fullmatch(r"[\d\W]+(г\.|, [^\W\d]+)?", pair[0])]
+    numeric = [pair for pair in numeric if len(re.findall(r"\d+", pair[0])) == 3]
+    assert len(numeric) > 5_000
+    for source, target in numeric:
+        assert parsed(source) == {datetime.date.fromisoformat(target)}, source
+    # The three kinds of separator, and years of two digits, are all there.
+    for pattern in (r"\d+/\d+/\d{4}", r"\d+\.\d+\.\d{4}", r"\d+-\d+-\d{4}", r"\d+\.\d+\.\d\d"):
+        assert any(re.fullmatch(pattern, source) for source, _ in numeric)
+
+
+def test_no_dotted_date_of_a_locale_begins_with_the_month():
+    """What makes 05.03.2026 the fifth of March for everybody."""
+    for name in LOCALES:
+        locale = Locale.parse(name)
+        for pattern in [
+            locale.date_formats["short"].pattern,
+            locale.date_formats["medium"].pattern,
+        ]:
+            if "." in pattern and "MMM" not in pattern:
+                order = "".join(letter for letter in re.sub("(.)\\1+", "\\1", pattern))
+                assert re.sub("[^dMy]", "", order) in ("dMy", "yMd")
+
+
+def test_no_source_comes_twice_in_any_case_or_spacing():
+    assert len({normal(source) for source, _ in PAIRS}) == len(PAIRS)
+    assert not any("\n" in source or "\t" in source for source, _ in PAIRS)
+
+
+def test_a_month_name_that_two_languages_share_is_left_out():
+    # Croatian October, Polish November.
+    assert normal("5. listopada 2024.") in readings_in_a_leap_year()
+    assert not any("listopada" in normal(source) for source, _ in PAIRS)
+
+
+def test_more_than_thirty_locales_take_part():
+    assert len(LOCALES) == len(set(LOCALES)) >= 30
+    readings = defaultdict(set)
+    for name in LOCALES:
+        for offset in range(366):
+            date = datetime.date(LEAP_YEAR, 1, 1) + datetime.timedelta(offset)
+            for width in ("full", "long"):
+                readings[normal(format_date(date, width, name))].add(name)
+    # A source that only one locale writes so shows that this locale took part.
+    alone = {
+        next(iter(names))
+        for source, _ in PAIRS
+        if len(names := readings.get(normal(source), ())) == 1
+    }
+    assert len(alone) >= 30
+
+
+def test_locales_write_the_digits_that_babel_renders():
+    for name in LOCALES:
+        assert Locale.parse(name).default_numbering_system == "latn"
+
+
+def test_people_write_in_many_ways():
+    sources = {source for source, _ in date_pairs(30_000)}
+    for pattern in (
+        r"[A-Z][a-z]+tag, \d+\. \w+ \d{4}",
+        r"\d+\. märz \d{4}",
+        r"\d+\. Oktober \d{4}",
+        r"[A-Z][a-z]{2}, [A-Z][a-z]{2} \d+, \d{4}",
+        r"\d{4}年\d+月\d+日",
+        r"\d+ de março de \d{4}",
+        r"\d{4}-\d\d-\d\d",
+    ):
+        assert any(re.fullmatch(pattern, source) for source in sources), pattern
+
+
+def test_the_same_seed_gives_the_same_pairs():
+    assert date_pairs(500, seed=7) == date_pairs(500, seed=7)
+    assert date_pairs(500, seed=7) != date_pairs(500, seed=8)
+    assert date_pairs(500, seed=7)[:200] == date_pairs(200, seed=7)
+
+
+def test_the_corpus_has_three_parts_without_a_common_source():
+    corpus = date_corpus()
+    assert isinstance(corpus, DateCorpus)
+    parts = (corpus.train, corpus.valid, corpus.test)
+    assert [len(part) for part in parts] == [30_000, 1_000, 1_000]
+    sources = [{normal(source) for source, _ in part} for part in parts]
+    assert len(set.union(*sources)) == 32_000
+
+
+def test_the_corpus_is_made_quickly():
+    start = time.process_time()
+    date_corpus(seed=3)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("count", [-1, 10_000_000])
+def test_impossible_numbers_are_refused(count):
+    with pytest.raises(ValueError, match=f"{count:,}"):
+        date_pairs(count)
+    with pytest.raises(ValueError, match="valid must be at least 0, not -1"):
+        date_corpus(valid=-1)
+
+
+def test_nothing_may_be_asked_for():
+    assert date_pairs(0) == []
+    assert date_corpus(train=0, valid=0, test=0) == DateCorpus([], [], [])
