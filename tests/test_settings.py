@@ -1,0 +1,199 @@
+"""Settings: layers, bounds, suggestions, and text that would do harm."""
+
+import time
+
+import pytest
+
+from keras_seq.presets import PRESETS, choose_preset
+from keras_seq.settings import Settings, SettingsError, load_settings, setting_keys
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_survives_toml(preset):
+    settings = load_settings(preset=preset)
+    assert Settings.from_toml(settings.to_toml()) == settings
+
+
+@pytest.mark.parametrize(
+    ("preset", "layers", "units", "feedforward_units", "heads"),
+    [
+        ("transformer-tiny", (4, 4), 128, 256, 4),
+        ("transformer-small", (3, 3), 256, 1024, 4),
+        ("transformer-base", (6, 6), 512, 2048, 8),
+        ("transformer-big", (6, 6), 1024, 4096, 16),
+    ],
+)
+def test_shapes_of_the_transformers(preset, layers, units, feedforward_units, heads):
+    model = load_settings(preset=preset).model
+    assert (model.num_encoder_layers, model.num_decoder_layers) == layers
+    assert (model.units, model.feedforward_units, model.num_heads) == (
+        units,
+        feedforward_units,
+        heads,
+    )
+
+
+def test_every_key_has_a_description_and_survives_toml():
+    for preset in ("transformer-tiny", "rnn-small"):
+        settings = load_settings(preset=preset)
+        for name in ("data", "tokenizer", "model", "training", "search"):
+            for key, field in type(getattr(settings, name)).model_fields.items():
+                assert field.description, f"{name}.{key}"
+
+
+def test_layers_lie_over_each_other(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text("seed = 7\n[training]\nbatch_tokens = 100\nwarmup_steps = 5\n")
+    settings = load_settings(
+        preset="transformer-tiny", file=file, overrides=["training.warmup_steps=6"]
+    )
+    assert settings.model.units == 128
+    assert settings.training.batch_tokens == 100
+    assert settings.training.warmup_steps == 6
+    assert settings.seed == 7
+
+
+def test_what_was_given_is_known_apart_from_what_a_preset_says():
+    assert "size" not in load_settings(preset="transformer-base").tokenizer.model_fields_set
+    given = load_settings(preset="transformer-base", overrides={"tokenizer.size": 900})
+    assert given.tokenizer.model_fields_set == {"size"}
+
+
+def test_another_family_drops_what_the_preset_says_of_the_model():
+    settings = load_settings(preset="transformer-tiny", overrides=["model.family=rnn"])
+    assert settings.model.family == "rnn"
+    assert settings.training.batch_tokens == 4096
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "value"),
+    [
+        ("data.source=2024", "source", "2024"),
+        ("data.source=a=b.txt", "source", "a=b.txt"),
+        ("data.source=none", "source", None),
+        ("data.max_source_length=9", "max_source_length", 9),
+        ("data.max_source_length= 9 ", "max_source_length", 9),
+    ],
+)
+def test_values_are_read_by_the_type_of_the_key(override, key, value):
+    assert getattr(load_settings(overrides=[override]).data, key) == value
+
+
+def test_none_unsets():
+    assert load_settings(preset="demo").training.max_steps is not None
+    settings = load_settings(preset="demo", overrides=["training.max_steps=none"])
+    assert settings.training.max_steps is None
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("max_steps=3", "'max_steps' - did you mean training.max_steps?"),
+        ("training.max_step=3", "did you mean training.max_steps?"),
+        ("trainin.max_steps=3", "did you mean training.max_steps?"),
+        ("training.beam_size=3", "did you mean search.beam_size?"),
+        ("training.learning_rat=3", "did you mean training.learning_rate?"),
+        ("wholly_else=3", "unknown setting 'wholly_else'"),
+        ("seed", "received 'seed', expected key=value"),
+        ("training.max_steps=0", "training.max_steps: received 0, expected an integer, at least 1"),
+        ("training.max_steps=ten", "training.max_steps: received 'ten', expected an integer"),
+        ("training.max_steps=1.5", "training.max_steps: received 1.5, expected an integer"),
+        ("training.max_steps=true", "training.max_steps: received True, expected an integer"),
+        ("training.ema=1.0", "training.ema: received 1.0, expected a number, at least 0 and below"),
+        ("training.learning_rate=nan", "training.learning_rate: received nan"),
+        ("training.learning_rate=inf", "training.learning_rate: received inf"),
+        ("model.units=10000000000", "model.units: received 10000000000, expected an integer"),
+        ("model.num_encoder_layers=1000000", "at most 100"),
+        ("model.num_heads=3", "model.num_heads: received 3, expected a divisor of model.units"),
+        ("model.cell=gru", "model.cell: not a setting of model.family 'transformer'"),
+        ("model.family=cnn", "model.family: received 'cnn', expected 'transformer' or 'rnn'"),
+        ("tokenizer.size=1000001", "tokenizer.size: received 1000001"),
+        ("tokenizer.kind=word", "tokenizer.kind: received 'word', expected 'unigram' or 'bpe'"),
+        ("tokenizer.joint=1", "tokenizer.joint: received 1, expected true or false"),
+        ("search.n_best=6", "search.n_best: received 6, expected at most search.beam_size (5)"),
+        ("seed=-1", "seed: received -1"),
+        ("seed=0x" + "f" * 9999, "seed: received an integer of 39996 bits"),
+        ("training.max_minutes=" + "[" * 5000, "training.max_minutes: received '[[["),
+    ],
+)
+def test_a_wrong_override_is_one_line(override, words):
+    with pytest.raises(SettingsError) as error:
+        load_settings(overrides=[override])
+    assert words in str(error.value)
+    assert len(str(error.value)) < 250
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_preset_is_named_with_the_nearest():
+    with pytest.raises(SettingsError, match="did you mean transformer-tiny"):
+        load_settings(preset="transformer-tny")
+    with pytest.raises(SettingsError, match="did you mean rnn-base"):
+        load_settings(preset="rnn_base")
+
+
+def test_numbers_have_bounds():
+    """Whatever the number, some bound refuses it when it is absurd."""
+    unbounded = []
+    for key in setting_keys():
+        if key.startswith("model."):
+            continue
+        for absurd in (10**12, -(10**12)):
+            try:
+                load_settings(overrides={key: absurd})
+            except SettingsError:
+                continue
+            unbounded.append(key)
+    assert unbounded == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = " + "[" * 200_000, "nested too deeply"),
+        ("a = " + "{a=" * 60_000, "nested too deeply"),
+        (".".join("a" * 100_000) + " = 1", "too many dots"),
+        ("[" + ".".join("a" * 100_000) + "]", "too many dots"),
+        ("x = 1\n" * 100_000, "larger than"),
+        ("seed = " + "9" * 5000, "not valid TOML"),
+        ("seed = 1\nseed = 2", "not valid TOML"),
+        ("model = 3", "model: received 3, expected a table"),
+        ("[model]\nunits = 1e10", "model.units: received 10000000000.0"),
+        ("[model]\nunits = -5", "model.units: received -5"),
+        ("[model]\nunits = nan", "model.units: received nan"),
+        ('[model]\nunits = "many"', "model.units: received 'many'"),
+        ("[model]\nfamily = {a = 1}", "model.family: received a table"),
+        ("[training]\nmax_step = 3", "did you mean training.max_steps?"),
+    ],
+)
+def test_hostile_toml_is_refused_soon(tmp_path, text, words):
+    file = tmp_path / "settings.toml"
+    file.write_text(text)
+    start = time.monotonic()
+    with pytest.raises(SettingsError) as error:
+        load_settings(file=file)
+    assert time.monotonic() - start < 5
+    assert str(error.value).startswith(f"{file}: ")
+    assert words in str(error.value)
+    assert len(str(error.value)) < 300 + len(str(file))
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(SettingsError, match="no such file"):
+        load_settings(file=tmp_path / "absent.toml")
+    with pytest.raises(SettingsError, match="is a directory"):
+        load_settings(file=tmp_path)
+    (tmp_path / "latin.toml").write_bytes(b"# \xff\n")
+    with pytest.raises(SettingsError, match="not UTF-8"):
+        load_settings(file=tmp_path / "latin.toml")
+
+
+def test_the_preset_follows_the_size_of_the_corpus():
+    names = [choose_preset(pairs)[0] for pairs in (1, 100_000, 500_000, 5_000_000, 10**8)]
+    assert names == [
+        "transformer-tiny",
+        "transformer-tiny",
+        "transformer-small",
+        "transformer-base",
+        "transformer-big",
+    ]
+    assert [choose_preset(pairs, "rnn")[0] for pairs in (10, 10**7)] == ["rnn-small", "rnn-base"]
