@@ -113,11 +113,9 @@ def _prompted(lines: Iterator[str]) -> Iterator[str]:
 def _format(
     translator: Any, lines: list[str], first: int, n_best: int, scores: bool
 ) -> Iterator[str]:
-    kept = [line for line in lines if line.strip()]
-    found = iter(translator.translate(kept, n_best=n_best) if kept else [])
+    found = translator.translate(lines) if translator is not None else [[]] * len(lines)
     cut = 0
-    for number, line in enumerate(lines, first):
-        hypotheses = next(found) if line.strip() else []
+    for number, hypotheses in enumerate(found, first):
         cut += any(hypothesis.truncated for hypothesis in hypotheses[:1])
         rows = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in hypotheses]
         for score, text in rows or [("0.0000", "")]:

@@ -37,6 +37,7 @@ Which = Literal["best", "latest"]
 _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MAX_JSON_BYTES = 1 << 20
+_SPARSE_BYTES = 1 << 20
 
 
 class Checkpoint(NamedTuple):
@@ -181,13 +182,23 @@ class CheckpointStore:
             raise InputError(f"{self.directory}: no whole checkpoint; {reasons[0]}")
         raise InputError(f"{self.directory}: no checkpoint, the training has not saved one yet")
 
-    def weights_size(self, which: Which = "best") -> int | None:
-        """Bytes of the weights file that `load` would try first, None if there is none."""
-        for step in self._candidates(which):
-            path = self._path(step) / "weights.safetensors"
-            if not path.is_symlink() and path.is_file():
-                return path.stat().st_size
-        return None
+    def weights_size(self) -> int | None:
+        """Bytes of the largest weights file there is, None without any checkpoint.
+
+        Of a large file, four times what it takes on the disk at most: a sparse
+        one would promise more than it has.
+        """
+        sizes = []
+        for step in self.steps:
+            try:
+                status = (self._path(step) / "weights.safetensors").lstat()
+            except OSError:
+                continue
+            size = status.st_size
+            if size > _SPARSE_BYTES and hasattr(status, "st_blocks"):
+                size = min(size, 4 * 512 * status.st_blocks)
+            sizes.append(size if stat.S_ISREG(status.st_mode) else 0)
+        return max(sizes, default=0) if self.steps else None
 
     def _path(self, step: int) -> Path:
         return self.directory / f"step-{step:08d}"

@@ -58,7 +58,7 @@ def read_file(path: Path, limit: int) -> bytes:
         if status.st_size > limit:
             raise InputError(f"{path}: {status.st_size:,} bytes, expected at most {limit:,}")
         with open(path, "rb") as stream:
-            return stream.read(limit)
+            return stream.read(status.st_size)
     except OSError as error:
         raise InputError(f"{path}: {reason(error)}") from None
 

@@ -59,7 +59,8 @@ class TensorSpec(NamedTuple):
 
 def tensor_spec(shape: Any, dtype: Any) -> TensorSpec:
     """A `TensorSpec` from a shape and a dtype, each as numpy or Keras writes them."""
-    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    # By name, numpy knows bfloat16 only where somebody has told it.
+    name = "bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name
     if name not in _DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(_DTYPES)}, not {name!r}")
     return TensorSpec(tuple(int(size) for size in shape), name)
