@@ -1,0 +1,35 @@
+"""The parameter tree of each row as text: a renamed or reshaped weight shows up in a diff.
+
+After a change that is meant, write the files anew and read the diff:
+
+    PYTHONPATH=tests python -m conformance.golden
+"""
+
+from pathlib import Path
+from typing import Any
+
+from conformance.harness import build
+from conformance.table import ROWS
+
+FOLDER = Path(__file__).parent / "golden"
+
+
+def parameter_tree(layer: Any) -> str:
+    """One line a weight, in order: path, shape, dtype, and whether it is trained."""
+    lines = []
+    for weight in layer.weights:
+        trained = "" if weight.trainable else "  frozen"
+        lines.append(f"{weight.path}  {tuple(weight.shape)}  {weight.dtype}{trained}\n")
+    return "".join(lines)
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for stale in FOLDER.glob("*.txt"):
+        stale.unlink()
+    for row in ROWS:
+        (FOLDER / f"{row.name}.txt").write_text(parameter_tree(build(row)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""What the laws share: rows, their arrays, their weights, and how to run them.
+
+A row names the axes of its arguments by letters, so that a law can lengthen,
+mask or leave unknown any of them without knowing the layer:
+
+    B batch, S source steps, T target steps are free; all other letters are fixed sizes.
+"""
+
+import functools
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+SIZES = {"B": 3, "S": 6, "T": 5, "D": 8, "E": 6, "F": 16, "H": 2, "U": 8, "V": 20}
+FREE = "BST"
+# Lengths of the three rows: one full, one padded, one of a single step. A longer axis is padding.
+LENGTHS = {"S": (6, 4, 1), "T": (5, 3, 1)}
+ROOM = 4
+FIRST_TOKEN = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """How to make and call one public layer or model.
+
+    Args:
+        name: The public name; after a dash what the variant is.
+        make: Returns a new instance.
+        inputs: Argument name to axis letters, `"BTD"`; ids are `"BT ids"`, 0 where padded.
+        outputs: Axis letters of each output, in the order of the flattened result.
+        masks: Argument name of each mask to the letter of its axis.
+        call: Runs the layer on a dict of arguments; by default with keywords.
+        step: Computes the first output step by step from the same arguments.
+        float32_outputs: Positions of the outputs that are float32 under every dtype policy.
+        tolerance: Largest absolute difference that counts as equal in float32.
+    """
+
+    name: str
+    make: Callable[[], Any]
+    inputs: Mapping[str, str]
+    outputs: Sequence[str]
+    masks: Mapping[str, str] = field(default_factory=dict)
+    call: Callable[[Any, dict[str, Any]], Any] = lambda layer, arrays: layer(**arrays)
+    step: Callable[[Any, dict[str, Any]], Any] | None = None
+    float32_outputs: Sequence[int] = ()
+    tolerance: float = 1e-5
+
+    @property
+    def public_name(self) -> str:
+        return self.name.split("-")[0]
+
+    @property
+    def padded_axes(self) -> set[str]:
+        """The axes along which some steps are padding."""
+        ids = {spec[1] for spec in self.inputs.values() if spec.endswith("ids")}
+        return set(self.masks.values()) | ids
+
+    @property
+    def float_inputs(self) -> list[str]:
+        return [name for name, spec in self.inputs.items() if not spec.endswith("ids")]
+
+
+def letters(spec: str) -> str:
+    return spec.split()[0]
+
+
+def shape_of(spec: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sizes[letter] for letter in letters(spec))
+
+
+def step_mask(axis: str, sizes: Mapping[str, int], lengths: Mapping[str, Sequence[int]]):
+    """Bool `(B, steps)`, True where a step is real."""
+    rows = np.resize(np.asarray(lengths[axis]), sizes["B"])
+    return np.arange(sizes[axis])[None] < rows[:, None]
+
+
+def make_arrays(
+    row: Row,
+    *,
+    longer: Mapping[str, int] | None = None,
+    lengths: Mapping[str, Sequence[int]] | None = None,
+    seed: int = 0,
+) -> dict[str, np.ndarray]:
+    """The row's arguments. A longer axis has the same content and then more padding."""
+    lengths = LENGTHS | dict(lengths or {})
+    sizes = {letter: size + (longer or {}).get(letter, 0) for letter, size in SIZES.items()}
+    arrays: dict[str, np.ndarray] = {}
+    for name, spec in row.inputs.items():
+        room = {letter: SIZES[letter] + (ROOM if letter in FREE else 0) for letter in SIZES}
+        generator = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        cut = tuple(slice(size) for size in shape_of(spec, sizes))
+        if spec.endswith("ids"):
+            ids = generator.integers(FIRST_TOKEN, SIZES["V"], shape_of(spec, room))[cut]
+            mask = step_mask(spec[1], sizes, lengths)
+            arrays[name] = np.where(mask, ids, 0).astype("int32")
+        else:
+            arrays[name] = generator.normal(size=shape_of(spec, room))[cut].astype("float32")
+    for name, axis in row.masks.items():
+        arrays[name] = step_mask(axis, sizes, lengths)
+    return arrays
+
+
+def build(row: Row) -> Any:
+    """A new instance with names counted from the start and weights known beforehand."""
+    policy = keras.config.dtype_policy()
+    keras.utils.clear_session(free_memory=False)
+    keras.config.set_dtype_policy(policy)
+    layer = row.make()
+    row.call(layer, to_tensors(make_arrays(row)))
+    fill(layer)
+    return layer
+
+
+@functools.cache
+def built(row: Row) -> Any:
+    """The same as `build`, made once for all laws that only call the layer."""
+    return build(row)
+
+
+def fill(layer: Any) -> None:
+    """Sets every weight from a generator seeded by its place, the same on every backend."""
+    for index, weight in enumerate(layer.weights):
+        if "float" in keras.backend.standardize_dtype(weight.dtype):
+            generator = np.random.default_rng([7, index])
+            fan_in = max(1, int(np.prod(weight.shape[:-1])))
+            weight.assign(generator.normal(size=weight.shape) * fan_in**-0.5)
+
+
+def to_tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {name: keras.ops.convert_to_tensor(array) for name, array in arrays.items()}
+
+
+def run(row: Row, layer: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs as a flat list of arrays."""
+    outputs = keras.tree.flatten(row.call(layer, to_tensors(arrays)))
+    return [keras.ops.convert_to_numpy(output) for output in outputs]
+
+
+def symbolic_inputs(row: Row) -> dict[str, Any]:
+    """Keras inputs for the row's arguments, batch and time unknown."""
+    arrays = make_arrays(row)
+    inputs = {}
+    for name, array in arrays.items():
+        spec = row.inputs.get(name) or f"B{row.masks[name]}"
+        shape = tuple(None if letter in FREE else SIZES[letter] for letter in letters(spec))
+        inputs[name] = keras.Input(batch_shape=shape, dtype=str(array.dtype), name=name)
+    return inputs
+
+
+def functional(row: Row, layer: Any) -> keras.Model:
+    """The layer as a functional model of unknown batch and time."""
+    inputs = symbolic_inputs(row)
+    return keras.Model(inputs, keras.tree.flatten(row.call(layer, inputs)))
+
+
+def real_part(row: Row, index: int, output: np.ndarray, **changes: Any) -> np.ndarray:
+    """Output `index` at the steps that are real and were there from the start, else 0."""
+    spec = letters(row.outputs[index])
+    lengths = LENGTHS | dict(changes.get("lengths") or {})
+    for position, letter in enumerate(spec):
+        if letter in "ST":
+            output = np.take(output, np.arange(SIZES[letter]), axis=position)
+    for position, letter in enumerate(spec):
+        if letter in row.padded_axes:
+            sizes = SIZES | {"B": output.shape[0]}
+            mask = step_mask(letter, sizes, lengths)
+            shape = [1] * output.ndim
+            shape[0], shape[position] = mask.shape
+            output = np.where(mask.reshape(shape), output, 0)
+    return output
+
+
+def assert_same(row: Row, got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
+    """Outputs agree at every real step, and are finite there."""
+    assert len(got) == len(expected) == len(row.outputs)
+    for index, (left, right) in enumerate(zip(got, expected, strict=True)):
+        left, right = real_part(row, index, left), real_part(row, index, right)
+        assert np.isfinite(right).all(), f"output {index} is not finite"
+        np.testing.assert_allclose(left, right, rtol=0, atol=row.tolerance)

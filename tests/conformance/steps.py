@@ -1,0 +1,110 @@
+"""The step form of each row, run over a whole sequence: what search does with it.
+
+Where a step takes several hypotheses there are two: the row's own sequence, and
+the same with the batch reversed. They swap slots after every step, so the state has to
+follow its hypothesis; the outputs of the first are returned.
+"""
+
+from keras import ops
+
+from keras_seq.layers import ancestry_bias, record_step
+
+HYPOTHESES = 2
+
+
+def two_hypotheses(array):
+    """`(B, T, ...)` -> `(B, 2, T, ...)`."""
+    return ops.stack([array, ops.flip(array, axis=0)], axis=1)
+
+
+def slots(step):
+    """Which hypothesis sits in each slot at this step."""
+    return [0, 1] if step % 2 == 0 else [1, 0]
+
+
+def swap(tensor):
+    """Follows the hypotheses to their next slots, as a search gathers by parent."""
+    return ops.take(tensor, ops.array([1, 0]), axis=1)
+
+
+def position(layer, arrays):
+    return ops.stack(
+        [
+            layer.step(arrays["inputs"][:, step : step + 1], ops.array(step, dtype="int32"))[:, 0]
+            for step in range(arrays["inputs"].shape[1])
+        ],
+        axis=1,
+    )
+
+
+def cross_attention(layer, arrays):
+    """The beam stands in the place of the query's steps."""
+    memory = layer.project(arrays["value"], arrays["value_mask"])
+    attended = [
+        layer.attend(arrays["query"][:, step : step + 1], **memory, value_mask=arrays["value_mask"])
+        for step in range(arrays["query"].shape[1])
+    ]
+    return ops.concatenate(attended, axis=1)
+
+
+def self_attention(layer, arrays):
+    return cached(
+        arrays["inputs"],
+        layer.num_heads,
+        lambda inputs, at, bias, cache: layer.step(inputs, at, bias, cache),
+    )
+
+
+def decoder_block(layer, arrays):
+    # The memory is shared by the hypotheses of a row, so both are the row's own sequence here.
+    memory = layer.project(arrays["memory"], arrays["memory_mask"])
+    return cached(
+        arrays["inputs"],
+        layer.self_attention.num_heads,
+        lambda inputs, at, bias, cache: layer.step(
+            inputs, at, bias, cache, memory, arrays["memory_mask"]
+        ),
+    )
+
+
+def cached(inputs, num_heads, run_step):
+    batch, length, features = inputs.shape
+    hypotheses = two_hypotheses(inputs)
+    empty = ops.zeros((batch, num_heads, length, HYPOTHESES, features // num_heads), inputs.dtype)
+    cache = {"key": empty, "value": empty}
+    ancestors = ops.full((batch, HYPOTHESES, length), -1, dtype="int32")
+    outputs = []
+    for step in range(length):
+        at = ops.array(step, dtype="int32")
+        if step:
+            ancestors = swap(ancestors)
+        ancestors = record_step(ancestors, at)
+        current = ops.take(hypotheses[:, :, step], ops.array(slots(step)), axis=1)
+        output, cache = run_step(current, at, ancestry_bias(ancestors), cache)
+        outputs.append(output[:, slots(step).index(0)])
+    return ops.stack(outputs, axis=1)
+
+
+def model(model, arrays):
+    """Any model with an encoder and a decoder step."""
+    import keras
+
+    memory = model.encoder(arrays["source"])
+    length = arrays["target"].shape[1]
+    state = model.initial_state(memory, HYPOTHESES, length)
+    hypotheses = two_hypotheses(arrays["target"])
+    logits = []
+    for step in range(length):
+        if step:
+            state = {**state, "beam": keras.tree.map_structure(swap, state["beam"])}
+        result = model.decoder_step(
+            {
+                "token": ops.take(hypotheses[:, :, step], ops.array(slots(step)), axis=1),
+                "position": ops.array(step, dtype="int32"),
+                "state": state,
+                "memory": memory,
+            }
+        )
+        state = result["state"]
+        logits.append(result["logits"][:, slots(step).index(0)])
+    return ops.stack(logits, axis=1)

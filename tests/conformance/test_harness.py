@@ -1,0 +1,103 @@
+"""The laws can fail: each is run on a layer that breaks it."""
+
+import keras
+import numpy as np
+import pytest
+from conformance import (
+    test_law_batch_mates,
+    test_law_config,
+    test_law_dtypes,
+    test_law_padding,
+    test_law_steps,
+    test_law_unknown_dimensions,
+)
+from conformance.harness import Row
+from keras import ops
+
+
+class Broken(keras.layers.Layer):
+    """Runs a function of the inputs and their mask."""
+
+    def __init__(self, function=None, **kwargs):
+        super().__init__(**kwargs)
+        self.function = function
+        self.supports_masking = True
+
+    def call(self, inputs, inputs_mask=None):
+        return self.function(inputs, inputs_mask)
+
+    def get_config(self):
+        return {"name": self.name}
+
+
+def row(function, **changes):
+    arguments = {
+        "name": "Broken",
+        "make": lambda: Broken(function),
+        "inputs": {"inputs": "BTD"},
+        "masks": {"inputs_mask": "T"},
+        "outputs": ["BTD"],
+    }
+    return Row(**{**arguments, **changes})
+
+
+def mean_over_padding(x, mask):
+    return x + ops.mean(x, axis=1, keepdims=True)
+
+
+def mean_over_batch(x, mask):
+    return x + ops.mean(x, axis=0, keepdims=True)
+
+
+def mask_by_product(x, mask):
+    mask = ops.cast(mask, x.dtype)[..., None]
+    return ops.sum(x * mask, axis=1, keepdims=True) * mask
+
+
+def divides_by_length(x, mask):
+    return x / ops.sum(ops.cast(mask, x.dtype), axis=1)[:, None, None]
+
+
+def wrong_gradient(x, mask):
+    # The square root of a spoiled step is chosen away, its gradient of NaN times 0 is not.
+    return ops.where(mask[..., None], ops.sqrt(ops.abs(x)), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("law", "function"),
+    [
+        (test_law_padding.test_more_padding_does_not_change_the_outputs, mean_over_padding),
+        (test_law_padding.test_nan_in_padding_does_not_change_the_outputs, mask_by_product),
+        (test_law_padding.test_nan_in_padding_does_not_change_the_gradients, wrong_gradient),
+        (test_law_padding.test_a_wholly_masked_row_is_finite, divides_by_length),
+        (test_law_batch_mates.test_other_batch_mates_change_nothing, mean_over_batch),
+        (test_law_unknown_dimensions.test_only_batch_and_time_are_unknown, lambda x, _: x[..., :1]),
+    ],
+)
+def test_a_broken_layer_breaks_the_law(law, function):
+    with pytest.raises(AssertionError):
+        law(row(function))
+
+
+def test_a_lost_argument_is_found():
+    with pytest.raises(AssertionError):
+        test_law_config.test_config_holds_every_constructor_argument(row(lambda x, _: x))
+
+
+def test_a_wrong_dtype_is_found():
+    in_float32 = row(lambda x, _: ops.cast(x, "float32"))
+    with pytest.raises(AssertionError):
+        test_law_dtypes.test_dtypes(in_float32, keras.DTypePolicy("mixed_bfloat16"))
+
+
+def test_a_wrong_step_is_found():
+    late = row(lambda x, _: ops.cumsum(x, axis=1), step=lambda layer, arrays: arrays["inputs"])
+    with pytest.raises(AssertionError):
+        test_law_steps.test_step_by_step_equals_all_at_once(late)
+
+
+def test_equal_is_equal():
+    same = row(lambda x, _: x * 2, step=lambda layer, arrays: arrays["inputs"] * np.float32(2))
+    test_law_steps.test_step_by_step_equals_all_at_once(same)
+    test_law_padding.test_more_padding_does_not_change_the_outputs(same)
+    test_law_padding.test_nan_in_padding_does_not_change_the_gradients(same)

@@ -1,0 +1,35 @@
+"""TensorFlow and JAX give the same numbers from the same weights."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from conformance.harness import assert_same, built, make_arrays, run
+from conformance.table import every_row
+
+OTHER = {"tensorflow": "jax", "jax": "tensorflow"}
+
+
+@pytest.fixture(scope="session")
+def other_outputs(tmp_path_factory):
+    path = tmp_path_factory.mktemp("outputs") / "outputs.npz"
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": OTHER[keras.backend.backend()],
+        "PYTHONPATH": str(Path(__file__).parents[1]),
+    }
+    subprocess.run(
+        [sys.executable, "-m", "conformance.outputs", str(path)], env=environment, check=True
+    )
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+@every_row
+def test_outputs_agree(row, other_outputs):
+    expected = [other_outputs[f"{row.name} {index}"] for index in range(len(row.outputs))]
+    assert_same(row, run(row, built(row), make_arrays(row)), expected)

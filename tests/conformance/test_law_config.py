@@ -1,0 +1,49 @@
+"""A config survives JSON, and holds every constructor argument."""
+
+import inspect
+import json
+
+import keras
+from conformance.harness import build, functional, make_arrays, run
+from conformance.table import every_row
+
+
+@every_row
+def test_config_survives_json(row):
+    layer = build(row)
+    config = layer.get_config()
+    restored = type(layer).from_config(json.loads(json.dumps(config)))
+    assert restored.get_config() == config
+
+
+@every_row
+def test_config_holds_every_constructor_argument(row):
+    layer = row.make()
+    parameters = inspect.signature(type(layer).__init__).parameters.values()
+    named = {item.name for item in parameters if item.kind is not item.VAR_KEYWORD} - {"self"}
+    assert named <= set(layer.get_config())
+
+
+@every_row
+def test_keras_deserializes_by_registered_name(row):
+    layer = build(row)
+    serialized = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
+    assert serialized["registered_name"] == f"keras_seq>{type(layer).__name__}"
+    restored = keras.saving.deserialize_keras_object(serialized)
+    assert type(restored) is type(layer)
+    assert restored.get_config() == layer.get_config()
+
+
+@every_row
+def test_a_keras_file_gives_equal_outputs(row, tmp_path):
+    layer = build(row)
+    arrays = make_arrays(row)
+    model = layer if isinstance(layer, keras.Model) else functional(row, layer)
+    model.save(tmp_path / "model.keras")
+    restored = keras.saving.load_model(tmp_path / "model.keras")
+    if isinstance(layer, keras.Model):
+        outputs = run(row, restored, arrays)
+    else:
+        outputs = map(keras.ops.convert_to_numpy, keras.tree.flatten(restored(arrays)))
+    for got, expected in zip(outputs, run(row, layer, arrays), strict=True):
+        assert (got == expected).all()

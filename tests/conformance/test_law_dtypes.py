@@ -1,0 +1,49 @@
+"""Each dtype policy gives its own dtype and, within its precision, the same numbers."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+from conformance.harness import build, built, make_arrays, real_part, run
+from conformance.table import every_row
+
+# Relative to the largest output: a few roundings of 2^-11 and 2^-8.
+PRECISION = {"float32": 1e-6, "mixed_float16": 2e-2, "mixed_bfloat16": 1e-1, "float64": 1e-5}
+
+
+@pytest.fixture(params=PRECISION)
+def policy(request):
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(request.param)
+    with doubles_in_jax() if request.param == "float64" else contextlib.nullcontext():
+        yield keras.config.dtype_policy()
+    keras.config.set_dtype_policy(before)
+
+
+@contextlib.contextmanager
+def doubles_in_jax():
+    """JAX makes float32 of every float64 unless told not to."""
+    if keras.backend.backend() != "jax":
+        yield
+        return
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+@every_row
+def test_dtypes(row, policy):
+    arrays = make_arrays(row)
+    expected = run(row, built(row), arrays)
+    layer = build(row)
+    for weight in layer.trainable_weights:
+        assert weight.dtype == policy.variable_dtype, weight.path
+    for index, output in enumerate(run(row, layer, arrays)):
+        in_float32 = index in row.float32_outputs
+        assert str(output.dtype) == ("float32" if in_float32 else policy.compute_dtype)
+        reference = real_part(row, index, expected[index])
+        error = np.abs(real_part(row, index, output.astype("float64")) - reference).max()
+        assert error <= PRECISION[policy.name] * max(1, np.abs(reference).max())

@@ -1,0 +1,110 @@
+"""What padding holds, and how much of it there is, changes nothing."""
+
+import numpy as np
+import pytest
+from conformance.gradients import gradients
+from conformance.harness import (
+    LENGTHS,
+    ROOM,
+    SIZES,
+    Row,
+    assert_same,
+    built,
+    letters,
+    make_arrays,
+    real_part,
+    run,
+    step_mask,
+)
+from conformance.table import ROWS, every_row
+
+masked_rows = pytest.mark.parametrize(
+    "row", [row for row in ROWS if row.masks], ids=lambda row: row.name
+)
+
+
+def spoil(row: Row, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """NaN wherever a float argument is padding."""
+    spoiled = dict(arrays)
+    for name in row.float_inputs:
+        axis = letters(row.inputs[name])[1]
+        if axis in row.masks.values():
+            real = step_mask(axis, SIZES, LENGTHS)[..., None]
+            spoiled[name] = np.where(real, arrays[name], np.nan).astype("float32")
+    return spoiled
+
+
+@masked_rows
+def test_nan_in_padding_does_not_change_the_outputs(row):
+    arrays = make_arrays(row)
+    spoiled = spoil(row, arrays)
+    assert any(np.isnan(array).any() for array in spoiled.values())
+    assert_same(row, run(row, built(row), spoiled), run(row, built(row), arrays))
+
+
+@masked_rows
+def test_nan_in_padding_does_not_change_the_gradients(row):
+    arrays = make_arrays(row)
+    expected = gradients(row, built(row), arrays)
+    for path, gradient in gradients(row, built(row), spoil(row, arrays)).items():
+        assert np.isfinite(gradient).all(), path
+        np.testing.assert_allclose(
+            gradient, expected[path], rtol=0, atol=10 * row.tolerance, err_msg=path
+        )
+
+
+@every_row
+def test_more_padding_does_not_change_the_outputs(row):
+    longer = run(row, built(row), make_arrays(row, longer={"S": ROOM, "T": ROOM}))
+    assert_same(row, longer, run(row, built(row), make_arrays(row)))
+
+
+@every_row
+def test_more_padding_does_not_change_the_gradients(row):
+    if not row.padded_axes:
+        pytest.skip("has no mask: every step counts")
+    expected = gradients(row, built(row), make_arrays(row))
+    padding = dict.fromkeys(row.padded_axes, ROOM)
+    longer = gradients(row, built(row), make_arrays(row, longer=padding))
+    for path, gradient in longer.items():
+        np.testing.assert_allclose(
+            real_gradient(row, path, gradient),
+            real_gradient(row, path, expected[path]),
+            rtol=0,
+            atol=10 * row.tolerance,
+            err_msg=path,
+        )
+
+
+def real_gradient(row: Row, name: str, gradient: np.ndarray) -> np.ndarray:
+    """Cuts the gradient of a lengthened argument back; beyond, it must be 0."""
+    axis = letters(row.inputs[name])[1] if name in row.inputs else ""
+    if axis not in row.padded_axes:
+        return gradient
+    kept, beyond = np.split(gradient, [SIZES[axis]], axis=1)
+    assert not beyond.any(), name
+    return kept
+
+
+@every_row
+def test_a_wholly_masked_row_is_finite(row):
+    nothing = {axis: (0, *rest) for axis, (_, *rest) in LENGTHS.items()}
+    arrays = make_arrays(row, lengths=nothing)
+    for output in run(row, built(row), arrays):
+        assert np.isfinite(output).all()
+    for path, gradient in gradients(row, built(row), arrays).items():
+        assert np.isfinite(gradient).all(), path
+
+
+@every_row
+def test_a_wholly_masked_row_leaves_the_others_alone(row):
+    nothing = {axis: (0, *rest) for axis, (_, *rest) in LENGTHS.items()}
+    got = run(row, built(row), make_arrays(row, lengths=nothing))
+    expected = run(row, built(row), make_arrays(row))
+    for index, (left, right) in enumerate(zip(got, expected, strict=True)):
+        np.testing.assert_allclose(
+            real_part(row, index, left)[1:],
+            real_part(row, index, right)[1:],
+            rtol=0,
+            atol=row.tolerance,
+        )

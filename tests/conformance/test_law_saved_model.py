@@ -1,0 +1,48 @@
+"""A row inside a SavedModel gives the same numbers, without Keras and without XLA."""
+
+import keras
+import pytest
+from conformance.harness import built, make_arrays, run, symbolic_inputs
+from conformance.table import every_row
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="only TensorFlow writes a SavedModel"
+)
+
+
+@every_row
+def test_a_saved_model_gives_equal_outputs(row, tmp_path):
+    import tensorflow as tf
+
+    layer = built(row)
+    arrays = make_arrays(row, longer={"S": 2, "T": 1})
+    module = tf.Module()
+    # The raw variables: a Keras object as attribute loads in Python, but not in a model server.
+    module.variables_of_layer = [weight.value for weight in layer.variables]
+    module.serve = tf.function(
+        lambda **inputs: {
+            f"output_{index}": output
+            for index, output in enumerate(keras.tree.flatten(row.call(layer, inputs)))
+        },
+    )
+    signature = module.serve.get_concrete_function(
+        **{
+            name: tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
+            for name, tensor in symbolic_inputs(row).items()
+        }
+    )
+    tf.saved_model.save(module, str(tmp_path), signatures={"serving_default": signature})
+
+    expected = run(row, layer, arrays)
+    # A session, as model servers use; `tf.saved_model.load` finds variables that they do not.
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path))
+        assert not [op.name for op in session.graph.get_operations() if op.type.startswith("Xla")]
+        served = loaded.signature_def["serving_default"]
+        outputs = session.run(
+            [served.outputs[f"output_{index}"].name for index in range(len(expected))],
+            {served.inputs[name].name: array for name, array in arrays.items()},
+        )
+    for got, before in zip(outputs, expected, strict=True):
+        assert got.shape == before.shape
+        assert abs(got - before).max() <= row.tolerance

@@ -1,0 +1,30 @@
+"""Every public name has a row, and every exemption is needed."""
+
+import inspect
+
+import pytest
+from conformance.table import NOT_LAYERS, ROWS
+
+from keras_seq import layers, models
+
+PUBLIC = [*layers.__all__, *models.__all__]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_has_a_row(name):
+    covered = {row.public_name for row in ROWS}
+    assert (name in covered) != (name in NOT_LAYERS), (
+        f"`{name}` needs a row in tests/conformance/table.py"
+    )
+
+
+def test_exemptions_are_public_functions():
+    for name in NOT_LAYERS:
+        assert name in PUBLIC
+        assert inspect.isfunction(getattr(layers, name))
+
+
+def test_row_names_are_public_and_unique():
+    names = [row.name for row in ROWS]
+    assert sorted(names) == sorted(set(names))
+    assert {row.public_name for row in ROWS} <= set(PUBLIC)

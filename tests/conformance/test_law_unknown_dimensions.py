@@ -1,0 +1,26 @@
+"""Batch and time may be unknown; feature axes never are."""
+
+import keras
+import numpy as np
+import pytest
+from conformance.harness import FREE, SIZES, built, functional, letters, make_arrays, run
+from conformance.table import every_row
+
+
+@every_row
+def test_only_batch_and_time_are_unknown(row):
+    model = functional(row, built(row))
+    for output, spec in zip(model.outputs, row.outputs, strict=True):
+        assert len(output.shape) == len(letters(spec))
+        for size, letter in zip(output.shape, letters(spec), strict=True):
+            assert size == SIZES[letter] or (size is None and letter in FREE)
+
+
+@every_row
+@pytest.mark.parametrize("longer", [{}, {"B": -1, "T": 2, "S": 3}], ids=["first", "other"])
+def test_one_compiled_graph_serves_all_sizes(row, longer):
+    layer = built(row)
+    arrays = make_arrays(row, longer=longer)
+    outputs = keras.tree.flatten(functional(row, layer).predict_on_batch(arrays))
+    for got, expected in zip(outputs, run(row, layer, arrays), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=row.tolerance)

@@ -1,0 +1,254 @@
+"""Data goes one way through the package, and so do imports: the rule as a test.
+
+The imports are read from the source text, so those inside functions and under
+`if TYPE_CHECKING` count as well. A new folder or top-level file needs a row in `ARROWS`.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# What each part may import: of ours, then of others (the standard library is free to all).
+TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
+SETTINGS = {"presets", "setting_errors", "setting_sections", "settings"}
+FILES = {"files", "tensor_file", "checkpoints"}
+TENSORS = {"backend", "layers", "models", "search"}
+BELOW_RUN = {"text", "scoring", "data"} | SETTINGS | FILES | TENSORS
+ABOVE_RUN = BELOW_RUN | {"keras_seq", "run", "preparation", "translator", "diagnosis"}
+ARROWS: dict[str, tuple[set[str], set[str]]] = {
+    "text": (set(), TEXT_ONLY),
+    "scoring": (set(), TEXT_ONLY),
+    "presets": (set(), set()),
+    "setting_errors": (set(), {"annotated_types"}),
+    "setting_sections": (set(), {"pydantic"}),
+    "settings": (SETTINGS | {"text"}, {"pydantic", "tomli_w"}),
+    "files": ({"text"}, set()),
+    "tensor_file": ({"text"}, {"numpy", "ml_dtypes"}),
+    "checkpoints": (FILES | {"text"}, {"numpy"}),
+    "data": ({"text"}, {"numpy"}),
+    "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
+    "layers": (set(), {"keras"}),
+    "models": ({"layers"}, {"keras"}),
+    "search": ({"backend"}, {"keras", "numpy"}),
+    "training.callbacks": ({"backend"}, {"keras", "numpy"}),
+    "run": (BELOW_RUN | {"keras_seq"}, {"keras", "numpy"}),
+    "preparation": (BELOW_RUN | {"run"}, {"numpy"}),
+    "translator": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
+    "diagnosis": (BELOW_RUN | {"run", "translator"}, {"keras", "numpy"}),
+    "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy"}),
+    "serving": (ABOVE_RUN, {"keras", "numpy", "tensorflow", "tensorflow_text"}),
+    # The public names, loaded when asked for; and `python -m keras_seq`.
+    "keras_seq": (ABOVE_RUN | {"training", "serving"}, set()),
+    "__main__": ({"cli"}, set()),
+    "cli": (ABOVE_RUN | {"training", "serving"}, {"typer", "click", "rich"}),
+}
+
+
+@dataclass(frozen=True)
+class Module:
+    name: str
+    source: str
+    is_package: bool
+
+    @property
+    def part(self) -> str:
+        return part_of(self.name)
+
+
+@dataclass(frozen=True)
+class Import:
+    target: str
+    line: int
+    runs: bool
+    """False under `if TYPE_CHECKING`, where no import happens."""
+
+
+def part_of(name: str) -> str:
+    """The row of `ARROWS` a module of ours belongs to, or "" for a module of others."""
+    package, *rest = name.split(".")
+    if package == "keras_seq_cli":
+        return "cli"
+    if package != "keras_seq":
+        return ""
+    if rest[:2] == ["training", "callbacks"]:
+        return "training.callbacks"
+    return rest[0] if rest else "keras_seq"
+
+
+def modules_of_the_project() -> dict[str, Module]:
+    found = {}
+    for package, folder in (("keras_seq", ROOT / "keras_seq"), ("keras_seq_cli", ROOT / "cli")):
+        for path in sorted(folder.rglob("*.py")):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            is_package = parts[-1] == "__init__"
+            name = ".".join(parts[:-1] if is_package else parts)
+            found[name] = Module(name, path.read_text(encoding="utf-8"), is_package)
+    return found
+
+
+def read_imports(module: Module, known: set[str]) -> Iterator[Import]:
+    tree = ast.parse(module.source)
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        runs = id(node) not in typing_only
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, runs)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module.name.split(".")
+                keep = len(package) - node.level + module.is_package
+                base = ".".join([*package[:keep], *([base] if base else [])])
+            for alias in node.names:
+                submodule = f"{base}.{alias.name}"
+                yield Import(submodule if submodule in known else base, node.lineno, runs)
+        elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
+            # importlib.import_module("...") and __import__("...")
+            if node.args and isinstance(node.args[0], ast.Constant):
+                yield Import(str(node.args[0].value), node.lineno, runs)
+
+
+def wrong_arrows(modules: dict[str, Module]) -> list[str]:
+    wrong = []
+    for module in modules.values():
+        if module.part not in ARROWS:
+            wrong.append(f"{module.name}: {module.part!r} has no row in ARROWS")
+            continue
+        ours, others = ARROWS[module.part]
+        for found in read_imports(module, set(modules)):
+            part = part_of(found.target)
+            top = found.target.split(".")[0]
+            if part:
+                allowed = part == module.part or part in ours
+            else:
+                allowed = top in others or top in sys.stdlib_module_names
+            if not allowed:
+                wrong.append(f"{module.name}:{found.line} imports {found.target}")
+    return wrong
+
+
+def commands_that_import_commands(modules: dict[str, Module]) -> list[str]:
+    """A command is a module that `main` imports; the rest of cli/ is shared."""
+    main = modules["keras_seq_cli.main"]
+    commands = {
+        found.target
+        for found in read_imports(main, set(modules))
+        if part_of(found.target) == "cli" and found.target in modules
+    }
+    return [
+        f"{command}:{found.line} imports {found.target}"
+        for command in sorted(commands)
+        for found in read_imports(modules[command], set(modules))
+        if found.target in commands | {main.name} and found.target != command
+    ]
+
+
+def find_cycle(modules: dict[str, Module]) -> list[str]:
+    """One cycle as a list of names that ends where it starts, or an empty list."""
+    graph = {
+        name: sorted(
+            {
+                found.target
+                for found in read_imports(module, set(modules))
+                if found.runs and found.target in modules and found.target != name
+            }
+        )
+        for name, module in modules.items()
+    }
+    done: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for target in graph[name]:
+            if cycle := visit(target, [*path, name]):
+                return cycle
+        done.add(name)
+        return []
+
+    for name in graph:
+        if cycle := visit(name, []):
+            return cycle
+    return []
+
+
+def test_every_import_points_the_right_way():
+    assert wrong_arrows(modules_of_the_project()) == []
+
+
+def test_there_is_no_cycle():
+    assert find_cycle(modules_of_the_project()) == []
+
+
+def test_no_command_imports_another():
+    assert commands_that_import_commands(modules_of_the_project()) == []
+
+
+def plant(name: str, source: str, is_package: bool = False) -> dict[str, Module]:
+    """The project's modules with one replaced or added."""
+    return modules_of_the_project() | {name: Module(name, source, is_package)}
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "culprit"),
+    [
+        ("keras_seq.text.planted", "import keras", "keras"),
+        ("keras_seq.text.planted", "from keras_seq import data", "keras_seq.data"),
+        ("keras_seq.text.planted", "from ..data import write_corpus", "keras_seq.data"),
+        ("keras_seq.text.planted", "from .. import layers", "keras_seq.layers"),
+        ("keras_seq.scoring.planted", "import keras_seq.text", "keras_seq.text"),
+        ("keras_seq.data.planted", "def f():\n    import tensorflow as tf", "tensorflow"),
+        ("keras_seq.layers.planted", "import numpy", "numpy"),
+        ("keras_seq.layers.planted", "from jax import numpy", "jax"),
+        ("keras_seq.models.planted", "import keras_seq.search", "keras_seq.search"),
+        ("keras_seq.search.planted", "import keras_seq.models", "keras_seq.models"),
+        ("keras_seq.training.planted", "import tensorflow_text", "tensorflow_text"),
+        ("keras_seq.training.planted", "import keras_seq_cli.main", "keras_seq_cli.main"),
+        ("keras_seq.training.callbacks.planted", "import keras_seq.run", "keras_seq.run"),
+        (
+            "keras_seq.data.planted",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import keras_seq.models",
+            "keras_seq.models",
+        ),
+        ("keras_seq.layers.planted", "__import__('tensorflow')", "tensorflow"),
+    ],
+)
+def test_a_planted_wrong_arrow_is_caught(name, source, culprit):
+    line = source.count("\n") + 1
+    assert f"{name}:{line} imports {culprit}" in wrong_arrows(plant(name, source))
+
+
+def test_a_folder_without_a_row_is_caught():
+    found = wrong_arrows(plant("keras_seq.planted.thing", ""))
+    assert found == ["keras_seq.planted.thing: 'planted' has no row in ARROWS"]
+
+
+def test_a_planted_cycle_is_caught():
+    modules = plant("keras_seq.text.one", "def f():\n    from keras_seq.text import two")
+    modules["keras_seq.text.two"] = Module("keras_seq.text.two", "from . import one", False)
+    assert set(find_cycle(modules)) == {"keras_seq.text.one", "keras_seq.text.two"}
+
+
+def test_a_planted_command_that_imports_another_is_caught():
+    modules = modules_of_the_project()
+    main = modules["keras_seq_cli.main"].source + "\nfrom keras_seq_cli import planted\n"
+    modules["keras_seq_cli.main"] = Module("keras_seq_cli.main", main, False)
+    modules["keras_seq_cli.planted"] = Module("keras_seq_cli.planted", "from . import main", False)
+    assert commands_that_import_commands(modules) == [
+        "keras_seq_cli.planted:1 imports keras_seq_cli.main"
+    ]
