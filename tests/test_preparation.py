@@ -1,0 +1,270 @@
+"""Text to a run that is ready to train, and what is said of text that is not right."""
+
+import gzip
+import os
+import random
+
+import numpy as np
+import pytest
+
+from keras_seq.data import TokenCorpus
+from keras_seq.preparation import count_pairs, prepare_run, resolve_settings
+from keras_seq.settings import SettingsError, load_settings
+from keras_seq.text import InputError
+
+WORDS = "the a dog cat bird tree house runs sleeps sings near under over big small".split()
+
+
+def sentences(count: int, seed: int = 0) -> list[str]:
+    generator = random.Random(seed)
+    return [
+        " ".join(generator.choices(WORDS, k=generator.randint(3, 7))) + f" {number}."
+        for number in range(count)
+    ]
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Writes source and target, and says what settings name them."""
+
+    def write(source: bytes | list[str], target: bytes | list[str], **overrides):
+        for name, content in (("train.en", source), ("train.de", target)):
+            if isinstance(content, list):
+                content = "".join(f"{line}\n" for line in content).encode()
+            (tmp_path / name).write_bytes(content)
+        return load_settings(
+            overrides={
+                "data.source": str(tmp_path / "train.en"),
+                "data.target": str(tmp_path / "train.de"),
+                **{key.replace("__", "."): value for key, value in overrides.items()},
+            }
+        )
+
+    return write
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    """Prepares a run and returns it with all that was noticed."""
+
+    def prepare(settings):
+        notices: list[str] = []
+        return prepare_run(settings, tmp_path / "run", notice=notices.append), notices
+
+    return prepare
+
+
+def test_a_run_is_made_of_text(corpus, prepared):
+    lines = sentences(400)
+    run, notices = prepared(corpus(lines, [line.upper() for line in lines]))
+    train, valid = TokenCorpus.open(run.train_directory), TokenCorpus.open(run.valid_directory)
+    # A twentieth is held out.
+    assert (len(train), len(valid)) == (380, 20)
+    sources, references = run.valid_lines()
+    assert [line.upper() for line in sources] == references
+    tokenizer = run.source_tokenizer
+    assert tokenizer is run.target_tokenizer
+    kept = tokenizer.decode([train.source(i) for i in range(380)])
+    assert sorted(kept + sources) == sorted(lines)
+    assert tokenizer.decode([valid.source(i) for i in range(20)]) == sources
+    assert any("20 pairs held out" in line for line in notices)
+    assert "training: 380 of 380 pairs kept" in notices
+    # The settings kept are those of the vocabulary that was possible.
+    assert run.settings.tokenizer.size == tokenizer.vocabulary_size < 8000
+
+
+def test_the_same_seed_holds_out_the_same(corpus, tmp_path):
+    lines = sentences(100)
+    held = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run = prepare_run(corpus(lines, lines, seed=seed), tmp_path / name)
+        held.append(run.valid_lines()[0])
+    assert held[0] == held[1] != held[2]
+
+
+def test_what_is_held_out_is_not_trained_on(corpus, prepared):
+    lines = sentences(50) * 4
+    run, notices = prepared(corpus(lines, [f"{line} {n}" for n, line in enumerate(lines)]))
+    train = TokenCorpus.open(run.train_directory)
+    trained = set(run.source_tokenizer.decode([train.source(i) for i in range(len(train))]))
+    held = set(run.valid_lines()[0])
+    assert held and not held & trained
+    assert any("share a source with them left out" in line for line in notices)
+
+
+def test_given_validation_text_is_used_whole(corpus, prepared, tmp_path):
+    (tmp_path / "v.tsv").write_text("a dog\tein Hund\n\t\na cat\teine Katze\n")
+    lines = sentences(30)
+    run, _ = prepared(corpus(lines, lines, data__valid_pairs=str(tmp_path / "v.tsv")))
+    assert run.valid_lines() == (["a dog", "a cat"], ["ein Hund", "eine Katze"])
+    assert len(TokenCorpus.open(run.train_directory)) == 30
+
+
+def test_two_vocabularies_each_of_its_side(corpus, prepared):
+    lines = sentences(60)
+    run, _ = prepared(corpus(lines, [line.upper() for line in lines], tokenizer__joint=False))
+    assert run.source_tokenizer.to_bytes() != run.target_tokenizer.to_bytes()
+
+
+def test_blank_pairs_are_dropped_and_counted(corpus, prepared):
+    source = [*sentences(40), "", "   ", "x", "y"]
+    target = [*sentences(40), "z", "z", "", "\t"]
+    run, notices = prepared(corpus(source, target))
+    assert len(TokenCorpus.open(run.train_directory)) == 38
+    assert any("dropped 4 with an empty side" in line for line in notices)
+
+
+def test_long_pairs_are_dropped_and_counted(corpus, prepared):
+    lines = [*sentences(40), "dog " * 300_000, "d" * 1_000_000]
+    run, notices = prepared(corpus(lines, [*sentences(40), "a", "b"], seed=3))
+    assert len(TokenCorpus.open(run.train_directory)) + len(run.valid_lines()[0]) == 40
+    assert any("dropped 2 longer than 200 or 200 tokens" in line for line in notices)
+
+
+@pytest.mark.parametrize(
+    "character", ["\r", "\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x00"]
+)
+def test_no_other_character_ends_a_line(corpus, prepared, character):
+    lines = [f"{line}{character}{line}" for line in sentences(40)]
+    settings = corpus(lines, sentences(40))
+    assert count_pairs(settings.data) == (40, 40)
+    run, _ = prepared(settings)
+    assert len(TokenCorpus.open(run.train_directory)) + len(run.valid_lines()[0]) == 40
+    assert all(line in lines for line in run.valid_lines()[0])
+
+
+def test_bom_and_crlf_are_stripped_and_said_once(corpus, prepared):
+    lines = sentences(40)
+    text = b"\xef\xbb\xbf" + "".join(f"{line}\r\n" for line in lines).encode()
+    run, notices = prepared(corpus(text, lines))
+    train = TokenCorpus.open(run.train_directory)
+    found = run.source_tokenizer.decode([train.source(i) for i in range(len(train))])
+    assert sorted(found + run.valid_lines()[0]) == sorted(lines)
+    assert sum("byte order mark" in line for line in notices) == 1
+    assert sum("CRLF" in line for line in notices) == 1
+
+
+def test_the_last_line_needs_no_line_end(corpus):
+    settings = corpus(b"one\ntwo", b"eins\nzwei\n")
+    assert count_pairs(settings.data) == (2, 2)
+
+
+def test_gzip_of_several_members_is_read_whole(corpus, tmp_path):
+    lines = sentences(20)
+    (tmp_path / "train.en.gz").write_bytes(
+        b"".join(gzip.compress(f"{line}\n".encode()) for line in lines)
+    )
+    settings = corpus(lines, lines, data__source=str(tmp_path / "train.en.gz"))
+    assert count_pairs(settings.data) == (20, 20)
+
+
+def test_a_corpus_of_one_sentence_is_enough(corpus, prepared):
+    run, notices = prepared(corpus(["A dog runs."], ["Ein Hund läuft."]))
+    assert len(TokenCorpus.open(run.train_directory)) == 1
+    assert run.valid_lines() == (["A dog runs."], ["Ein Hund läuft."])
+    assert any("vocabulary lowered from 8,000" in line for line in notices)
+    assert any("validating on 1 of the training pairs" in line for line in notices)
+
+
+def test_a_corpus_of_one_source_is_not_wholly_held_out(corpus, prepared):
+    run, notices = prepared(corpus(["same"] * 40, sentences(40)))
+    assert len(TokenCorpus.open(run.train_directory)) == 40
+    assert any("too few different pairs" in line for line in notices)
+
+
+def test_a_vocabulary_asked_for_is_not_lowered(corpus, prepared, tmp_path):
+    lines = sentences(40)
+    with pytest.raises(InputError, match="50,000 is larger than this corpus allows: at most"):
+        prepared(corpus(lines, lines, tokenizer__size=50_000))
+    # Nothing is left, so the same command can be given again.
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [
+        (b"", b"", "empty, there is nothing to train on"),
+        (b"a\nb\n", b"c\n", "train.en has 2 lines but .*train.de has 1"),
+        (b"a\n", b"c\nd\n", "train.en has 1 lines but .*train.de has 2"),
+        (b"\n \n", b"a\nb\n", r"no pair has text on both sides \(2 pairs\)"),
+        (b"a\nb\xff\n", b"a\nb\n", "train.en:2: invalid UTF-8"),
+    ],
+)
+def test_wrong_text_is_refused_and_nothing_left(corpus, prepared, tmp_path, source, target, words):
+    with pytest.raises(InputError, match=words):
+        prepared(corpus(source, target))
+    assert not (tmp_path / "run").exists()
+
+
+def test_all_pairs_dropped_says_why(corpus, prepared, tmp_path):
+    lines = sentences(40)
+    with pytest.raises(
+        InputError, match="no training pair of 38 is left; dropped 38 longer than 1"
+    ):
+        prepared(corpus(lines, lines, data__max_source_length=1))
+    assert not (tmp_path / "run").exists()
+
+
+def test_wrong_text_does_not_cost_the_run_that_is_there(corpus, prepared, tmp_path):
+    lines = sentences(40)
+    run, _ = prepared(corpus(lines, lines))
+    with pytest.raises(InputError, match="nothing to train on"):
+        prepare_run(corpus(b"", b""), run.path, overwrite=True)
+    assert len(TokenCorpus.open(run.train_directory)) == 38
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({}, "no text to train on: give --source and --target, or --pairs"),
+        ({"data.source": "a"}, "--source without --target: both are needed"),
+        ({"data.target": "a"}, "--target without --source: both are needed"),
+        ({"data.pairs": "a", "data.source": "b"}, "both --pairs and --source"),
+        ({"data.pairs": "-"}, "standard input: training reads its text more than once"),
+        ({"data.pairs": "absent.tsv"}, "absent.tsv: no such file"),
+        ({"data.pairs": os.curdir}, "is a directory"),
+    ],
+)
+def test_files_that_are_not_given_rightly(overrides, words):
+    with pytest.raises(InputError, match=words):
+        count_pairs(load_settings(overrides=overrides).data)
+
+
+def test_validation_files_are_looked_at_first(corpus, prepared, tmp_path):
+    lines = sentences(5)
+    absent = str(tmp_path / "absent")
+    for overrides, words in (
+        ({"data__valid_source": absent}, "--valid-source without --valid-target"),
+        ({"data__valid_pairs": absent}, "absent: no such file"),
+    ):
+        with pytest.raises(InputError, match=words):
+            prepared(corpus(lines, lines, **overrides))
+
+
+def test_the_preset_is_chosen_by_size_and_said(corpus):
+    lines = sentences(20)
+    paths = corpus(lines, lines).data
+    overrides = {"data.source": paths.source, "data.target": paths.target}
+    notices: list[str] = []
+    settings, counts = resolve_settings(overrides=overrides, notice=notices.append)
+    assert counts == (20, 20)
+    assert settings.model.units == 128
+    assert "preset transformer-tiny" in notices[0]
+    assert "20 pairs" in notices[0]
+    settings, _ = resolve_settings(overrides=overrides | {"model.family": "rnn"})
+    assert settings.model.family == "rnn"
+    settings, counts = resolve_settings(preset="rnn-base", overrides=overrides)
+    assert (settings.model.family, counts) == ("rnn", None)
+    with pytest.raises(SettingsError):
+        resolve_settings(preset="rnn-bass", overrides=overrides)
+
+
+def test_the_corpus_is_read_as_a_stream(corpus, prepared):
+    """Ids of far more text than a chunk come back in order."""
+    lines = [f"number {n}" for n in range(9000)]
+    run, _ = prepared(corpus(lines, [str(n) for n in range(9000)], tokenizer__size=400))
+    train = TokenCorpus.open(run.train_directory)
+    numbers = [
+        int(text) for text in run.target_tokenizer.decode(train.target(i) for i in range(8550))
+    ]
+    assert np.all(np.diff(numbers) > 0)
