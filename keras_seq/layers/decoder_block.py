@@ -6,6 +6,7 @@ from keras_seq.layers.feed_forward import FeedForward
 from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
 from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
 from keras_seq.layers.residual import Residual
+from keras_seq.layers.seeds import split_seed
 
 # Shape letters: B batch, T target steps, S source steps, D features, H heads, K beam, L cache.
 
@@ -90,33 +91,38 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "seed": seed,
         }
         policy = self.dtype_policy
+        seeds = split_seed(seed, 6)
         self.self_attention = MultiHeadSelfAttention(
             num_heads,
             causal=True,
             dropout=attention_dropout,
-            seed=seed,
+            seed=seeds[0],
             dtype=policy,
             name="self_attention",
         )
         self.cross_attention = MultiHeadCrossAttention(
-            num_heads, dropout=attention_dropout, seed=seed, dtype=policy, name="cross_attention"
+            num_heads,
+            dropout=attention_dropout,
+            seed=seeds[1],
+            dtype=policy,
+            name="cross_attention",
         )
         self.feed_forward = FeedForward(
             feedforward_units,
             activation=activation,
             dropout=activation_dropout,
-            seed=seed,
+            seed=seeds[2],
             dtype=policy,
             name="feed_forward",
         )
         self.self_attention_residual = Residual(
-            norm, dropout, seed, dtype=policy, name="self_attention_residual"
+            norm, dropout, seeds[3], dtype=policy, name="self_attention_residual"
         )
         self.cross_attention_residual = Residual(
-            norm, dropout, seed, dtype=policy, name="cross_attention_residual"
+            norm, dropout, seeds[4], dtype=policy, name="cross_attention_residual"
         )
         self.feed_forward_residual = Residual(
-            norm, dropout, seed, dtype=policy, name="feed_forward_residual"
+            norm, dropout, seeds[5], dtype=policy, name="feed_forward_residual"
         )
 
     def build(self, inputs_shape, memory_shape):

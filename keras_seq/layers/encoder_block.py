@@ -5,6 +5,7 @@ import keras
 from keras_seq.layers.feed_forward import FeedForward
 from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
 from keras_seq.layers.residual import Residual
+from keras_seq.layers.seeds import split_seed
 
 # Shape letters: B batch, T steps, D features.
 
@@ -88,11 +89,12 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "seed": seed,
         }
         policy = self.dtype_policy
+        seeds = split_seed(seed, 4)
         self.attention = MultiHeadSelfAttention(
             num_heads,
             causal=causal,
             dropout=attention_dropout,
-            seed=seed,
+            seed=seeds[0],
             dtype=policy,
             name="attention",
         )
@@ -100,15 +102,15 @@ class TransformerEncoderBlock(keras.layers.Layer):
             feedforward_units,
             activation=activation,
             dropout=activation_dropout,
-            seed=seed,
+            seed=seeds[1],
             dtype=policy,
             name="feed_forward",
         )
         self.attention_residual = Residual(
-            norm, dropout, seed, dtype=policy, name="attention_residual"
+            norm, dropout, seeds[2], dtype=policy, name="attention_residual"
         )
         self.feed_forward_residual = Residual(
-            norm, dropout, seed, dtype=policy, name="feed_forward_residual"
+            norm, dropout, seeds[3], dtype=policy, name="feed_forward_residual"
         )
 
     def build(self, input_shape):

@@ -8,6 +8,7 @@ from keras import ops
 from keras_seq.layers.ancestry import ancestry_bias, record_step
 from keras_seq.layers.decoder_block import TransformerDecoderBlock
 from keras_seq.layers.encoder_block import TransformerEncoderBlock
+from keras_seq.layers.seeds import split_seed
 from keras_seq.layers.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.token_embedding import TokenEmbedding
 from keras_seq.models.method import Method
@@ -128,7 +129,6 @@ class Transformer(keras.Model):
                 "activation_dropout",
                 "activation",
                 "norm",
-                "seed",
             )
         }
         target_embedding = TokenEmbedding(
@@ -143,18 +143,23 @@ class Transformer(keras.Model):
             else TokenEmbedding(source_vocabulary_size, units, dtype=dtype, name="source_embedding")
         )
         position = SinusoidalPosition(dtype=dtype, name="position")
+        seeds = split_seed(seed, 2 + num_encoder_layers + num_decoder_layers)
         source_dropout = keras.layers.Dropout(
-            dropout, seed=seed, dtype=dtype, name="source_dropout"
+            dropout, seed=seeds.pop(), dtype=dtype, name="source_dropout"
         )
         target_dropout = keras.layers.Dropout(
-            dropout, seed=seed, dtype=dtype, name="target_dropout"
+            dropout, seed=seeds.pop(), dtype=dtype, name="target_dropout"
         )
         encoder_blocks = [
-            TransformerEncoderBlock(**block_arguments, dtype=dtype, name=f"encoder_block_{i}")
+            TransformerEncoderBlock(
+                **block_arguments, seed=seeds.pop(), dtype=dtype, name=f"encoder_block_{i}"
+            )
             for i in range(num_encoder_layers)
         ]
         decoder_blocks = [
-            TransformerDecoderBlock(**block_arguments, dtype=dtype, name=f"decoder_block_{i}")
+            TransformerDecoderBlock(
+                **block_arguments, seed=seeds.pop(), dtype=dtype, name=f"decoder_block_{i}"
+            )
             for i in range(num_decoder_layers)
         ]
         encoder_norm = decoder_norm = None

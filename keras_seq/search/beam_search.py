@@ -109,7 +109,9 @@ def beam_search(
         max_length_extra,
     )
     if isinstance(width, int):
-        steps = min(max_length, int(np.float32(width) * np.float32(max_length_ratio)) + max_length_extra)
+        steps = min(
+            max_length, int(np.float32(width) * np.float32(max_length_ratio)) + max_length_extra
+        )
     else:
         steps = _length_limits(width, max_length, max_length_ratio, max_length_extra)
     memory = model.encoder(source, training=False)
@@ -153,9 +155,7 @@ def beam_search(
         # A later end can at best keep the sum it has, divided by the largest penalty.
         best_possible = live_scores[:, 0] / penalty(limits)
         now_done = ops.logical_or(
-            ops.logical_or(
-                count >= beam_size, finished["scores"][:, n_best - 1] >= best_possible
-            ),
+            ops.logical_or(count >= beam_size, finished["scores"][:, n_best - 1] >= best_possible),
             step + 1 >= limits,
         )
         keep = done[:, None]
@@ -177,9 +177,7 @@ def beam_search(
         }
 
     def unfinished(loop):
-        return ops.logical_and(
-            loop["step"] < steps, ops.logical_not(ops.all(loop["done"]))
-        )
+        return ops.logical_and(loop["step"] < steps, ops.logical_not(ops.all(loop["done"])))
 
     no_tokens = ops.zeros((batch, beam_size, steps), dtype="int32")
     # All hypotheses start alike, so only the first may live: the others would be its copies.

@@ -1,0 +1,79 @@
+"""From a run's settings to a Keras model, and from its files to weights."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_seq.models import RecurrentSeq2Seq, Transformer
+from keras_seq.run import Run
+from keras_seq.settings import Settings
+
+_FAMILIES = {"transformer": Transformer, "rnn": RecurrentSeq2Seq}
+
+
+def build_model(
+    settings: Settings, source_vocabulary_size: int, target_vocabulary_size: int
+) -> keras.Model:
+    """Builds the model that settings describe, with new weights.
+
+    Args:
+        settings: Those of a run.
+        source_vocabulary_size: Number of source tokens.
+        target_vocabulary_size: Number of target tokens.
+
+    Returns:
+        A model of `keras_seq.models`.
+    """
+    arguments = settings.model.model_dump()
+    family = arguments.pop("family")
+    return _FAMILIES[family](
+        source_vocabulary_size,
+        target_vocabulary_size,
+        share_embeddings=settings.tokenizer.joint,
+        **arguments,
+    )
+
+
+def build_run_model(run: Run) -> keras.Model:
+    """Builds the model of a run, with new weights and the run's vocabularies."""
+    return build_model(
+        run.settings, run.source_tokenizer.vocabulary_size, run.target_tokenizer.vocabulary_size
+    )
+
+
+def named_weights(model: keras.Model) -> dict[str, Any]:
+    """A model's weights by path, the names under which they are stored."""
+    named = {weight.path: weight for weight in model.weights}
+    if len(named) != len(model.weights):
+        raise ValueError("Two weights of the model have one path; give its layers unique names.")
+    return named
+
+
+def load_model(run: Run, which: str = "best") -> keras.Model:
+    """Builds the model of a run and reads its weights.
+
+    Args:
+        run: An opened run.
+        which: `"best"` or `"latest"`.
+
+    Raises:
+        InputError: No whole checkpoint, or not this model's.
+    """
+    model = build_run_model(run)
+    weights = named_weights(model)
+    expected = {
+        name: (tuple(weight.shape), keras.backend.standardize_dtype(weight.dtype))
+        for name, weight in weights.items()
+    }
+    for name, array in run.load_weights(expected, which).items():
+        weights[name].assign(array)
+    return model
+
+
+def weight_arrays(model: keras.Model) -> dict[str, np.ndarray]:
+    """Copies of a model's weights as numpy arrays, by path."""
+    return {
+        name: np.array(keras.ops.convert_to_numpy(weight.value))
+        for name, weight in named_weights(model).items()
+    }

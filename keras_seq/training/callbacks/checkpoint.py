@@ -1,0 +1,42 @@
+"""Saves at regular updates."""
+
+import keras
+
+
+class Checkpoint(keras.callbacks.Callback):
+    """Calls a function every so many updates, and once at the end.
+
+    Args:
+        save: Called with the number of updates done.
+        every: Positive integer, updates between two calls.
+        initial_step: Updates done before this `fit`.
+
+    Raises:
+        ValueError: If `every` is not a positive integer.
+
+    Example:
+
+    >>> callback = Checkpoint(save=lambda step: print("saved", step), every=500)
+    """
+
+    def __init__(self, save, every, initial_step=0):
+        super().__init__()
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(f"`every` must be a positive integer, received {every!r}.")
+        self.save = save
+        self.every = every
+        self.step = initial_step
+        self._saved = initial_step
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        if self.step % self.every == 0:
+            self._save()
+
+    def on_train_end(self, logs=None):
+        if self.step != self._saved:
+            self._save()
+
+    def _save(self):
+        self.save(self.step)
+        self._saved = self.step

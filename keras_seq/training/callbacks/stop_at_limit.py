@@ -1,0 +1,44 @@
+"""Stops a training after so many updates or minutes."""
+
+import time
+
+import keras
+
+
+class StopAtLimit(keras.callbacks.Callback):
+    """Stops `fit` after a number of updates or a time, whichever comes first.
+
+    Args:
+        max_steps: Positive integer, updates in all, or None.
+        max_minutes: Positive float, minutes of wall time since the training
+            began, or None.
+        initial_step: Updates done before this `fit`.
+
+    Raises:
+        ValueError: If a limit is not positive.
+
+    Example:
+
+    >>> callback = StopAtLimit(max_minutes=30)
+    """
+
+    def __init__(self, max_steps=None, max_minutes=None, initial_step=0):
+        super().__init__()
+        for name, value in (("max_steps", max_steps), ("max_minutes", max_minutes)):
+            if value is not None and value <= 0:
+                raise ValueError(f"`{name}` must be positive, received {value!r}.")
+        self.max_steps = max_steps
+        self.max_minutes = max_minutes
+        self.step = initial_step
+        self._start = None
+
+    def on_train_begin(self, logs=None):
+        self._start = time.monotonic()
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        if self.max_steps is not None and self.step >= self.max_steps:
+            self.model.stop_training = True
+        if self.max_minutes is not None:
+            if time.monotonic() - self._start >= 60 * self.max_minutes:
+                self.model.stop_training = True

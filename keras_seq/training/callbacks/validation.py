@@ -1,0 +1,73 @@
+"""Validates at regular updates, keeps the best, stops when nothing gets better."""
+
+import keras
+
+
+class Validation(keras.callbacks.Callback):
+    """Evaluates every so many updates and at the end, and stops early.
+
+    Keras' `EarlyStopping` sees what `fit` computes at the end of an epoch; this
+    one takes any function, such as the BLEU of decoded text, at any update.
+
+    Args:
+        evaluate: Called with the number of updates done; returns a dict of
+            numbers.
+        every: Positive integer, updates between two evaluations.
+        monitor: Key of that dict to judge by; larger is better.
+        patience: Evaluations without a better value after which `fit` is
+            stopped; 0 never stops it.
+        on_best: Optional function, called with the number of updates and the
+            dict whenever the value is the best so far.
+        initial_step: Updates done before this `fit`.
+
+    Attributes:
+        best: The best value so far, None before the first evaluation.
+        best_step: The number of updates it was reached at.
+
+    Raises:
+        ValueError: If `every` is not a positive integer or `patience` is
+            negative.
+
+    Example:
+
+    >>> callback = Validation(evaluate=lambda step: {"bleu": 0.0}, every=500, monitor="bleu")
+    """
+
+    def __init__(self, evaluate, every, monitor, patience=0, on_best=None, initial_step=0):
+        super().__init__()
+        if not isinstance(every, int) or every < 1:
+            raise ValueError(f"`every` must be a positive integer, received {every!r}.")
+        if patience < 0:
+            raise ValueError(f"`patience` must be 0 or more, received {patience!r}.")
+        self.evaluate = evaluate
+        self.every = every
+        self.monitor = monitor
+        self.patience = patience
+        self.on_best = on_best
+        self.step = initial_step
+        self.best = None
+        self.best_step = None
+        self._without_better = 0
+        self._validated = None
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
+        if self.step % self.every == 0:
+            self._validate()
+
+    def on_train_end(self, logs=None):
+        if self.step != self._validated:
+            self._validate()
+
+    def _validate(self):
+        self._validated = self.step
+        results = self.evaluate(self.step)
+        value = results[self.monitor]
+        if self.best is None or value > self.best:
+            self.best, self.best_step, self._without_better = value, self.step, 0
+            if self.on_best:
+                self.on_best(self.step, results)
+            return
+        self._without_better += 1
+        if self.patience and self._without_better >= self.patience:
+            self.model.stop_training = True

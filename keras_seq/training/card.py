@@ -1,0 +1,40 @@
+"""The README of a run: what it is, how well it does, how to use it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keras_seq.settings import Settings
+
+if TYPE_CHECKING:
+    from keras_seq.training.trainer import TrainingResult
+
+
+def model_card(settings: Settings, result: TrainingResult, parameters: int) -> str:
+    """Markdown that describes a run.
+
+    Args:
+        settings: Those of the run.
+        result: What its training came to.
+        parameters: Number of weights.
+    """
+    data = settings.data
+    source = data.pairs or f"{data.source} -> {data.target}"
+    return f"""# A keras-seq run
+
+A {settings.model.family} of {parameters:,} parameters, trained on `{source}`.
+
+| | |
+|---|---|
+| validation BLEU | {result.best_bleu:.2f}, signature `{result.signature}` |
+| at step | {result.best_step:,} of {result.steps:,} |
+| minutes of training | {result.minutes:.1f} |
+| decoding in validation | beam {settings.training.validation_beam_size} |
+
+All settings are in `settings.toml`, the curve is in `metrics.jsonl`, translations made while it
+learned are in `samples.txt`.
+
+```
+keras-seq translate {result.path} < input > output
+```
+"""

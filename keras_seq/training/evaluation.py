@@ -1,0 +1,58 @@
+"""Loss and token accuracy over a whole corpus."""
+
+import math
+from collections.abc import Callable, Iterable
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_seq import backend
+from keras_seq.training.losses import token_losses
+
+# Shape letters: B batch, S source steps, T target steps, V vocabulary.
+
+Batches = Iterable[dict[str, np.ndarray]]
+
+
+def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]:
+    """Compiles the evaluation of a model.
+
+    Args:
+        model: A model of `keras_seq.models`.
+
+    Returns:
+        A function of batches, as `BatchStream` makes them, that gives a dict of
+        `loss` (mean negative log-likelihood of a token in nats, without label
+        smoothing), `perplexity` (its exponential) and `accuracy` (share of
+        tokens that the model ranks first under teacher forcing).
+    """
+
+    def sums(source, target_input, target_output):
+        logits = model({"source": source, "target": target_input}, training=False)  # (B, T, V)
+        real = ops.not_equal(target_output, 0)
+        losses = ops.where(real, token_losses(target_output, logits), 0.0)
+        right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), target_output)
+        return (
+            ops.sum(losses),
+            ops.sum(ops.cast(ops.logical_and(right, real), "float32")),
+            ops.sum(ops.cast(real, "float32")),
+        )
+
+    compiled = backend.compiled(sums, model.variables, ranks=[2, 2, 2])
+
+    def evaluate(batches: Batches) -> dict[str, float]:
+        totals = np.zeros(3, np.float64)
+        for batch in batches:
+            parts = compiled(batch["source"], batch["target_input"], batch["target_output"])
+            totals += [float(keras.ops.convert_to_numpy(part)) for part in parts]
+        loss, right, tokens = totals
+        mean = loss / max(tokens, 1.0)
+        return {
+            "loss": mean,
+            # A model that diverged has a loss whose exponential is no float.
+            "perplexity": math.exp(mean) if mean < 700 else math.inf,
+            "accuracy": right / max(tokens, 1.0),
+        }
+
+    return evaluate

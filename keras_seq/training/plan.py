@@ -1,0 +1,66 @@
+"""What a training would be, without doing it."""
+
+from keras_seq import backend
+from keras_seq.data import BatchStream, TokenCorpus
+from keras_seq.modelling import build_run_model
+from keras_seq.run import Run
+
+
+def plan(run: Run) -> str:
+    """Describes the training of a prepared run: settings, size, first batch as text.
+
+    Args:
+        run: Made by `prepare_run`.
+
+    Returns:
+        Lines of text.
+    """
+    settings = run.settings
+    stream = BatchStream(
+        TokenCorpus.open(run.train_directory),
+        batch_tokens=settings.training.batch_tokens,
+        seed=settings.seed,
+        bucket_width=settings.data.bucket_width,
+        shapes="buckets" if backend.wants_static_shapes() else "exact",
+    )
+    model = build_run_model(run)
+    parameters = model.count_params()
+    batch = stream.batch(0)
+    rows, source_steps = batch["source"].shape
+    target_steps = batch["target_output"].shape[1]
+    lines = [
+        settings.to_toml().rstrip(),
+        "",
+        f"parameters         {parameters:,}",
+        f"memory, about      {_memory(run, parameters) / 2**20:,.0f} MiB",
+        f"batches an epoch   {stream.batches_per_epoch:,}",
+        f"first batch        {rows} pairs, {source_steps} source and {target_steps} target steps",
+    ]
+    shown = slice(0, 3)
+    sources = run.source_tokenizer.decode(_ids(batch["source"][shown]))
+    targets = run.target_tokenizer.decode(_ids(batch["target_output"][shown]))
+    for source, target in zip(sources, targets, strict=True):
+        lines += [f"  source           {source}", f"  target           {target}"]
+    return "\n".join(lines)
+
+
+def _ids(rows):
+    return [[int(token) for token in row] for row in rows]
+
+
+def _memory(run: Run, parameters: int) -> int:
+    """Bytes of weights, gradients, optimizer and the largest tensors of a step; a guess."""
+    settings = run.settings
+    tokens = settings.training.batch_tokens
+    # Weights, gradients and Adam's two moments, and the moving average.
+    fixed = parameters * 4 * (5 if settings.training.ema else 4)
+    # Logits, their softmax and their gradient are the largest tensors of a step.
+    logits = tokens * run.target_tokenizer.vocabulary_size * 4 * 3
+    model = settings.model
+    if model.family == "transformer":
+        layers = model.num_encoder_layers + 2 * model.num_decoder_layers
+        activations = tokens * layers * (16 * model.units + 3 * model.feedforward_units) * 4
+    else:
+        layers = model.num_encoder_layers + model.num_decoder_layers
+        activations = tokens * layers * 16 * (model.encoder_units + model.decoder_units) * 4
+    return fixed + logits + activations

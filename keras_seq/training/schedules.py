@@ -1,0 +1,64 @@
+"""Learning rate schedules of sequence models."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
+    """Rises linearly to a peak, then falls with the square root of the step.
+
+        rate(step) = peak * min(step / warmup, sqrt(warmup / step)),  step from 1
+
+    Args:
+        peak: Positive float, the rate after the warm-up.
+        warmup_steps: Integer, 0 or more; 0 and 1 alike start at the peak.
+
+    Raises:
+        ValueError: If `peak` is not positive or `warmup_steps` is negative.
+
+    Example:
+
+    >>> schedule = InverseSquareRoot(peak=0.1, warmup_steps=4)
+    >>> [round(float(schedule(step)), 3) for step in (0, 3, 15)]
+    [0.025, 0.1, 0.05]
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", 2017, section 5.3,
+        https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(self, peak, warmup_steps):
+        if not peak > 0:
+            raise ValueError(f"`peak` must be positive, received {peak!r}.")
+        if warmup_steps < 0:
+            raise ValueError(f"`warmup_steps` must be 0 or more, received {warmup_steps!r}.")
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32") + 1.0
+        warmup = float(max(1, self.warmup_steps))
+        return self.peak * ops.minimum(step / warmup, ops.sqrt(warmup / step))
+
+    def get_config(self):
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+def noam(scale, units, warmup_steps):
+    """The schedule of "Attention Is All You Need" as an `InverseSquareRoot`.
+
+        rate(step) = scale * units^-0.5 * min(step^-0.5, step * warmup^-1.5)
+
+    Args:
+        scale: Positive float.
+        units: Positive integer, the width of the model.
+        warmup_steps: Positive integer.
+
+    Returns:
+        The schedule, whose peak is scale * (units * warmup) ^ -0.5.
+
+    >>> round(float(noam(1.0, 128, 1000).peak), 6)
+    0.002795
+    """
+    return InverseSquareRoot(scale * (units * max(1, warmup_steps)) ** -0.5, warmup_steps)
