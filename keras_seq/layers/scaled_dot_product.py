@@ -52,7 +52,8 @@ def split_heads(projected, parts, num_heads, head_size):
     batch, steps = ops.shape(projected)[0], ops.shape(projected)[1]
     projected = ops.reshape(projected, (batch, steps, parts, num_heads, head_size))
     projected = ops.transpose(projected, (2, 0, 3, 1, 4))  # (parts, B, H, T, D)
-    return [projected[i] for i in range(parts)]
+    # Not by indexing: the gradient of a slice is a whole tensor of zeros around it.
+    return ops.unstack(projected, parts, axis=0)
 
 
 def merge_heads(context):
