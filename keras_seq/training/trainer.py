@@ -22,8 +22,8 @@ from keras_seq.settings import Settings
 from keras_seq.training.callbacks import Checkpoint, Progress, StopAtLimit, Validation
 from keras_seq.training.card import model_card
 from keras_seq.training.evaluation import make_evaluation
-from keras_seq.training.losses import SequenceCrossEntropy
-from keras_seq.training.schedules import InverseSquareRoot, noam
+from keras_seq.training.optimizer import compile_model
+from keras_seq.training.scalar_log import ScalarLog
 from keras_seq.translator import Translator
 
 Notice = Callable[[str], None]
@@ -117,13 +117,7 @@ class _Training:
             valid, batch_tokens=training.batch_tokens, shapes=shapes
         )
         self.model = build_run_model(run)
-        self.model.compile(
-            optimizer=_optimizer(self.settings),
-            loss=SequenceCrossEntropy(training.label_smoothing),
-            # XLA on a CPU compiles each shape for longer than it saves.
-            jit_compile=False if backend.name() == "tensorflow" else "auto",
-        )
-        self.model.optimizer.build(self.model.trainable_variables)
+        compile_model(self.model, self.settings)
         self.evaluate = make_evaluation(self.model)
         search = self.settings.search.model_copy(
             update={"beam_size": training.validation_beam_size, "n_best": 1, "batch_size": 64}
@@ -135,6 +129,7 @@ class _Training:
             search,
             self.settings.data.max_source_length,
         )
+        self.scalars = ScalarLog(run.tensorboard_directory)
         self.tokens = 0
         self.saved: set[int] = set()
         self.signature = ""
@@ -154,7 +149,7 @@ class _Training:
             tokens=lambda: self.tokens,
             max_steps=max_steps,
             max_minutes=training.max_minutes,
-            report=lambda numbers: self.run.log_metrics({"kind": "training", **_rounded(numbers)}),
+            report=self._log_training,
         )
         limit = StopAtLimit(max_steps=max_steps, max_minutes=training.max_minutes)
         validation = Validation(
@@ -174,6 +169,7 @@ class _Training:
             shuffle=False,
             callbacks=[self.progress, limit, checkpoint, validation],
         )
+        self.scalars.close()
         minutes = (time.monotonic() - start) / 60
         result = TrainingResult(
             path=str(self.run.path),
@@ -185,6 +181,13 @@ class _Training:
         )
         self.run.write_card(model_card(self.settings, result, self.model.count_params()))
         return result
+
+    def _log_training(self, numbers: dict[str, float]) -> None:
+        self.run.log_metrics({"kind": "training", **_rounded(numbers)})
+        step = int(numbers["step"])
+        self.scalars.write(
+            step, {f"training/{key}": value for key, value in numbers.items() if key != "step"}
+        )
 
     def _fit_batch(self, k: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         batch = self.stream.batch(k)
@@ -230,6 +233,7 @@ class _Training:
                 "signature": score.signature,
             }
         )
+        self.scalars.write(step, {f"validation/{key}": value for key, value in results.items()})
         self.progress.restart_clock()
         return results
 
@@ -278,26 +282,6 @@ class _averaged_weights:  # noqa: N801  (reads as a statement: `with _averaged_w
     def __exit__(self, *error: object) -> None:
         if self._swap:
             self._swap.on_test_end()
-
-
-def _optimizer(settings: Settings) -> keras.optimizers.Optimizer:
-    training = settings.training
-    rate: Any = training.learning_rate
-    if training.schedule == "inverse_sqrt":
-        rate = InverseSquareRoot(training.learning_rate, training.warmup_steps)
-    elif training.schedule == "noam":
-        model = settings.model
-        units = model.units if model.family == "transformer" else model.decoder_units
-        rate = noam(training.learning_rate, units, training.warmup_steps)
-    return keras.optimizers.Adam(
-        rate,
-        beta_1=training.beta_1,
-        beta_2=training.beta_2,
-        epsilon=1e-9,
-        global_clipnorm=training.clip_norm or None,
-        use_ema=bool(training.ema),
-        ema_momentum=training.ema or 0.99,
-    )
 
 
 def _rounded(numbers: dict[str, float]) -> dict[str, float]:

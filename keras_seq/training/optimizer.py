@@ -1,0 +1,54 @@
+"""The optimizer and loss of a training, from its settings."""
+
+from typing import Any
+
+import keras
+
+from keras_seq import backend
+from keras_seq.settings import Settings
+from keras_seq.training.losses import SequenceCrossEntropy
+from keras_seq.training.schedules import InverseSquareRoot, noam
+
+
+def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
+    """Adam with the schedule, clipping and moving average that settings name.
+
+    Args:
+        settings: Those of a run.
+
+    Returns:
+        A Keras optimizer.
+    """
+    training = settings.training
+    rate: Any = training.learning_rate
+    if training.schedule == "inverse_sqrt":
+        rate = InverseSquareRoot(training.learning_rate, training.warmup_steps)
+    elif training.schedule == "noam":
+        model = settings.model
+        units = model.units if model.family == "transformer" else model.decoder_units
+        rate = noam(training.learning_rate, units, training.warmup_steps)
+    return keras.optimizers.Adam(
+        rate,
+        beta_1=training.beta_1,
+        beta_2=training.beta_2,
+        epsilon=1e-9,
+        global_clipnorm=training.clip_norm or None,
+        use_ema=bool(training.ema),
+        ema_momentum=training.ema or 0.99,
+    )
+
+
+def compile_model(model: keras.Model, settings: Settings) -> None:
+    """Compiles a model of `keras_seq.models` for `fit`.
+
+    Args:
+        model: The model.
+        settings: Those of a run.
+    """
+    model.compile(
+        optimizer=make_optimizer(settings),
+        loss=SequenceCrossEntropy(settings.training.label_smoothing),
+        # XLA on a CPU compiles each shape for longer than it saves.
+        jit_compile=False if backend.name() == "tensorflow" else "auto",
+    )
+    model.optimizer.build(model.trainable_variables)
