@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from keras_seq_cli.output import emit, notice
+from keras_seq_cli.quiet import import_quietly
 
 _SHOWN = 10
 
@@ -27,12 +28,11 @@ def demo(
     from keras_seq.demo import prepare_demo
 
     run, test = prepare_demo(directory, overrides=set_, overwrite=overwrite, notice=notice)
-    from keras_seq import Translator, train
     from keras_seq.scoring import score
 
-    train(run.settings, run, notice=notice)
+    import_quietly("keras_seq.training").train(run.settings, run, notice=notice)
     sources, references = [pair[0] for pair in test], [pair[1] for pair in test]
-    hypotheses = Translator.load(run.path)(sources)
+    hypotheses = import_quietly("keras_seq.translator").Translator.load(run.path)(sources)
     right = sum(found == wanted for found, wanted in zip(hypotheses, references, strict=True))
     width = max(len(source) for source in sources[:_SHOWN])
     emit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -53,20 +54,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0; 1 for an error of ours; 2 for one of the user's; 130 when interrupted.
     """
-    # TensorFlow's C++ logs are noise to whoever translates; their level is
-    # read at its import, which no command has done yet.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        result = app(
-            args=None if arguments is None else list(arguments),
-            prog_name="keras-seq",
-            standalone_mode=False,
-        )
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            result = app(
+                args=None if arguments is None else list(arguments),
+                prog_name="keras-seq",
+                standalone_mode=False,
+            )
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         return _report(error)
     return result if isinstance(result, int) else 0
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """One line for a warning, without the place in the code that it comes from."""
+    typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 def _report(error: Exception) -> int:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from keras_seq_cli.output import emit, notice
+from keras_seq_cli.quiet import import_quietly
 
 
 def train(
@@ -83,13 +84,10 @@ def train(
     if dry_run:
         with tempfile.TemporaryDirectory() as folder:
             prepared = prepare_run(resolved, f"{folder}/run", notice=notice, counts=counts)
-            from keras_seq.training import plan
-
-            emit([plan(prepared)])
+            emit([import_quietly("keras_seq.training").plan(prepared)])
         return
     prepared = prepare_run(resolved, run, overwrite=overwrite, notice=notice, counts=counts)
     # Only now, so that what is wrong with the text or the settings is said at once.
-    from keras_seq.training import train as train_run
-
-    result = train_run(prepared.settings, prepared, notice=notice)
+    training = import_quietly("keras_seq.training")
+    result = training.train(prepared.settings, prepared, notice=notice)
     emit([f"{run}: BLEU = {result.best_bleu:.2f} at step {result.best_step} {result.signature}"])

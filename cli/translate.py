@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 from keras_seq_cli.output import emit, notice
+from keras_seq_cli.quiet import import_quietly
 
 
 def translate(
@@ -61,9 +62,8 @@ def translate(
         nonlocal translator
         # Importing TensorFlow takes seconds, and blank lines need none.
         if translator is None and any(line.strip() for line in chunk):
-            from keras_seq import Translator
-
-            translator = Translator.load(run, **given)
+            heavy = import_quietly("keras_seq.translator")
+            translator = heavy.Translator.load(run, **given)
         return _format(translator, chunk, first, search.n_best, scores)
 
     prompt = text is None and output is None and sys.stdin.isatty()

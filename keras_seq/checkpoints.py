@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import stat
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -58,7 +59,8 @@ class CheckpointStore:
     Args:
         directory: Where they are; made when the first is saved.
         keep: How many of the newest are kept, besides the best.
-        notice: Called with one line for each damaged checkpoint that is passed over.
+        notice: Called with one line for each damaged checkpoint that is passed
+            over; a warning without it.
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class CheckpointStore:
     ) -> None:
         self.directory = Path(directory)
         self.keep = keep
-        self._notice = notice or (lambda line: None)
+        self._notice = notice or _warn
 
     @property
     def steps(self) -> list[int]:
@@ -299,6 +301,10 @@ class CheckpointStore:
         for entry in list(os.scandir(self.directory)):
             if entry.name.startswith(TEMPORARY):
                 remove(Path(entry.path))
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, stacklevel=2)
 
 
 def _check_size(path: Path, files: Mapping[str, Any]) -> int:

@@ -364,6 +364,13 @@ def test_a_truncated_file_is_found_and_the_earlier_checkpoint_taken(
     assert "step-00000001: taken in its place" in notices[1]
 
 
+def test_whoever_does_not_listen_is_warned(run):
+    save(run, 1)
+    (save(run, 2) / "state.json").unlink()
+    with pytest.warns(UserWarning, match=r"state\.json is missing|taken in its place"):
+        Run.open(run.path).load_checkpoint(BOTH)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_bit_is_found(run, reopened, notices, name):
     save(run, 1)

@@ -1,0 +1,53 @@
+"""Heavy imports without the words that TensorFlow's C++ says at its start."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+_NOISE = re.compile(
+    rb"[IWE]\d{4} \d\d:\d\d:\d\d[.]|[IWE]0000 00:00:"
+    rb"|WARNING: All log messages before absl|To enable the following instructions"
+)
+
+
+def import_quietly(name: str) -> Any:
+    """Imports a module that imports Keras, and starts its backend.
+
+    TensorFlow logs on the file descriptor before it looks at
+    TF_CPP_MIN_LOG_LEVEL, so that variable alone does not silence it. Whoever
+    sets it to 0 hears everything.
+    """
+    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if level == "0" or "keras" in sys.modules:
+        return importlib.import_module(name)
+    with _without_noise():
+        module = importlib.import_module(name)
+        # Devices are looked for at the first operation, with words of its own.
+        sys.modules["keras"].ops.zeros(1)
+    return module
+
+
+@contextlib.contextmanager
+def _without_noise() -> Iterator[None]:
+    """Holds back what is written to descriptor 2, then lets through what is no log."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as held:
+        terminal = os.dup(2)
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            held.seek(0)
+            for line in held:
+                if not _NOISE.match(line):
+                    os.write(2, line)

@@ -1,0 +1,116 @@
+"""The command line as a whole: help, version, exit codes, no TensorFlow."""
+
+import subprocess
+import sys
+
+import pytest
+
+import keras_seq
+
+COMMANDS = ["train", "translate", "score", "demo"]
+
+# Runs a command line, then says which heavy modules it imported.
+WITNESS = """
+import sys
+from keras_seq_cli.main import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as exit:
+    code = exit.code
+heavy = {"tensorflow", "keras", "jax", "torch", "tensorflow_text", "pandas"} & sys.modules.keys()
+print("code", code, "heavy", sorted(heavy), file=sys.stderr)
+"""
+
+
+def witness(*arguments: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-c", WITNESS, *arguments], capture_output=True, text=True, check=True
+    )
+    return result.stderr.rstrip("\n").split("\n")[-1]
+
+
+def test_the_light_commands_import_nothing_heavy(tmp_path):
+    (tmp_path / "text").write_text("a b c d\n")
+    text = str(tmp_path / "text")
+    for arguments in (
+        ["--help"],
+        ["--version"],
+        ["train", "--help"],
+        ["score", text, "--reference", text],
+    ):
+        assert witness(*arguments) == "code 0 heavy []", arguments
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, keras_seq; print(sorted({'keras', 'numpy', 'pydantic'} & {*sys.modules}))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert result.stdout == b"[]\n"
+
+
+def test_the_public_names_are_there():
+    for name in keras_seq.__all__:
+        assert getattr(keras_seq, name) is not None
+    assert set(dir(keras_seq)) == set(keras_seq.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = keras_seq.absent
+
+
+def test_version(keras_seq_command):
+    outcome = keras_seq_command("--version")
+    assert (outcome.code, outcome.out) == (0, f"keras-seq {keras_seq.__version__}\n".encode())
+
+
+def test_help_names_every_command(keras_seq_command):
+    outcome = keras_seq_command("--help")
+    assert outcome.code == 0
+    for command in COMMANDS:
+        assert f"\n  {command} " in outcome.out.decode()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_help(keras_seq_command, command):
+    outcome = keras_seq_command(command, "--help")
+    assert outcome.code == 0
+    for line in outcome.lines:
+        if line.startswith("  --"):
+            assert len(line.split("  ")) > 2 or len(line) > 20, line
+
+
+def test_no_command_prints_help_and_is_an_error(keras_seq_command):
+    outcome = keras_seq_command()
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert "Commands:" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["trian"], "Did you mean 'train'?"),
+        (["train", "run", "--sorce", "x"], "--source"),
+        (["train", "run", "--max-steps", "many"], "--max-steps"),
+        (["score", "x"], "--reference"),
+    ],
+)
+@pytest.mark.usefixtures("without_tensorflow")
+def test_a_wrong_command_line_is_one_line(keras_seq_command, arguments, words):
+    outcome = keras_seq_command(*arguments)
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert words in outcome.error
+
+
+def test_an_error_of_ours_is_one_line(keras_seq_command, monkeypatch, tmp_path):
+    def broken(*_, **__):
+        raise KeyError("some\ninvariant")
+
+    monkeypatch.setattr("keras_seq.run.Run.open", broken)
+    outcome = keras_seq_command("translate", tmp_path, "a")
+    assert outcome.code == 1
+    assert outcome.error.startswith("internal error: KeyError: ")
+    monkeypatch.setenv("KERAS_SEQ_TRACEBACK", "1")
+    assert "Traceback (most recent call last)" in keras_seq_command("translate", "r", "a").err
+
+
+def test_python_m_keras_seq(keras_seq_process):
+    outcome = keras_seq_process("--version")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(b"keras-seq ")

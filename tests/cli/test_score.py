@@ -1,0 +1,111 @@
+"""`keras-seq score`."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import sacrebleu
+
+HYPOTHESES = ["The dog runs fast .", "A cat's sleeping\u2028here", "He said: yes!"]
+REFERENCES = ["The dog is running fast.", "A cat is sleeping\u2028here", "He said yes."]
+OTHERS = ["The dog runs quickly.", "The cat sleeps\u2028here", "He said: yes!"]
+
+pytestmark = pytest.mark.usefixtures("without_tensorflow")
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(**contents: bytes | list[str]) -> list:
+        paths = []
+        for name, content in contents.items():
+            if isinstance(content, list):
+                content = "".join(f"{line}\n" for line in content).encode()
+            (tmp_path / name).write_bytes(content)
+            paths.append(tmp_path / name)
+        return paths
+
+    return write
+
+
+def test_scores_are_those_of_sacrebleu(keras_seq_command, files):
+    hypotheses, first, second = files(h=HYPOTHESES, a=REFERENCES, b=OTHERS)
+    outcome = keras_seq_command("score", hypotheses, "--reference", first, "--reference", second)
+    references = [REFERENCES, OTHERS]
+    expected = [
+        ("BLEU", sacrebleu.corpus_bleu(HYPOTHESES, references).score),
+        ("chrF2", sacrebleu.corpus_chrf(HYPOTHESES, references).score),
+        ("TER", sacrebleu.corpus_ter(HYPOTHESES, references).score),
+    ]
+    assert outcome.code == 0
+    assert len(outcome.lines) == 3
+    for line, (name, value) in zip(outcome.lines, expected, strict=True):
+        assert line.startswith(f"{name} = {value:.2f} nrefs:2|")
+        assert f"version:{sacrebleu.__version__}" in line
+    assert "tok:13a" in outcome.lines[0]
+
+
+def test_one_metric(keras_seq_command, files):
+    hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
+    arguments = ["score", hypotheses, "-r", references, "-m", "chrf"]
+    assert [line[:5] for line in keras_seq_command(*arguments).lines] == ["chrF2"]
+
+
+def test_hypotheses_from_stdin(keras_seq_command, files):
+    hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
+    outcome = keras_seq_command("score", "-", "-r", references, stdin=hypotheses.read_bytes())
+    assert outcome.out == keras_seq_command("score", hypotheses, "-r", references).out
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "words"),
+    [
+        (["a"], ["a", "b"], "h has 1 lines but {r} has 2"),
+        (["a", "b"], ["a"], "h has 2 lines but {r} has 1"),
+        ([], ["a"], "h: empty"),
+        (["a"], [], "{r}: empty"),
+        (["a", "b"], b"a\n\xffb\n", "{r}:2: invalid UTF-8"),
+        (b"\xe4\n", ["a"], "h:1: invalid UTF-8"),
+    ],
+)
+def test_text_that_cannot_be_scored(keras_seq_command, files, hypotheses, references, words):
+    hypothesis_file, reference_file = files(h=hypotheses, r=references)
+    outcome = keras_seq_command("score", hypothesis_file, "--reference", reference_file)
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert words.format(r=reference_file) in outcome.error
+
+
+def test_a_third_file_of_another_length(keras_seq_command, files):
+    hypotheses, first, second = files(h=HYPOTHESES, a=REFERENCES, b=[*OTHERS, "more"])
+    outcome = keras_seq_command("score", hypotheses, "-r", first, "-r", second)
+    assert outcome.code == 2
+    assert "h has 3 lines but" in outcome.error and "b has 4" in outcome.error
+
+
+def test_files_that_are_none(keras_seq_command, files, tmp_path):
+    (hypotheses,) = files(h=HYPOTHESES)
+    for reference, words in (
+        (tmp_path / "absent", "absent: no such file"),
+        (tmp_path, "is a directory"),
+    ):
+        outcome = keras_seq_command("score", hypotheses, "-r", reference)
+        assert (outcome.code, words in outcome.error) == (2, True)
+    outcome = keras_seq_command("score", "-", "-r", "-")
+    assert (outcome.code, "read once" in outcome.error) == (2, True)
+    outcome = keras_seq_command("score", hypotheses, "-r", hypotheses, "-m", "blue")
+    assert (outcome.code, "'blue'" in outcome.error) == (2, True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_reader_that_has_gone_is_no_error(files):
+    hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as pipe:
+        result = subprocess.run(
+            [sys.executable, "-m", "keras_seq", "score", hypotheses, "-r", references],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert (result.returncode, result.stderr) == (0, b"")

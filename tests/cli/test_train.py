@@ -1,0 +1,162 @@
+"""`keras-seq train`: what is wrong is said before TensorFlow is imported."""
+
+import gzip
+import os
+
+import pytest
+
+LINES = b"".join(b"a dog runs %d times\n" % number for number in range(50))
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch):
+    """A folder to be in, with a good corpus, where files can be put."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good.en").write_bytes(LINES)
+    (tmp_path / "good.de").write_bytes(LINES)
+
+    def write(**contents: bytes) -> None:
+        for name, content in contents.items():
+            (tmp_path / name.replace("_", ".")).write_bytes(content)
+
+    return write
+
+
+GOOD = ["--source", "good.en", "--target", "good.de"]
+
+
+def refused(outcome, tmp_path) -> str:
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert not (tmp_path / "run").exists()
+    return outcome.error
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "words"),
+    [
+        (b"a\nb\nc\n", b"a\nb\n", "bad.en has 3 lines but bad.de has 2"),
+        (b"a\n", b"a\nb\n", "bad.en has 1 lines but bad.de has 2"),
+        (b"", b"", "bad.en, bad.de: empty, there is nothing to train on"),
+        (b"", b"a\n", "bad.en has 0 lines but bad.de has 1"),
+        (b"\n\n", b"a\nb\n", "no pair has text on both sides (2 pairs)"),
+        (b"a\nb\n\xc3(\n", b"a\nb\nc\n", "bad.en:3: invalid UTF-8 (byte 0xc3 at position 1)"),
+        (b"a\n", b"\xff\xfea\n", "bad.de:1: invalid UTF-8"),
+        # Each of these would be a line end to str.splitlines, or to text mode.
+        ("a\rb\u2028c\u2029d\u0085e\x0bf\x0cg\x1ch\0".encode(), b"a\nb\n", "has 1 lines but"),
+    ],
+)
+@pytest.mark.usefixtures("without_tensorflow")
+def test_text_that_cannot_be_trained_on(keras_seq_command, corpus, tmp_path, source, target, words):
+    corpus(bad_en=source, bad_de=target)
+    outcome = keras_seq_command("train", "run", "--source", "bad.en", "--target", "bad.de")
+    assert words in refused(outcome, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a\tb\nc d\n", "bad.tsv:2: no tab"),
+        (b"a\tb\nc\td\te\tf\n", "bad.tsv:2: 3 tabs"),
+    ],
+)
+@pytest.mark.usefixtures("without_tensorflow")
+def test_lines_without_one_tab(keras_seq_command, corpus, tmp_path, content, words):
+    corpus(bad_tsv=content)
+    assert words in refused(keras_seq_command("train", "run", "--pairs", "bad.tsv"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(os.urandom(1000).hex().encode() * 50)[:-500], "truncated"),
+        (gzip.compress(LINES)[:-8], "truncated"),
+        (LINES, "not a valid gzip file"),
+        (b"", "truncated"),
+    ],
+)
+@pytest.mark.usefixtures("without_tensorflow")
+def test_gzip_that_is_broken(keras_seq_command, corpus, tmp_path, content, words):
+    corpus(bad_en_gz=content)
+    outcome = keras_seq_command("train", "run", "--source", "bad.en.gz", "--target", "good.de")
+    error = refused(outcome, tmp_path)
+    assert error.startswith("bad.en.gz: ") and words in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "no text to train on: give --source and --target, or --pairs"),
+        (["--source", "good.en"], "--source without --target"),
+        (["--source", "absent.en", "--target", "good.de"], "absent.en: no such file"),
+        (["--source", ".", "--target", "good.de"], ".: is a directory"),
+        (["--source", "-", "--target", "good.de"], "training reads its text more than once"),
+        ([*GOOD, "--pairs", "good.en"], "both --pairs and --source"),
+        ([*GOOD, "--valid-source", "good.en"], "--valid-source without --valid-target"),
+        ([*GOOD, "--valid-pairs", "absent.tsv"], "absent.tsv: no such file"),
+        ([*GOOD, "--preset", "transformer-tiy"], "did you mean transformer-tiny?"),
+        ([*GOOD, "--set", "max_step=5"], "unknown setting 'max_step' - did you mean training.max"),
+        ([*GOOD, "--set", "training.batch_token=5"], "did you mean training.batch_tokens?"),
+        ([*GOOD, "--set", "training.batch_tokens"], "expected key=value"),
+        ([*GOOD, "--set", "model.units=-1"], "model.units: received -1, expected an integer"),
+        ([*GOOD, "--max-steps", "0"], "training.max_steps: received 0"),
+        ([*GOOD, "--max-minutes", "nan"], "training.max_minutes: received nan"),
+        ([*GOOD, "--settings", "absent.toml"], "absent.toml: no such file"),
+        ([*GOOD, "--settings", "good.en"], "good.en: not valid TOML"),
+        ([*GOOD, "--set", "tokenizer.size=90000"], "is larger than this corpus allows: at most"),
+        ([*GOOD, "--set", "data.max_source_length=1"], "longer than 1 or 200 tokens"),
+        ([*GOOD, "--dry-run", "--set", "tokenizer.size=90000"], "larger than this corpus allows"),
+    ],
+)
+@pytest.mark.usefixtures("without_tensorflow")
+def test_what_is_asked_for_wrongly(keras_seq_command, corpus, tmp_path, arguments, words):
+    assert words in refused(keras_seq_command("train", "run", *arguments), tmp_path)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything"
+)
+@pytest.mark.usefixtures("without_tensorflow")
+def test_a_file_that_may_not_be_read(keras_seq_command, corpus, tmp_path):
+    (tmp_path / "good.en").chmod(0)
+    outcome = keras_seq_command("train", "run", *GOOD)
+    assert "good.en: permission denied" in refused(outcome, tmp_path)
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+def test_a_directory_that_is_in_use(keras_seq_command, corpus, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    for arguments in ([], ["--overwrite"]):
+        outcome = keras_seq_command("train", "mine", *GOOD, *arguments)
+        assert outcome.code == 2
+        assert "mine: not empty and not a run" in outcome.error
+    assert (tmp_path / "mine" / "thesis.tex").read_text() == "years of work"
+    assert "expected a new or empty directory" in keras_seq_command("train", "good.en", *GOOD).error
+
+
+def test_a_dry_run_shows_and_leaves_nothing(keras_seq_command, corpus, tmp_path):
+    outcome = keras_seq_command("train", "run", *GOOD, "--dry-run", "--set", "model.units=32")
+    assert outcome.code == 0
+    text = outcome.out.decode()
+    assert "units = 32" in text
+    assert "parameters" in text and "a dog runs" in text
+    assert not (tmp_path / "run").exists()
+    assert "preset transformer-tiny" in outcome.err
+
+
+def test_a_training_leaves_a_run_and_one_line(keras_seq_process, corpus, tmp_path):
+    arguments = [*GOOD, "--max-steps", "2", "--seed", "5"]
+    small = {"num_encoder_layers": 1, "num_decoder_layers": 1, "units": 16, "feedforward_units": 16}
+    for key, value in small.items():
+        arguments += ["--set", f"model.{key}={value}"]
+    outcome = keras_seq_process("train", "run", *arguments, "--set", "training.validate_every=2")
+    assert outcome.code == 0, outcome.err
+    assert len(outcome.lines) == 1
+    assert outcome.lines[0].startswith("run: BLEU = ")
+    assert "|tok:13a|" in outcome.lines[0]
+    assert "seed = 5" in (tmp_path / "run" / "settings.toml").read_text()
+    # Of TensorFlow's own words, none.
+    for noise in ("oneDNN", "cuda", "CUDA", "WARNING", "rebuild TensorFlow"):
+        assert noise not in outcome.err
+    again = keras_seq_process("train", "run", *arguments)
+    assert (again.code, "--overwrite" in again.error) == (2, True)

@@ -1,0 +1,199 @@
+"""`keras-seq translate`: line N in, line N out."""
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_seq.run import Run
+from keras_seq.settings import load_settings
+
+NASTY = [
+    "March 5, 2021",
+    "",
+    "5. März\r2021",
+    "5\u2028mars\u20292021",
+    "   ",
+    "5\u0085mars",
+    "5\x0bmars\x0c\x1c2021",
+    "\t",
+    "a\x00b",
+    "😀 ᏣᎳᎩ </s> <pad> <s>",
+    "e\u0301 and \u00e9",
+    "last",
+]
+
+
+@pytest.fixture
+def untrained(tmp_path):
+    """A run whose weights are there, but not a model's."""
+    import numpy as np
+
+    tiny = {"num_encoder_layers": 1, "num_decoder_layers": 1, "units": 1, "num_heads": 1}
+    run = Run.create(
+        tmp_path / "untrained",
+        load_settings(
+            overrides={"model.feedforward_units": 1, **{f"model.{k}": v for k, v in tiny.items()}}
+        ),
+    )
+    run.save_checkpoint(1, {"weights": {"a": np.zeros(99, np.float32)}}, {})
+    return run.path
+
+
+# Without TensorFlow
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+def test_no_lines_and_blank_lines_need_no_tensorflow(keras_seq_command, untrained):
+    assert (keras_seq_command("translate", untrained).code) == 0
+    for text, lines in ((b"", []), (b"\n", [""]), (b"\n \n\t\r\n\xe3\x80\x80", [""] * 4)):
+        outcome = keras_seq_command("translate", untrained, stdin=text)
+        assert (outcome.code, outcome.lines) == (0, lines)
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+def test_what_is_no_run_or_no_text(keras_seq_command, untrained, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.gz").write_bytes(b"text")
+    (tmp_path / "in").write_text("a\n")
+    for arguments, words in (
+        (["absent", "hi"], "absent: no such run directory"),
+        ([tmp_path / "empty", "hi"], "not a run directory of keras-seq"),
+        ([tmp_path / "in", "hi"], "not a run directory but a file"),
+        ([untrained, "absent.txt", "-o", tmp_path / "out"], "absent.txt: no such file"),
+        ([untrained, tmp_path], "is a directory"),
+        ([untrained, tmp_path / "bad.gz"], "not a valid gzip file"),
+        ([untrained, tmp_path / "in", "-o", tmp_path], "cannot be written"),
+        ([untrained, tmp_path / "in", "-o", tmp_path / "no" / "out"], "cannot be written"),
+        ([untrained, tmp_path / "in", "-o", tmp_path / "in"], "are the same file"),
+        ([untrained, "hi", "--beam-size", "0"], "search.beam_size: received 0"),
+        ([untrained, "hi", "--n-best", "9"], "expected at most search.beam_size (5)"),
+        ([untrained, "hi", "--length-normalization", "mean"], "'average' or 'gnmt' or 'none'"),
+    ):
+        outcome = keras_seq_command("translate", *arguments)
+        assert (outcome.code, outcome.out) == (2, b""), arguments
+        assert words in outcome.error
+    assert not (tmp_path / "out").exists()
+    assert (tmp_path / "in").read_text() == "a\n"
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+def test_a_run_before_its_first_checkpoint(keras_seq_command, tmp_path):
+    Run.create(tmp_path / "new", load_settings())
+    outcome = keras_seq_command("translate", tmp_path / "new", "hi")
+    assert outcome.code == 2
+    assert "no checkpoint, the training has not saved one yet" in outcome.error
+
+
+# With a model
+
+
+@pytest.fixture(scope="module")
+def load():
+    from keras_seq.translator import Translator
+
+    return functools.cache(Translator.load)
+
+
+@pytest.fixture
+def translate(keras_seq_command, tiny_run, load, monkeypatch):
+    """Translates with the tiny run, which is loaded and compiled once for all tests."""
+    from keras_seq.translator import Translator
+
+    monkeypatch.setattr(Translator, "load", staticmethod(load))
+    return functools.partial(keras_seq_command, "translate", tiny_run)
+
+
+def test_line_n_in_is_line_n_out(translate):
+    text = "\n".join(NASTY)
+    outcome = translate(stdin=text.encode())
+    assert outcome.code == 0
+    assert len(outcome.lines) == len(NASTY)
+    for line, found in zip(NASTY, outcome.lines, strict=True):
+        if not line.strip():
+            assert found == ""
+    # A line alone is the same as among others.
+    for number in (0, 9, 11):
+        alone = translate(stdin=f"{NASTY[number]}\n".encode())
+        assert alone.lines == [outcome.lines[number]]
+
+
+def test_the_four_ways_to_give_text_agree(translate, tmp_path):
+    lines = ["March 5, 2021", "", "6 mai 1999"]
+    text = "".join(f"{line}\n" for line in lines).encode()
+    (tmp_path / "in").write_bytes(text)
+    expected = translate(stdin=text).lines
+    assert translate(tmp_path / "in").lines == expected
+    assert translate("-", stdin=text).lines == expected
+    outcome = translate(tmp_path / "in", "-o", tmp_path / "out")
+    assert (outcome.code, outcome.out) == (0, b"")
+    assert (tmp_path / "out").read_bytes() == "".join(f"{line}\n" for line in expected).encode()
+    for line, found in zip(lines, expected, strict=True):
+        assert translate(line).lines == [found]
+
+
+def test_invalid_utf_8_is_replaced_with_one_warning(translate):
+    outcome = translate(stdin=b"a\n\xff\xfe\n\nb\xc3\n\xffc\n")
+    assert outcome.code == 0
+    assert len(outcome.lines) == 5
+    assert outcome.err.count("invalid UTF-8") == 1
+    assert "standard input:2: invalid UTF-8" in outcome.err
+
+
+def test_bom_and_crlf_do_not_reach_the_model(translate):
+    plain = translate(stdin=b"5 mai 1999\n\n6 mai 1999\n")
+    odd = translate(stdin=b"\xef\xbb\xbf5 mai 1999\r\n\r\n6 mai 1999\r\n")
+    assert odd.lines == plain.lines
+    assert odd.err.count("byte order mark") == odd.err.count("CRLF") == 1
+
+
+def test_a_long_line_is_bounded_and_said(translate):
+    translate("warm up")
+    for line in ("word " * 200_000, "w" * 1_000_000):
+        start = time.monotonic()
+        outcome = translate(stdin=f"a\n{line}\nb\n".encode())
+        assert time.monotonic() - start < 10
+        assert len(outcome.lines) == 3
+        assert "cut short" in outcome.err
+
+
+def test_scores_and_n_best(translate):
+    text = b"5 mai 1999\n\n6 mai 1999\n"
+    best = translate(stdin=text).lines
+    scored = translate("--scores", stdin=text).lines
+    assert [line.split("\t")[1] for line in scored] == best
+    assert all(float(line.split("\t")[0]) <= 0 for line in scored)
+    outcome = translate("--n-best", "2", stdin=text)
+    rows = [line.split("\t") for line in outcome.lines]
+    assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
+    assert [rows[0][2], rows[2][2], rows[3][2]] == best
+    assert float(rows[0][1]) >= float(rows[1][1])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_reader_that_has_gone_is_no_error(tiny_run):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "keras_seq", "translate", tiny_run],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    _, error = process.communicate(b"5 mai 1999\n" * 10)
+    assert (process.returncode, error) == (0, b"")
+
+
+def test_damaged_weights_are_passed_over_with_a_word(keras_seq_process, tiny_run, tmp_path):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    best = run.best_step
+    weights = run.path / "checkpoints" / f"step-{best:08d}" / "weights.safetensors"
+    os.truncate(weights, weights.stat().st_size // 2)
+    outcome = keras_seq_process("translate", run.path, "5 mai 1999")
+    assert (outcome.code, len(outcome.lines)) == (0, 1)
+    assert f"step-{best:08d}: damaged: weights.safetensors" in outcome.err

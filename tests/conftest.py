@@ -1,0 +1,106 @@
+"""What tests of several parts share: a command line to call, a small trained run."""
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command line did."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of stdout; `str.splitlines` would split on more than line feeds."""
+        return self.out.decode().split("\n")[:-1]
+
+    @property
+    def error(self) -> str:
+        """The one line that said what was wrong."""
+        assert "Traceback" not in self.err
+        said = [line for line in self.err.split("\n") if line.startswith("keras-seq: ")]
+        assert len(said) == 1 and self.err.rstrip("\n").endswith(said[0]), self.err
+        return said[0].removeprefix("keras-seq: ")
+
+
+@pytest.fixture
+def keras_seq_command(capsysbinary, monkeypatch) -> Callable[..., Outcome]:
+    """Runs `keras-seq` in this process."""
+    from keras_seq_cli.main import main
+
+    def call(*arguments: object, stdin: bytes = b"") -> Outcome:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        capsysbinary.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = capsysbinary.readouterr()
+        return Outcome(code, captured.out, captured.err.decode())
+
+    return call
+
+
+@pytest.fixture
+def without_tensorflow(monkeypatch) -> None:
+    """Makes every import of Keras or a backend an error."""
+    for name in ("tensorflow", "keras", "jax", "keras_seq.training", "keras_seq.translator"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.fixture
+def keras_seq_process() -> Callable[..., Outcome]:
+    """Runs `keras-seq` in a process of its own, for what only a process can show."""
+
+    def call(*arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
+        result = subprocess.run(
+            [sys.executable, "-m", "keras_seq", *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            env=os.environ | environment,
+            timeout=300,
+            check=False,
+        )
+        return Outcome(result.returncode, result.stdout, result.stderr.decode())
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory) -> Path:
+    """A run that was trained for a few updates: it translates, though not well."""
+    from keras_seq.settings import load_settings
+    from keras_seq.text.dates import date_pairs
+    from keras_seq.training import train
+
+    folder = tmp_path_factory.mktemp("tiny")
+    (folder / "pairs.tsv").write_text(
+        "".join(f"{source}\t{target}\n" for source, target in date_pairs(400)), encoding="utf-8"
+    )
+    settings = load_settings(
+        preset="demo",
+        overrides={
+            "data.pairs": str(folder / "pairs.tsv"),
+            "tokenizer.size": 500,
+            "model.num_encoder_layers": 1,
+            "model.num_decoder_layers": 1,
+            "model.units": 32,
+            "model.feedforward_units": 32,
+            "model.num_heads": 2,
+            "training.batch_tokens": 512,
+            "training.max_steps": 4,
+            "training.validate_every": 2,
+            "training.checkpoint_every": 2,
+            "search.beam_size": 2,
+            "search.max_length": 12,
+        },
+    )
+    train(settings, folder / "run", notice=lambda line: None)
+    return folder / "run"
