@@ -20,7 +20,8 @@ SETTINGS = {"presets", "setting_errors", "setting_sections", "settings"}
 FILES = {"files", "tensor_file", "checkpoints"}
 TENSORS = {"backend", "layers", "models", "search"}
 BELOW_RUN = {"text", "scoring", "data"} | SETTINGS | FILES | TENSORS
-ABOVE_RUN = BELOW_RUN | {"keras_seq", "run", "preparation", "translator", "diagnosis"}
+WITH_RUN = {"run", "preparation", "modelling", "translator", "diagnosis", "demo"}
+ABOVE_RUN = BELOW_RUN | WITH_RUN | {"keras_seq"}
 ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "text": (set(), TEXT_ONLY),
     "scoring": (set(), TEXT_ONLY),
@@ -39,8 +40,10 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "training.callbacks": ({"backend"}, {"keras", "numpy"}),
     "run": (BELOW_RUN | {"keras_seq"}, {"keras", "numpy"}),
     "preparation": (BELOW_RUN | {"run"}, {"numpy"}),
-    "translator": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
-    "diagnosis": (BELOW_RUN | {"run", "translator"}, {"keras", "numpy"}),
+    "demo": (BELOW_RUN | {"run", "preparation"}, set()),
+    "modelling": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
+    "translator": (BELOW_RUN | {"run", "modelling"}, {"keras", "numpy"}),
+    "diagnosis": (BELOW_RUN | {"run", "modelling", "translator"}, {"keras", "numpy"}),
     "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy"}),
     "serving": (ABOVE_RUN, {"keras", "numpy", "tensorflow", "tensorflow_text"}),
     # The public names, loaded when asked for; and `python -m keras_seq`.

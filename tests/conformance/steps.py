@@ -5,6 +5,7 @@ the same with the batch reversed. They swap slots after every step, so the state
 follow its hypothesis; the outputs of the first are returned.
 """
 
+import keras
 from keras import ops
 
 from keras_seq.layers import ancestry_bias, record_step
@@ -47,6 +48,46 @@ def cross_attention(layer, arrays):
     return ops.concatenate(attended, axis=1)
 
 
+def attention(layer, arrays):
+    """As cross-attention, for the layers that say what `project` gives by name."""
+    memory = layer.project(arrays["value"], arrays["value_mask"])
+    attended = [
+        layer.attend(arrays["query"][:, step : step + 1], **memory, value_mask=arrays["value_mask"])
+        for step in range(arrays["query"].shape[1])
+    ]
+    return ops.concatenate([context for context, _ in attended], axis=1)
+
+
+def cell_with_beam(call, layer, arrays):
+    """Two hypotheses of each source, of which the first is the row's own."""
+    shared = {name: arrays[name] for name in ("value", "value_mask", "summary")}
+    of_hypotheses = {
+        name: ops.stack([array, ops.flip(array, axis=0)], axis=1)
+        for name, array in arrays.items()
+        if name not in shared
+    }
+    output, _, _ = call(layer, {**shared, **of_hypotheses})
+    return output[:, 0]
+
+
+def attention_decoder(layer, arrays):
+    """The cell step by step, with what depends on the source computed once."""
+    cell = layer.cell
+    memory = cell.attention.project(arrays["value"], arrays["value_mask"])
+    states = cell.get_initial_state(batch_size=arrays["inputs"].shape[0])
+    outputs = []
+    for step in range(arrays["inputs"].shape[1]):
+        output, states, _ = cell(
+            arrays["inputs"][:, step],
+            states,
+            **memory,
+            value_mask=arrays["value_mask"],
+            summary=arrays["summary"],
+        )
+        outputs.append(output)
+    return ops.stack(outputs, axis=1)
+
+
 def self_attention(layer, arrays):
     return cached(
         arrays["inputs"],
@@ -87,8 +128,6 @@ def cached(inputs, num_heads, run_step):
 
 def model(model, arrays):
     """Any model with an encoder and a decoder step."""
-    import keras
-
     memory = model.encoder(arrays["source"])
     length = arrays["target"].shape[1]
     state = model.initial_state(memory, HYPOTHESES, length)

@@ -5,7 +5,9 @@ A new public layer needs a row here and a golden list of its parameters:
 """
 
 from functools import partial
+from typing import Any
 
+import keras
 import pytest
 from conformance import steps
 from conformance.harness import Row
@@ -23,12 +25,101 @@ TRANSFORMER = {
 }
 IDS = {"source": "BS ids", "target": "BT ids"}
 
+RECURRENT = {
+    "source_vocabulary_size": 20,
+    "target_vocabulary_size": 20,
+    "embedding_units": 8,
+    "encoder_units": 4,
+    "decoder_units": 8,
+    "attention_units": 8,
+}
+
+
+def attention_cell(query: str = "current", input_feeding: bool = True) -> layers.AttentionCell:
+    return layers.AttentionCell(
+        keras.layers.GRUCell(8),
+        layers.BahdanauAttention(8),
+        query=query,
+        input_feeding=input_feeding,
+    )
+
+
+def luong_cell(input_feeding: bool) -> layers.AttentionCell:
+    cells = keras.layers.StackedRNNCells([keras.layers.LSTMCell(6), keras.layers.LSTMCell(8)])
+    return layers.AttentionCell(cells, layers.LuongAttention(), input_feeding=input_feeding)
+
+
+def one_step(layer: layers.AttentionCell, arrays: dict[str, Any]) -> Any:
+    states = {"cell": [arrays["hidden"]], "fed": arrays["fed"]}
+    read = {name: arrays[name] for name in ("inputs", "value", "value_mask", "summary")}
+    return layer(states=states, **read)
+
+
+def whole_target(layer: layers.AttentionDecoder, arrays: dict[str, Any]) -> Any:
+    outputs, _, weights = layer(**arrays, return_weights=True)
+    return outputs, weights
+
+
 ROWS = [
+    Row(
+        "AttentionCell",
+        make=attention_cell,
+        inputs={"inputs": "BD", "hidden": "BU", "fed": "BU", "value": "BSE", "summary": "BF"},
+        masks={"value_mask": "S"},
+        outputs=["BU", "BU", "BU", "BS"],
+        call=one_step,
+        step=partial(steps.cell_with_beam, one_step),
+    ),
+    *(
+        Row(
+            f"AttentionDecoder-{name}",
+            make=lambda cell=cell: layers.AttentionDecoder(cell()),
+            inputs={"inputs": "BTD", "value": "BSE", "summary": "BF"},
+            masks={"value_mask": "S"},
+            outputs=["BTU", "BTS"],
+            call=whole_target,
+            step=steps.attention_decoder,
+        )
+        for name, cell in (
+            ("fed", attention_cell),
+            ("previous", partial(attention_cell, query="previous")),
+            ("previous-unfed", partial(attention_cell, query="previous", input_feeding=False)),
+            ("stacked", partial(luong_cell, input_feeding=True)),
+            ("stacked-unfed", partial(luong_cell, input_feeding=False)),
+        )
+    ),
+    *(
+        Row(
+            f"BahdanauAttention-{name}",
+            make=partial(layers.BahdanauAttention, units=8, **variant),
+            inputs={"query": "BTD", "value": "BSE"},
+            masks={"query_mask": "T", "value_mask": "S"},
+            outputs=["BTE", "BTS"],
+            step=steps.attention,
+        )
+        for name, variant in (("plain", {}), ("normalized", {"normalize": True}))
+    ),
     Row(
         "FeedForward",
         make=partial(layers.FeedForward, units=16),
         inputs={"inputs": "BTD"},
         outputs=["BTD"],
+    ),
+    *(
+        Row(
+            f"LuongAttention-{score}",
+            make=partial(layers.LuongAttention, score, units=units),
+            inputs={"query": "BTD", "value": f"BS{features}"},
+            masks={"query_mask": "T", "value_mask": "S"},
+            outputs=[f"BT{features}", "BTS"],
+            step=steps.attention,
+        )
+        for score, units, features in (
+            ("dot", None, "D"),
+            ("scaled", None, "D"),
+            ("general", None, "E"),
+            ("concat", 8, "E"),
+        )
     ),
     Row(
         "MultiHeadCrossAttention",
@@ -116,6 +207,33 @@ ROWS = [
         for name, variant in (
             ("pre", {"share_embeddings": True}),
             ("post", {"norm": "post", "activation": "gelu"}),
+        )
+    ),
+    *(
+        Row(
+            f"RecurrentSeq2Seq-{name}",
+            make=partial(models.RecurrentSeq2Seq, **RECURRENT, **variant),
+            inputs=IDS,
+            outputs=["BTV"],
+            call=lambda model, arrays: model(arrays),
+            float32_outputs=[0],
+            step=steps.model,
+        )
+        for name, variant in (
+            ("gru", {"share_embeddings": True}),
+            (
+                "lstm",
+                {
+                    "cell": "lstm",
+                    "num_encoder_layers": 2,
+                    "num_decoder_layers": 2,
+                    "attention": "luong",
+                    "input_feeding": False,
+                    "context": "init",
+                    "bridge": "copy",
+                    "tie_output": True,
+                },
+            ),
         )
     ),
 ]

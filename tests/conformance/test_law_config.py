@@ -8,12 +8,22 @@ from conformance.harness import build, functional, make_arrays, run
 from conformance.table import every_row
 
 
+def own_config(layer):
+    """The config without the shapes that Keras notes of inner layers once they are built."""
+
+    def strip(value):
+        if isinstance(value, dict):
+            return {key: strip(inner) for key, inner in value.items() if key != "build_config"}
+        return [strip(inner) for inner in value] if isinstance(value, list) else value
+
+    return strip(layer.get_config())
+
+
 @every_row
 def test_config_survives_json(row):
     layer = build(row)
-    config = layer.get_config()
-    restored = type(layer).from_config(json.loads(json.dumps(config)))
-    assert restored.get_config() == config
+    restored = type(layer).from_config(json.loads(json.dumps(layer.get_config())))
+    assert own_config(restored) == own_config(layer)
 
 
 @every_row
@@ -31,7 +41,7 @@ def test_keras_deserializes_by_registered_name(row):
     assert serialized["registered_name"] == f"keras_seq>{type(layer).__name__}"
     restored = keras.saving.deserialize_keras_object(serialized)
     assert type(restored) is type(layer)
-    assert restored.get_config() == layer.get_config()
+    assert own_config(restored) == own_config(layer)
 
 
 @every_row

@@ -1,0 +1,246 @@
+"""Every block of the README and the docs runs, and what is generated in them is up to date.
+
+Blocks run as printed, one after the other, in a folder that holds small files under the names that
+the README uses. Two things differ, so that a test takes seconds:
+
+* `keras-seq train` and `demo` get the settings `SMALL` besides their own, and Python's
+  `"training.max_minutes": 30` is replaced by them;
+* `python -m pip` and `python -m pytest` do nothing: `.ci/run` does what they say.
+
+The generated parts are written anew by `python tests/test_readme.py`.
+"""
+
+import os
+import re
+import shlex
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
+COMMANDS = ROOT / "docs" / "commands.md"
+SETTINGS = ROOT / "docs" / "settings.md"
+
+SMALL = {
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.units": 16,
+    "model.feedforward_units": 16,
+    "model.num_heads": 2,
+    "training.max_steps": 2,
+    "training.validate_every": 2,
+    "training.checkpoint_every": 2,
+    "training.patience": 1,
+    "search.max_length": 8,
+}
+PYTHON_LIMIT = '"training.max_minutes": 30,'
+
+
+def blocks(path, language):
+    text = path.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Toy files under the README's names, and the two programs that stand in for the real ones."""
+    from keras_seq.text.dates import date_pairs
+
+    folder = tmp_path_factory.mktemp("readme")
+    pairs = date_pairs(120)
+    columns = {"en": [pair[0] for pair in pairs], "de": [pair[1] for pair in pairs]}
+    for language, lines in columns.items():
+        for split, part in (("train", lines[:100]), ("val", lines[100:110]), ("test", lines[110:])):
+            text = "".join(f"{line}\n" for line in part).encode()
+            (folder / f"{split}.{language}").write_bytes(text)
+            subprocess.run(["gzip", "-k", folder / f"{split}.{language}"], check=True)
+    (folder / "pairs.tsv").write_text(
+        "".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8"
+    )
+    (folder / "mine.toml").write_text("".join(blocks(README, "toml")), encoding="utf-8")
+
+    programs = folder / "programs"
+    programs.mkdir()
+    small = shlex.join(f"--set={key}={value}" for key, value in SMALL.items())
+    python = shlex.quote(sys.executable)
+    write_program(
+        programs / "keras-seq",
+        f'case "$1" in train|demo) exec {python} -m keras_seq "$@" {small};; esac\n'
+        f'exec {python} -m keras_seq "$@"\n',
+    )
+    write_program(
+        programs / "python",
+        f'case "$1 $2" in "-m pip"|"-m pytest") exit 0;; esac\nexec {python} "$@"\n',
+    )
+    return folder
+
+
+def write_program(path, body):
+    path.write_text(f"#!/bin/sh\n{body}", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def run_in(folder, *command):
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": f"{folder / 'programs'}{os.pathsep}{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_every_shell_block_runs(folder):
+    for path in DOCUMENTS:
+        for block in blocks(path, "bash"):
+            run_in(folder, "bash", "-euo", "pipefail", "-c", block)
+    lines = (folder / "test.en").read_text().count("\n")
+    assert (folder / "test.hyp").read_text().count("\n") == lines
+    assert len((folder / "test.nbest").read_text().split("\n")) > lines
+    assert (folder / "runs/demo/README.md").exists()
+
+
+def test_every_python_block_runs(folder):
+    python = [block for path in DOCUMENTS for block in blocks(path, "python")]
+    assert any(PYTHON_LIMIT in block for block in python)
+    small = "".join(f"{key!r}: {value!r}," for key, value in SMALL.items())
+    for block in python:
+        run_in(folder, sys.executable, "-c", block.replace(PYTHON_LIMIT, small))
+
+
+def test_every_block_has_a_language_that_is_tested():
+    for path in DOCUMENTS:
+        fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        assert set(fences) <= {"", "bash", "python", "toml"}
+
+
+def test_every_link_leads_somewhere():
+    for path in [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+            assert target.startswith("https://") or (path.parent / target).exists(), target
+
+
+def click_command():
+    import typer
+    from keras_seq_cli.main import app
+
+    return typer.main.get_command(app)
+
+
+def test_every_command_and_option_has_help_and_is_in_the_readme():
+    readme = README.read_text(encoding="utf-8")
+    for name, command in click_command().commands.items():
+        assert command.help, name
+        assert f"keras-seq {name}" in readme
+        for parameter in command.params:
+            assert getattr(parameter, "help", None), f"{name}: {parameter.name}"
+
+
+def rendered_commands():
+    """The help of every command, as a terminal of 100 columns shows it."""
+    parts = ["# Commands\n\nWritten by `python tests/test_readme.py`.\n"]
+    for name in ("", *click_command().commands):
+        title = f"keras-seq {name}".strip()
+        result = subprocess.run(
+            [sys.executable, "-m", "keras_seq", *name.split(), "--help"],
+            env={**os.environ, "COLUMNS": "100", "TERM": "dumb"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        lines = "\n".join(line.rstrip() for line in result.stdout.strip("\n").split("\n"))
+        parts.append(f"\n## {title}\n\n```\n{lines}\n```\n")
+    return "".join(parts)
+
+
+def rendered_settings():
+    """A table for each section."""
+    from keras_seq.settings import (
+        DataSettings,
+        RecurrentSettings,
+        SearchSettings,
+        Settings,
+        TokenizerSettings,
+        TrainingSettings,
+        TransformerSettings,
+    )
+
+    sections = {
+        "data": DataSettings,
+        "tokenizer": TokenizerSettings,
+        "model, with `model.family = 'transformer'`": TransformerSettings,
+        "model, with `model.family = 'rnn'`": RecurrentSettings,
+        "training": TrainingSettings,
+        "search": SearchSettings,
+    }
+    seed = Settings.model_fields["seed"]
+    parts = [
+        "# Settings\n\nWritten by `python tests/test_readme.py`. A preset changes some of the "
+        "defaults; `settings.toml` in a run has what was used.\n\n"
+        f"`seed` ({seed.default}): {seed.description}\n"
+    ]
+    for title, section in sections.items():
+        parts.append(f"\n## {title}\n\n| key | default | |\n|---|---|---|\n")
+        prefix = title.split(",")[0]
+        for key, field in section.model_fields.items():
+            default = "none" if field.default is None else str(field.default).lower()
+            parts.append(f"| `{prefix}.{key}` | {default} | {field.description} |\n")
+    return "".join(parts)
+
+
+def rendered_presets():
+    from keras_seq.presets import PRESETS
+
+    lines = ["| preset | model |\n|---|---|\n"]
+    for name, preset in PRESETS.items():
+        if name == "demo":
+            continue
+        model = preset["model"]
+        if model["family"] == "transformer":
+            shape = (
+                f"Transformer, {model['num_encoder_layers']} + {model['num_decoder_layers']} "
+                f"layers, width {model['units']}, feed-forward {model['feedforward_units']}, "
+                f"{model['num_heads']} heads"
+            )
+        else:
+            shape = (
+                f"{model['cell'].upper()}, encoder 2 x {model['encoder_units']}, "
+                f"decoder {model['decoder_units']}, with attention"
+            )
+        lines.append(f"| `{name}` | {shape} |\n")
+    return "".join(lines)
+
+
+def with_presets(readme):
+    table = f"<!-- presets -->\n{rendered_presets()}<!-- end -->"
+    return re.sub(r"<!-- presets -->\n.*?<!-- end -->", lambda _: table, readme, flags=re.DOTALL)
+
+
+AGAIN = "python tests/test_readme.py writes it anew"
+
+
+def test_generated_commands():
+    assert COMMANDS.read_text(encoding="utf-8") == rendered_commands(), AGAIN
+
+
+def test_generated_settings():
+    assert SETTINGS.read_text(encoding="utf-8") == rendered_settings(), AGAIN
+
+
+def test_generated_presets():
+    readme = README.read_text(encoding="utf-8")
+    assert rendered_presets() in readme, AGAIN
+
+
+if __name__ == "__main__":
+    COMMANDS.write_text(rendered_commands(), encoding="utf-8")
+    SETTINGS.write_text(rendered_settings(), encoding="utf-8")
+    README.write_text(with_presets(README.read_text(encoding="utf-8")), encoding="utf-8")
