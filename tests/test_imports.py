@@ -44,7 +44,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "modelling": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
     "translator": (BELOW_RUN | {"run", "modelling"}, {"keras", "numpy"}),
     "diagnosis": (BELOW_RUN | {"run", "modelling", "translator"}, {"keras", "numpy"}),
-    "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy"}),
+    "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
     "serving": (ABOVE_RUN, {"keras", "numpy", "tensorflow", "tensorflow_text"}),
     # The public names, loaded when asked for; and `python -m keras_seq`.
     "keras_seq": (ABOVE_RUN | {"training", "serving"}, set()),
