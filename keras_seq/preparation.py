@@ -260,7 +260,7 @@ def _hold_out(
 def _train_tokenizers(
     settings: Settings, kept: Callable[[], Iterator[Pair]], train: PairFiles, say: Notice
 ) -> tuple[Tokenizer, Tokenizer]:
-    def learn(sentences: Iterator[str], name: str) -> Tokenizer:
+    def learn(sentences: Iterator[str], side: str, name: str) -> Tokenizer:
         try:
             tokenizer = Tokenizer.train(
                 sentences,
@@ -273,16 +273,16 @@ def _train_tokenizers(
             )
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-        say(f"{name}: vocabulary of {tokenizer.vocabulary_size:,} learned")
+        say(f"{side} vocabulary of {tokenizer.vocabulary_size:,} learned")
         return tokenizer
 
     if settings.tokenizer.joint:
-        joint = learn(itertools.chain.from_iterable(kept()), str(train))
+        joint = learn(itertools.chain.from_iterable(kept()), "joint", str(train))
         return joint, joint
     names = (train.source or f"{train.pairs}, source", train.target or f"{train.pairs}, target")
     return (
-        learn((source for source, _ in kept()), names[0]),
-        learn((target for _, target in kept()), names[1]),
+        learn((source for source, _ in kept()), "source", names[0]),
+        learn((target for _, target in kept()), "target", names[1]),
     )
 
 
