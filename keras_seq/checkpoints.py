@@ -17,7 +17,7 @@ import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from keras_seq.tensor_file import (
 from keras_seq.text import InputError
 
 FORMAT = 1
-Which = Literal["best", "latest"]
 
 _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -148,7 +147,7 @@ class CheckpointStore:
     def load(
         self,
         expected: Mapping[str, Mapping[str, TensorSpec]],
-        which: Which = "best",
+        which: str = "best",
         *,
         notice: Callable[[str], None] | None = None,
     ) -> Checkpoint:
@@ -167,6 +166,8 @@ class CheckpointStore:
             InputError: No checkpoint, none whole, one of another model, or one
                 that a newer version of the format wrote.
         """
+        if which not in ("best", "latest"):
+            raise ValueError(f'which must be "best" or "latest", not {which!r}')
         notice = notice or self._notice
         reasons = []
         for step in self._candidates(which):
@@ -205,7 +206,7 @@ class CheckpointStore:
     def _path(self, step: int) -> Path:
         return self.directory / f"step-{step:08d}"
 
-    def _candidates(self, which: Which) -> Iterator[int]:
+    def _candidates(self, which: str) -> Iterator[int]:
         steps = self.steps
         first = self.best_step if which == "best" else None
         if first is None:

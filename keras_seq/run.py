@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.checkpoints import Checkpoint, CheckpointStore, Which
+from keras_seq.checkpoints import Checkpoint, CheckpointStore
 from keras_seq.files import read_file, reason, remove, write_file_whole
 from keras_seq.settings import (
     MAX_FILE_BYTES,
-    RecurrentSettings,
     Settings,
     SettingsError,
 )
@@ -293,7 +292,7 @@ class Run:
         """Marks a saved step as the best; it is never pruned."""
         self._checkpoints.mark_best(step)
 
-    def load_weights(self, expected: Shapes, which: Which = "best") -> dict[str, np.ndarray]:
+    def load_weights(self, expected: Shapes, which: str = "best") -> dict[str, np.ndarray]:
         """Reads the weights, which must be exactly the expected ones.
 
         Args:
@@ -308,9 +307,7 @@ class Run:
         """
         return self.load_checkpoint({"weights": expected}, which).tensors["weights"]
 
-    def load_checkpoint(
-        self, expected: Mapping[str, Shapes], which: Which = "latest"
-    ) -> Checkpoint:
+    def load_checkpoint(self, expected: Mapping[str, Shapes], which: str = "latest") -> Checkpoint:
         """Reads several parts of one checkpoint, and its state.
 
         Args:
@@ -340,7 +337,7 @@ class Run:
         if size is None:
             raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
         # Two bytes for each parameter is the least that is ever stored.
-        least = 2 * _least_parameters(self.settings)
+        least = 2 * self.settings.model.least_parameters()
         if size < least:
             raise InputError(
                 f"{self.path}: settings.toml describes a model of at least {least:,} bytes, "
@@ -398,13 +395,3 @@ def _read_tokenizer(path: Path) -> Tokenizer:
 
 def _specs(shapes: Shapes) -> dict[str, TensorSpec]:
     return {name: tensor_spec(shape, dtype) for name, (shape, dtype) in shapes.items()}
-
-
-def _least_parameters(settings: Settings) -> int:
-    """Fewer parameters than a model of these settings can have."""
-    model = settings.model
-    if isinstance(model, RecurrentSettings):
-        encoder = model.num_encoder_layers * 3 * model.encoder_units**2
-        return encoder + model.num_decoder_layers * 3 * model.decoder_units**2
-    layers = model.num_encoder_layers + model.num_decoder_layers
-    return layers * (4 * model.units**2 + 2 * model.units * model.feedforward_units)

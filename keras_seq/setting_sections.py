@@ -66,6 +66,11 @@ class TransformerSettings(Section):
     activation: Literal["relu", "gelu"] = _choice("relu", "Feed-forward activation.")
     norm: Literal["pre", "post"] = _choice("pre", "Where each block normalizes.")
 
+    def least_parameters(self) -> int:
+        """Fewer weights than a model of these settings can have."""
+        layers = self.num_encoder_layers + self.num_decoder_layers
+        return layers * (4 * self.units**2 + 2 * self.units * self.feedforward_units)
+
     @model_validator(mode="after")
     def _heads_divide_units(self) -> TransformerSettings:
         if self.units % self.num_heads:
@@ -96,6 +101,11 @@ class RecurrentSettings(Section):
         "dense", "How the decoder's first state comes from the encoder's last."
     )
     dropout: float = _share(0.2, "Dropout between layers.")
+
+    def least_parameters(self) -> int:
+        """Fewer weights than a model of these settings can have."""
+        encoder = self.num_encoder_layers * 3 * self.encoder_units**2
+        return encoder + self.num_decoder_layers * 3 * self.decoder_units**2
 
 
 class TrainingSettings(Section):

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from keras_seq.run import Run
+from keras_seq.settings import load_settings
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -76,7 +79,6 @@ def keras_seq_process() -> Callable[..., Outcome]:
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory) -> Path:
     """A run that was trained for a few updates: it translates, though not well."""
-    from keras_seq.settings import load_settings
     from keras_seq.text.dates import date_pairs
     from keras_seq.training import train
 
@@ -104,3 +106,30 @@ def tiny_run(tmp_path_factory) -> Path:
     )
     train(settings, folder / "run", notice=lambda line: None)
     return folder / "run"
+
+
+@pytest.fixture
+def run(tmp_path) -> Run:
+    """A run of the smallest settings."""
+    settings = load_settings(
+        overrides={
+            "model.num_encoder_layers": 1,
+            "model.num_decoder_layers": 1,
+            "model.units": 1,
+            "model.num_heads": 1,
+            "model.feedforward_units": 1,
+        }
+    )
+    return Run.create(tmp_path / "run", settings)
+
+
+@pytest.fixture
+def notices() -> list[str]:
+    """What the run that `reopened` opens has to say."""
+    return []
+
+
+@pytest.fixture
+def reopened(run, notices):
+    """Opens the run again, as another process would."""
+    return lambda: Run.open(run.path, notice=notices.append)

@@ -1,0 +1,250 @@
+"""Checkpoints: what a kill, a full disk or a flipped bit can do to them."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from run_helpers import BOTH, FILES, SHAPES, forge, save, weights
+
+from keras_seq.checkpoints import CheckpointStore
+from keras_seq.run import Run
+from keras_seq.tensor_file import tensor_spec
+from keras_seq.text import InputError
+
+
+def test_the_newest_and_the_best_are_kept(run):
+    for step in range(1, 8):
+        save(run, step)
+        if step == 2:
+            run.mark_best(2)
+    assert run.saved_steps == [2, 5, 6, 7]
+    assert (run.best_step, run.latest_step) == (2, 7)
+    assert run.load_weights(SHAPES)["rate"] == 2
+    assert run.load_weights(SHAPES, "latest")["rate"] == 7
+    run.mark_best(6)
+    save(run, 8)
+    assert run.saved_steps == [6, 7, 8]
+
+
+def test_the_format_on_disk(run):
+    path = save(run, 1200)
+    assert path == run.path / "checkpoints" / "step-00001200"
+    manifest = json.loads((path / "MANIFEST.json").read_text())
+    assert manifest["format"] == 1
+    assert manifest["step"] == 1200
+    assert manifest["files"].keys() == {
+        "weights.safetensors",
+        "training.safetensors",
+        "state.json",
+    }
+    for name, recorded in manifest["files"].items():
+        content = (path / name).read_bytes()
+        assert recorded == {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    assert (path.parent / "latest").read_text() == "step-00001200\n"
+    assert not [name for name in os.listdir(path.parent) if name.startswith(".tmp-")]
+
+
+def test_the_same_step_may_be_saved_again(run):
+    save(run, 3)
+    run.save_checkpoint(3, {"weights": weights(9)}, {})
+    assert run.saved_steps == [3]
+    assert run.load_weights(SHAPES)["rate"] == 9
+
+
+def test_marking_an_unsaved_step_is_an_error(run):
+    save(run, 1)
+    with pytest.raises(ValueError, match=r"step 2 is not saved: saved are \[1\]"):
+        run.mark_best(2)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused_at_save(run, value):
+    save(run, 1)
+    bad = weights(1) | {"bias": np.array([0, value, 0, 0], np.float32)}
+    with pytest.raises(InputError, match="bias holds a value that is not finite"):
+        run.save_checkpoint(2, {"weights": bad}, {})
+    assert run.saved_steps == [1]
+    assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]
+
+
+def test_values_that_are_not_finite_are_refused_at_load(run, reopened, notices, tmp_path):
+    save(run, 1)
+    path = save(run, 2)
+    bad = weights(2) | {"rate": np.array(np.nan, np.float32)}
+    safetensors.numpy.save_file(bad, tmp_path / "bad")
+    forge(path, "weights.safetensors", (tmp_path / "bad").read_bytes())
+    assert reopened().load_weights(SHAPES, "latest")["rate"] == 1
+    assert "rate holds a value that is not finite" in notices[0]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
+def test_a_truncated_file_is_found_and_the_earlier_checkpoint_taken(
+    run, reopened, notices, name, share
+):
+    save(run, 1)
+    path = save(run, 2) / name
+    os.truncate(path, int(path.stat().st_size * share))
+    loaded = reopened().load_checkpoint(BOTH)
+    assert loaded.step == loaded.tensors["weights"]["rate"] == 1
+    assert "step-00000002: damaged: " in notices[0]
+    assert name in notices[0]
+    assert "step-00000001: taken in its place" in notices[1]
+
+
+def test_whoever_does_not_listen_is_warned(run):
+    save(run, 1)
+    (save(run, 2) / "state.json").unlink()
+    with pytest.warns(UserWarning, match=r"state\.json is missing|taken in its place"):
+        Run.open(run.path).load_checkpoint(BOTH)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_bit_is_found(run, reopened, notices, name):
+    save(run, 1)
+    path = save(run, 2) / name
+    original = path.read_bytes()
+    generator = np.random.default_rng(0)
+    for position in generator.integers(0, len(original), 20):
+        content = bytearray(original)
+        content[position] ^= 1 << int(generator.integers(8))
+        path.write_bytes(content)
+        try:
+            loaded = reopened().load_checkpoint(BOTH)
+        except InputError as error:
+            # The format's number made a greater one.
+            assert name == "MANIFEST.json" and "newer keras-seq" in str(error)
+            continue
+        # White space of the manifest is the one place where a bit may do no harm.
+        assert loaded.step == 1 or (
+            name == "MANIFEST.json" and loaded.tensors["weights"]["rate"] == 2
+        )
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_deleted_file_is_found(run, reopened, notices, name):
+    save(run, 1)
+    (save(run, 2) / name).unlink()
+    assert reopened().load_checkpoint(BOTH).step == 1
+    assert f"{name} is missing" in notices[0]
+
+
+def test_a_pointer_that_is_missing_or_leads_nowhere_is_made_good(run, reopened):
+    save(run, 1)
+    save(run, 2)
+    pointer = run.path / "checkpoints" / "latest"
+    for content in (None, b"", b"step-00000009\n", b"../../etc\n", b"\xff" * 1000):
+        pointer.unlink()
+        if content is not None:
+            pointer.write_bytes(content)
+        assert reopened().load_checkpoint(BOTH).step == 2
+        pointer.write_bytes(b"")
+    save(run, 3)
+    assert pointer.read_text() == "step-00000003\n"
+
+
+def test_no_checkpoint_and_no_whole_one_are_said(run, reopened):
+    with pytest.raises(InputError, match="the training has not saved one yet"):
+        reopened().load_weights(SHAPES)
+    with pytest.raises(InputError, match="the training has not saved one yet"):
+        reopened().require_weights()
+    (save(run, 1) / "MANIFEST.json").unlink()
+    with pytest.raises(InputError, match="no whole checkpoint.*MANIFEST.json is missing"):
+        reopened().load_weights(SHAPES)
+
+
+def test_a_newer_format_is_refused_and_not_passed_over(run, reopened):
+    save(run, 1)
+    path = save(run, 2) / "MANIFEST.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
+    with pytest.raises(InputError, match="format 2 of a newer keras-seq; this one reads up to 1"):
+        reopened().load_checkpoint(BOTH)
+
+
+@pytest.mark.parametrize(
+    "debris", [".tmp-step-00000002", ".tmp-old-step-00000001", ".tmp-latest", ".tmp-best"]
+)
+def test_what_a_killed_process_left_is_ignored_and_then_cleaned(run, reopened, debris):
+    path = save(run, 1)
+    left = path.parent / debris
+    if "step" in debris:
+        shutil.copytree(path, left)
+        (left / "MANIFEST.json").unlink()
+    else:
+        left.write_text("step-0000")
+    again = reopened()
+    assert again.saved_steps == [1]
+    assert again.load_checkpoint(BOTH).step == 1
+    # One who only reads must not delete what another is writing just now.
+    assert left.exists()
+    save(again, 2)
+    assert not left.exists()
+
+
+SAVER = """
+import sys
+import numpy as np
+from pathlib import Path
+from keras_seq.checkpoints import CheckpointStore
+store = CheckpointStore(Path(sys.argv[1]), keep=2)
+step = max(store.steps, default=0)
+while True:
+    step += 1
+    store.save(step, {"weights": {"a": np.full(300_000, step, np.float32)}}, {"step": step})
+    store.mark_best(step)
+    print(step, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
+def test_kills_at_any_moment_lose_at_most_the_save_under_way(tmp_path):
+    generator = np.random.default_rng(3)
+    done = 0
+    for _ in range(8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(generator.uniform(0, 0.1))
+        process.send_signal(signal.SIGKILL)
+        said = process.stdout.read().split()
+        process.stdout.close()
+        process.wait()
+        done = max([done, *map(int, said)])
+        notices: list[str] = []
+        store = CheckpointStore(tmp_path, keep=2, notice=notices.append)
+        specs = {"weights": {"a": tensor_spec((300_000,), "float32")}}
+        for which in ("latest", "best"):
+            loaded = store.load(specs, which)
+            assert loaded.step >= done
+            assert (loaded.tensors["weights"]["a"] == loaded.step).all()
+        assert notices == []
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_leaves_the_earlier_checkpoint(run, monkeypatch):
+    save(run, 1)
+    real_open = open
+
+    def open_full(path, mode="r", **options):
+        # The device that takes no byte, under the name of the second file.
+        wanted = str(path).endswith("training.safetensors") and "w" in mode
+        return real_open("/dev/full" if wanted else path, mode, **options)
+
+    monkeypatch.setattr("builtins.open", open_full)
+    with pytest.raises(OSError, match="No space left on device"):
+        save(run, 2)
+    monkeypatch.undo()
+    assert run.saved_steps == [1]
+    assert run.load_checkpoint(BOTH).step == 1
+    assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]
