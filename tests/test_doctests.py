@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PUBLIC = {
     name: getattr(module, name) for module in (layers, models, search) for name in module.__all__
 }
+# Examples that train, and are skipped here: the README shows the same, and its blocks run.
+TOO_LONG = {"keras_seq.training.trainer", "keras_seq.translator"}
 FOLDERS = {"keras_seq": ROOT / "keras_seq", "keras_seq_cli": ROOT / "cli"}
 
 
@@ -33,7 +35,7 @@ def test_examples_of(name, tmp_path, monkeypatch):
         extraglobs=PUBLIC,
         optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE,
     )
-    assert result.attempted > 0
+    assert result.attempted > 0 or name in TOO_LONG
     assert result.failed == 0, "see the report above"
 
 
