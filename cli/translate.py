@@ -124,8 +124,10 @@ def _format(
             else:
                 yield f"{score}\t{text}" if scores else text
     if cut:
+        last = first + len(lines) - 1
+        where = f"line {first}" if first == last else f"lines {first} to {last}"
         notice(
-            f"lines {first}-{first + len(lines) - 1}: {cut} cut short at the longest input or "
+            f"{where}: {cut} cut short at the longest input or "
             "output (search.max_length, data.max_source_length)"
         )
 
