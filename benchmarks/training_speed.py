@@ -55,7 +55,7 @@ def measure(run, updates: int, warm_up: int) -> None:
     from keras_seq import backend
     from keras_seq.data import BatchStream, TokenCorpus
     from keras_seq.modelling import build_run_model
-    from keras_seq.training.optimizer import compile_model
+    from keras_seq.training.optimizer import batch_shapes, compile_model
 
     settings = run.settings
     stream = BatchStream(
@@ -63,7 +63,7 @@ def measure(run, updates: int, warm_up: int) -> None:
         batch_tokens=settings.training.batch_tokens,
         seed=settings.seed,
         bucket_width=settings.data.bucket_width,
-        shapes="buckets" if backend.wants_static_shapes() else "exact",
+        shapes=batch_shapes(),
     )
     model = build_run_model(run)
     compile_model(model, settings)

@@ -32,7 +32,9 @@ def demo(
 
     import_quietly("keras_seq.training").train(run.settings, run, notice=notice)
     sources, references = [pair[0] for pair in test], [pair[1] for pair in test]
-    hypotheses = import_quietly("keras_seq.translator").Translator.load(run.path)(sources)
+    hypotheses = import_quietly("keras_seq.translator").Translator.load(run.path, notice=notice)(
+        sources
+    )
     right = sum(found == wanted for found, wanted in zip(hypotheses, references, strict=True))
     width = max(len(source) for source in sources[:_SHOWN])
     emit(

@@ -63,7 +63,7 @@ def translate(
         # Importing TensorFlow takes seconds, and blank lines need none.
         if translator is None and any(line.strip() for line in chunk):
             heavy = import_quietly("keras_seq.translator")
-            translator = heavy.Translator.load(run, **given)
+            translator = heavy.Translator.load(run, notice=notice, **given)
         return _format(translator, chunk, first, search.n_best, scores)
 
     prompt = text is None and output is None and sys.stdin.isatty()

@@ -47,7 +47,7 @@ def compiled(
         import jax
 
         @jax.jit
-        def pure(values, *arrays):
+        def pure(values: Any, *arrays: Any) -> Any:
             with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
                 return function(*arrays)
 

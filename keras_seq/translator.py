@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from keras_seq import backend
+from keras_seq.checkpoints import Which
 from keras_seq.data.ids import EOS, PAD
 from keras_seq.modelling import load_model
 from keras_seq.run import Run
-from keras_seq.search import beam_search
+from keras_seq.search import SearchResult, beam_search
 from keras_seq.settings import SearchSettings, load_settings
 from keras_seq.text import Tokenizer
 
@@ -76,13 +77,20 @@ class Translator:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, which: str = "best", **search: Any
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        which: Which = "best",
+        notice: Callable[[str], None] | None = None,
+        **search: Any,
     ) -> Translator:
         """Loads the translator of a run directory.
 
         Args:
             path: The run directory.
             which: `"best"` or `"latest"` checkpoint.
+            notice: Called with a line for each damaged checkpoint passed over;
+                by default it is a warning.
             **search: Settings of the search to use in place of the run's, such
                 as `beam_size=1`; see `SearchSettings`.
 
@@ -90,7 +98,7 @@ class Translator:
             InputError: If `path` is not a run with a trained model.
             SettingsError: If a search setting is unknown or out of bounds.
         """
-        run = Run.open(path)
+        run = Run.open(path, notice=notice)
         settings = run.settings
         if search:
             overrides = {f"search.{key}": value for key, value in search.items()}
@@ -144,9 +152,9 @@ class Translator:
         for start in range(0, len(order), size):
             rows = order[start : start + size]
             batch = self._pad([ids[i][:longest] for i in rows])
-            result = [keras.ops.convert_to_numpy(part) for part in self._search(batch)]
+            found = SearchResult(*map(keras.ops.convert_to_numpy, self._search(batch)))
             for row, i in enumerate(rows):
-                results[i] = self._hypotheses(*(part[row] for part in result), cut[i])
+                results[i] = self._hypotheses(SearchResult(*(part[row] for part in found)), cut[i])
         return results
 
     def _pad(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
@@ -158,18 +166,13 @@ class Translator:
             batch[row, : len(source) + 1] = [*source, EOS]
         return batch
 
-    def _hypotheses(
-        self,
-        tokens: np.ndarray,
-        lengths: np.ndarray,
-        scores: np.ndarray,
-        truncated: np.ndarray,
-        cut: bool,
-    ) -> list[Hypothesis]:
-        found = [n for n in range(len(lengths)) if lengths[n]]
-        texts = self._target_tokenizer.decode([_real(tokens[n, : lengths[n]]) for n in found])
+    def _hypotheses(self, row: SearchResult, cut: bool) -> list[Hypothesis]:
+        found = [n for n in range(len(row.lengths)) if row.lengths[n]]
+        texts = self._target_tokenizer.decode(
+            [_real(row.tokens[n, : row.lengths[n]]) for n in found]
+        )
         return [
-            Hypothesis(text, float(scores[n]), cut or bool(truncated[n]))
+            Hypothesis(text, float(row.scores[n]), cut or bool(row.truncated[n]))
             for text, n in zip(texts, found, strict=True)
         ]
 

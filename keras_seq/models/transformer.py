@@ -13,7 +13,8 @@ from keras_seq.layers.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.token_embedding import TokenEmbedding
 from keras_seq.models.method import Method
 
-# Shape letters: B batch, S source steps, T target steps, D units, H heads, K beam, L cache, V words.
+# Shape letters: B batch, S source steps, T target steps, D units, H heads, K beam, L cache steps,
+# V vocabulary.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")

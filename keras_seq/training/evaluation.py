@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import keras
 import numpy as np
@@ -28,7 +29,7 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
         tokens that the model ranks first under teacher forcing).
     """
 
-    def sums(source, target_input, target_output):
+    def sums(source: Any, target_input: Any, target_output: Any) -> tuple[Any, Any, Any]:
         logits = model({"source": source, "target": target_input}, training=False)  # (B, T, V)
         real = ops.not_equal(target_output, 0)
         losses = ops.where(real, token_losses(target_output, logits), 0.0)

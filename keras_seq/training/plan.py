@@ -1,9 +1,11 @@
 """What a training would be, without doing it."""
 
-from keras_seq import backend
+from typing import Any
+
 from keras_seq.data import BatchStream, TokenCorpus
 from keras_seq.modelling import build_run_model
 from keras_seq.run import Run
+from keras_seq.training.optimizer import batch_shapes
 
 
 def plan(run: Run) -> str:
@@ -21,7 +23,7 @@ def plan(run: Run) -> str:
         batch_tokens=settings.training.batch_tokens,
         seed=settings.seed,
         bucket_width=settings.data.bucket_width,
-        shapes="buckets" if backend.wants_static_shapes() else "exact",
+        shapes=batch_shapes(),
     )
     model = build_run_model(run)
     parameters = model.count_params()
@@ -44,7 +46,7 @@ def plan(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _ids(rows):
+def _ids(rows: Any) -> list[list[int]]:
     return [[int(token) for token in row] for row in rows]
 
 

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import time
 from collections.abc import Mapping
+from typing import Any
 
 
 class ScalarLog:
@@ -29,7 +30,7 @@ class ScalarLog:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._directory = str(directory)
         self._installed = importlib.util.find_spec("tensorboard") is not None
-        self._writer = None
+        self._writer: Any = None
 
     def write(self, step: int, scalars: Mapping[str, float]) -> None:
         """Adds numbers of one step, by name."""

@@ -22,7 +22,7 @@ from keras_seq.settings import Settings
 from keras_seq.training.callbacks import Checkpoint, Progress, StopAtLimit, Validation
 from keras_seq.training.card import model_card
 from keras_seq.training.evaluation import make_evaluation
-from keras_seq.training.optimizer import compile_model
+from keras_seq.training.optimizer import batch_shapes, compile_model
 from keras_seq.training.scalar_log import ScalarLog
 from keras_seq.translator import Translator
 
@@ -103,7 +103,7 @@ class _Training:
         self.settings = run.settings
         self.notice = notice
         keras.utils.set_random_seed(self.settings.seed)
-        shapes = "buckets" if backend.wants_static_shapes() else "exact"
+        shapes = batch_shapes()
         training = self.settings.training
         self.stream = BatchStream(
             TokenCorpus.open(run.train_directory),
@@ -175,8 +175,8 @@ class _Training:
             path=str(self.run.path),
             steps=limit.step,
             minutes=minutes,
-            best_bleu=validation.best,
-            best_step=validation.best_step,
+            best_bleu=float(validation.best or 0.0),
+            best_step=int(validation.best_step or 0),
             signature=self.signature,
         )
         self.run.write_card(model_card(self.settings, result, self.model.count_params()))

@@ -30,7 +30,7 @@ class StopAtLimit(keras.callbacks.Callback):
         self.max_steps = max_steps
         self.max_minutes = max_minutes
         self.step = initial_step
-        self._start = None
+        self._start = 0.0
 
     def on_train_begin(self, logs=None):
         self._start = time.monotonic()
