@@ -5,7 +5,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_seq.checkpoints import Which
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.run import Run
 from keras_seq.settings import Settings
@@ -51,7 +50,7 @@ def named_weights(model: keras.Model) -> dict[str, Any]:
     return named
 
 
-def load_model(run: Run, which: Which = "best") -> keras.Model:
+def load_model(run: Run, which: str = "best") -> keras.Model:
     """Builds the model of a run and reads its weights.
 
     Args:

@@ -10,7 +10,6 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.checkpoints import Which
 from keras_seq.data.ids import EOS, PAD
 from keras_seq.modelling import load_model
 from keras_seq.run import Run
@@ -80,7 +79,7 @@ class Translator:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: Which = "best",
+        which: str = "best",
         notice: Callable[[str], None] | None = None,
         **search: Any,
     ) -> Translator:
