@@ -6,6 +6,7 @@ from keras_seq.layers.feed_forward import FeedForward
 from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
 from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
 from keras_seq.layers.residual import Residual
+from keras_seq.layers.scaled_dot_product import zero_padding
 from keras_seq.layers.seeds import split_seed
 
 # Shape letters: B batch, T target steps, S source steps, D features, H heads, K beam, L cache.
@@ -136,7 +137,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
     def call(self, inputs, memory, inputs_mask=None, memory_mask=None, training=None):
         x = self.self_attention_residual.around(
             lambda x: self.self_attention(x, inputs_mask=inputs_mask, training=training),
-            inputs,
+            # Here too, for the residual and the norm see padding before the attention does.
+            zero_padding(inputs, inputs_mask),
             training,
         )
         x = self.cross_attention_residual.around(
@@ -187,8 +189,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         return self.feed_forward_residual.around(self.feed_forward, x), written["cache"]
 
-    def compute_mask(self, inputs, memory=None, inputs_mask=None, **kwargs):
-        return inputs_mask
+    def compute_mask(self, inputs, mask=None):
+        return mask
 
     def get_config(self):
         return {**super().get_config(), **self._config}

@@ -5,6 +5,7 @@ import keras
 from keras_seq.layers.feed_forward import FeedForward
 from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
 from keras_seq.layers.residual import Residual
+from keras_seq.layers.scaled_dot_product import zero_padding
 from keras_seq.layers.seeds import split_seed
 
 # Shape letters: B batch, T steps, D features.
@@ -36,7 +37,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
         inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
-            Filled in by Keras from `inputs` when not given.
+        mask: The same by the name under which Keras fills it in from `inputs`
+            when neither is given.
         training: Whether to apply dropout.
 
     Returns:
@@ -122,10 +124,13 @@ class TransformerEncoderBlock(keras.layers.Layer):
         ):
             layer.build(input_shape)
 
-    def call(self, inputs, inputs_mask=None, training=None):
+    def call(self, inputs, inputs_mask=None, training=None, mask=None):
+        # To a layer of one tensor Keras hands its mask as `mask`, and under no other name.
+        inputs_mask = mask if inputs_mask is None else inputs_mask
         x = self.attention_residual.around(
             lambda x: self.attention(x, inputs_mask=inputs_mask, training=training),
-            inputs,
+            # Here too, for the residual and the norm see padding before the attention does.
+            zero_padding(inputs, inputs_mask),
             training,
         )
         return self.feed_forward_residual.around(

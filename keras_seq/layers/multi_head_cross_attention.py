@@ -165,8 +165,8 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         outputs = ops.matmul(context, self.output_kernel) + self.output_bias
         return (outputs, weights) if return_weights else outputs
 
-    def compute_mask(self, query, value=None, query_mask=None, **kwargs):
-        return query_mask
+    def compute_mask(self, query, mask=None):
+        return mask
 
     def get_config(self):
         return {

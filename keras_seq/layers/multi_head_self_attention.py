@@ -39,7 +39,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
         inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
-            Filled in by Keras from `inputs` when not given.
+        mask: The same by the name under which Keras fills it in from `inputs`
+            when neither is given.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
 
@@ -100,7 +101,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             name="output_bias", shape=(features,), initializer="zeros"
         )
 
-    def call(self, inputs, inputs_mask=None, return_weights=False, training=None):
+    def call(self, inputs, inputs_mask=None, return_weights=False, training=None, mask=None):
+        # To a layer of one tensor Keras hands its mask as `mask`, and under no other name.
+        inputs_mask = mask if inputs_mask is None else inputs_mask
         query, key, value = self._project(zero_padding(inputs, inputs_mask))
         bias, real_rows = None, None
         if inputs_mask is not None:
