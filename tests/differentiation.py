@@ -1,0 +1,37 @@
+"""Gradients of any function of tensors and variables, on either backend."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+
+def gradients(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray], variables: Sequence[Any] = ()
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Of a scalar `function(*arrays)`: by each array, and by each Keras variable that it reads."""
+
+    def compute(values, tensors):
+        with keras.StatelessScope(list(zip(variables, values, strict=True))):
+            return function(*tensors)
+
+    values = [ops.convert_to_tensor(variable.value) for variable in variables]
+    tensors = [ops.convert_to_tensor(array) for array in arrays]
+    if keras.backend.backend() == "jax":
+        import jax
+
+        by_variable, by_array = jax.jit(jax.grad(compute, argnums=(0, 1)))(values, tensors)
+    else:
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch([values, tensors])
+            result = compute(values, tensors)
+        by_variable, by_array = tape.gradient(result, (values, tensors))
+        by_variable = [tf.convert_to_tensor(gradient) for gradient in by_variable]
+    return (
+        [np.asarray(ops.convert_to_numpy(gradient)) for gradient in by_array],
+        [np.asarray(ops.convert_to_numpy(gradient)) for gradient in by_variable],
+    )

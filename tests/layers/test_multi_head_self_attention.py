@@ -1,0 +1,249 @@
+"""Self-attention against numpy, against Keras, and its step form under reordered hypotheses."""
+
+import keras
+import numpy as np
+import pytest
+import reference_transformer as reference
+from differentiation import gradients
+from keras import ops
+
+from keras_seq.layers import MultiHeadSelfAttention, ancestry_bias, record_step
+from keras_seq.layers.multi_head_self_attention import write_step
+
+HEADS, FEATURES, STEPS = 2, 6, 5
+SIZE = FEATURES // HEADS
+LENGTHS = (5, 3, 1)
+MASK = np.arange(STEPS)[None] < np.array(LENGTHS)[:, None]
+
+
+def inputs(seed=0, steps=STEPS, rows=3):
+    return np.random.default_rng(seed).normal(size=(rows, steps, FEATURES)).astype("float32")
+
+
+def made(**arguments):
+    layer = MultiHeadSelfAttention(HEADS, name="self", **arguments)
+    layer.build((None, None, FEATURES))
+    reference.randomize(layer)
+    return layer
+
+
+def numpy_of(tensor):
+    return np.asarray(ops.convert_to_numpy(tensor))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_equals_a_plain_numpy_attention(causal):
+    layer, x = made(causal=causal), inputs()
+    outputs, weights = layer(x, inputs_mask=MASK, return_weights=True)
+    arrays = reference.named_arrays(layer, "self/")
+    for row, length in enumerate(LENGTHS):
+        expected, expected_weights = reference.self_attention(
+            x[row, :length].astype("float64"),
+            {f"x/{name}": array for name, array in arrays.items()},
+            "x",
+            HEADS,
+            causal,
+        )
+        np.testing.assert_allclose(outputs[row, :length], expected, atol=1e-5)
+        np.testing.assert_allclose(weights[row, :, :length, :length], expected_weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_equals_keras_attention_with_the_same_weights(causal, masked):
+    layer, x = made(causal=causal), inputs()
+    theirs = keras.layers.MultiHeadAttention(HEADS, SIZE, flash_attention=False)
+    theirs.build((None, None, FEATURES), (None, None, FEATURES))
+    kernels = np.split(numpy_of(layer.qkv_kernel), 3, axis=1)
+    biases = np.split(numpy_of(layer.qkv_bias), 3)
+    theirs.set_weights(
+        [
+            *(
+                array
+                for kernel, bias in zip(kernels, biases, strict=True)
+                for array in (
+                    kernel.reshape(FEATURES, HEADS, SIZE),
+                    bias.reshape(HEADS, SIZE),
+                )
+            ),
+            numpy_of(layer.output_kernel).reshape(HEADS, SIZE, FEATURES),
+            numpy_of(layer.output_bias),
+        ]
+    )
+    mask = MASK if masked else np.ones_like(MASK)
+    got, got_weights = layer(x, inputs_mask=mask if masked else None, return_weights=True)
+    expected, expected_weights = theirs(
+        x,
+        x,
+        attention_mask=mask[:, None, :],
+        use_causal_mask=causal,
+        return_attention_scores=True,
+    )
+    np.testing.assert_allclose(numpy_of(got)[mask], numpy_of(expected)[mask], atol=1e-5)
+    np.testing.assert_allclose(
+        np.swapaxes(got_weights, 1, 2)[mask], np.swapaxes(expected_weights, 1, 2)[mask], atol=1e-6
+    )
+
+
+def test_weights_are_exactly_0_on_padding_and_on_the_future():
+    weights = numpy_of(made(causal=True)(10 * inputs(), inputs_mask=MASK, return_weights=True)[1])
+    seen = np.tril(np.ones((STEPS, STEPS), bool))[None] & MASK[:, None, :]
+    assert (weights[np.broadcast_to(~seen[:, None], weights.shape)] == 0).all()
+    real = np.broadcast_to(MASK[:, None], weights.shape[:3])
+    np.testing.assert_allclose(weights.sum(axis=-1)[real], 1, atol=1e-6)
+
+
+def test_a_later_step_reaches_no_earlier_one():
+    layer, x = made(causal=True), inputs()
+    before = numpy_of(layer(x))
+    for step in range(1, STEPS):
+        changed = x.copy()
+        changed[:, step:] = 9
+        after = numpy_of(layer(changed))
+        np.testing.assert_allclose(after[:, :step], before[:, :step], atol=1e-6)
+        assert (abs(after[:, step] - before[:, step]) > 1e-3).any()
+
+
+def test_what_padding_holds_reaches_neither_outputs_nor_gradients():
+    layer, x = made(), inputs()
+    spoiled = np.where(MASK[..., None], x, np.nan).astype("float32")
+
+    def total(x):
+        outputs = layer(x, inputs_mask=MASK)
+        return ops.sum(ops.where(MASK[..., None], outputs, 0.0) ** 2)
+
+    np.testing.assert_allclose(
+        numpy_of(layer(spoiled, inputs_mask=MASK))[MASK],
+        numpy_of(layer(x, inputs_mask=MASK))[MASK],
+        atol=1e-6,
+    )
+    by_input, by_weight = gradients(total, [x], layer.trainable_weights)
+    by_spoiled, by_weight_of_spoiled = gradients(total, [spoiled], layer.trainable_weights)
+    assert any(gradient.any() for gradient in by_weight)
+    for left, right in zip(by_spoiled + by_weight_of_spoiled, by_input + by_weight, strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-5)
+    assert (by_spoiled[0][~MASK] == 0).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_neither_batch_mates_nor_more_padding_change_a_row(causal):
+    layer, x = made(causal=causal), inputs()
+    together = numpy_of(layer(x, inputs_mask=MASK))
+    alone = numpy_of(layer(x[1:2, :3]))
+    np.testing.assert_allclose(together[1:2, :3], alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_wholly_masked_row_attends_to_nothing(causal):
+    layer = made(causal=causal)
+    mask = MASK.copy()
+    mask[1] = False
+    outputs, weights = layer(
+        np.full((3, STEPS, FEATURES), np.nan, "float32"), inputs_mask=mask, return_weights=True
+    )
+    assert (numpy_of(weights)[1] == 0).all()
+    # A context of 0, then the output projection.
+    np.testing.assert_array_equal(outputs[1], np.broadcast_to(layer.output_bias, (STEPS, FEATURES)))
+
+
+def test_a_causal_step_whose_past_is_padding_attends_to_nothing():
+    mask = np.array([[False, False, True, True, True]])
+    x = inputs(rows=1)
+    layer = made(causal=True)
+    outputs, weights = layer(x, inputs_mask=mask, return_weights=True)
+    assert (numpy_of(weights)[:, :, :2] == 0).all()
+    np.testing.assert_allclose(outputs[:, 2:], layer(x[:, 2:]), atol=1e-6)
+
+
+def test_takes_its_mask_from_the_layer_before_and_hands_it_on():
+    ids = np.array([[4, 5, 6, 0, 0]] * 3)
+    embedding = keras.layers.Embedding(9, FEATURES, mask_zero=True)
+    layer = made()
+    embedded = numpy_of(embedding(ids))
+    expected = layer(embedded, inputs_mask=ids != 0)
+    np.testing.assert_allclose(layer(embedding(ids)), expected, atol=1e-6)
+    # Global pooling averages over the steps of the mask that reaches it.
+    pooled = keras.layers.GlobalAveragePooling1D()(layer(embedding(ids)))
+    np.testing.assert_allclose(pooled, numpy_of(expected)[:, :3].mean(axis=1), atol=1e-6)
+    source = keras.Input((None,), dtype="int32")
+    model = keras.Model(source, layer(embedding(source)))
+    np.testing.assert_allclose(model(ids), expected, atol=1e-6)
+
+
+def test_dropout_drops_weights_in_training_alone_and_by_its_seed():
+    # Equal scores and one-hot values: what comes out is the dropped weights themselves.
+    steps = 40
+    layer = MultiHeadSelfAttention(1, dropout=0.25, seed=3)
+    layer.build((None, None, steps))
+    unit = np.eye(steps, dtype="float32")
+    layer.set_weights(
+        [
+            np.concatenate([0 * unit, 0 * unit, unit], axis=1),
+            np.zeros(3 * steps),
+            unit,
+            np.zeros(steps),
+        ]
+    )
+    x = np.stack([unit] * 5)
+    np.testing.assert_allclose(layer(x), np.full(x.shape, 1 / steps), atol=1e-6)
+    dropped = numpy_of(layer(x, training=True)) * steps
+    kept = dropped > 0
+    # Of 8,000 weights; five standard deviations are 0.025.
+    assert abs(kept.mean() - 0.75) < 0.025
+    np.testing.assert_allclose(dropped[kept], 1 / 0.75, rtol=1e-5)
+    again = MultiHeadSelfAttention(1, dropout=0.25, seed=3)
+    again.build((None, None, steps))
+    again.set_weights(layer.get_weights()[:4])
+    np.testing.assert_array_equal(numpy_of(again(x, training=True)) * steps, dropped)
+
+
+def test_hypotheses_that_change_places_equal_their_own_sequences():
+    """Drives the step form as a search does, and compares each hypothesis with one whole pass."""
+    rows, beam, steps = 2, 3, 6
+    layer = made(causal=True)
+    generator = np.random.default_rng(1)
+    cache = {
+        name: ops.zeros((rows, HEADS, steps, beam, SIZE), dtype="float32")
+        for name in ("key", "value")
+    }
+    ancestors = ops.full((rows, beam, steps), -1, dtype="int32")
+    # What each hypothesis was fed and what came out, moved along by plain indexing.
+    fed = np.zeros((rows, beam, steps, FEATURES), "float32")
+    came = np.zeros_like(fed)
+    for step in range(steps):
+        fed[:, :, step] = generator.normal(size=(rows, beam, FEATURES))
+        ancestors = record_step(ancestors, step)
+        outputs, cache = layer.step(fed[:, :, step], step, ancestry_bias(ancestors), cache)
+        came[:, :, step] = numpy_of(outputs)
+        parents = generator.integers(0, beam, (rows, beam))
+        place = np.arange(rows)[:, None], parents
+        fed, came = fed[place], came[place]
+        ancestors = ops.convert_to_tensor(numpy_of(ancestors)[place])
+    whole = numpy_of(layer(fed.reshape(rows * beam, steps, FEATURES)))
+    np.testing.assert_allclose(came.reshape(whole.shape), whole, atol=1e-5)
+
+
+def test_a_step_writes_its_own_slot_of_the_cache_and_no_other():
+    generator = np.random.default_rng(2)
+    cache = generator.normal(size=(2, 3, 4, 5, 6)).astype("float32")
+    update = generator.normal(size=(2, 3, 5, 6)).astype("float32")
+    expected = cache.copy()
+    expected[:, :, 2] = update
+    np.testing.assert_array_equal(write_step(cache, update, ops.array(2)), expected)
+
+
+@pytest.mark.parametrize("num_heads", [0, -1, 2.0, None])
+def test_refuses_a_wrong_number_of_heads(num_heads):
+    with pytest.raises(ValueError, match=rf"`num_heads`.*positive integer.*{num_heads}"):
+        MultiHeadSelfAttention(num_heads)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan")])
+def test_refuses_a_wrong_dropout(dropout):
+    with pytest.raises(ValueError, match=rf"`dropout`.*\[0, 1\).*{dropout}"):
+        MultiHeadSelfAttention(2, dropout=dropout)
+
+
+def test_refuses_features_that_the_heads_do_not_divide():
+    with pytest.raises(ValueError, match=r"`num_heads` \(4\) must divide.*\(3, 5, 6\)"):
+        MultiHeadSelfAttention(4)(inputs())
