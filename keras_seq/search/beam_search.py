@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_seq.search.length_normalization import length_penalty
 
-# Shape letters: B batch, S source steps, K beam, C candidates, N n-best, L steps, V vocabulary.
+# Shape letters: B batch, S source steps, K beam, N n-best, L steps, V vocabulary.
 
 # Stands for "no such hypothesis": below any real score, far from float32's limits.
 NEVER = -1e30
@@ -51,12 +51,13 @@ def beam_search(
 
         score(y) = log P(y | x) / T^alpha,  T = tokens of y with the end token
 
-    At each step the 2 K best continuations of a row's K live hypotheses are
-    drawn. Those that end and are among the K best leave the beam and are kept,
-    frozen, the K best of them; the K best others live on. A row is done when K
-    hypotheses have finished, or no live one can still beat the `n_best`-th
-    finished one. With `beam_size=1` this is greedy search; with a beam as wide
-    as the space it is exhaustive. Ties go to the lower id.
+    The beam has K places. A hypothesis that ends keeps its place, frozen, for
+    good; at each step the other places go to the best continuations of the
+    live hypotheses, by summed log-probability. A row is done when every place
+    is frozen, or no live hypothesis can still beat the `n_best`-th finished
+    one. With `beam_size=1` this is greedy search; with a beam as wide as the
+    space it is exhaustive. Ties go to the earlier hypothesis, then to the
+    lower id.
 
     Runs on any backend, eager or compiled. Works on models with the contract
     of `keras_seq.models`: `encoder`, `decoder_step`, `initial_state`. Nothing
@@ -129,34 +130,37 @@ def beam_search(
             training=False,
         )
         totals, tokens, parents = _candidates(
-            scores, ops.cast(out["logits"], "float32"), 2 * beam_size, forbidden_tokens
+            scores, ops.cast(out["logits"], "float32"), forbidden_tokens
         )
-        ended = ops.equal(tokens, end_token)  # (B, C)
-        exists = totals > NEVER / 2
+        # Places that finished hypotheses hold are not given to continuations.
+        free = beam_size - loop["count"]
+        kept = ops.logical_and(ops.arange(beam_size) < free[:, None], totals > NEVER / 2)
+        ended = ops.equal(tokens, end_token)  # (B, K)
         histories = ops.where(
             ops.equal(step_index, step), tokens[..., None], gather_beams(loop["tokens"], parents)
-        )  # (B, C, L)
+        )  # (B, K, L)
 
-        # Only an end token that ranks among the K best finishes: with K = 1 that is greedy search.
-        leaving = ops.logical_and(ended, exists)[:, :beam_size]
-        normalized = totals[:, :beam_size] / penalty(step + 1)
+        leaving = ops.logical_and(kept, ended)
         finished = _merge_finished(
             loop["finished"],
             {
-                "scores": ops.where(leaving, normalized, NEVER),
-                "tokens": histories[:, :beam_size],
+                "scores": ops.where(leaving, totals / penalty(step + 1), NEVER),
+                "tokens": histories,
                 "lengths": ops.where(leaving, step + 1, 0),
             },
         )
         count = loop["count"] + ops.sum(ops.cast(leaving, "int32"), axis=1)
 
-        live_scores, chosen = ops.top_k(ops.where(ended, NEVER, totals), beam_size)
+        staying = ops.logical_and(kept, ops.logical_not(ended))
+        live_scores, chosen = ops.top_k(ops.where(staying, totals, NEVER), beam_size)
+        chosen = ops.cast(chosen, "int32")
         live_tokens = gather_beams(histories, chosen)
-        # A later end can at best keep the sum it has, divided by the largest penalty.
+        # A later end can at best keep the sum it has, divided by the largest penalty. Where none
+        # lives that bound is below any finished score.
         best_possible = live_scores[:, 0] / penalty(limits)
         now_done = ops.logical_or(
-            ops.logical_or(count >= beam_size, finished["scores"][:, n_best - 1] >= best_possible),
-            step + 1 >= limits,
+            finished["scores"][:, n_best - 1] >= best_possible,
+            ops.logical_or(live_scores[:, 0] <= NEVER / 2, step + 1 >= limits),
         )
         keep = done[:, None]
         return {
@@ -223,24 +227,23 @@ def _length_limits(lengths, max_length, ratio, extra):
     return ops.minimum(scaled + extra, max_length)
 
 
-def _candidates(scores, logits, count, forbidden_tokens):
-    """The best continuations of a row's hypotheses: scores, tokens and parents, each `(B, C)`.
+def _candidates(scores, logits, forbidden_tokens):
+    """The K best continuations of a row's hypotheses: scores, tokens and parents, each `(B, K)`.
 
     Drawn for each hypothesis first, and before the logits are normalised, so
-    that no more than one pass over the vocabulary is sorted and summed.
+    that the vocabulary is sorted once and summed once.
     """
-    vocabulary = logits.shape[-1]
-    beam = scores.shape[1]
+    vocabulary, beam = logits.shape[-1], scores.shape[1]
     forbidden = np.zeros(vocabulary, np.float32)
     forbidden[[token for token in forbidden_tokens if token < vocabulary]] = NEVER
-    each = min(count, vocabulary)
+    each = min(beam, vocabulary)
     best, tokens = ops.top_k(logits + forbidden, each)  # (B, K, each)
     totals = scores[..., None] + best - ops.logsumexp(logits, axis=-1, keepdims=True)
     totals = ops.maximum(totals, NEVER)
-    count = min(count, beam * each)
-    totals, index = ops.top_k(ops.reshape(totals, (-1, beam * each)), count)  # (B, C)
+    totals, index = ops.top_k(ops.reshape(totals, (-1, beam * each)), beam)  # (B, K)
+    index = ops.cast(index, "int32")
     tokens = gather_beams(ops.reshape(ops.cast(tokens, "int32"), (-1, beam * each)), index)
-    return totals, tokens, ops.cast(index // each, "int32")
+    return totals, tokens, index // each
 
 
 def _merge_finished(finished, leaving):
