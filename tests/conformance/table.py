@@ -51,7 +51,7 @@ def luong_cell(input_feeding: bool) -> layers.AttentionCell:
 
 def one_step(layer: layers.AttentionCell, arrays: dict[str, Any]) -> Any:
     states = {"cell": [arrays["hidden"]], "fed": arrays["fed"]}
-    read = {name: arrays[name] for name in ("inputs", "value", "value_mask", "summary")}
+    read = {name: array for name, array in arrays.items() if name not in ("hidden", "fed")}
     return layer(states=states, **read)
 
 

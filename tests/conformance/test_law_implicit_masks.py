@@ -1,0 +1,38 @@
+"""A mask that comes with a tensor does what the same mask does as an argument."""
+
+import keras
+import numpy as np
+import pytest
+from conformance.harness import (
+    LENGTHS,
+    SIZES,
+    assert_same,
+    built,
+    make_arrays,
+    run,
+    step_mask,
+    symbolic_inputs,
+)
+from conformance.table import ROWS
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.masks], ids=lambda row: row.name)
+def test_masks_come_with_the_tensors(row):
+    layer = built(row)
+    arrays = make_arrays(row)
+    for name, axis in row.masks.items():
+        # `Masking` makes the mask from steps that are 0 throughout.
+        masked = name.removesuffix("_mask")
+        arrays[masked] = arrays[masked] * step_mask(axis, SIZES, LENGTHS)[..., None]
+    expected = run(row, layer, arrays)
+
+    inputs = {
+        name: tensor for name, tensor in symbolic_inputs(row).items() if name not in row.masks
+    }
+    carrying = dict(inputs)
+    for name in row.masks:
+        masked = name.removesuffix("_mask")
+        carrying[masked] = keras.layers.Masking()(inputs[masked])
+    model = keras.Model(inputs, keras.tree.flatten(row.call(layer, carrying)))
+    outputs = keras.tree.flatten(model({name: np.asarray(arrays[name]) for name in inputs}))
+    assert_same(row, [keras.ops.convert_to_numpy(output) for output in outputs], expected)
