@@ -1,4 +1,4 @@
-"""Gradients of any function of tensors and variables, on either backend."""
+"""Gradients of any function of tensors and variables, on either backend, and quick calls of it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,6 +6,15 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+
+
+def quick(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, as one program on JAX, which takes far longer over many small ones."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.jit(function)
+    return function
 
 
 def gradients(
@@ -22,7 +31,7 @@ def gradients(
     if keras.backend.backend() == "jax":
         import jax
 
-        by_variable, by_array = jax.jit(jax.grad(compute, argnums=(0, 1)))(values, tensors)
+        by_variable, by_array = quick(jax.grad(compute, argnums=(0, 1)))(values, tensors)
     else:
         import tensorflow as tf
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import reference_transformer as reference
-from differentiation import gradients
+from differentiation import gradients, quick
 from keras import ops
 
 from keras_seq.layers import MultiHeadSelfAttention, ancestry_bias, record_step
@@ -210,10 +210,15 @@ def test_hypotheses_that_change_places_equal_their_own_sequences():
     # What each hypothesis was fed and what came out, moved along by plain indexing.
     fed = np.zeros((rows, beam, steps, FEATURES), "float32")
     came = np.zeros_like(fed)
+
+    @quick
+    def run_step(inputs, position, ancestors, cache):
+        ancestors = record_step(ancestors, position)
+        return ancestors, *layer.step(inputs, position, ancestry_bias(ancestors), cache)
+
     for step in range(steps):
         fed[:, :, step] = generator.normal(size=(rows, beam, FEATURES))
-        ancestors = record_step(ancestors, step)
-        outputs, cache = layer.step(fed[:, :, step], step, ancestry_bias(ancestors), cache)
+        ancestors, outputs, cache = run_step(fed[:, :, step], step, ancestors, cache)
         came[:, :, step] = numpy_of(outputs)
         parents = generator.integers(0, beam, (rows, beam))
         place = np.arange(rows)[:, None], parents

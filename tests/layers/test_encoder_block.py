@@ -1,0 +1,102 @@
+"""The encoder block against numpy."""
+
+import keras
+import numpy as np
+import pytest
+import reference_transformer as reference
+from differentiation import gradients
+from keras import ops
+
+from keras_seq.layers import TransformerEncoderBlock
+
+HEADS, FEATURES, STEPS = 2, 6, 5
+LENGTHS = (5, 3, 1)
+MASK = np.arange(STEPS)[None] < np.array(LENGTHS)[:, None]
+
+
+def made(name="block", **arguments):
+    block = TransformerEncoderBlock(HEADS, 7, name=name, **arguments)
+    block.build((None, None, FEATURES))
+    reference.randomize(block)
+    return block
+
+
+def inputs():
+    return np.random.default_rng(0).normal(size=(3, STEPS, FEATURES)).astype("float32")
+
+
+def numpy_of(tensor):
+    return np.asarray(ops.convert_to_numpy(tensor))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_equals_numpy(norm, causal):
+    block, x = made(norm=norm, causal=causal, activation="gelu"), inputs()
+    outputs = numpy_of(block(x, inputs_mask=MASK))
+    arrays = reference.named_arrays(block, "block/")
+    for row, length in enumerate(LENGTHS):
+        expected = reference.encoder_block(
+            x[row, :length].astype("float64"), arrays, HEADS, norm, reference.gelu, causal
+        )
+        np.testing.assert_allclose(outputs[row, :length], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_what_padding_holds_reaches_neither_outputs_nor_gradients(norm):
+    block, x = made(norm=norm), inputs()
+    spoiled = np.where(MASK[..., None], x, np.nan).astype("float32")
+
+    def total(x):
+        outputs = block(x, inputs_mask=MASK)
+        return ops.sum(ops.where(MASK[..., None], outputs, 0.0) ** 2)
+
+    by_input, by_weight = gradients(total, [x], block.trainable_weights)
+    by_spoiled, by_weight_of_spoiled = gradients(total, [spoiled], block.trainable_weights)
+    for left, right in zip(by_spoiled + by_weight_of_spoiled, by_input + by_weight, strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-4)
+    np.testing.assert_allclose(
+        numpy_of(block(spoiled, inputs_mask=MASK))[MASK],
+        numpy_of(block(x, inputs_mask=MASK))[MASK],
+        atol=1e-6,
+    )
+
+
+def test_a_stack_takes_its_mask_from_the_embedding():
+    ids = np.array([[4, 5, 6, 0, 0], [4, 5, 6, 7, 8], [8, 0, 0, 0, 0]])
+    embedding = keras.layers.Embedding(9, FEATURES, mask_zero=True)
+    first, second = made("first"), made("second")
+    source = keras.Input((None,), dtype="int32")
+    model = keras.Model(source, second(first(embedding(source))))
+    padded, short = numpy_of(model(ids)), numpy_of(model(ids[:1, :3]))
+    np.testing.assert_allclose(padded[:1, :3], short, atol=1e-5)
+    pooled = keras.layers.GlobalAveragePooling1D()(second(first(embedding(ids))))
+    np.testing.assert_allclose(pooled[0], short[0].mean(axis=0), atol=1e-5)
+
+
+def test_each_dropout_has_its_place():
+    x = inputs()
+    expected = numpy_of(made()(x))
+    for rate in ("dropout", "attention_dropout", "activation_dropout"):
+        block = made(**{rate: 0.5}, seed=1)
+        np.testing.assert_allclose(block(x), expected, atol=1e-6)
+        trained = numpy_of(block(x, training=True))
+        assert abs(trained - expected).max() > 0.05
+        again = made(**{rate: 0.5}, seed=1)(x, training=True)
+        np.testing.assert_allclose(trained, again, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"norm": "both"}, '`norm` must be "pre" or "post", received \'both\''),
+        ({"dropout": 1}, r"`dropout`.*\[0, 1\)"),
+        ({"attention_dropout": -1}, r"`dropout`.*\[0, 1\)"),
+        ({"activation_dropout": 2}, r"`dropout`.*\[0, 1\)"),
+        ({"num_heads": 0}, "`num_heads`"),
+        ({"feedforward_units": 0}, "`units`"),
+    ],
+)
+def test_refuses_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TransformerEncoderBlock(**{"num_heads": 2, "feedforward_units": 4} | arguments)

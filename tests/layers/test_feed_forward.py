@@ -1,0 +1,61 @@
+"""The feed-forward network against numpy."""
+
+import numpy as np
+import pytest
+import reference_transformer as reference
+from keras import ops
+
+from keras_seq.layers import FeedForward
+
+
+def made(**arguments):
+    layer = FeedForward(9, name="ff", **arguments)
+    layer.build((None, None, 4))
+    reference.randomize(layer)
+    return layer
+
+
+def inputs():
+    return np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"), [("relu", reference.relu), ("gelu", reference.gelu)]
+)
+def test_equals_numpy(activation, function):
+    layer = made(activation=activation)
+    expected = reference.feed_forward(
+        inputs().astype("float64"), reference.named_arrays(layer), "ff", function
+    )
+    np.testing.assert_allclose(layer(inputs()), expected, atol=1e-5)
+
+
+def test_treats_every_step_alike():
+    layer, x = made(), inputs()
+    np.testing.assert_allclose(layer(x[:, ::-1])[:, ::-1], layer(x), atol=1e-6)
+
+
+def test_dropout_drops_hidden_units_in_training_alone():
+    layer = FeedForward(4000, activation="linear", dropout=0.25, seed=5)
+    layer.build((None, None, 1))
+    # Every hidden unit is 1 and the output is their mean.
+    layer.set_weights(
+        [np.zeros((1, 4000)), np.ones(4000), np.full((4000, 1), 1 / 4000), np.zeros(1)]
+    )
+    x = np.zeros((1, 8, 1), "float32")
+    np.testing.assert_allclose(layer(x), np.ones((1, 8, 1)), rtol=1e-5)
+    dropped = np.asarray(ops.convert_to_numpy(layer(x, training=True)))
+    # Kept units count 1 / 0.75; five standard deviations of the mean of 4,000 are 0.046.
+    assert (abs(dropped - 1) < 0.046).all()
+    assert (dropped != 1).all()
+
+
+@pytest.mark.parametrize("units", [0, -3, 2.5])
+def test_refuses_a_wrong_number_of_units(units):
+    with pytest.raises(ValueError, match=rf"`units` must be a positive integer.*{units}"):
+        FeedForward(units)
+
+
+def test_refuses_a_wrong_dropout():
+    with pytest.raises(ValueError, match=r"`dropout`.*\[0, 1\).*-1"):
+        FeedForward(3, dropout=-1)

@@ -1,0 +1,194 @@
+"""Cross-attention against numpy and against Keras, and its parts as a search uses them."""
+
+import keras
+import numpy as np
+import pytest
+import reference_transformer as reference
+from differentiation import gradients
+from keras import ops
+
+from keras_seq.layers import MultiHeadCrossAttention
+
+HEADS, FEATURES, VALUE_FEATURES, STEPS, SOURCE_STEPS = 2, 6, 4, 3, 5
+SIZE = FEATURES // HEADS
+LENGTHS = (5, 3, 1)
+MASK = np.arange(SOURCE_STEPS)[None] < np.array(LENGTHS)[:, None]
+
+
+def queries(seed=0):
+    return np.random.default_rng(seed).normal(size=(3, STEPS, FEATURES)).astype("float32")
+
+
+def values(seed=1):
+    shape = (3, SOURCE_STEPS, VALUE_FEATURES)
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def made(**arguments):
+    layer = MultiHeadCrossAttention(HEADS, name="cross", **arguments)
+    layer.build((None, None, FEATURES), (None, None, VALUE_FEATURES))
+    reference.randomize(layer)
+    return layer
+
+
+def numpy_of(tensor):
+    return np.asarray(ops.convert_to_numpy(tensor))
+
+
+def test_equals_a_plain_numpy_attention():
+    layer, query, value = made(), queries(), values()
+    outputs, weights = layer(query, value, value_mask=MASK, return_weights=True)
+    outputs, weights = numpy_of(outputs), numpy_of(weights)
+    arrays = reference.named_arrays(layer)
+    for row, length in enumerate(LENGTHS):
+        expected, expected_weights = reference.cross_attention(
+            query[row].astype("float64"),
+            value[row, :length].astype("float64"),
+            arrays,
+            "cross",
+            HEADS,
+        )
+        np.testing.assert_allclose(outputs[row], expected, atol=1e-5)
+        np.testing.assert_allclose(weights[row, :, :, :length], expected_weights, atol=1e-6)
+        assert (weights[row, :, :, length:] == 0).all()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_equals_keras_attention_with_the_same_weights(masked):
+    layer, query, value = made(), queries(), values()
+    theirs = keras.layers.MultiHeadAttention(HEADS, SIZE, flash_attention=False)
+    theirs.build((None, None, FEATURES), (None, None, VALUE_FEATURES))
+    key_kernel, value_kernel = np.split(numpy_of(layer.key_value_kernel), 2, axis=1)
+    key_bias, value_bias = np.split(numpy_of(layer.key_value_bias), 2)
+    theirs.set_weights(
+        [
+            numpy_of(layer.query_kernel).reshape(FEATURES, HEADS, SIZE),
+            numpy_of(layer.query_bias).reshape(HEADS, SIZE),
+            key_kernel.reshape(VALUE_FEATURES, HEADS, SIZE),
+            key_bias.reshape(HEADS, SIZE),
+            value_kernel.reshape(VALUE_FEATURES, HEADS, SIZE),
+            value_bias.reshape(HEADS, SIZE),
+            numpy_of(layer.output_kernel).reshape(HEADS, SIZE, FEATURES),
+            numpy_of(layer.output_bias),
+        ]
+    )
+    mask = MASK if masked else None
+    got = layer(query, value, value_mask=mask, return_weights=True)
+    expected = theirs(
+        query,
+        value,
+        attention_mask=None if mask is None else mask[:, None, :],
+        return_attention_scores=True,
+    )
+    np.testing.assert_allclose(got[0], expected[0], atol=1e-5)
+    np.testing.assert_allclose(got[1], expected[1], atol=1e-6)
+
+
+def test_one_value_gets_all_the_weight():
+    layer, query, value = made(), queries(), values()[:, :1]
+    outputs, weights = layer(query, value, return_weights=True)
+    assert (numpy_of(weights) == 1).all()
+    # So the query does not matter.
+    np.testing.assert_allclose(outputs, layer(0 * query, value), atol=1e-6)
+
+
+def test_the_parts_of_a_search_give_the_same():
+    layer, query, value = made(), queries(), values()
+    memory = layer.project(value, MASK)
+    # Nothing in the memory has an axis of hypotheses.
+    assert tuple(memory["key"].shape) == (3, HEADS, SOURCE_STEPS, SIZE)
+    assert tuple(memory["value"].shape) == (3, HEADS, SOURCE_STEPS, SIZE)
+    outputs, weights = layer.attend(query, **memory, value_mask=MASK, return_weights=True)
+    expected, expected_weights = layer(query, value, value_mask=MASK, return_weights=True)
+    np.testing.assert_allclose(outputs, expected, atol=1e-6)
+    np.testing.assert_allclose(weights, expected_weights, atol=1e-6)
+    # Each query is answered by itself, so hypotheses may stand in the place of steps.
+    order = np.array([2, 0, 1])
+    shuffled = layer.attend(query[:, order], **memory, value_mask=MASK)
+    np.testing.assert_allclose(shuffled, numpy_of(expected)[:, order], atol=1e-6)
+
+
+def test_what_padding_holds_reaches_neither_outputs_nor_gradients():
+    layer, query, value = made(), queries(), values()
+    spoiled = np.where(MASK[..., None], value, np.nan).astype("float32")
+
+    def total(query, value):
+        return ops.sum(layer(query, value, value_mask=MASK) ** 2)
+
+    np.testing.assert_allclose(
+        layer(query, spoiled, value_mask=MASK), layer(query, value, value_mask=MASK), atol=1e-6
+    )
+    by_input, by_weight = gradients(total, [query, value], layer.trainable_weights)
+    by_spoiled, by_weight_of_spoiled = gradients(total, [query, spoiled], layer.trainable_weights)
+    assert any(gradient.any() for gradient in by_weight)
+    for left, right in zip(by_spoiled + by_weight_of_spoiled, by_input + by_weight, strict=True):
+        np.testing.assert_allclose(left, right, atol=1e-4)
+    assert (by_spoiled[1][~MASK] == 0).all()
+
+
+def test_neither_batch_mates_nor_more_padding_change_a_row():
+    layer, query, value = made(), queries(), values()
+    together = numpy_of(layer(query, value, value_mask=MASK))
+    alone = layer(query[1:2], value[1:2, :3])
+    np.testing.assert_allclose(together[1:2], alone, atol=1e-6)
+
+
+def test_a_wholly_masked_value_is_attended_by_nothing():
+    mask = MASK.copy()
+    mask[1] = False
+    layer = made()
+    outputs, weights = layer(
+        queries(),
+        np.where(mask[..., None], values(), np.nan).astype("float32"),
+        value_mask=mask,
+        return_weights=True,
+    )
+    assert (numpy_of(weights)[1] == 0).all()
+    # A context of 0, then the output projection.
+    np.testing.assert_array_equal(outputs[1], np.broadcast_to(layer.output_bias, (STEPS, FEATURES)))
+
+
+def test_takes_the_mask_of_the_value_and_hands_on_that_of_the_query():
+    embedding = keras.layers.Embedding(9, FEATURES, mask_zero=True)
+    layer = MultiHeadCrossAttention(HEADS)
+    target = np.array([[4, 5, 0], [6, 0, 0], [4, 4, 4]])
+    source = np.array([[4, 5, 6, 0, 0], [7, 8, 4, 5, 6], [8, 0, 0, 0, 0]])
+    query, value = numpy_of(embedding(target)), numpy_of(embedding(source))
+    expected = numpy_of(layer(query, value, value_mask=source != 0))
+    got = layer(embedding(target), embedding(source))
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+    # Global pooling averages over the steps of the mask that reaches it.
+    pooled = keras.layers.GlobalAveragePooling1D()(got)
+    means = [expected[row, : (target[row] != 0).sum()].mean(axis=0) for row in range(3)]
+    np.testing.assert_allclose(pooled, means, atol=1e-6)
+
+
+def test_dropout_is_of_training_alone():
+    layer, query, value = made(dropout=0.5, seed=1), queries(), values()
+    np.testing.assert_array_equal(layer(query, value), made()(query, value))
+    assert abs(numpy_of(layer(query, value, training=True) - layer(query, value))).max() > 0.1
+    np.testing.assert_array_equal(
+        made(dropout=0.5, seed=1)(query, value, training=True),
+        made(dropout=0.5, seed=1)(query, value, training=True),
+    )
+
+
+@pytest.mark.parametrize("num_heads", [0, 1.5])
+def test_refuses_a_wrong_number_of_heads(num_heads):
+    with pytest.raises(ValueError, match=rf"`num_heads`.*positive integer.*{num_heads}"):
+        MultiHeadCrossAttention(num_heads)
+
+
+def test_refuses_a_wrong_dropout():
+    with pytest.raises(ValueError, match=r"`dropout`.*\[0, 1\).*1.5"):
+        MultiHeadCrossAttention(2, dropout=1.5)
+
+
+def test_refuses_features_that_the_heads_do_not_divide():
+    with pytest.raises(ValueError, match=r"`num_heads` \(4\) must divide.*\(3, 3, 6\)"):
+        MultiHeadCrossAttention(4)(queries(), values())
+
+
+def test_refuses_a_value_of_unknown_width():
+    with pytest.raises(ValueError, match=r"feature axis of the value must be known.*None"):
+        MultiHeadCrossAttention(2).build((None, None, 6), (None, None, None))

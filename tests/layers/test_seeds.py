@@ -1,0 +1,22 @@
+"""One seed for a whole, many for its parts."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keras_seq.layers.seeds import split_seed
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(0, 40))
+def test_seeds_differ_and_are_the_same_the_next_time(seed, count):
+    seeds = split_seed(seed, count)
+    assert seeds == split_seed(seed, count)
+    assert len(set(seeds)) == count
+    assert all(0 <= part < 2**31 for part in seeds)
+
+
+def test_other_seeds_give_other_parts():
+    assert not set(split_seed(1, 20)) & set(split_seed(2, 20))
+
+
+def test_without_a_seed_there_are_none():
+    assert split_seed(None, 3) == [None, None, None]
