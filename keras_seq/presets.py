@@ -6,7 +6,12 @@ from typing import Any
 
 
 def _transformer(
-    layers: int, units: int, feedforward_units: int, heads: int, dropout: float
+    layers: int,
+    units: int,
+    feedforward_units: int,
+    heads: int,
+    dropout: float,
+    inner_dropout: float,
 ) -> dict[str, Any]:
     return {
         "family": "transformer",
@@ -16,8 +21,8 @@ def _transformer(
         "feedforward_units": feedforward_units,
         "num_heads": heads,
         "dropout": dropout,
-        "attention_dropout": 0.1,
-        "activation_dropout": 0.1,
+        "attention_dropout": inner_dropout,
+        "activation_dropout": inner_dropout,
         "activation": "relu",
         "norm": "pre",
     }
@@ -33,20 +38,27 @@ def _rate(learning_rate: float, warmup_steps: int) -> dict[str, Any]:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "transformer-tiny": {
-        "model": _transformer(4, 128, 256, 4, 0.3),
-        "training": {**_rate(0.004, 1000), "batch_tokens": 4096},
+        "model": _transformer(4, 128, 256, 4, 0.3, 0.0),
+        "training": {
+            **_rate(0.005, 1500),
+            "batch_tokens": 4096,
+            # The mean of the last 500 updates or so; a longer one lags behind in short trainings.
+            "ema": 0.998,
+            "validate_every": 500,
+            "checkpoint_every": 500,
+        },
     },
     "transformer-small": {
-        "model": _transformer(3, 256, 1024, 4, 0.2),
+        "model": _transformer(3, 256, 1024, 4, 0.2, 0.1),
         "training": {**_rate(0.002, 2000), "batch_tokens": 4096},
     },
     "transformer-base": {
-        "model": _transformer(6, 512, 2048, 8, 0.1),
+        "model": _transformer(6, 512, 2048, 8, 0.1, 0.1),
         "tokenizer": {"size": 32000},
         "training": {**_rate(0.0007, 4000), "batch_tokens": 25_000},
     },
     "transformer-big": {
-        "model": _transformer(6, 1024, 4096, 16, 0.3),
+        "model": _transformer(6, 1024, 4096, 16, 0.3, 0.1),
         "tokenizer": {"size": 32000},
         "training": {**_rate(0.0005, 4000), "batch_tokens": 25_000},
     },
@@ -78,10 +90,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "demo": {
         "tokenizer": {"size": 1000},
-        "model": _transformer(2, 128, 256, 4, 0.1),
+        "model": _transformer(2, 128, 256, 4, 0.1, 0.0),
         "training": {
-            **_rate(0.004, 200),
-            "batch_tokens": 4096,
+            **_rate(0.005, 200),
+            "batch_tokens": 3072,
+            "ema": 0.99,
             "max_steps": 1500,
             "validate_every": 500,
             "checkpoint_every": 500,
