@@ -1,0 +1,81 @@
+"""A loop over time steps, and the matrix product made for the inside of one."""
+
+import keras
+from keras import ops, tree
+
+# Shape letters: B batch, T steps, D and G features.
+
+
+def run_steps(step, inputs, states, dtype_policy):
+    """Runs `step` over axis 1 of `inputs`, on every backend, with gradients.
+
+    `keras.layers.RNN` is the loop. Whatever `step` reads besides its arguments
+    (memory, masks, weights) it reads as a closure, so none of it is carried
+    from step to step.
+
+    Args:
+        step: Function of `(inputs[:, t], states)` -> `(outputs_t, states)`.
+        inputs: Tensor `(B, T, D)`.
+        states: Nested structure of tensors, one of them at least.
+        dtype_policy: Policy of the layer that runs the loop.
+
+    Returns:
+        Outputs `(B, T, ...)` and the last states.
+    """
+    flat = tree.flatten(states)
+
+    def flat_step(step_inputs, flat_states):
+        outputs, new_states = step(step_inputs, tree.pack_sequence_as(states, flat_states))
+        return outputs, tree.flatten(new_states)
+
+    cell = _ClosureCell(flat_step, [state.shape[-1] for state in flat], dtype_policy)
+    loop = keras.layers.RNN(cell, return_sequences=True, return_state=True, dtype=dtype_policy)
+    outputs, *last = loop.call(inputs, initial_state=flat)
+    return outputs, tree.pack_sequence_as(states, last)
+
+
+class _ClosureCell:
+    """The least that `keras.layers.RNN` asks of a cell."""
+
+    def __init__(self, step, state_size, dtype_policy):
+        self.call = step
+        self.state_size = state_size
+        self.compute_dtype = dtype_policy.compute_dtype
+
+    def __call__(self, inputs, states):
+        return self.call(inputs, states)
+
+
+class StepMatrix:
+    """A matrix that every step of a loop multiplies by.
+
+    Its transpose, which the gradient multiplies by, is laid out once outside
+    the loop: a product with a matrix read across its rows takes about twice as
+    long on a CPU, and a loop would repeat it at every step.
+
+    Args:
+        matrix: Tensor or variable `(D, G)`.
+    """
+
+    def __init__(self, matrix):
+        # A reshape to the same shape reads a variable here, once, and not inside the loop.
+        self.matrix = ops.reshape(matrix, tuple(matrix.shape))
+        self.transposed = ops.stop_gradient(ops.transpose(self.matrix))
+
+    def __call__(self, inputs):
+        """`inputs` `(B, D)` -> `(B, G)`."""
+        return _product(inputs, self.matrix, self.transposed)
+
+
+@ops.custom_gradient
+def _product(inputs, matrix, transposed):
+    def gradient(*arguments, upstream=None):
+        # Keras' backends hand over the incoming gradient by position or by name.
+        (upstream,) = arguments or (upstream,)
+        return (
+            ops.matmul(upstream, transposed),
+            ops.matmul(ops.transpose(inputs), upstream),
+            ops.zeros_like(transposed),
+        )
+
+    return ops.matmul(inputs, matrix), gradient

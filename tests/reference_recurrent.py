@@ -1,0 +1,198 @@
+"""Recurrent cells, attentions and the whole recurrent model in slow plain numpy, float64.
+
+Written from the papers and not from the package. Every row is computed by itself, one step
+after the other and without its padding, so nothing here can leak from padding or batch mates.
+
+Shape letters: T target steps, S source steps, D features, U units.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+Weights = Mapping[str, np.ndarray]
+States = list[np.ndarray]
+
+
+def named_arrays(layer) -> dict[str, np.ndarray]:
+    """The weights of a layer or model by path, in float64."""
+    return {weight.path: np.asarray(weight.numpy(), "float64") for weight in layer.weights}
+
+
+def randomize(layer, seed: int = 0, scale: float = 0.5) -> None:
+    """Random weights everywhere, so that no bias stays at 0 where an error would not show."""
+    generator = np.random.default_rng(seed)
+    layer.set_weights([generator.normal(size=w.shape) * scale for w in layer.get_weights()])
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def lstm(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np.ndarray, States]:
+    """Hochreiter and Schmidhuber's cell with forget gates; gates in the order i, f, c, o."""
+    hidden, carry = states
+    gates = (
+        x @ weights[f"{name}/kernel"]
+        + hidden @ weights[f"{name}/recurrent_kernel"]
+        + weights[f"{name}/bias"]
+    )
+    update, forget, candidate, output = np.split(gates, 4)
+    carry = sigmoid(update) * np.tanh(candidate) + sigmoid(forget) * carry
+    hidden = sigmoid(output) * np.tanh(carry)
+    return hidden, [hidden, carry]
+
+
+def gru(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np.ndarray, States]:
+    """Cho's cell with the reset gate after the product; gates in the order z, r, h."""
+    (hidden,) = states
+    input_bias, recurrent_bias = weights[f"{name}/bias"]
+    outer = np.split(x @ weights[f"{name}/kernel"] + input_bias, 3)
+    inner = np.split(hidden @ weights[f"{name}/recurrent_kernel"] + recurrent_bias, 3)
+    update, reset = sigmoid(outer[0] + inner[0]), sigmoid(outer[1] + inner[1])
+    candidate = np.tanh(outer[2] + reset * inner[2])
+    hidden = update * hidden + (1 - update) * candidate
+    return hidden, [hidden]
+
+
+def simple(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np.ndarray, States]:
+    """Elman's cell."""
+    hidden = np.tanh(
+        x @ weights[f"{name}/kernel"]
+        + states[0] @ weights[f"{name}/recurrent_kernel"]
+        + weights[f"{name}/bias"]
+    )
+    return hidden, [hidden]
+
+
+CELLS = {"lstm": (lstm, 2), "gru": (gru, 1), "simple": (simple, 1)}
+
+
+def bahdanau(query: np.ndarray, value: np.ndarray, weights: Weights, name: str) -> np.ndarray:
+    """Attention weights `(S,)` of one query over the real steps of one source."""
+    scores = [
+        weights[f"{name}/score_vector"]
+        @ np.tanh(query @ weights[f"{name}/query_kernel"] + row @ weights[f"{name}/value_kernel"])
+        for row in value
+    ]
+    return softmax(np.array(scores))
+
+
+def luong(
+    query: np.ndarray, value: np.ndarray, weights: Weights, name: str, score: str = "general"
+) -> np.ndarray:
+    """Attention weights `(S,)` of one query over the real steps of one source."""
+    if score == "dot":
+        scores = [query @ row for row in value]
+    elif score == "scaled":
+        scores = [query @ row / np.sqrt(len(query)) for row in value]
+    elif score == "general":
+        scores = [query @ (row @ weights[f"{name}/kernel"]) for row in value]
+    else:
+        stacked = np.concatenate(
+            [weights[f"{name}/query_kernel"], weights[f"{name}/value_kernel"]], axis=0
+        )
+        scores = [
+            weights[f"{name}/score_vector"] @ np.tanh(np.concatenate([query, row]) @ stacked)
+            for row in value
+        ]
+    return softmax(np.array(scores))
+
+
+def attention_decoder(
+    inputs: np.ndarray,
+    value: np.ndarray,
+    states: States,
+    advance: Callable[[np.ndarray, States], tuple[np.ndarray, States]],
+    attend: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    kernel: np.ndarray,
+    input_feeding: bool = True,
+    query: str = "current",
+) -> tuple[np.ndarray, np.ndarray]:
+    """h~ `(T, U)` and weights `(T, S)` of one row; the first state is the cell's output."""
+    hidden, fed = states[0], np.zeros(kernel.shape[1])
+    outputs, all_weights = [], []
+    for x in inputs:
+        if query == "previous":
+            weights = attend(hidden, value)
+            x = np.concatenate([x, weights @ value]) if input_feeding else x
+            hidden, states = advance(x, states)
+        else:
+            hidden, states = advance(np.concatenate([x, fed]) if input_feeding else x, states)
+            weights = attend(hidden, value)
+        fed = np.tanh(np.concatenate([weights @ value, hidden]) @ kernel)
+        outputs.append(fed)
+        all_weights.append(weights)
+    return np.array(outputs), np.array(all_weights)
+
+
+def unroll(inputs: np.ndarray, states: States, cell: str, weights: Weights, name: str):
+    """Outputs `(T, U)` and the last states of one row."""
+    outputs = []
+    for x in inputs:
+        output, states = CELLS[cell][0](x, states, weights, name)
+        outputs.append(output)
+    return np.array(outputs), states
+
+
+def recurrent_seq2seq(
+    source: Sequence[int], target: Sequence[int], weights: Weights, options: Mapping
+) -> np.ndarray:
+    """Logits `(T, V)` of one row without padding."""
+    cell, parts = options["cell"], CELLS[options["cell"]][1]
+    shared = "embedding/embeddings" in weights
+    source_table = weights["embedding/embeddings" if shared else "source_embedding/embeddings"]
+    target_table = weights["embedding/embeddings" if shared else "target_embedding/embeddings"]
+    scale = np.sqrt(source_table.shape[1])
+
+    x = source_table[list(source)] * scale
+    last = []
+    for i in range(options["num_encoder_layers"]):
+        name = f"encoder_{i}/%s_{cell}/{cell}_cell"
+        units = weights[f"{name % 'forward'}/recurrent_kernel"].shape[0]
+        zeros = [np.zeros(units)] * parts
+        forward, last_forward = unroll(x, zeros, cell, weights, name % "forward")
+        backward, last_backward = unroll(x[::-1], zeros, cell, weights, name % "backward")
+        outputs = np.concatenate([forward, backward[::-1]], axis=1)
+        x = x + outputs if i else outputs
+        last.append(
+            [np.concatenate(pair) for pair in zip(last_forward, last_backward, strict=True)]
+        )
+
+    states = []
+    for i in range(options["num_decoder_layers"]):
+        given = last[min(i, len(last) - 1)]
+        if options["bridge"] == "dense":
+            given = [
+                np.tanh(g @ weights[f"bridge_{i}_{j}/kernel"] + weights[f"bridge_{i}_{j}/bias"])
+                for j, g in enumerate(given)
+            ]
+        elif options["bridge"] == "zero":
+            given = [np.zeros(options["decoder_units"])] * parts
+        states.append(given)
+
+    y = target_table[list(target)] * scale
+    if options["context"] == "every_step":
+        y = np.concatenate([y, np.tile(last[-1][0], (len(y), 1))], axis=1)
+    attend = bahdanau if options["attention"] == "bahdanau" else luong
+    y, _ = attention_decoder(
+        y,
+        x,
+        states[0],
+        lambda inputs, states: CELLS[cell][0](inputs, states, weights, f"decoder_0/cell/{cell}"),
+        lambda query, value: attend(query, value, weights, "decoder_0/cell/attention"),
+        weights["decoder_0/cell/kernel"],
+        options["input_feeding"],
+    )
+    for i in range(1, options["num_decoder_layers"]):
+        y = y + unroll(y, states[i], cell, weights, f"decoder_{i}/{cell}_cell")[0]
+    if not options["tie_output"]:
+        return y @ weights["logits/kernel"] + weights["logits/bias"]
+    if "output_projection/kernel" in weights:
+        y = y @ weights["output_projection/kernel"]
+    return y @ target_table.T
