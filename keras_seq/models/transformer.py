@@ -187,6 +187,9 @@ class Transformer(keras.Model):
         super().__init__(
             inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
         )
+        # A functional model takes no `dtype`, and would have the global policy whatever its layers.
+        if dtype is not None:
+            self.dtype_policy = dtype
         self._config = config
         self._parts = SimpleNamespace(
             encoder=_encoder(source, mask, encoded, decoder_blocks),
