@@ -1,0 +1,220 @@
+"""The recurrent encoder-decoder with attention."""
+
+from types import SimpleNamespace
+
+import keras
+from keras import ops
+
+from keras_seq.models.method import Method
+from keras_seq.models.recurrent_parts import (
+    check,
+    encode,
+    make_bridge,
+    make_decoder_step,
+    make_layers,
+    name_states,
+)
+
+# Shape letters: B batch, S source steps, T target steps, K beam, U units, V words.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class RecurrentSeq2Seq(keras.Model):
+    """Recurrent encoder-decoder over token ids, as a functional Keras model.
+
+        encoder:  bidirectional layers over dropout(E[id]), residual from layer 2
+        bridge:   first decoder state from the last encoder states
+        decoder:  attention cell, then further layers with residual sums
+        logits  = W h + b, or E_target (P h) with a tied output
+
+    The first decoder layer looks at the source; the layers above it read what
+    it found, so that they run outside the attention's loop. Id 0 is padding.
+
+    Shapes: B batch, S source steps, T target steps, V target vocabulary, K
+    hypotheses.
+
+    Args:
+        source_vocabulary_size: Positive integer.
+        target_vocabulary_size: Positive integer V.
+        cell: "gru" or "lstm".
+        num_encoder_layers: Positive integer.
+        num_decoder_layers: Positive integer.
+        embedding_units: Positive integer.
+        encoder_units: Positive integer, in each direction.
+        decoder_units: Positive integer, also the width of the attentional
+            vector.
+        attention: "bahdanau" or "luong" (its score "general").
+        attention_units: Positive integer, the width in which Bahdanau's
+            attention compares; Luong's needs none.
+        input_feeding: Whether the first decoder layer reads the attentional
+            vector of the step before.
+        context: "every_step": the first decoder layer reads the encoder's last
+            outputs besides each token; "init": it meets them in its first
+            state alone.
+        bridge: "copy", "dense" (a layer with tanh) or "zero": how the first
+            states of decoder layer i come from the last states, both
+            directions joined, of encoder layer i or the topmost there is.
+        dropout: Float in [0, 1), on embeddings, between layers and on the
+            decoder's outputs.
+        attention_dropout: Float in [0, 1), on attention weights.
+        share_embeddings: Whether source and target use one table (one joint
+            vocabulary).
+        tie_output: Whether the logits use the table of the target embedding.
+        seed: Optional integer, makes the dropout reproducible.
+
+    Call arguments:
+        inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`, the
+            latter beginning with the start token.
+
+    Returns:
+        Float32 logits `(B, T, V)`; step t scores the token that follows
+        `target[:, t]`.
+
+    Besides itself the model offers, over the same weights, what search needs:
+
+    * `encoder`: functional model, ids `(B, S)` -> memory, a dict of tensors;
+    * `decoder_step`: functional model of `token` `(B, K)`, `position` `()`,
+      `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
+    * `initial_state(memory, beam_size, length)`.
+
+    Masks: taken from the ids; padding changes nothing.
+
+    Raises:
+        ValueError: If an option is none of those named, vocabularies differ
+            while embeddings are shared, or the bridge is "copy" and
+            `decoder_units` is not twice `encoder_units`.
+
+    Example:
+
+    >>> model = RecurrentSeq2Seq(20, 20, embedding_units=4, encoder_units=4,
+    ...     decoder_units=8, attention_units=8)
+    >>> ids = keras.ops.array([[5, 6, 3]])
+    >>> tuple(model({"source": ids, "target": ids}).shape)
+    (1, 3, 20)
+
+    Reference:
+        Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473; Luong,
+        Pham and Manning, 2015, https://arxiv.org/abs/1508.04025; Wu et al.,
+        "Google's Neural Machine Translation System", 2016, section 3,
+        https://arxiv.org/abs/1609.08144
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size,
+        target_vocabulary_size,
+        *,
+        cell="gru",
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        embedding_units=256,
+        encoder_units=256,
+        decoder_units=512,
+        attention="bahdanau",
+        attention_units=256,
+        input_feeding=True,
+        context="every_step",
+        bridge="dense",
+        dropout=0.2,
+        attention_dropout=0.0,
+        share_embeddings=False,
+        tie_output=False,
+        seed=None,
+        name="recurrent_seq2seq",
+        **kwargs,
+    ):
+        dtype = kwargs.pop("dtype", None)
+        config = {
+            "source_vocabulary_size": source_vocabulary_size,
+            "target_vocabulary_size": target_vocabulary_size,
+            "cell": cell,
+            "num_encoder_layers": num_encoder_layers,
+            "num_decoder_layers": num_decoder_layers,
+            "embedding_units": embedding_units,
+            "encoder_units": encoder_units,
+            "decoder_units": decoder_units,
+            "attention": attention,
+            "attention_units": attention_units,
+            "input_feeding": input_feeding,
+            "context": context,
+            "bridge": bridge,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "share_embeddings": share_embeddings,
+            "tie_output": tie_output,
+            "seed": seed,
+        }
+        check(config)
+        parts = make_layers(SimpleNamespace(**config), dtype)
+
+        source = keras.Input((None,), dtype="int32", name="source")
+        target = keras.Input((None,), dtype="int32", name="target")
+        mask = ops.not_equal(source, 0)
+        encoded, summary, last_states = encode(parts, source, mask)
+        states = make_bridge(parts, last_states, bridge)
+        read = {"summary": summary} if context == "every_step" else {}
+
+        first = {"cell": states[0]}
+        if parts.attention_cell.feeds_output:
+            first["fed"] = ops.zeros_like(states[0][0])
+        x = parts.target_dropout(parts.target_embedding(target))
+        x, _ = parts.decoder(x, encoded, value_mask=mask, states=first, **read)
+        for layer, dropped, initial in zip(
+            parts.upper_layers, parts.upper_dropouts, states[1:], strict=True
+        ):
+            x = x + layer(dropped(x), initial_state=initial)
+        logits = parts.to_logits(parts.output_dropout(x))
+        super().__init__(
+            inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
+        )
+        self._config = config
+        projected = Method(parts.attention, "project", name="project")(
+            {"value": encoded, "value_mask": mask}
+        )
+        memory = {"mask": mask, **projected, **read, **name_states(states)}
+        encoder = keras.Model(source, memory, name="encoder")
+        # In a namespace, which Keras does not track: the weights are this model's own.
+        self._parts = SimpleNamespace(
+            encoder=encoder, decoder_step=make_decoder_step(parts, memory, "fed" in first)
+        )
+
+    @property
+    def encoder(self):
+        """Functional model: ids `(B, S)` -> memory."""
+        return self._parts.encoder
+
+    @property
+    def decoder_step(self):
+        """Functional model: one step of K hypotheses."""
+        return self._parts.decoder_step
+
+    def initial_state(self, memory, beam_size, length):
+        """The state before the first step.
+
+        Args:
+            memory: What `encoder` gave.
+            beam_size: Integer K.
+            length: Unused: a recurrent state does not grow.
+
+        Returns:
+            Dict of `beam`, tensors `(B, K, U)` that a search reorders with its
+            hypotheses, and `shared`, empty.
+        """
+        batch = ops.shape(memory["mask"])[0]
+        beam = {}
+        for name in self._parts.decoder_step.input["state"]["beam"]:
+            # The attentional vector starts at 0, as wide as the cell's state.
+            state = ops.zeros_like(memory["state_0_0"]) if name == "fed" else memory[name]
+            beam[name] = ops.broadcast_to(state[:, None], (batch, beam_size, state.shape[-1]))
+        return {"beam": beam, "shared": {}}
+
+    def get_config(self):
+        return {
+            **self._config,
+            "name": self.name,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)

@@ -1,0 +1,271 @@
+"""What the recurrent encoder-decoder is put together from."""
+
+from types import SimpleNamespace
+
+import keras
+from keras import ops
+
+from keras_seq.layers.attention_cell import AttentionCell
+from keras_seq.layers.attention_decoder import AttentionDecoder
+from keras_seq.layers.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.luong_attention import LuongAttention
+from keras_seq.layers.seeds import split_seed
+from keras_seq.layers.token_embedding import TokenEmbedding
+
+# Shape letters: B batch, S source steps, T target steps, K beam, U units, V words.
+
+CHOICES = {
+    "cell": ("gru", "lstm"),
+    "attention": ("bahdanau", "luong"),
+    "context": ("every_step", "init"),
+    "bridge": ("copy", "dense", "zero"),
+}
+
+
+def check(config):
+    """Raises ValueError where options are unknown or do not fit each other."""
+    for name, choices in CHOICES.items():
+        if config[name] not in choices:
+            raise ValueError(
+                f"`{name}` must be one of {', '.join(map(repr, choices))}, "
+                f"received {config[name]!r}."
+            )
+    for name in (
+        "num_encoder_layers",
+        "num_decoder_layers",
+        "embedding_units",
+        "encoder_units",
+        "decoder_units",
+    ):
+        if not isinstance(config[name], int) or config[name] < 1:
+            raise ValueError(f"`{name}` must be a positive integer, received {config[name]!r}.")
+    sizes = config["source_vocabulary_size"], config["target_vocabulary_size"]
+    if config["share_embeddings"] and sizes[0] != sizes[1]:
+        raise ValueError(
+            "`share_embeddings` needs one vocabulary for both sides, received "
+            f"{sizes[0]} source and {sizes[1]} target words."
+        )
+    if config["bridge"] == "copy" and config["decoder_units"] != 2 * config["encoder_units"]:
+        raise ValueError(
+            'bridge="copy" needs `decoder_units` twice `encoder_units` (both directions '
+            f"joined), received {config['decoder_units']} and {config['encoder_units']}: "
+            'change one or use bridge="dense".'
+        )
+
+
+def make_layers(config, dtype):
+    """All layers of the model, by name.
+
+    Args:
+        config: Namespace of the model's constructor arguments.
+        dtype: Dtype policy of all layers, or None for the default.
+    """
+    layers, units = keras.layers, config.decoder_units
+    seeds = split_seed(config.seed, 2 + config.num_encoder_layers + config.num_decoder_layers)
+    recurrent = {"gru": layers.GRU, "lstm": layers.LSTM}[config.cell]
+    recurrent_cell = {"gru": layers.GRUCell, "lstm": layers.LSTMCell}[config.cell]
+
+    def dropout(name):
+        return layers.Dropout(config.dropout, seed=seeds.pop(), dtype=dtype, name=name)
+
+    def embedding(name, vocabulary_size):
+        return TokenEmbedding(vocabulary_size, config.embedding_units, dtype=dtype, name=name)
+
+    parts = SimpleNamespace()
+    shared = config.share_embeddings
+    parts.target_embedding = embedding(
+        "embedding" if shared else "target_embedding", config.target_vocabulary_size
+    )
+    parts.source_embedding = (
+        parts.target_embedding
+        if shared
+        else embedding("source_embedding", config.source_vocabulary_size)
+    )
+    parts.source_dropout, parts.target_dropout = (
+        dropout("source_dropout"),
+        dropout("target_dropout"),
+    )
+    # Every inner name is given, so that weights are called the same in all processes.
+    sequences = {"return_sequences": True, "dtype": dtype}
+    parts.encoder_layers = [
+        layers.Bidirectional(
+            recurrent(config.encoder_units, return_state=True, name=config.cell, **sequences),
+            dtype=dtype,
+            name=f"encoder_{i}",
+        )
+        for i in range(config.num_encoder_layers)
+    ]
+    parts.encoder_dropouts = [
+        dropout(f"encoder_dropout_{i}") for i in range(1, config.num_encoder_layers)
+    ]
+
+    common = {
+        "dropout": config.attention_dropout,
+        "seed": seeds.pop(),
+        "dtype": dtype,
+        "name": "attention",
+    }
+    if config.attention == "bahdanau":
+        parts.attention = BahdanauAttention(config.attention_units, **common)
+    else:
+        parts.attention = LuongAttention("general", **common)
+    parts.attention_cell = AttentionCell(
+        recurrent_cell(units, dtype=dtype, name=config.cell),
+        parts.attention,
+        input_feeding=config.input_feeding,
+        dtype=dtype,
+        name="cell",
+    )
+    parts.decoder = AttentionDecoder(parts.attention_cell, dtype=dtype, name="decoder_0")
+    above = range(1, config.num_decoder_layers)
+    parts.upper_layers = [recurrent(units, name=f"decoder_{i}", **sequences) for i in above]
+    parts.upper_dropouts = [dropout(f"decoder_dropout_{i}") for i in above]
+    parts.output_dropout = dropout("output_dropout")
+    parts.to_logits = _output(config, parts.target_embedding, dtype)
+    parts.bridges = [
+        [
+            layers.Dense(units, activation="tanh", dtype=dtype, name=f"bridge_{i}_{part}")
+            for part in range({"gru": 1, "lstm": 2}[config.cell])
+        ]
+        for i in range(config.num_decoder_layers)
+    ]
+    return parts
+
+
+def _output(config, embedding, dtype):
+    """Decoder outputs -> float32 logits."""
+    if not config.tie_output:
+        dense = keras.layers.Dense(config.target_vocabulary_size, dtype=dtype, name="logits")
+        return lambda x: ops.cast(dense(x), "float32")
+    if config.embedding_units == config.decoder_units:
+        return lambda x: embedding(x, reverse=True)
+    narrow = keras.layers.Dense(
+        config.embedding_units, use_bias=False, dtype=dtype, name="output_projection"
+    )
+    return lambda x: embedding(narrow(x), reverse=True)
+
+
+def encode(parts, source, mask):
+    """The encoder's part of the graph.
+
+    Args:
+        parts: From `make_layers`.
+        source: Ids `(B, S)`.
+        mask: Bool `(B, S)`, True = real.
+
+    Returns:
+        Outputs `(B, S, 2U)`; their summary `(B, 2U)`, the last output of each
+        direction; for each layer its last states `(B, 2U)`, both directions
+        joined.
+    """
+    x = parts.source_dropout(parts.source_embedding(source))
+    last_states = []
+    for i, layer in enumerate(parts.encoder_layers):
+        inputs = parts.encoder_dropouts[i - 1](x) if i else x
+        outputs, *states = layer(inputs, mask=mask)
+        half = len(states) // 2
+        last_states.append(
+            [
+                ops.concatenate([forward, backward], axis=-1)
+                for forward, backward in zip(states[:half], states[half:], strict=True)
+            ]
+        )
+        x = x + outputs if i else outputs
+    return x, last_states[-1][0], last_states
+
+
+def make_bridge(parts, last_states, kind):
+    """First states `(B, U)` of each decoder layer from the encoder's last ones."""
+    states = []
+    for i, layers in enumerate(parts.bridges):
+        given = last_states[min(i, len(last_states) - 1)]
+        if kind == "copy":
+            states.append(given)
+        elif kind == "dense":
+            states.append([layer(state) for layer, state in zip(layers, given, strict=True)])
+        else:
+            units = parts.attention_cell.output_size
+            states.append([ops.zeros_like(state[:, :1]) + ops.zeros((units,)) for state in given])
+    return states
+
+
+def name_states(states):
+    """Nested states -> a flat dict of `state_LAYER_PART`."""
+    return {
+        f"state_{i}_{j}": state for i, layer in enumerate(states) for j, state in enumerate(layer)
+    }
+
+
+def make_decoder_step(parts, memory, feeds_output):
+    """The functional model of one step over built layers.
+
+    Args:
+        parts: From `make_layers`.
+        memory: Dict of the encoder's symbolic outputs.
+        feeds_output: Whether the attentional vector is a state.
+    """
+    memory = {
+        name: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=f"memory_{name}")
+        for name, tensor in memory.items()
+    }
+    token = keras.Input((None,), dtype="int32", name="token")
+    position = keras.Input(batch_shape=(), dtype="int32", name="position")
+    units, dtype = parts.attention_cell.output_size, parts.attention_cell.compute_dtype
+    names = [name for name in memory if name.startswith("state_")]
+    if feeds_output:
+        names.append("fed")
+    beam = {name: keras.Input((None, units), dtype=dtype, name=name) for name in names}
+
+    def states_of(layer):
+        return [beam[name] for name in names if name.startswith(f"state_{layer}_")]
+
+    first = {"cell": states_of(0)}
+    if feeds_output:
+        first["fed"] = beam["fed"]
+    x, after, _ = parts.attention_cell(
+        parts.target_embedding(token),
+        first,
+        memory["value"],
+        value_mask=memory["mask"],
+        key=memory["key"],
+        summary=memory.get("summary"),
+    )
+    new_states = [after["cell"]]
+    for i, layer in enumerate(parts.upper_layers, start=1):
+        outputs, states = _CellStep(layer.cell, name=f"decoder_step_{i}")(x, states_of(i))
+        x = x + outputs
+        new_states.append(states)
+    new_beam = name_states(new_states)
+    if feeds_output:
+        new_beam["fed"] = after["fed"]
+    return keras.Model(
+        inputs={
+            "token": token,
+            "position": position,
+            "state": {"beam": beam, "shared": {}},
+            "memory": memory,
+        },
+        outputs={"logits": parts.to_logits(x), "state": {"beam": new_beam, "shared": {}}},
+        name="decoder_step",
+    )
+
+
+class _CellStep(keras.layers.Layer):
+    """One step of a built Keras cell for K hypotheses, as an operation of the graph."""
+
+    def __init__(self, cell, **kwargs):
+        super().__init__(dtype=cell.dtype_policy, **kwargs)
+        self.cell = cell
+        self.built = True
+
+    def call(self, inputs, states):
+        beam = ops.shape(inputs)[1]
+        outputs, new_states = self.cell(
+            ops.reshape(inputs, (-1, inputs.shape[-1])),
+            [ops.reshape(state, (-1, state.shape[-1])) for state in states],
+        )
+
+        def split(tensor):
+            return ops.reshape(tensor, (-1, beam, tensor.shape[-1]))  # (B, K, U)
+
+        return split(outputs), [split(state) for state in new_states]
