@@ -1,16 +1,24 @@
 """Layers that Keras 3 lacks: tensors in, tensors out."""
 
 from keras_seq.layers.ancestry import ancestry_bias, record_step
+from keras_seq.layers.attention_cell import AttentionCell
+from keras_seq.layers.attention_decoder import AttentionDecoder
+from keras_seq.layers.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.decoder_block import TransformerDecoderBlock
 from keras_seq.layers.encoder_block import TransformerEncoderBlock
 from keras_seq.layers.feed_forward import FeedForward
+from keras_seq.layers.luong_attention import LuongAttention
 from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
 from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
 from keras_seq.layers.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.token_embedding import TokenEmbedding
 
 __all__ = [
+    "AttentionCell",
+    "AttentionDecoder",
+    "BahdanauAttention",
     "FeedForward",
+    "LuongAttention",
     "MultiHeadCrossAttention",
     "MultiHeadSelfAttention",
     "SinusoidalPosition",
