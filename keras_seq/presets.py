@@ -66,13 +66,19 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": {
             "family": "rnn",
             "cell": "gru",
-            "embedding_units": 128,
+            "embedding_units": 256,
             "encoder_units": 128,
             "decoder_units": 256,
-            "attention_units": 128,
-            "dropout": 0.3,
+            "attention_units": 256,
+            "dropout": 0.4,
         },
-        "training": {**_rate(0.002, 500), "batch_tokens": 4096},
+        "training": {
+            **_rate(0.003, 500),
+            "batch_tokens": 4096,
+            "ema": 0.998,
+            "validate_every": 500,
+            "checkpoint_every": 500,
+        },
     },
     "rnn-base": {
         "model": {

@@ -100,6 +100,7 @@ class RecurrentSettings(Section):
     bridge: Literal["copy", "dense", "zero"] = _choice(
         "dense", "How the decoder's first state comes from the encoder's last."
     )
+    tie_output: bool = _choice(True, "Score words against the table of their embeddings.")
     dropout: float = _share(0.2, "Dropout between layers.")
 
     def least_parameters(self) -> int:

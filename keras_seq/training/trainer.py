@@ -19,6 +19,7 @@ from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
 from keras_seq.scoring import bleu
 from keras_seq.settings import Settings
+from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.callbacks import Checkpoint, Progress, StopAtLimit, Validation
 from keras_seq.training.card import model_card
 from keras_seq.training.evaluation import make_evaluation
@@ -207,7 +208,7 @@ class _Training:
         self.progress.finish_line()
         backend.sync_variables(self.model)
         sources, references = self.run.valid_lines()
-        with _averaged_weights(self.model, self.settings):
+        with averaged_weights(self.model):
             results = self.evaluate(self.valid_batches())
             hypotheses = self.translator(sources)
         score = bleu(hypotheses, [references])
@@ -245,7 +246,7 @@ class _Training:
     def _save(self, step: int) -> None:
         backend.sync_variables(self.model)
         raw = weight_arrays(self.model)
-        with _averaged_weights(self.model, self.settings):
+        with averaged_weights(self.model):
             weights = weight_arrays(self.model)
         optimizer = {
             f"optimizer/{i}/{variable.path}": keras.ops.convert_to_numpy(variable.value)
@@ -265,23 +266,6 @@ class _Training:
             {"step": step, "batch": step, "seed": self.settings.seed},
         )
         self.saved.add(step)
-
-
-class _averaged_weights:  # noqa: N801  (reads as a statement: `with _averaged_weights(...)`)
-    """Puts the moving average in the place of the weights while it is entered."""
-
-    def __init__(self, model: keras.Model, settings: Settings) -> None:
-        self._swap = keras.callbacks.SwapEMAWeights() if settings.training.ema else None
-        if self._swap:
-            self._swap.set_model(model)
-
-    def __enter__(self) -> None:
-        if self._swap:
-            self._swap.on_test_begin()
-
-    def __exit__(self, *error: object) -> None:
-        if self._swap:
-            self._swap.on_test_end()
 
 
 def _rounded(numbers: dict[str, float]) -> dict[str, float]:

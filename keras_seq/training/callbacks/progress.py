@@ -5,8 +5,6 @@ import time
 
 import keras
 
-from keras_seq import backend
-
 
 class Progress(keras.callbacks.Callback):
     """Prints step, loss, learning rate, target tokens a second and time left.
@@ -49,6 +47,7 @@ class Progress(keras.callbacks.Callback):
         self.step = initial_step
         self._initial_step = initial_step
         self._line_open = False
+        self._reported = (0, 0.0)
 
     def on_train_begin(self, logs=None):
         self._start = self._last = time.monotonic()
@@ -63,7 +62,7 @@ class Progress(keras.callbacks.Callback):
             self._last, self._last_tokens = now, self.tokens() if self.tokens else 0
             self._first_end = now
         elif now - self._last >= self.seconds:
-            self._print(now, (logs or {}).get("loss"))
+            self._print(now, self._recent_loss(batch, (logs or {}).get("loss")))
 
     def on_train_end(self, logs=None):
         self.finish_line()
@@ -87,9 +86,6 @@ class Progress(keras.callbacks.Callback):
         if loss is not None:
             numbers["loss"] = float(loss)
             parts.append(f"loss {loss:.3f}")
-            # `fit` reports the mean since the start of the epoch; a fresh one says more.
-            backend.sync_variables(self.model)
-            self.model.reset_metrics()
         parts.append(f"rate {rate:.2e}")
         if self.tokens:
             tokens = self.tokens()
@@ -104,6 +100,16 @@ class Progress(keras.callbacks.Callback):
         self._write(" | ".join(parts))
         if self.report:
             self.report(numbers)
+
+    def _recent_loss(self, batch, mean):
+        """The loss since the last line, from the means since the epoch began that `fit` gives."""
+        if mean is None:
+            return None
+        count, (old_count, old_mean) = batch + 1, self._reported
+        self._reported = (count, mean)
+        if old_count >= count:
+            return mean  # a new epoch has begun
+        return (mean * count - old_mean * old_count) / (count - old_count)
 
     def _minutes_left(self, now):
         left = []
