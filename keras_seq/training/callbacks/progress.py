@@ -54,6 +54,9 @@ class Progress(keras.callbacks.Callback):
         self._last_tokens = self.tokens() if self.tokens else 0
         self._write("compiling the training step ...", keep=False)
 
+    def on_epoch_begin(self, epoch, logs=None):
+        self._reported = (0, 0.0)
+
     def on_train_batch_end(self, batch, logs=None):
         self.step += 1
         now = time.monotonic()
@@ -107,8 +110,6 @@ class Progress(keras.callbacks.Callback):
             return None
         count, (old_count, old_mean) = batch + 1, self._reported
         self._reported = (count, mean)
-        if old_count >= count:
-            return mean  # a new epoch has begun
         return (mean * count - old_mean * old_count) / (count - old_count)
 
     def _minutes_left(self, now):
