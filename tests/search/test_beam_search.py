@@ -1,0 +1,399 @@
+"""Beam search on a Transformer, and on tables whose answers are worked out by hand."""
+
+import functools
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+import reference_transformer as reference
+from chain_model import (
+    END,
+    FORBIDDEN,
+    START,
+    ChainModel,
+    Found,
+    assert_same_results,
+    penalty,
+    results_of,
+)
+
+from keras_seq import backend
+from keras_seq.models import Transformer
+from keras_seq.search import SearchResult, beam_search, forced_scores
+
+# ---------------------------------------------------------------- on a Transformer
+
+VOCABULARY, HEADS = 9, 2
+NOT_4_5 = (0, 1, 2, 6, 7, 8)
+SOURCE = np.array([[5, 8, 4, 3], [7, 3, 0, 0], [3, 0, 0, 0], [8, 8, 3, 0]], "int32")
+
+
+@functools.cache
+def transformer():
+    model = Transformer(VOCABULARY, VOCABULARY, 1, 1, units=8, feedforward_units=8, num_heads=HEADS)
+    reference.randomize(model, seed=3)
+    # Larger logits than a fresh model's, so that hypotheses differ.
+    embedding = model.get_layer("target_embedding").embeddings
+    embedding.assign(embedding * 2)
+    return model
+
+
+@functools.cache
+def weights():
+    return reference.named_arrays(transformer())
+
+
+@functools.cache
+def transformer_search(**options):
+    model = transformer()
+    return backend.compiled(
+        lambda source: beam_search(model, source, **options), model.variables, ranks=[2]
+    )
+
+
+def log_probabilities(source, tokens):
+    """Of the token that follows each of `START, *tokens`, by a slow numpy Transformer."""
+    target = np.array([START, *tokens])
+    logits = reference.transformer_row(source[source != 0], target, weights(), HEADS, "pre")
+    return reference.log_softmax(logits)
+
+
+def limits_of(source, max_length=256, ratio=2.0, extra=10):
+    return [min(max_length, int((row != 0).sum() * ratio) + extra) for row in source]
+
+
+def test_a_beam_of_1_is_greedy_search():
+    results = transformer_search(beam_size=1, max_length=8)(SOURCE)
+    for row, limit in enumerate(limits_of(SOURCE, max_length=8)):
+        tokens, total = [], 0.0
+        while len(tokens) < limit and (not tokens or tokens[-1] != END):
+            scores = log_probabilities(SOURCE[row], tokens)[-1]
+            allowed = np.where(np.isin(np.arange(VOCABULARY), FORBIDDEN), -np.inf, scores)
+            tokens.append(int(allowed.argmax()))
+            total += scores[tokens[-1]]
+        expected = Found(tuple(tokens), total / len(tokens), tokens[-1] != END)
+        assert_same_results(results_of(results, row), [expected])
+
+
+@pytest.mark.parametrize(("normalization", "alpha"), [("average", 1.0), ("gnmt", 0.6), ("none", 0)])
+def test_a_wide_beam_is_exhaustive_search(normalization, alpha):
+    # Words 4 and 5 and at most three tokens: 7 targets that end, 8 that are cut.
+    options = {"length_normalization": normalization, "alpha": alpha, "forbidden_tokens": NOT_4_5}
+    results = transformer_search(beam_size=15, n_best=4, max_length=3, **options)(SOURCE)
+    for row in range(len(SOURCE)):
+        found = []
+        for length in range(3):
+            for words in itertools.product([4, 5], repeat=length):
+                scores = log_probabilities(SOURCE[row], words)
+                total = sum(scores[i, token] for i, token in enumerate((*words, END)))
+                score = total / penalty(length + 1, normalization, alpha)
+                found.append(Found((*words, END), score, False))
+        found.sort(key=lambda found: -found.score)
+        assert_same_results(results_of(results, row), found[:4])
+
+
+@pytest.mark.parametrize(("normalization", "alpha"), [("average", 0.7), ("gnmt", 1.0)])
+def test_a_score_is_that_of_forced_decoding(normalization, alpha):
+    options = {"length_normalization": normalization, "alpha": alpha}
+    results = transformer_search(beam_size=4, n_best=4, max_length=6, **options)(SOURCE)
+    found = [(row, hypothesis) for row in range(4) for hypothesis in results_of(results, row)]
+    assert len(found) == 16
+    assert {hypothesis.truncated for _, hypothesis in found} == {True, False}
+    output = np.zeros((len(found), 6), "int32")
+    for i, (_, hypothesis) in enumerate(found):
+        output[i, : len(hypothesis.tokens)] = hypothesis.tokens
+    target_input = np.concatenate([np.full((len(found), 1), START), output[:, :-1]], axis=1)
+    target_input = np.where(output == 0, 0, target_input).astype("int32")
+    source = SOURCE[[row for row, _ in found]]
+    model = transformer()
+    forced = backend.compiled(
+        lambda *arrays: forced_scores(model, *arrays), model.variables, [2, 2, 2]
+    )(source, target_input, output)
+    totals = keras.ops.convert_to_numpy(forced).sum(axis=1)
+    for total, (_, hypothesis) in zip(totals, found, strict=True):
+        expected = total / penalty(len(hypothesis.tokens), normalization, alpha)
+        assert abs(hypothesis.score - expected) < 1e-4
+
+
+def test_neither_batch_mates_nor_padding_change_a_row():
+    search = transformer_search(beam_size=3, n_best=3, max_length_extra=3)
+    together = search(SOURCE)
+    expected = [results_of(together, row) for row in range(len(SOURCE))]
+    assert len({len(hypotheses[0].tokens) for hypotheses in expected}) > 1
+    order = [3, 1, 1, 0]
+    other_mates = search(SOURCE[order])
+    wider = search(np.pad(SOURCE, [(0, 0), (0, 5)]))
+    alone = search(SOURCE[3:, :3])
+    for place, row in enumerate(order):
+        assert_same_results(results_of(other_mates, place), expected[row])
+    for row in range(len(SOURCE)):
+        assert_same_results(results_of(wider, row), expected[row])
+    assert_same_results(results_of(alone, 0), expected[3])
+
+
+@pytest.mark.skipif(backend.name() == "jax", reason="hundreds of small programs; see below")
+def test_eager_equals_compiled():
+    options = {"beam_size": 3, "n_best": 2, "max_length": 6}
+    eager = beam_search(transformer(), SOURCE, **options)
+    compiled = transformer_search(**options)(SOURCE)
+    for row in range(len(SOURCE)):
+        assert_same_results(results_of(eager, row), results_of(compiled, row), tolerance=1e-5)
+
+
+def test_shapes_and_dtypes():
+    result = transformer_search(beam_size=3, n_best=2, max_length=6)(SOURCE)
+    assert tuple(result.tokens.shape) == (4, 2, 6)
+    assert {tuple(part.shape) for part in result[1:]} == {(4, 2)}
+    dtypes = [keras.backend.standardize_dtype(part.dtype) for part in result]
+    assert dtypes == ["int32", "int32", "float32", "bool"]
+
+
+# ---------------------------------------------------------------- on tables, by hand
+
+STEPS, STATES, WORDS = 6, 7, 7
+CHAIN = ChainModel(np.zeros((1, STEPS, STATES, WORDS)))
+LINE = np.array([[4]], "int32")
+
+
+def table_of(probabilities, otherwise=None):
+    """Logits from `{tokens so far: {token: probability}}`; anything else is equally likely."""
+    table = np.zeros((STEPS, STATES, WORDS))
+    if otherwise:
+        table[:] = logits_of(otherwise)
+    written = {}
+    for history, shares in probabilities.items():
+        state = 0
+        for token in history:
+            state = (5 * state + token + 1) % STATES
+        place = len(history), state
+        assert place not in written, f"{history} shares a state with {written[place]}"
+        written[place] = history
+        table[place] = logits_of(shares)
+    return table[None]
+
+
+def logits_of(shares):
+    assert abs(sum(shares.values()) - 1) < 1e-9
+    return np.log([max(shares.get(token, 0), 1e-20) for token in range(WORDS)])
+
+
+@functools.cache
+def chain_search(**options):
+    options = {"max_length": STEPS, "max_length_extra": STEPS} | options
+    return backend.compiled(
+        lambda source: beam_search(CHAIN, source, **options), CHAIN.variables, ranks=[2]
+    )
+
+
+def search_table(table, source=LINE, **options):
+    CHAIN.tables.assign(table)
+    return chain_search(**options)(source)
+
+
+def test_eager_equals_compiled_on_a_table():
+    table = np.random.default_rng(0).normal(size=(1, STEPS, STATES, WORDS))
+    source = np.repeat(LINE, 2, axis=0)
+    compiled = search_table(table, source, beam_size=3, n_best=2)
+    eager = beam_search(
+        CHAIN, source, beam_size=3, n_best=2, max_length=STEPS, max_length_extra=STEPS
+    )
+    assert isinstance(eager, SearchResult)
+    for row in range(2):
+        assert_same_results(results_of(eager, row), results_of(compiled, row), tolerance=1e-5)
+
+
+SHORT_AND_LONG = {
+    (): {END: 0.5, 4: 0.4, 5: 0.1},
+    (4,): {5: 0.9, 4: 0.05, END: 0.05},
+    (4, 5): {END: 1.0},
+    # Past the end the model is sure of itself: to go on there would look cheap.
+    (END,): {4: 1.0},
+    (END, 4): {4: 1.0},
+}
+
+
+def test_a_finished_hypothesis_is_frozen_and_compared_by_its_own_length():
+    """0.5 against 0.36: by the sum the short one wins, by the mean log(0.36) / 3 = -0.34 does."""
+    table = table_of(SHORT_AND_LONG)
+    short = (END,)
+    long = (4, 5, END)
+    by_sum = search_table(table, beam_size=2, n_best=2, length_normalization="none")
+    assert_same_results(
+        results_of(by_sum, 0),
+        [Found(short, math.log(0.5), False), Found(long, math.log(0.36), False)],
+    )
+    by_mean = search_table(table, beam_size=2, n_best=2, length_normalization="average")
+    assert_same_results(
+        results_of(by_mean, 0),
+        [Found(long, math.log(0.36) / 3, False), Found(short, math.log(0.5), False)],
+    )
+    by_gnmt = search_table(table, beam_size=2, n_best=2, length_normalization="gnmt")
+    # log(0.36) / (8 / 6) = -0.77 against log(0.5) = -0.69.
+    assert_same_results(
+        results_of(by_gnmt, 0),
+        [
+            Found(short, math.log(0.5), False),
+            Found(long, math.log(0.36) / (8 / 6), False),
+        ],
+    )
+
+
+def test_a_finished_hypothesis_is_not_pushed_out_by_longer_ones():
+    """A search that goes on past the end token divides 0.4 by 7 and prefers 4 4 and 4 5."""
+    table = table_of({(): {4: 0.6, END: 0.4}, (4,): {4: 0.5, 5: 0.5}, (4, 4): {4: 0.5, 5: 0.5}})
+    result = search_table(table, beam_size=2, n_best=1, length_normalization="none")
+    assert_same_results(results_of(result, 0), [Found((END,), math.log(0.4), False)])
+
+
+def test_poor_hypotheses_that_end_early_do_not_stop_the_search():
+    table = table_of(
+        {
+            (): {4: 0.9, 5: 0.06, 6: 0.04},
+            (4,): {4: 0.96, 5: 0.03, END: 0.01},
+            (5,): {END: 0.9, 4: 0.1},
+            (4, 4): {5: 0.97, END: 0.03},
+            (4, 4, 5): {END: 1.0},
+        }
+    )
+    result = search_table(table, beam_size=2)
+    best = Found((4, 4, 5, END), math.log(0.9 * 0.96 * 0.97) / 4, False)
+    assert_same_results(results_of(result, 0), [best])
+
+
+def test_a_worse_start_can_win_in_a_beam_but_not_in_greedy_search():
+    table = table_of(
+        {(): {4: 0.6, 5: 0.4}, (4,): {4: 0.5, 5: 0.3, END: 0.2}, (5,): {END: 1.0}},
+        otherwise={END: 0.3, 4: 0.4, 5: 0.3},
+    )
+    beam = search_table(table, beam_size=2, length_normalization="none")
+    assert_same_results(results_of(beam, 0), [Found((5, END), math.log(0.4), False)])
+    greedy = results_of(search_table(table, beam_size=1, length_normalization="none"), 0)
+    assert greedy[0].tokens[0] == 4
+
+
+def test_ties_go_to_the_earlier_hypothesis_and_to_the_lower_id():
+    equal = table_of({})
+    share = math.log(1 / WORDS)
+    greedy = search_table(equal, beam_size=1, length_normalization="none")
+    assert_same_results(results_of(greedy, 0), [Found((END,), share, False)])
+    # Step 1: 3, 4, 5. Step 2, two places: of 4 its continuations 3 and 4. Step 3: of 4 4 the 3.
+    result = search_table(equal, beam_size=3, n_best=3, length_normalization="none")
+    assert_same_results(
+        results_of(result, 0),
+        [
+            Found((END,), share, False),
+            Found((4, END), 2 * share, False),
+            Found((4, 4, END), 3 * share, False),
+        ],
+    )
+
+
+def test_limits_follow_each_row_and_are_marked():
+    never_ends = table_of({}, otherwise={4: 0.75, 5: 0.25})
+    source = np.array([[4, 0, 0, 0], [4, 4, 0, 0], [4, 4, 4, 0], [4, 4, 4, 4], [0] * 4], "int32")
+    result = search_table(
+        never_ends, source, beam_size=2, max_length=5, max_length_ratio=0.5, max_length_extra=2
+    )
+    # floor(n / 2) + 2.
+    for row, limit in enumerate([2, 3, 3, 4, 2]):
+        expected = Found((4,) * limit, math.log(0.75), True)
+        assert_same_results(results_of(result, row), [expected])
+    result = search_table(
+        never_ends, source, beam_size=2, max_length=3, max_length_ratio=0.5, max_length_extra=2
+    )
+    lengths = [len(results_of(result, row)[0].tokens) for row in range(5)]
+    assert lengths == [2, 3, 3, 3, 2]
+
+
+def test_an_end_at_the_limit_is_not_cut():
+    table = table_of({(): {4: 1.0}, (4,): {END: 1.0}})
+    result = search_table(table, beam_size=2, max_length=2)
+    assert_same_results(results_of(result, 0), [Found((4, END), 0.0, False)])
+
+
+def test_finished_hypotheses_come_before_cut_ones_and_each_group_best_first():
+    table = table_of({(): {4: 0.5, END: 0.1, 5: 0.3, 6: 0.1}})
+    result = search_table(table, beam_size=4, n_best=4, max_length=1)
+    assert_same_results(
+        results_of(result, 0),
+        [
+            Found((END,), math.log(0.1), False),
+            Found((4,), math.log(0.5), True),
+            Found((5,), math.log(0.3), True),
+            Found((6,), math.log(0.1), True),
+        ],
+    )
+
+
+def test_where_there_are_fewer_the_rest_is_empty():
+    result = search_table(table_of({}), beam_size=3, n_best=3, forbidden_tokens=(0, 1, 2, 4, 5, 6))
+    tokens, lengths, scores, truncated = map(keras.ops.convert_to_numpy, result)
+    assert lengths.tolist() == [[1, 0, 0]]
+    assert tokens[0, 0, 0] == END
+    assert not tokens[0, 1:].any()
+    assert not truncated.any()
+    # Forbidden words keep their share: the end token's probability is still 1 / 7.
+    np.testing.assert_allclose(scores[0, 0], math.log(1 / 7), atol=1e-5)
+    assert (scores[0, 1:] < -1e20).all()
+
+
+def test_other_special_tokens():
+    """In this table 5 ends a target and 6 starts one."""
+    table = table_of({(): {3: 0.9, 5: 0.1}, (3,): {5: 0.8, 4: 0.2}})
+    result = search_table(table, beam_size=2, start_token=6, end_token=5, forbidden_tokens=(0, 6))
+    assert_same_results(results_of(result, 0), [Found((3, 5), math.log(0.72) / 2, False)])
+
+
+def test_a_beam_larger_than_the_vocabulary():
+    result = search_table(table_of({}), beam_size=20, n_best=20, max_length=2)
+    found = results_of(result, 0)
+    # Words 4, 5 and 6: 4 targets that end within two tokens, 9 that are cut there.
+    assert len(found) == 13
+    assert sum(hypothesis.truncated for hypothesis in found) == 9
+    assert len({hypothesis.tokens for hypothesis in found}) == 13
+
+
+def test_a_model_that_gives_nan_ends_the_search_without_a_result():
+    result = search_table(np.full((1, STEPS, STATES, WORDS), np.nan), beam_size=2)
+    assert results_of(result, 0) == []
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="only there eager loops can be counted")
+@pytest.mark.parametrize("normalization", ["average", "gnmt", "none"])
+def test_stops_as_soon_as_nothing_live_can_win(normalization):
+    sure = table_of({}, otherwise={END: 0.999, 4: 0.001})
+    model = ChainModel(sure)
+    result = beam_search(
+        model, LINE, beam_size=3, length_normalization=normalization, max_length_extra=200
+    )
+    assert results_of(result, 0)[0].tokens == (END,)
+    assert model.calls == 1
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="only there eager loops can be counted")
+def test_stops_when_every_place_is_frozen():
+    # By the mean an endless hypothesis could always still win, so only full places stop this.
+    table = table_of({(): {4: 0.5, 5: 0.3, 6: 0.2}}, otherwise={END: 0.6, 4: 0.4})
+    model = ChainModel(table)
+    beam_search(model, LINE, beam_size=3, n_best=3, max_length_extra=200)
+    assert 2 <= model.calls < 10
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "`beam_size` must be at least 1.*beam_size=0"),
+        ({"n_best": 0}, "`n_best` between 1 and `beam_size`.*n_best=0"),
+        ({"beam_size": 2, "n_best": 3}, "received beam_size=2, n_best=3"),
+        ({"max_length": 0}, "`max_length`.*at least 1.*received 0"),
+        ({"max_length_extra": 0}, "`max_length_extra` must be at least 1"),
+        ({"max_length_ratio": -1.0}, "`max_length_ratio` at least 0.*-1.0"),
+        ({"length_normalization": "mean"}, "one of average, gnmt, none, received 'mean'"),
+        ({"alpha": -1.0}, "`alpha` must be 0 or more, received -1.0"),
+    ],
+)
+def test_refuses_wrong_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        beam_search(CHAIN, LINE, **options)
