@@ -59,10 +59,8 @@ def test_more_padding_does_not_change_the_outputs(row):
     assert_same(row, longer, run(row, built(row), make_arrays(row)))
 
 
-@every_row
+@pytest.mark.parametrize("row", [row for row in ROWS if row.padded_axes], ids=lambda row: row.name)
 def test_more_padding_does_not_change_the_gradients(row):
-    if not row.padded_axes:
-        pytest.skip("has no mask: every step counts")
     expected = gradients(row, built(row), make_arrays(row))
     padding = dict.fromkeys(row.padded_axes, ROOM)
     longer = gradients(row, built(row), make_arrays(row, longer=padding))
