@@ -4,6 +4,7 @@ import keras
 from keras import ops, tree
 
 from keras_seq.layers.attention_scores import tanh
+from keras_seq.layers.cell_in_loop import join_summary
 
 # Shape letters: B batch, K beam, S source steps, D input features, D_v value features,
 # D_s summary features, U units.
@@ -134,14 +135,13 @@ class AttentionCell(keras.layers.Layer):
     def build(self, inputs_shape, value_shape, summary_shape=None):
         batch, value_features = inputs_shape[0], value_shape[-1]
         state_features = self.cell.output_size
-        self.input_features = inputs_shape[-1]
+        features = inputs_shape[-1]
         if summary_shape is not None:
-            self.input_features += summary_shape[-1]
-        fed_features = 0
+            features += summary_shape[-1]
         if self.input_feeding:
-            fed_features = self.output_size if self.query == "current" else value_features
+            features += self.output_size if self.query == "current" else value_features
         if not self.cell.built:
-            self.cell.build((batch, self.input_features + fed_features))
+            self.cell.build((batch, features))
         if not self.attention.built:
             self.attention.build((batch, 1, state_features), tuple(value_shape))
         self.kernel = self.add_weight(
@@ -155,14 +155,7 @@ class AttentionCell(keras.layers.Layer):
         if key is None:
             projected = self.attention.project(value, value_mask)
             key, value = projected["key"], projected["value"]
-        if summary is not None:
-            summary = ops.cast(summary, inputs.dtype)
-            if beam is not None:
-                summary = summary[:, None]
-            summary = ops.broadcast_to(
-                summary, (*ops.shape(inputs)[:-1], summary.shape[-1])
-            )  # (B, D_s) or (B, K, D_s)
-            inputs = ops.concatenate([inputs, summary], axis=-1)
+        inputs = join_summary(inputs, summary)
 
         def attend(query):
             if beam is None:

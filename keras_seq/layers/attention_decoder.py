@@ -47,7 +47,7 @@ class AttentionDecoder(keras.layers.Layer):
 
     Masks: `value_mask` ends here; what a masked step of `value` holds, NaN
     included, reaches neither the outputs nor the gradients. The mask of
-    `inputs` goes through unused: padding after the real steps cannot change
+    `inputs` ends here too, unused: padding after the real steps cannot change
     them.
 
     Example:
@@ -88,12 +88,10 @@ class AttentionDecoder(keras.layers.Layer):
         attention = self.cell.attention
         memory = {**attention.project(value, value_mask), "value_mask": value_mask}
         noise = attention.draw_noise(ops.shape(inputs)[1], value, training)  # (B, T, S)
-        inner = cell_in_loop(self.cell.cell, self.cell.input_features)
-        if summary is not None:
-            summary = ops.cast(summary, inputs.dtype)[:, None]
-            summary = ops.broadcast_to(summary, (*ops.shape(inputs)[:2], summary.shape[-1]))
-            inputs = ops.concatenate([inputs, summary], axis=-1)
-        projected = inner.project(inputs)
+        inner = cell_in_loop(
+            self.cell.cell, inputs.shape[-1], 0 if summary is None else summary.shape[-1]
+        )
+        projected = inner.project(inputs, summary)
         run = self._run_fed if self.cell.input_feeding else self._run_unfed
         outputs, states, weights = run(inner, projected, states, memory, noise, return_weights)
         return (outputs, states, weights) if return_weights else (outputs, states)
