@@ -86,7 +86,7 @@ class RecurrentSettings(Section):
 
     family: Literal["rnn"] = _choice("rnn", "Family of the model.")
     cell: Literal["gru", "lstm"] = _choice("gru", "Recurrent cell.")
-    num_encoder_layers: int = _number(1, 1, 100, "Encoder layers; the first reads both ways.")
+    num_encoder_layers: int = _number(1, 1, 100, "Encoder layers, each in both directions.")
     num_decoder_layers: int = _number(1, 1, 100, "Decoder layers.")
     embedding_units: int = _number(256, 1, 16_384, "Width of the embeddings.")
     encoder_units: int = _number(256, 1, 16_384, "Width of the encoder, in each direction.")

@@ -136,7 +136,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def call(self, inputs, memory, inputs_mask=None, memory_mask=None, training=None):
         x = self.self_attention_residual.around(
-            lambda x: self.self_attention(x, inputs_mask=inputs_mask, training=training),
+            lambda x: self.self_attention(x, mask=inputs_mask, training=training),
             # Here too, for the residual and the norm see padding before the attention does.
             zero_padding(inputs, inputs_mask),
             training,

@@ -36,9 +36,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
-        mask: The same by the name under which Keras fills it in from `inputs`
-            when neither is given.
+        mask: Optional bool tensor `(B, T)`, True where a step is real. Filled in
+            by Keras from `inputs` when not given.
         training: Whether to apply dropout.
 
     Returns:
@@ -124,13 +123,11 @@ class TransformerEncoderBlock(keras.layers.Layer):
         ):
             layer.build(input_shape)
 
-    def call(self, inputs, inputs_mask=None, training=None, mask=None):
-        # To a layer of one tensor Keras hands its mask as `mask`, and under no other name.
-        inputs_mask = mask if inputs_mask is None else inputs_mask
+    def call(self, inputs, mask=None, training=None):
         x = self.attention_residual.around(
-            lambda x: self.attention(x, inputs_mask=inputs_mask, training=training),
+            lambda x: self.attention(x, mask=mask, training=training),
             # Here too, for the residual and the norm see padding before the attention does.
-            zero_padding(inputs, inputs_mask),
+            zero_padding(inputs, mask),
             training,
         )
         return self.feed_forward_residual.around(

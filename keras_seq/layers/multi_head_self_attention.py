@@ -38,9 +38,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
-        mask: The same by the name under which Keras fills it in from `inputs`
-            when neither is given.
+        mask: Optional bool tensor `(B, T)`, True where a step is real. Filled in
+            by Keras from `inputs` when not given.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
 
@@ -101,19 +100,17 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             name="output_bias", shape=(features,), initializer="zeros"
         )
 
-    def call(self, inputs, inputs_mask=None, return_weights=False, training=None, mask=None):
-        # To a layer of one tensor Keras hands its mask as `mask`, and under no other name.
-        inputs_mask = mask if inputs_mask is None else inputs_mask
-        query, key, value = self._project(zero_padding(inputs, inputs_mask))
+    def call(self, inputs, mask=None, return_weights=False, training=None):
+        query, key, value = self._project(zero_padding(inputs, mask))
         bias, real_rows = None, None
-        if inputs_mask is not None:
-            bias, real_rows = padding_bias(inputs_mask), any_real(inputs_mask)
+        if mask is not None:
+            bias, real_rows = padding_bias(mask), any_real(mask)
         if self.causal:
             causal = causal_bias(ops.shape(inputs)[1])
             bias = causal if bias is None else ops.minimum(bias, causal)
             # A step whose whole past is padding would otherwise look at padding.
-            if inputs_mask is not None:
-                seen = ops.cumsum(ops.cast(inputs_mask, "int32"), axis=1)
+            if mask is not None:
+                seen = ops.cumsum(ops.cast(mask, "int32"), axis=1)
                 real_rows = ops.cast(seen > 0, "float32")[:, None, :, None]
         weights = attention_weights(query, key, bias, real_rows)  # (B, H, T, T)
         dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)

@@ -177,7 +177,7 @@ class Transformer(keras.Model):
         mask = ops.not_equal(source, 0)
         x = source_dropout(position(source_embedding(source)))
         for block in encoder_blocks:
-            x = block(x, inputs_mask=mask)
+            x = block(x, mask=mask)
         encoded = encoder_norm(x) if encoder_norm else x
         x = target_dropout(position(target_embedding(target)))
         for block in decoder_blocks:

@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import keras
+import numpy as np
 
 
 @contextmanager
 def averaged_weights(model: keras.Model) -> Iterator[None]:
     """While entered, the model has the moving average that its optimizer keeps.
 
-    Without one (`use_ema` off) the weights stay what they are.
+    Without one (`use_ema` off, or no update yet) the weights stay what they are.
+    Afterwards they are again what they were, to the last bit.
 
     Args:
         model: A compiled model whose optimizer is built.
@@ -23,13 +25,18 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
     >>> with averaged_weights(model):
     ...     loss = model.evaluate(keras.ops.ones((1, 2)), keras.ops.ones((1, 1)), verbose=0)
     """
-    if not model.optimizer.use_ema:
+    optimizer = model.optimizer
+    # Before the first update the averages are zeros.
+    if not optimizer.use_ema or not int(keras.ops.convert_to_numpy(optimizer.iterations)):
         yield
         return
-    swap = keras.callbacks.SwapEMAWeights()
-    swap.set_model(model)
-    swap.on_test_begin()
+    # Not by `SwapEMAWeights`, which on TensorFlow swaps by sums and differences: these round, and
+    # each look at the average would change the training.
+    variables = model.trainable_variables
+    weights = [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in variables]
+    optimizer.finalize_variable_values(variables)
     try:
         yield
     finally:
-        swap.on_test_end()
+        for variable, weight in zip(variables, weights, strict=True):
+            variable.assign(weight)

@@ -104,17 +104,23 @@ def token_losses(y_true, logits, label_smoothing=0.0):
             spread = probabilities
             if label_smoothing:
                 spread = spread - label_smoothing / vocabulary
+            at_label = _at(spread, labels) - (1.0 - label_smoothing)
             rows = ops.arange(ops.shape(labels)[0], dtype="int32")
             return ops.scatter_update(
-                spread * scale,
+                _times(spread, scale),
                 ops.stack([rows, labels], axis=1),
-                (_at(spread, labels) - (1.0 - label_smoothing)) * scale[:, 0],
+                _times(at_label, scale[:, 0]),
             )
 
         return losses, gradient
 
     flat = ops.reshape(ops.cast(logits, "float32"), (-1, vocabulary))
     return ops.reshape(losses_of(flat), ops.shape(y_true))
+
+
+def _times(values, factor):
+    """Their product, 0 where the factor is, even times NaN: padding pulls nowhere."""
+    return ops.where(ops.equal(factor, 0), 0.0, values * factor)
 
 
 def _at(rows, index):

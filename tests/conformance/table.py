@@ -135,7 +135,7 @@ ROWS = [
         "MultiHeadSelfAttention",
         make=partial(layers.MultiHeadSelfAttention, num_heads=2),
         inputs={"inputs": "BTD"},
-        masks={"inputs_mask": "T"},
+        masks={"mask": "T"},
         outputs=["BTD", "BHTT"],
         call=lambda layer, arrays: layer(**arrays, return_weights=True),
         float32_outputs=[1],
@@ -144,7 +144,7 @@ ROWS = [
         "MultiHeadSelfAttention-causal",
         make=partial(layers.MultiHeadSelfAttention, num_heads=2, causal=True),
         inputs={"inputs": "BTD"},
-        masks={"inputs_mask": "T"},
+        masks={"mask": "T"},
         outputs=["BTD"],
         step=steps.self_attention,
     ),
@@ -176,7 +176,7 @@ ROWS = [
                 layers.TransformerEncoderBlock, num_heads=2, feedforward_units=16, norm=norm
             ),
             inputs={"inputs": "BTD"},
-            masks={"inputs_mask": "T"},
+            masks={"mask": "T"},
             outputs=["BTD"],
         )
         for norm in ("pre", "post")

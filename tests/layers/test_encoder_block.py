@@ -33,7 +33,7 @@ def numpy_of(tensor):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_equals_numpy(norm, causal):
     block, x = made(norm=norm, causal=causal, activation="gelu"), inputs()
-    outputs = numpy_of(block(x, inputs_mask=MASK))
+    outputs = numpy_of(block(x, mask=MASK))
     arrays = reference.named_arrays(block, "block/")
     for row, length in enumerate(LENGTHS):
         expected = reference.encoder_block(
@@ -48,7 +48,7 @@ def test_what_padding_holds_reaches_neither_outputs_nor_gradients(norm):
     spoiled = np.where(MASK[..., None], x, np.nan).astype("float32")
 
     def total(x):
-        outputs = block(x, inputs_mask=MASK)
+        outputs = block(x, mask=MASK)
         return ops.sum(ops.where(MASK[..., None], outputs, 0.0) ** 2)
 
     by_input, by_weight = gradients(total, [x], block.trainable_weights)
@@ -56,8 +56,8 @@ def test_what_padding_holds_reaches_neither_outputs_nor_gradients(norm):
     for left, right in zip(by_spoiled + by_weight_of_spoiled, by_input + by_weight, strict=True):
         np.testing.assert_allclose(left, right, atol=1e-4)
     np.testing.assert_allclose(
-        numpy_of(block(spoiled, inputs_mask=MASK))[MASK],
-        numpy_of(block(x, inputs_mask=MASK))[MASK],
+        numpy_of(block(spoiled, mask=MASK))[MASK],
+        numpy_of(block(x, mask=MASK))[MASK],
         atol=1e-6,
     )
 

@@ -34,7 +34,7 @@ def numpy_of(tensor):
 @pytest.mark.parametrize("causal", [False, True])
 def test_equals_a_plain_numpy_attention(causal):
     layer, x = made(causal=causal), inputs()
-    outputs, weights = layer(x, inputs_mask=MASK, return_weights=True)
+    outputs, weights = layer(x, mask=MASK, return_weights=True)
     arrays = reference.named_arrays(layer, "self/")
     for row, length in enumerate(LENGTHS):
         expected, expected_weights = reference.self_attention(
@@ -71,7 +71,7 @@ def test_equals_keras_attention_with_the_same_weights(causal, masked):
         ]
     )
     mask = MASK if masked else np.ones_like(MASK)
-    got, got_weights = layer(x, inputs_mask=mask if masked else None, return_weights=True)
+    got, got_weights = layer(x, mask=mask if masked else None, return_weights=True)
     expected, expected_weights = theirs(
         x,
         x,
@@ -86,7 +86,7 @@ def test_equals_keras_attention_with_the_same_weights(causal, masked):
 
 
 def test_weights_are_exactly_0_on_padding_and_on_the_future():
-    weights = numpy_of(made(causal=True)(10 * inputs(), inputs_mask=MASK, return_weights=True)[1])
+    weights = numpy_of(made(causal=True)(10 * inputs(), mask=MASK, return_weights=True)[1])
     seen = np.tril(np.ones((STEPS, STEPS), bool))[None] & MASK[:, None, :]
     assert (weights[np.broadcast_to(~seen[:, None], weights.shape)] == 0).all()
     real = np.broadcast_to(MASK[:, None], weights.shape[:3])
@@ -109,12 +109,12 @@ def test_what_padding_holds_reaches_neither_outputs_nor_gradients():
     spoiled = np.where(MASK[..., None], x, np.nan).astype("float32")
 
     def total(x):
-        outputs = layer(x, inputs_mask=MASK)
+        outputs = layer(x, mask=MASK)
         return ops.sum(ops.where(MASK[..., None], outputs, 0.0) ** 2)
 
     np.testing.assert_allclose(
-        numpy_of(layer(spoiled, inputs_mask=MASK))[MASK],
-        numpy_of(layer(x, inputs_mask=MASK))[MASK],
+        numpy_of(layer(spoiled, mask=MASK))[MASK],
+        numpy_of(layer(x, mask=MASK))[MASK],
         atol=1e-6,
     )
     by_input, by_weight = gradients(total, [x], layer.trainable_weights)
@@ -128,7 +128,7 @@ def test_what_padding_holds_reaches_neither_outputs_nor_gradients():
 @pytest.mark.parametrize("causal", [False, True])
 def test_neither_batch_mates_nor_more_padding_change_a_row(causal):
     layer, x = made(causal=causal), inputs()
-    together = numpy_of(layer(x, inputs_mask=MASK))
+    together = numpy_of(layer(x, mask=MASK))
     alone = numpy_of(layer(x[1:2, :3]))
     np.testing.assert_allclose(together[1:2, :3], alone, atol=1e-6)
 
@@ -139,7 +139,7 @@ def test_a_wholly_masked_row_attends_to_nothing(causal):
     mask = MASK.copy()
     mask[1] = False
     outputs, weights = layer(
-        np.full((3, STEPS, FEATURES), np.nan, "float32"), inputs_mask=mask, return_weights=True
+        np.full((3, STEPS, FEATURES), np.nan, "float32"), mask=mask, return_weights=True
     )
     assert (numpy_of(weights)[1] == 0).all()
     # A context of 0, then the output projection.
@@ -150,7 +150,7 @@ def test_a_causal_step_whose_past_is_padding_attends_to_nothing():
     mask = np.array([[False, False, True, True, True]])
     x = inputs(rows=1)
     layer = made(causal=True)
-    outputs, weights = layer(x, inputs_mask=mask, return_weights=True)
+    outputs, weights = layer(x, mask=mask, return_weights=True)
     assert (numpy_of(weights)[:, :, :2] == 0).all()
     np.testing.assert_allclose(outputs[:, 2:], layer(x[:, 2:]), atol=1e-6)
 
@@ -160,7 +160,7 @@ def test_takes_its_mask_from_the_layer_before_and_hands_it_on():
     embedding = keras.layers.Embedding(9, FEATURES, mask_zero=True)
     layer = made()
     embedded = numpy_of(embedding(ids))
-    expected = layer(embedded, inputs_mask=ids != 0)
+    expected = layer(embedded, mask=ids != 0)
     np.testing.assert_allclose(layer(embedding(ids)), expected, atol=1e-6)
     # Global pooling averages over the steps of the mask that reaches it.
     pooled = keras.layers.GlobalAveragePooling1D()(layer(embedding(ids)))
