@@ -1,0 +1,85 @@
+"""The moving average of the weights, against one kept by hand."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_seq.training.averaging import averaged_weights
+
+X = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
+Y = np.random.default_rng(1).normal(size=(8, 2)).astype("float32")
+
+
+def made(**optimizer):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+    # Rates like 0.1 make weights whose sums and differences round.
+    model.compile(keras.optimizers.Adam(0.1, **optimizer), "mse")
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def update(model):
+    model.train_on_batch(X, Y)
+
+
+def test_is_the_average_of_the_weights_after_each_update():
+    model = made(use_ema=True, ema_momentum=0.7)
+    average = None
+    for _ in range(5):
+        update(model)
+        weights = model.get_weights()
+        average = (
+            weights
+            if average is None
+            else [0.7 * old + 0.3 * new for old, new in zip(average, weights, strict=True)]
+        )
+        with averaged_weights(model):
+            for got, expected in zip(model.get_weights(), average, strict=True):
+                np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_leaves_weights_and_averages_as_they_were_to_the_last_bit():
+    model = made(use_ema=True, ema_momentum=0.9)
+    for _ in range(3):
+        update(model)
+    before = [np.array(variable) for variable in model.optimizer.variables]
+    weights = model.get_weights()
+    seen = []
+    for _ in range(3):
+        with averaged_weights(model):
+            seen.append(model.get_weights())
+    for got, expected in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(got, expected)
+    for variable, expected in zip(model.optimizer.variables, before, strict=True):
+        np.testing.assert_array_equal(np.array(variable), expected)
+    for got, expected in zip(seen[2], seen[0], strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_puts_the_weights_back_after_an_error():
+    model = made(use_ema=True)
+    update(model)
+    update(model)
+    weights = model.get_weights()
+    with pytest.raises(RuntimeError, match="in the middle"), averaged_weights(model):
+        raise RuntimeError("in the middle")
+    for got, expected in zip(model.get_weights(), weights, strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_before_the_first_update_there_is_no_average():
+    model = made(use_ema=True)
+    weights = model.get_weights()
+    with averaged_weights(model):
+        for got, expected in zip(model.get_weights(), weights, strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_without_an_average_the_weights_stay():
+    model = made()
+    update(model)
+    weights = model.get_weights()
+    with averaged_weights(model):
+        for got, expected in zip(model.get_weights(), weights, strict=True):
+            np.testing.assert_array_equal(got, expected)
