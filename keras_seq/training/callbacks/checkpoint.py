@@ -38,5 +38,7 @@ class Checkpoint(keras.callbacks.Callback):
             self._save()
 
     def _save(self):
+        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
+        _ = self.model
         self.save(self.step)
         self._saved = self.step

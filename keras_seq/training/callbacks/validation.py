@@ -1,5 +1,7 @@
 """Validates at regular updates, keeps the best, stops when nothing gets better."""
 
+import math
+
 import keras
 
 
@@ -61,9 +63,12 @@ class Validation(keras.callbacks.Callback):
 
     def _validate(self):
         self._validated = self.step
+        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
+        _ = self.model
         results = self.evaluate(self.step)
         value = results[self.monitor]
-        if self.best is None or value > self.best:
+        # Not even the first NaN is the best.
+        if value > (-math.inf if self.best is None else self.best):
             self.best, self.best_step, self._without_better = value, self.step, 0
             if self.on_best:
                 self.on_best(self.step, results)
