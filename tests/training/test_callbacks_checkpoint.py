@@ -1,0 +1,58 @@
+"""`Checkpoint` in a user's own `fit`."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_seq.training.callbacks import Checkpoint, StopAtLimit
+
+X, Y = np.ones((8, 2), "float32"), np.ones((8, 1), "float32")
+
+
+def fit(*callbacks, epochs=2):
+    """Four updates an epoch."""
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    model.fit(X, Y, batch_size=2, epochs=epochs, verbose=0, callbacks=list(callbacks))
+
+
+@pytest.mark.parametrize(
+    ("every", "steps"),
+    [(1, [1, 2, 3, 4, 5, 6, 7, 8]), (3, [3, 6, 8]), (4, [4, 8]), (100, [8])],
+)
+def test_saves_every_so_many_updates_and_once_at_the_end(every, steps):
+    saved = []
+    fit(Checkpoint(saved.append, every=every))
+    assert saved == steps
+
+
+def test_saves_where_another_callback_stops_the_training():
+    saved = []
+    fit(StopAtLimit(max_steps=5), Checkpoint(saved.append, every=3))
+    assert saved == [3, 5]
+
+
+def test_counts_from_where_an_earlier_fit_stopped():
+    saved = []
+    fit(Checkpoint(saved.append, every=5, initial_step=8))
+    assert saved == [10, 15, 16]
+
+
+def test_works_beside_the_models_own_save(tmp_path):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    callback = Checkpoint(
+        save=lambda step: model.save_weights(tmp_path / f"{step}.weights.h5"), every=2
+    )
+    model.fit(X, Y, batch_size=2, verbose=0, callbacks=[callback])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.weights.h5", "4.weights.h5"]
+    final = model.get_weights()
+    model.load_weights(tmp_path / "4.weights.h5")
+    for loaded, weight in zip(model.get_weights(), final, strict=True):
+        np.testing.assert_array_equal(loaded, weight)
+
+
+@pytest.mark.parametrize("every", [0, -2, 1.5, None])
+def test_refuses_an_interval_that_is_no_positive_integer(every):
+    with pytest.raises(ValueError, match=rf"`every` must be a positive integer, received {every}"):
+        Checkpoint(print, every=every)
