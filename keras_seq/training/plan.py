@@ -7,6 +7,9 @@ from keras_seq.modelling import build_run_model
 from keras_seq.run import Run
 from keras_seq.training.optimizer import batch_shapes
 
+# What Python with TensorFlow and a traced training step take before the first tensor.
+_RUNTIME_BYTES = 700 * 2**20
+
 
 def plan(run: Run) -> str:
     """Describes the training of a prepared run: settings, size, first batch as text.
@@ -56,8 +59,8 @@ def _memory(run: Run, parameters: int) -> int:
     tokens = settings.training.batch_tokens
     # Weights, gradients and Adam's two moments, and the moving average.
     fixed = parameters * 4 * (5 if settings.training.ema else 4)
-    # Logits, their softmax and their gradient are the largest tensors of a step.
-    logits = tokens * run.target_tokenizer.vocabulary_size * 4 * 3
+    # Logits, their softmax and their gradient, one of them twice, are a step's largest tensors.
+    logits = tokens * run.target_tokenizer.vocabulary_size * 4 * 4
     model = settings.model
     if model.family == "transformer":
         layers = model.num_encoder_layers + 2 * model.num_decoder_layers
@@ -65,4 +68,4 @@ def _memory(run: Run, parameters: int) -> int:
     else:
         layers = model.num_encoder_layers + model.num_decoder_layers
         activations = tokens * layers * 16 * (model.encoder_units + model.decoder_units) * 4
-    return fixed + logits + activations
+    return _RUNTIME_BYTES + fixed + logits + activations
