@@ -35,6 +35,8 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
         global_clipnorm=training.clip_norm or None,
         use_ema=bool(training.ema),
         ema_momentum=training.ema or 0.99,
+        # Its variables are stored under this; a second one would be called adam_1 by itself.
+        name="adam",
     )
 
 

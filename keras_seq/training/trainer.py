@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -268,11 +269,15 @@ class _Training:
         self.saved.add(step)
 
 
-def _rounded(numbers: dict[str, float]) -> dict[str, float]:
-    return {
-        key: value if isinstance(value, int) else float(f"{value:.6g}")
-        for key, value in numbers.items()
-    }
+def _rounded(numbers: dict[str, float]) -> dict[str, float | None]:
+    """Numbers for JSON, which has no infinity: null stands for what is not finite."""
+
+    def rounded(value: float) -> float | None:
+        if isinstance(value, int):
+            return value
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+
+    return {key: rounded(value) for key, value in numbers.items()}
 
 
 def _samples(

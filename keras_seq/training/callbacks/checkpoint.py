@@ -33,6 +33,11 @@ class Checkpoint(keras.callbacks.Callback):
         if self.step % self.every == 0:
             self._save()
 
+    def on_epoch_end(self, epoch, logs=None):
+        # Not only at the end of `fit`, where the optimizer's average has replaced the weights.
+        if self.model.stop_training or epoch + 1 == self.params["epochs"]:
+            self.on_train_end()
+
     def on_train_end(self, logs=None):
         if self.step != self._saved:
             self._save()
