@@ -52,6 +52,39 @@ def test_works_beside_the_models_own_save(tmp_path):
         np.testing.assert_array_equal(loaded, weight)
 
 
+@pytest.mark.parametrize("stop", [True, False])
+def test_the_last_save_has_the_weights_of_the_last_update_and_not_their_average(stop):
+    """At its end `fit` puts the average that an optimizer keeps in the place of the weights."""
+    found = {}
+    for use_ema in (False, True):
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.SGD(0.02, use_ema=use_ema, ema_momentum=0.99), "mse")
+        saved = {}
+        model.fit(
+            X,
+            Y,
+            batch_size=2,
+            epochs=2,
+            verbose=0,
+            callbacks=[
+                Checkpoint(
+                    lambda step, saved=saved, model=model: saved.update(
+                        {step: model.get_weights()}
+                    ),
+                    every=100,
+                ),
+                StopAtLimit(max_steps=6 if stop else None),
+            ],
+        )
+        assert list(saved) == [6 if stop else 8]
+        found[use_ema] = list(saved.values())[0], model.get_weights()
+    for plain, averaging in zip(found[False][0], found[True][0], strict=True):
+        np.testing.assert_allclose(averaging, plain, rtol=1e-6)
+    # And the average is what `fit` leaves behind.
+    assert abs(found[True][1][0] - found[True][0][0]).max() > 1e-3
+
+
 @pytest.mark.parametrize("every", [0, -2, 1.5, None])
 def test_refuses_an_interval_that_is_no_positive_integer(every):
     with pytest.raises(ValueError, match=rf"`every` must be a positive integer, received {every}"):

@@ -1,0 +1,105 @@
+"""What settings make of the optimizer, and the optimizer of weights."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_seq.settings import load_settings
+from keras_seq.training.optimizer import compile_model, make_optimizer
+
+
+def of(**training):
+    return make_optimizer(
+        load_settings(overrides={f"training.{key}": value for key, value in training.items()})
+    )
+
+
+def rates(optimizer, count=4):
+    """The learning rate of each of the first updates."""
+    weight = keras.Variable(np.zeros(1, "float32"))
+    optimizer.build([weight])
+    found = []
+    for _ in range(count):
+        found.append(float(keras.ops.convert_to_numpy(optimizer.learning_rate)))
+        optimizer.apply([keras.ops.ones((1,))])
+    return found
+
+
+def test_schedules():
+    common = {"learning_rate": 0.01, "warmup_steps": 2}
+    np.testing.assert_allclose(rates(of(schedule="constant", **common)), [0.01] * 4, rtol=1e-6)
+    np.testing.assert_allclose(
+        rates(of(schedule="inverse_sqrt", **common)),
+        [0.005, 0.01, 0.01 * (2 / 3) ** 0.5, 0.01 * 0.5**0.5],
+        rtol=1e-5,
+    )
+    settings = load_settings(
+        overrides={
+            "training.schedule": "noam",
+            "training.learning_rate": 1.0,
+            "training.warmup_steps": 2,
+            "model.units": 64,
+        }
+    )
+    expected = [64**-0.5 * min(n**-0.5, n * 2**-1.5) for n in (1, 2, 3, 4)]
+    np.testing.assert_allclose(rates(make_optimizer(settings)), expected, rtol=1e-5)
+
+
+def test_noam_of_a_recurrent_model_goes_by_the_decoder():
+    settings = load_settings(
+        overrides={
+            "model.family": "rnn",
+            "model.decoder_units": 16,
+            "training.schedule": "noam",
+            "training.learning_rate": 2.0,
+            "training.warmup_steps": 1,
+        }
+    )
+    np.testing.assert_allclose(rates(make_optimizer(settings), 1), [2 * 16**-0.5], rtol=1e-5)
+
+
+def test_is_adam_with_the_decays_given():
+    """Two updates with gradients 1 and 3, against Adam's formulas."""
+    optimizer = of(
+        schedule="constant", learning_rate=0.1, beta_1=0.8, beta_2=0.9, clip_norm=0, ema=0
+    )
+    weight = keras.Variable(np.zeros(1, "float32"))
+    optimizer.build([weight])
+    first = second = expected = 0.0
+    for n, gradient in enumerate((1.0, 3.0), 1):
+        optimizer.apply([keras.ops.full((1,), gradient)])
+        first = 0.8 * first + 0.2 * gradient
+        second = 0.9 * second + 0.1 * gradient**2
+        expected -= 0.1 * (first / (1 - 0.8**n)) / (second / (1 - 0.9**n)) ** 0.5
+        np.testing.assert_allclose(
+            float(keras.ops.convert_to_numpy(weight.value)[0]), expected, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize(("clip_norm", "expected"), [(1.0, [0.6, 0.8]), (0.0, [3, 4]), (9, [3, 4])])
+def test_clips_the_norm_of_all_gradients_together(clip_norm, expected):
+    optimizer = of(clip_norm=clip_norm, schedule="constant", beta_1=0.0, ema=0)
+    weights = [keras.Variable(np.zeros(1, "float32")) for _ in range(2)]
+    optimizer.build(weights)
+    optimizer.apply([keras.ops.full((1,), 3.0), keras.ops.full((1,), 4.0)])
+    # With beta_1 of 0 the first moment is the gradient itself.
+    moments = [v for v in optimizer.variables if "momentum" in v.path]
+    found = [float(keras.ops.convert_to_numpy(moment.value)[0]) for moment in moments]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.5])
+def test_keeps_an_average_where_asked(ema):
+    optimizer = of(ema=ema)
+    assert optimizer.use_ema is bool(ema)
+    if ema:
+        assert optimizer.ema_momentum == ema
+
+
+def test_compiles_a_model_that_is_ready_to_train():
+    model = keras.Sequential([keras.Input((4, 3)), keras.layers.Dense(9)])
+    compile_model(model, load_settings(overrides={"training.label_smoothing": 0.2}))
+    assert model.loss.label_smoothing == 0.2
+    assert model.optimizer.built
+    x = np.ones((2, 4, 3), "float32")
+    model.fit(x, np.full((2, 4), 5), verbose=0)

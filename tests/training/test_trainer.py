@@ -1,0 +1,247 @@
+"""A small training: what it leaves, that it learns, and that it can be repeated."""
+
+import json
+import math
+import re
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+from training.toy import LENGTH, quiet_train, toy_settings
+
+import keras_seq
+from keras_seq.preparation import prepare_run
+
+STEPS, MOMENTUM = 11, 0.5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("toy")
+
+
+@pytest.fixture(scope="module")
+def first(folder):
+    """Eleven updates with every part of the machinery on, each update saved."""
+    settings = toy_settings(
+        folder,
+        training__max_steps=STEPS,
+        training__ema=MOMENTUM,
+        training__checkpoint_every=1,
+        training__validate_every=4,
+    )
+    return quiet_train(settings, folder / "first")
+
+
+def lines_of(run):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    text = (run / "metrics.jsonl").read_text()
+    return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
+
+
+def tensors_of(run, step, part):
+    return safetensors.numpy.load_file(
+        run / "checkpoints" / f"step-{step:08}" / f"{part}.safetensors"
+    )
+
+
+def test_leaves_a_run_directory_that_is_complete_in_itself(first, folder):
+    run = folder / "first"
+    names = {path.name for path in run.iterdir()}
+    assert names - {"tensorboard"} == {
+        "settings.toml",
+        "tokenizer",
+        "data",
+        "checkpoints",
+        "metrics.jsonl",
+        "samples.txt",
+        "README.md",
+    }
+    checkpoints = {path.name for path in (run / "checkpoints").iterdir()}
+    steps = {f"step-{step:08}" for step in range(1, STEPS + 1)}
+    assert checkpoints == {*steps, "latest", "best"}
+    assert {path.name for path in (run / "checkpoints" / "step-00000004").iterdir()} == {
+        "weights.safetensors",
+        "training.safetensors",
+        "state.json",
+        "MANIFEST.json",
+    }
+    assert (run / "checkpoints" / "latest").read_text().strip() == f"step-{STEPS:08}"
+
+
+def test_measures_every_so_many_updates_and_at_the_end(first, folder):
+    result, _ = first
+    validations = [line for line in lines_of(folder / "first") if line["kind"] == "validation"]
+    assert [line["step"] for line in validations] == [4, 8, STEPS]
+    for line in validations:
+        assert line["perplexity"] == pytest.approx(math.exp(line["loss"]), rel=1e-3)
+        assert 0 <= line["accuracy"] <= 1
+        assert 0 <= line["bleu"] <= 100
+        assert line["minutes"] > 0
+        assert "tok:13a" in line["signature"] and "version:" in line["signature"]
+    best = max(validations, key=lambda line: line["bleu"])
+    assert result.best_step == best["step"]
+    assert result.best_bleu == pytest.approx(best["bleu"], rel=1e-4)
+    marked = (folder / "first" / "checkpoints" / "best").read_text().strip()
+    assert marked == f"step-{best['step']:08}"
+    assert (result.steps, result.path) == (STEPS, str(folder / "first"))
+
+
+def test_shows_translations_as_they_get_better(first, folder):
+    samples = (folder / "first" / "samples.txt").read_text().splitlines()
+    pairs = [line.split("\t") for line in (folder / "valid.tsv").read_text().splitlines()]
+    headings = [line.strip() for line in samples if "step" in line]
+    # Two of the twelve, the same at each of three validations.
+    assert headings == [f"step {step}, line {n}" for step in (4, 8, STEPS) for n in (1, 7)]
+    for n, start in ((0, 0), (6, 4)):
+        assert samples[start + 1].split(maxsplit=1) == ["source", pairs[n][0]]
+        assert samples[start + 2].split(maxsplit=1) == ["reference", pairs[n][1]]
+        assert samples[start + 3].split()[0] == "model"
+
+
+def test_writes_a_card_with_the_score_and_its_signature(first, folder):
+    result, _ = first
+    card = (folder / "first" / "README.md").read_text()
+    assert f"{result.best_bleu:.2f}" in card
+    assert result.signature in card
+    assert f"{result.best_step} of {STEPS}" in card
+
+
+def test_tells_on_standard_error_what_it_does(first):
+    _, said = first
+    lines = said.splitlines()
+    assert any("200 of 200 pairs kept" in line for line in lines)
+    assert sum(line.startswith("validation at step") for line in lines) == 3
+    assert any(f"validation at step {STEPS}," in line and "BLEU = " in line for line in lines)
+
+
+def test_the_weights_kept_are_the_average_of_those_trained(first, folder):
+    average = None
+    for step in range(1, STEPS + 1):
+        trained = tensors_of(folder / "first", step, "training")
+        raw = {
+            name.removeprefix("weight/"): array
+            for name, array in trained.items()
+            if name.startswith("weight/")
+        }
+        average = {
+            name: array if average is None else MOMENTUM * average[name] + (1 - MOMENTUM) * array
+            for name, array in raw.items()
+        }
+        kept = tensors_of(folder / "first", step, "weights")
+        assert kept.keys() == raw.keys()
+        for name, array in kept.items():
+            np.testing.assert_allclose(array, average[name], atol=1e-6, err_msg=f"{step} {name}")
+    assert any(abs(kept[name] - raw[name]).max() > 1e-4 for name in raw)
+
+
+def test_a_checkpoint_has_all_that_training_needs(first, folder):
+    state = json.loads(
+        (folder / "first" / "checkpoints" / f"step-{STEPS:08}" / "state.json").read_text()
+    )
+    assert state["step"] == STEPS
+    names = tensors_of(folder / "first", STEPS, "training")
+    kinds = {name.split("/")[0] for name in names}
+    assert kinds == {"weight", "optimizer", "seed"}
+    iterations = next(array for name, array in names.items() if "iteration" in name)
+    assert int(iterations) == STEPS
+
+
+def test_the_model_translates(first, folder):
+    translator = keras_seq.Translator.load(folder / "first")
+    lines = translator(["a b c d e", "", "h g f e d"])
+    assert len(lines) == 3
+    assert lines[1] == ""
+    # The tokenizer knows no words but the letters of the corpus.
+    assert set(lines[0].split()) <= set("abcdefgh")
+
+
+def test_the_same_seed_gives_the_same_weights_however_often_it_validates(first, folder):
+    """Dropout, order of the batches and first weights are drawn from the seed alone.
+
+    Here the only checkpoint is that of the end, which must be as good to go on from as any.
+    """
+    settings = toy_settings(
+        folder,
+        training__max_steps=STEPS,
+        training__ema=MOMENTUM,
+        training__checkpoint_every=100,
+        training__validate_every=100,
+    )
+    notices = []
+    # Prepared beforehand, as the command line does.
+    run = prepare_run(settings, folder / "again", notice=notices.append)
+    result, said = quiet_train(settings, run, notice=notices.append)
+    assert "validation at step" not in said
+    assert any(line.startswith(f"validation at step {STEPS}") for line in notices)
+    assert result.steps == STEPS
+    for part in ("weights", "training"):
+        expected = tensors_of(folder / "first", STEPS, part)
+        got = tensors_of(folder / "again", STEPS, part)
+        assert got.keys() == expected.keys()
+        for name, array in got.items():
+            np.testing.assert_array_equal(array, expected[name], err_msg=f"{part} {name}")
+
+
+def test_learns_and_stops_after_so_many_epochs(folder):
+    settings = toy_settings(
+        folder,
+        seed=3,
+        training__max_epochs=7,
+        training__max_steps=1000,
+        training__ema=0.0,
+        training__checkpoint_every=1000,
+        training__validate_every=7,
+        training__learning_rate=0.02,
+    )
+    result, said = quiet_train(settings, folder / "learns")
+    batches = int(re.search(r"(\d+) batches an epoch", said)[1])
+    # 200 rows of 6 tokens, at most 300 a batch; a few more where shapes are few and rounded up.
+    assert 4 <= batches <= 6
+    assert result.steps == 7 * batches
+    validations = [line for line in lines_of(folder / "learns") if line["kind"] == "validation"]
+    losses = [line["loss"] for line in validations]
+    # One of eight letters costs log 8 at a step; knowing that lines end after five saves the sixth.
+    assert losses[-1] < min(losses[0], math.log(8))
+    assert validations[-1]["accuracy"] > validations[0]["accuracy"]
+    assert validations[-1]["accuracy"] > 1 / (LENGTH + 1)
+    # Without an average the weights kept are those trained.
+    kept = tensors_of(folder / "learns", result.steps, "weights")
+    trained = tensors_of(folder / "learns", result.steps, "training")
+    for name, array in kept.items():
+        np.testing.assert_array_equal(array, trained[f"weight/{name}"])
+    assert not any("average" in name for name in trained)
+
+
+def test_a_training_that_diverges_is_told_and_leaves_readable_numbers(folder):
+    settings = toy_settings(
+        folder,
+        training__max_steps=6,
+        training__learning_rate=100.0,
+        training__clip_norm=0.0,
+        training__ema=0.0,
+        training__validate_every=3,
+        model__norm="post",
+    )
+    result, said = quiet_train(settings, folder / "diverges")
+    assert result.steps == 6
+    assert said.count("validation at step") == 2
+    assert len(lines_of(folder / "diverges")) == 2
+    assert len(keras_seq.Translator.load(folder / "diverges")(["a b c d e"])) == 1
+
+
+def test_refuses_a_directory_that_has_a_run(first, folder):
+    settings = toy_settings(folder, training__max_steps=1)
+    with pytest.raises(keras_seq.InputError, match="has a run already"):
+        keras_seq.train(settings, folder / "first")
+    assert len(list((folder / "first" / "checkpoints").iterdir())) == STEPS + 2
+
+
+def test_the_public_name_is_this_one():
+    from keras_seq.training import train
+
+    assert keras_seq.train is train
+    assert keras.backend.backend() in ("tensorflow", "jax")

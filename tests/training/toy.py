@@ -1,0 +1,57 @@
+"""A task that a tiny model begins to learn in seconds: a line of letters, copied or reversed."""
+
+import contextlib
+import io
+import random
+from pathlib import Path
+
+from keras_seq.settings import Settings, load_settings
+from keras_seq.training import TrainingResult, train
+
+LETTERS = "abcdefgh"
+LENGTH = 5
+
+
+def write_pairs(path: Path, count: int, seed: int, reverse: bool = True) -> list[tuple[str, str]]:
+    """Pairs of letters with a space between, so that each is a token and all lines are as long."""
+    generator = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        letters = [generator.choice(LETTERS) for _ in range(LENGTH)]
+        pairs.append((" ".join(letters), " ".join(reversed(letters) if reverse else letters)))
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    return pairs
+
+
+def toy_settings(folder: Path, **overrides: object) -> Settings:
+    """Settings of the smallest model on 200 training and 12 validation pairs in `folder`."""
+    if not (folder / "train.tsv").exists():
+        write_pairs(folder / "train.tsv", 200, seed=1)
+        write_pairs(folder / "valid.tsv", 12, seed=2)
+    return load_settings(
+        overrides={
+            "data.pairs": str(folder / "train.tsv"),
+            "data.valid_pairs": str(folder / "valid.tsv"),
+            "model.num_encoder_layers": 1,
+            "model.num_decoder_layers": 1,
+            "model.units": 16,
+            "model.feedforward_units": 16,
+            "model.num_heads": 2,
+            "training.batch_tokens": 300,
+            "training.schedule": "constant",
+            "training.learning_rate": 0.01,
+            "training.keep_checkpoints": 100,
+            "training.sample_count": 2,
+            "search.beam_size": 2,
+            "search.max_length": 8,
+        }
+        | {key.replace("__", "."): value for key, value in overrides.items()}
+    )
+
+
+def quiet_train(settings: Settings, directory, **arguments) -> tuple[TrainingResult, str]:
+    """The result, and what was printed on standard error."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        result = train(settings, directory, **arguments)
+    return result, said.getvalue()
