@@ -1,0 +1,189 @@
+"""Text in, text out: against a beam search in plain Python over a slow numpy Transformer."""
+
+import numpy as np
+import pytest
+import reference_transformer as reference
+from chain_model import plain_beam_search
+
+import keras_seq
+from keras_seq.models import Transformer
+from keras_seq.settings import SearchSettings
+from keras_seq.text import Tokenizer
+from keras_seq.translator import Hypothesis, Translator
+
+SOURCES = ["the cat sees the dog", "a dog", "the small dog runs to the cat and sleeps", "cat"]
+TARGETS = ["der hund sieht die katze", "ein hund", "die katze schläft", "katze und hund"]
+LIMIT, MAX_SOURCE_LENGTH = 6, 12
+
+
+@pytest.fixture(scope="module")
+def parts():
+    source, target = Tokenizer.train(SOURCES, size=280), Tokenizer.train(TARGETS, size=281)
+    model = Transformer(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        num_encoder_layers=1,
+        num_decoder_layers=1,
+        units=8,
+        feedforward_units=8,
+        num_heads=2,
+    )
+    reference.randomize(model, seed=5)
+    # Larger than a fresh model's, so that hypotheses and sources differ; and few single bytes,
+    # which make no text.
+    table = model.get_layer("target_embedding").embeddings
+    scale = np.where(np.isin(np.arange(target.vocabulary_size), np.arange(4, 260)), 0.1, 3.0)
+    table.assign(table * scale[:, None])
+    kernel = model.get_layer("decoder_block_0").cross_attention.output_kernel
+    kernel.assign(kernel * 4)
+    return model, source, target
+
+
+@pytest.fixture(scope="module")
+def made(parts):
+    """Translators by their search settings; each is compiled once."""
+    known = {}
+
+    def make(**search):
+        key = tuple(search.items())
+        if key not in known:
+            settings = SearchSettings(
+                max_length=LIMIT, **{"beam_size": 2, "batch_size": 4} | search
+            )
+            known[key] = Translator(*parts, settings, MAX_SOURCE_LENGTH)
+        return known[key]
+
+    return make
+
+
+def expected_hypotheses(parts, line, beam_size=2, n_best=1):
+    model, source, target = parts
+    ids = [*source.encode([line])[0][:MAX_SOURCE_LENGTH], 3]
+    weights = reference.named_arrays(model)
+
+    def chain(tokens):
+        logits = reference.transformer_row(np.array(ids), np.array([2, *tokens]), weights, 2, "pre")
+        return reference.log_softmax(logits[-1])
+
+    limit = min(LIMIT, 2 * len(ids) + 10)
+    found = plain_beam_search(chain, beam_size, n_best, limit)
+    texts = target.decode([[token for token in f.tokens if token != 3] for f in found])
+    return [
+        Hypothesis(text, pytest.approx(f.score, abs=1e-4), f.truncated)
+        for text, f in zip(texts, found, strict=True)
+    ]
+
+
+def test_equals_a_slow_search_line_by_line(parts, made):
+    translated = made(n_best=2).translate(SOURCES)
+    for line, hypotheses in zip(SOURCES, translated, strict=True):
+        assert hypotheses == expected_hypotheses(parts, line, n_best=2)
+    assert made(n_best=2)(SOURCES) == [hypotheses[0].text for hypotheses in translated]
+
+
+def test_blank_lines_stay_blank_and_all_lines_in_order(made):
+    translator = made()
+    alone = {line: translator([line])[0] for line in SOURCES}
+    assert len(set(alone.values())) > 1
+    lines = ["", SOURCES[1], " \t ", SOURCES[2], SOURCES[0], "\u3000", SOURCES[3], SOURCES[1], ""]
+    assert translator(lines) == [alone.get(line, "") for line in lines]
+    assert translator.translate(["", " "]) == [[], []]
+    assert translator([]) == []
+
+
+def test_batches_of_another_size_change_nothing(made):
+    lines = [*SOURCES, *reversed(SOURCES), SOURCES[2]]
+    one, many = made(batch_size=1).translate(lines), made(batch_size=4).translate(lines)
+    for left, right in zip(one, many, strict=True):
+        assert [h.text for h in left] == [h.text for h in right]
+        assert left[0].score == pytest.approx(right[0].score, abs=1e-4)
+
+
+def test_several_translations_come_best_first(made):
+    for hypotheses in made(n_best=2).translate(SOURCES):
+        assert len(hypotheses) == 2
+        if hypotheses[0].truncated == hypotheses[1].truncated:
+            assert hypotheses[0].score >= hypotheses[1].score
+        assert hypotheses[0].text != hypotheses[1].text or (
+            hypotheses[0].truncated != hypotheses[1].truncated
+        )
+
+
+def test_a_source_that_is_too_long_is_cut_and_marked(made):
+    line = " ".join(["cat dog"] * 40)
+    (hypotheses,) = made().translate([line])
+    assert hypotheses[0].truncated
+    (huge,) = made().translate([line * 1000])
+    assert huge[0].truncated
+    assert huge[0].text == hypotheses[0].text
+
+
+def test_a_source_of_the_longest_length_is_not_cut(parts, made):
+    _, source, _ = parts
+    (ids,) = source.encode(["z" * (MAX_SOURCE_LENGTH + 5)])
+    line = "z" * (MAX_SOURCE_LENGTH + 5 - (len(ids) - MAX_SOURCE_LENGTH))
+    assert len(source.encode([line])[0]) == MAX_SOURCE_LENGTH
+    assert made().translate([line])[0] == expected_hypotheses(parts, line)
+
+
+def test_text_that_training_never_saw_is_translated_too(made):
+    lines = ["日本語 😀", "\x00", "</s> <s>", "a\u200bb", "e\u0301" * 3]
+    translated = made().translate(lines)
+    assert len(translated) == 5
+    assert all(len(hypotheses) == 1 for hypotheses in translated if hypotheses)
+    assert translated[0] and translated[2]
+
+
+def test_uses_the_weights_of_the_moment(parts, made):
+    model = parts[0]
+    before = made()(SOURCES)
+    kept = model.get_weights()
+    reference.randomize(model, seed=9)
+    other = made()(SOURCES)
+    model.set_weights(kept)
+    assert other != before
+    assert made()(SOURCES) == before
+
+
+def test_refuses_one_string(made):
+    with pytest.raises(TypeError, match=r"list of strings, received one string; pass \[line\]"):
+        made()("the cat")
+
+
+def test_loads_the_best_or_the_latest_of_a_run(tiny_run):
+    lines = ["2 January 2026", "", "5 maart 1999"]
+    best = keras_seq.Translator.load(tiny_run)
+    translated = best(lines)
+    assert len(translated) == 3 and translated[1] == ""
+    assert best(lines) == translated
+    latest = keras_seq.Translator.load(tiny_run, which="latest")
+    assert len(latest(lines)) == 3
+
+
+def test_search_settings_can_be_changed_at_loading(tiny_run):
+    translator = keras_seq.Translator.load(tiny_run, beam_size=3, n_best=3, max_length=4)
+    (hypotheses,) = translator.translate(["2 January 2026"])
+    assert len(hypotheses) == 3
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ({"beam_siz": 3}, "search.beam_siz.*search.beam_size"),
+        ({"beam_size": 0}, "search.beam_size: received 0, expected"),
+        ({"n_best": 50}, "n_best: received 50, expected at most"),
+    ],
+)
+def test_refuses_search_settings_that_are_wrong(tiny_run, search, message):
+    with pytest.raises(keras_seq.SettingsError, match=message):
+        keras_seq.Translator.load(tiny_run, **search)
+
+
+def test_refuses_what_is_no_trained_run(tmp_path):
+    with pytest.raises(keras_seq.InputError, match="no such run directory"):
+        keras_seq.Translator.load(tmp_path / "nothing")
+    with pytest.raises(keras_seq.InputError, match="not a run directory of keras-seq"):
+        keras_seq.Translator.load(tmp_path)
+    keras_seq.Run.create(tmp_path / "untrained", keras_seq.load_settings())
+    with pytest.raises(keras_seq.InputError, match="no checkpoint"):
+        keras_seq.Translator.load(tmp_path / "untrained")
