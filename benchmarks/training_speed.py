@@ -53,30 +53,19 @@ def measure(run, updates: int, warm_up: int) -> None:
     import numpy as np
 
     from keras_seq import backend
-    from keras_seq.data import BatchStream, TokenCorpus
     from keras_seq.modelling import build_run_model
-    from keras_seq.training.optimizer import batch_shapes, compile_model
+    from keras_seq.training.feed import fit_batch, training_stream
+    from keras_seq.training.optimizer import compile_model
 
-    settings = run.settings
-    stream = BatchStream(
-        TokenCorpus.open(run.train_directory),
-        batch_tokens=settings.training.batch_tokens,
-        seed=settings.seed,
-        bucket_width=settings.data.bucket_width,
-        shapes=batch_shapes(),
-    )
+    stream = training_stream(run)
     model = build_run_model(run)
-    compile_model(model, settings)
+    compile_model(model, run.settings)
     total = updates + warm_up
     counts = [int(np.count_nonzero(stream.batch(k)["target_output"])) for k in range(total)]
 
     def batches():
         for k in range(total):
-            batch = stream.batch(k)
-            yield (
-                {"source": batch["source"], "target": batch["target_input"]},
-                batch["target_output"],
-            )
+            yield fit_batch(stream, k)
 
     class Clock(keras.callbacks.Callback):
         def __init__(self):

@@ -1,6 +1,6 @@
-"""How a model is compiled and fed in training, from its settings."""
+"""How a model is compiled for training, from its settings."""
 
-from typing import Any, Literal
+from typing import Any
 
 import keras
 
@@ -54,8 +54,3 @@ def compile_model(model: keras.Model, settings: Settings) -> None:
         jit_compile=False if backend.name() == "tensorflow" else "auto",
     )
     model.optimizer.build(model.trainable_variables)
-
-
-def batch_shapes() -> Literal["exact", "buckets"]:
-    """How the batch stream should pad: to few shapes where each costs a compilation."""
-    return "buckets" if backend.wants_static_shapes() else "exact"

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from keras_seq.data import BatchStream, TokenCorpus
 from keras_seq.modelling import build_run_model
 from keras_seq.run import Run
-from keras_seq.training.optimizer import batch_shapes
+from keras_seq.training.feed import training_stream
 
 # What Python with TensorFlow and a traced training step take before the first tensor.
 _RUNTIME_BYTES = 700 * 2**20
@@ -21,13 +20,7 @@ def plan(run: Run) -> str:
         Lines of text.
     """
     settings = run.settings
-    stream = BatchStream(
-        TokenCorpus.open(run.train_directory),
-        batch_tokens=settings.training.batch_tokens,
-        seed=settings.seed,
-        bucket_width=settings.data.bucket_width,
-        shapes=batch_shapes(),
-    )
+    stream = training_stream(run)
     model = build_run_model(run)
     parameters = model.count_params()
     batch = stream.batch(0)

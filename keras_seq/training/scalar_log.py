@@ -12,8 +12,8 @@ from typing import Any
 class ScalarLog:
     """Writes scalars that TensorBoard shows; does nothing where it is not installed.
 
-    Uses TensorBoard's own writer, so it needs neither TensorFlow nor a session
-    of `fit`, and is the same on every backend.
+    Uses TensorBoard's own writer, so it needs no TensorFlow and is the same on
+    every backend.
 
     Args:
         directory: Where the event file goes; made at the first number.

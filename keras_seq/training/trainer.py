@@ -8,13 +8,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data import BatchStream, TokenCorpus, sequential_batches
+from keras_seq.data import TokenCorpus, sequential_batches
 from keras_seq.modelling import build_run_model, weight_arrays
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
@@ -24,7 +23,8 @@ from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.callbacks import Checkpoint, Progress, StopAtLimit, Validation
 from keras_seq.training.card import model_card
 from keras_seq.training.evaluation import make_evaluation
-from keras_seq.training.optimizer import batch_shapes, compile_model
+from keras_seq.training.feed import FitBatch, batch_shapes, fit_batch, training_stream
+from keras_seq.training.optimizer import compile_model
 from keras_seq.training.scalar_log import ScalarLog
 from keras_seq.translator import Translator
 
@@ -105,18 +105,11 @@ class _Training:
         self.settings = run.settings
         self.notice = notice
         keras.utils.set_random_seed(self.settings.seed)
-        shapes = batch_shapes()
         training = self.settings.training
-        self.stream = BatchStream(
-            TokenCorpus.open(run.train_directory),
-            batch_tokens=training.batch_tokens,
-            seed=self.settings.seed,
-            bucket_width=self.settings.data.bucket_width,
-            shapes=shapes,
-        )
+        self.stream = training_stream(run)
         valid = TokenCorpus.open(run.valid_directory)
         self.valid_batches = lambda: sequential_batches(
-            valid, batch_tokens=training.batch_tokens, shapes=shapes
+            valid, batch_tokens=training.batch_tokens, shapes=batch_shapes()
         )
         self.model = build_run_model(run)
         compile_model(self.model, self.settings)
@@ -164,7 +157,7 @@ class _Training:
         # The validation comes last: what is the best must have been saved.
         checkpoint = Checkpoint(self._save, every=training.checkpoint_every)
         self.model.fit(
-            backend.batch_feed(self._batches, self._fit_batch(0)),
+            backend.batch_feed(self._batches, fit_batch(self.stream, 0)),
             steps_per_epoch=self.stream.batches_per_epoch,
             epochs=10**9,
             verbose=0,
@@ -191,16 +184,9 @@ class _Training:
             step, {f"training/{key}": value for key, value in numbers.items() if key != "step"}
         )
 
-    def _fit_batch(self, k: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        batch = self.stream.batch(k)
-        return (
-            {"source": batch["source"], "target": batch["target_input"]},
-            batch["target_output"],
-        )
-
-    def _batches(self) -> Iterator[Any]:
+    def _batches(self) -> Iterator[FitBatch]:
         for k in range(10**12):
-            inputs, targets = self._fit_batch(k)
+            inputs, targets = fit_batch(self.stream, k)
             yield inputs, targets
             # Counted when the next one is asked for; a batch or two ahead of the training.
             self.tokens += int(np.count_nonzero(targets))
