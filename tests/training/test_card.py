@@ -1,0 +1,38 @@
+"""The README of a run."""
+
+from keras_seq.settings import load_settings
+from keras_seq.training import TrainingResult
+from keras_seq.training.card import model_card
+
+RESULT = TrainingResult(
+    path="runs/ende",
+    steps=12_000,
+    minutes=35.26,
+    best_bleu=34.567,
+    best_step=11_500,
+    signature="nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",
+)
+
+
+def test_says_how_well_it_does_and_how_that_was_measured():
+    settings = load_settings(
+        overrides={
+            "data.source": "train.en",
+            "data.target": "train.de",
+            "training.validation_beam_size": 3,
+        }
+    )
+    card = model_card(settings, RESULT, 1_234_567)
+    assert "transformer of 1,234,567 parameters" in card
+    assert "`train.en -> train.de`" in card
+    assert f"34.57, signature `{RESULT.signature}`" in card
+    assert "11,500 of 12,000" in card
+    assert "35.3" in card
+    assert "beam 3" in card
+    assert "keras-seq translate runs/ende" in card
+
+
+def test_names_a_file_of_pairs():
+    card = model_card(load_settings(overrides={"data.pairs": "pairs.tsv"}), RESULT, 1)
+    assert "`pairs.tsv`" in card
+    assert "None" not in card
