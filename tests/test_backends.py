@@ -14,6 +14,9 @@ TESTS = [
     "tests/layers",
     "tests/models",
     "tests/search",
+    "tests/training/test_losses.py",
+    # A small training from text files to a translation.
+    "tests/training/test_trainer.py",
     "tests/test_doctests.py",
 ]
 # What compares the two backends has done so already.
