@@ -82,6 +82,21 @@ def test_counts_what_the_model_ranks_first(model, evaluate):
     assert evaluate([FIRST | {"target_output": worst}])["accuracy"] == 0
 
 
+def test_what_is_predicted_on_padding_does_not_count(model, evaluate):
+    table = model.get_layer("target_embedding").embeddings
+    # Id 0 gets ten times the logit of what is ranked first on the padded step of the first row.
+    inputs = {"source": FIRST["source"], "target": FIRST["target_input"]}
+    first = model.predict_on_batch(inputs)[0, 2].argmax()
+    values = np.array(table)
+    values[0] = 10 * values[first]
+    table.assign(values)
+    assert model.predict_on_batch(inputs)[0, 2].argmax() == 0
+    results = evaluate([FIRST])
+    expected = expected_numbers(model, [FIRST])
+    reference.randomize(model, 0)
+    assert results == pytest.approx(expected, rel=1e-4)
+
+
 def test_nothing_to_evaluate_is_no_division_by_0(evaluate):
     assert evaluate([]) == {"loss": 0.0, "perplexity": 1.0, "accuracy": 0.0}
 
