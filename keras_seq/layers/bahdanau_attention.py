@@ -179,8 +179,8 @@ class BahdanauAttention(keras.layers.Layer):
         square = ops.sum(ops.square(vector))
         return self.score_scale * vector * ops.rsqrt(square)
 
-    def compute_mask(self, query, value=None, query_mask=None, **kwargs):
-        return (query_mask, query_mask)
+    def compute_mask(self, query, mask=None):
+        return None if mask is None else (mask, mask)
 
     def get_config(self):
         return {

@@ -200,8 +200,8 @@ class LuongAttention(keras.layers.Layer):
         """
         return draw_noise(self.dropout_layer, steps, value, training)
 
-    def compute_mask(self, query, value=None, query_mask=None, **kwargs):
-        return (query_mask, query_mask)
+    def compute_mask(self, query, mask=None):
+        return None if mask is None else (mask, mask)
 
     def get_config(self):
         return {

@@ -106,3 +106,26 @@ def test_bad_arguments_are_named(arguments, words):
 def test_dot_of_different_widths_is_refused_with_advice():
     with pytest.raises(ValueError, match='received 4 and 6: use score="general"'):
         LuongAttention("dot").build((None, None, 4), (None, None, 6))
+
+
+class MaskOf(keras.layers.Layer):
+    """Gives the mask that Keras hands on with a tensor."""
+
+    def call(self, inputs, mask=None):
+        return ops.cast(mask, "float32")
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+
+def test_both_outputs_carry_the_mask_of_the_query():
+    embedding = keras.layers.Embedding(10, 6, mask_zero=True)
+    ids = np.array([[5, 6, 0], [7, 0, 0]])
+    query, value = embedding(ids), embedding(np.array([[3, 4], [5, 0]]))
+    attention = LuongAttention("general")
+    seen = MaskOf()
+    for output in attention(query, value):
+        np.testing.assert_array_equal(ops.convert_to_numpy(seen(output)), ids != 0)
+    plain = ops.ones((2, 3, 6))
+    for output in attention(plain, ops.ones((2, 2, 6))):
+        assert getattr(output, "_keras_mask", None) is None
