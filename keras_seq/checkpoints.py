@@ -56,6 +56,10 @@ class Checkpoint(NamedTuple):
     state: dict[str, Any]
 
 
+class NotFiniteError(InputError):
+    """An array to save holds a NaN or an infinity."""
+
+
 class _DamagedError(Exception):
     """A checkpoint that is not whole; an older one may be."""
 
@@ -118,7 +122,7 @@ class CheckpointStore:
             The checkpoint's directory.
 
         Raises:
-            InputError: An array that is not finite; nothing is changed.
+            NotFiniteError: An array that is not finite; nothing is changed.
             OSError: The disk is full or read-only; earlier checkpoints stay.
         """
         for part in tensors:
@@ -136,7 +140,7 @@ class CheckpointStore:
             os.rename(temporary, final)
         except TensorFileError as error:
             shutil.rmtree(temporary, ignore_errors=True)
-            raise InputError(f"{final}: not saved: {error}") from None
+            raise NotFiniteError(f"{final}: not saved: {error}") from None
         except OSError as error:
             shutil.rmtree(temporary, ignore_errors=True)
             before = (

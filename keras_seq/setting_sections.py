@@ -131,6 +131,9 @@ class TrainingSettings(Section):
     validate_every: int = _number(1000, 1, 10**9, "Updates between validations.")
     checkpoint_every: int = _number(1000, 1, 10**9, "Updates between checkpoints.")
     patience: int = _number(10, 0, 10**6, "Validations without better BLEU until the stop; 0: off.")
+    max_skipped: int = _number(
+        10, 1, 10**6, "Updates skipped in a row, as not finite, until the stop."
+    )
     keep_checkpoints: int = _number(3, 1, 1000, "Newest checkpoints kept, besides the best.")
     sample_count: int = _number(3, 0, 1000, "Translations shown at each validation.")
     validation_beam_size: int = _number(1, 1, 100, "Beam of the decoding in validation.")

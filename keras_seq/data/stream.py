@@ -97,6 +97,13 @@ class BatchStream:
         """The number of batches in every epoch."""
         return len(self._plan)
 
+    @property
+    def bounds(self) -> np.ndarray:
+        """What no batch exceeds: int64 `(M, 3)`, rows, source and target steps of each."""
+        bounds = self._plan.shape.copy()
+        bounds[:, 0] = -(-bounds[:, 0] // self._hosts)
+        return bounds
+
     def shapes(self) -> list[tuple[int, int, int]]:
         """All shapes `(rows, source steps, target steps)` that this host's batches can have.
 

@@ -1,15 +1,21 @@
 """Training: losses, schedules, callbacks and the loop around `fit`."""
 
+from keras_seq.training.errors import DivergedError, OutOfMemoryError, TrainingError
 from keras_seq.training.evaluation import make_evaluation
 from keras_seq.training.losses import SequenceCrossEntropy
 from keras_seq.training.plan import plan
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.schedules import InverseSquareRoot, noam
+from keras_seq.training.skipping_adam import SkippingAdam
 from keras_seq.training.trainer import train
 
 __all__ = [
+    "DivergedError",
     "InverseSquareRoot",
+    "OutOfMemoryError",
     "SequenceCrossEntropy",
+    "SkippingAdam",
+    "TrainingError",
     "TrainingResult",
     "make_evaluation",
     "noam",

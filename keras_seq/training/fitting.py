@@ -12,9 +12,8 @@ import keras
 def run_fit(model: keras.Model, batches: Any, **options: Any) -> None:
     """Calls `fit`, quietly and in the order of the batches.
 
-    An exception that leaves `fit` keeps its iterator alive, whose threads run
-    Python code; a process that ends meanwhile waits for them for ever. So here
-    the iterator goes first.
+    The iterator that `fit` leaves in a cycle, or in the frames of an exception, has threads that
+    run Python code; a process that ends meanwhile waits for them for ever. So here it goes first.
 
     Args:
         model: Compiled.
@@ -24,7 +23,8 @@ def run_fit(model: keras.Model, batches: Any, **options: Any) -> None:
     try:
         model.fit(batches, verbose=0, shuffle=False, **options)
     except BaseException as error:
-        del batches
         traceback.clear_frames(error.__traceback__)
-        gc.collect()
         raise
+    finally:
+        del batches
+        gc.collect()

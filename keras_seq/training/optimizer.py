@@ -8,6 +8,7 @@ from keras_seq import backend
 from keras_seq.settings import Settings
 from keras_seq.training.losses import SequenceCrossEntropy
 from keras_seq.training.schedules import InverseSquareRoot, noam
+from keras_seq.training.skipping_adam import SkippingAdam
 
 
 def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
@@ -27,7 +28,7 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
         model = settings.model
         units = model.units if model.family == "transformer" else model.decoder_units
         rate = noam(training.learning_rate, units, training.warmup_steps)
-    return keras.optimizers.Adam(
+    return SkippingAdam(
         rate,
         beta_1=training.beta_1,
         beta_2=training.beta_2,

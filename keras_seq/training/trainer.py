@@ -1,35 +1,17 @@
-"""Trains the model of a run: the loop around `fit`."""
+"""`train`: from text files to a run directory with a model."""
 
 from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable
 
-import keras
-import numpy as np
-
-from keras_seq import backend
 from keras_seq.continuation import Resume, open_or_prepare
-from keras_seq.modelling import build_run_model, weight_arrays, weight_shapes
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.text import InputError
-from keras_seq.training.averaging import averaged_weights
-from keras_seq.training.callbacks import Checkpoint, Progress, StopAtLimit, Validation
-from keras_seq.training.card import model_card
-from keras_seq.training.feed import FitBatch, fit_batch, training_stream
-from keras_seq.training.fitting import run_fit
-from keras_seq.training.optimizer import compile_model
+from keras_seq.training.loop import TrainingLoop
 from keras_seq.training.result import TrainingResult
-from keras_seq.training.scalar_log import ScalarLog
-from keras_seq.training.standing import Standing
-from keras_seq.training.state import restore_arrays, training_arrays, training_shapes
 from keras_seq.training.stopping import SignalStop
-from keras_seq.training.validator import Validator, rounded
 
 Notice = Callable[[str], None]
 
@@ -67,6 +49,7 @@ def train(
     Raises:
         InputError: Wrong files, a directory that cannot be used, a run that was begun
             with other settings or another text.
+        TrainingError: Memory ran out, or gradients are not finite any more.
         KeyboardInterrupt: SIGINT came; what was trained is saved.
         SystemExit: SIGTERM came, code 143; what was trained is saved.
 
@@ -97,7 +80,7 @@ def train(
 
 def _train(run: Run, notice: Notice, stop: SignalStop) -> TrainingResult:
     try:
-        return _Training(run, notice, stop).fit()
+        return TrainingLoop(run, notice, stop).fit()
     except (KeyboardInterrupt, SystemExit):
         saved = run.latest_step
         notice(
@@ -111,201 +94,3 @@ def _train(run: Run, notice: Notice, stop: SignalStop) -> TrainingResult:
 def _to_stderr(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
-
-
-class _Training:
-    """The parts of one training and what passes between them."""
-
-    def __init__(self, run: Run, notice: Notice, stop: SignalStop) -> None:
-        self.run = run
-        self.stop = stop
-        self.settings = run.settings
-        self.notice = notice
-        training = self.settings.training
-        keras.utils.set_random_seed(self.settings.seed)
-        self.stream = training_stream(run)
-        self.model = build_run_model(run)
-        compile_model(self.model, self.settings)
-        self.begin = self._load()
-        self.tokens = 0
-        step, minutes = self.begin.step, self.begin.minutes
-        max_steps = training.max_steps
-        if training.max_epochs is not None:
-            whole = training.max_epochs * self.stream.batches_per_epoch
-            max_steps = whole if max_steps is None else min(max_steps, whole)
-        self.progress = Progress(
-            tokens=lambda: self.tokens,
-            max_steps=max_steps,
-            max_minutes=training.max_minutes,
-            report=self._log_training,
-            initial_step=step,
-            initial_minutes=minutes,
-        )
-        self.limit = StopAtLimit(
-            max_steps=max_steps,
-            max_minutes=training.max_minutes,
-            initial_step=step,
-            initial_minutes=minutes,
-        )
-        self.checkpoint = Checkpoint(self._save, every=training.checkpoint_every, initial_step=step)
-        self.validation = Validation(
-            self._validate,
-            every=training.validate_every,
-            monitor="bleu",
-            patience=training.patience,
-            on_best=lambda step, results: run.mark_best(step),
-            initial_step=step,
-        )
-        self.validation.set_model(self.model)
-        self.validation.restore(self.begin.validation)
-        self.validator = Validator(run, self.model, notice)
-        self.validator.signature = self.begin.signature
-        self.scalars = ScalarLog(run.tensorboard_directory, initial_step=step)
-        self.saved_step = step
-        self.start = time.monotonic()
-
-    def fit(self) -> TrainingResult:
-        self.notice(
-            f"model {self.settings.model.family}, {self.model.count_params():,} parameters, "
-            f"{self.stream.batches_per_epoch:,} batches an epoch"
-        )
-        known = self._known_result()
-        if known is not None:
-            self.notice(
-                f"{self.run.path}: trained already, {known.steps:,} updates; a higher limit goes on"
-            )
-            return known
-        if self.limit.reached():
-            # Killed in its last validation.
-            self._go_back_to_checkpoint()
-            self.validation.on_train_end()
-        else:
-            if self.begin.step:
-                self.notice(f"going on after step {self.begin.step:,}")
-            self._go_back_to_checkpoint()
-            self._train()
-        self.scalars.close()
-        return self._finish()
-
-    def _train(self) -> None:
-        self.validation.catch_up()
-        if self.validation.out_of_patience:
-            return
-        run_fit(
-            self.model,
-            backend.batch_feed(self._batches, fit_batch(self.stream, 0)),
-            steps_per_epoch=self.stream.batches_per_epoch,
-            epochs=10**9,
-            # The validation comes last: what is the best must have been saved.
-            callbacks=[
-                self.progress,
-                self.limit,
-                keras.callbacks.LambdaCallback(on_train_batch_end=self._after_update),
-                self.checkpoint,
-                self.validation,
-            ],
-        )
-
-    def _load(self) -> Standing:
-        """Where the last checkpoint left off, after its arrays were put into the model."""
-        if not self.run.saved_steps:
-            return Standing()
-        checkpoint = self.run.load_checkpoint(
-            {"weights": weight_shapes(self.model), "training": training_shapes(self.model)}
-        )
-        try:
-            standing = Standing.from_json(checkpoint.state)
-        except ValueError as error:
-            raise InputError(f"{self.run.path}: checkpoint {checkpoint.step}: {error}") from None
-        if standing.backend != backend.name():
-            raise InputError(
-                f"{self.run.path}: was trained on {standing.backend}, whose batches are not those "
-                f"of {backend.name()}: set KERAS_BACKEND={standing.backend} to go on"
-            )
-        restore_arrays(self.model, checkpoint.tensors["training"])
-        return standing
-
-    def _go_back_to_checkpoint(self) -> None:
-        """What the logs and the pointer say of later updates is said again."""
-        self.run.remove_result()
-        self.run.truncate_logs(self.begin.log_sizes)
-        best_step = self.validation.best_step
-        if best_step in self.run.saved_steps:
-            self.run.mark_best(best_step)
-
-    def _known_result(self) -> TrainingResult | None:
-        """The result of a training that is finished, None if there is something left to do."""
-        stored = self.run.read_result() or {}
-        patience = self.settings.training.patience
-        try:
-            result = TrainingResult(path=str(self.run.path), **stored["result"])
-            ended = self.limit.reached() or 0 < patience <= stored["without_better"]
-        except (KeyError, TypeError):
-            return None
-        return result if ended and result.steps == self.begin.step else None
-
-    def _finish(self) -> TrainingResult:
-        result = TrainingResult(
-            path=str(self.run.path),
-            steps=self.limit.step,
-            minutes=self._minutes(),
-            best_bleu=float(self.validation.best or 0.0),
-            best_step=int(self.validation.best_step or 0),
-            signature=self.validator.signature,
-        )
-        self.run.write_card(model_card(self.settings, result, self.model.count_params()))
-        values = asdict(result)
-        del values["path"]
-        self.run.write_result({"result": values, "without_better": self.validation.without_better})
-        return result
-
-    def _minutes(self) -> float:
-        return self.begin.minutes + (time.monotonic() - self.start) / 60
-
-    def _batches(self) -> Iterator[FitBatch]:
-        for k in range(self.begin.step, 10**12):
-            inputs, targets = fit_batch(self.stream, k)
-            yield inputs, targets
-            # Counted when the next one is asked for; a batch or two ahead of the training.
-            self.tokens += int(np.count_nonzero(targets))
-
-    def _after_update(self, batch: int, logs: Any = None) -> None:
-        self.stop.unsaved()
-        if self.stop.pending is not None:
-            self._save(self.limit.step)
-
-    def _log_training(self, numbers: dict[str, float]) -> None:
-        self.run.log_metrics({"kind": "training", **rounded(numbers)})
-        step = int(numbers["step"])
-        self.scalars.write(
-            step, {f"training/{key}": value for key, value in numbers.items() if key != "step"}
-        )
-
-    def _validate(self, step: int) -> dict[str, float]:
-        self.progress.finish_line()
-        # Decoding takes long: whatever ends it shall not cost an update.
-        if step != self.saved_step:
-            self._save(step)
-        results = self.validator(step, self._minutes())
-        self.scalars.write(step, {f"validation/{key}": value for key, value in results.items()})
-        self.progress.restart_clock()
-        return results
-
-    def _save(self, step: int) -> None:
-        if step == self.saved_step:
-            return
-        backend.sync_variables(self.model)
-        arrays = training_arrays(self.model)
-        with averaged_weights(self.model):
-            weights = weight_arrays(self.model)
-        standing = Standing(
-            step=step,
-            minutes=self._minutes(),
-            validation=self.validation.state,
-            signature=self.validator.signature,
-            backend=backend.name(),
-            log_sizes=self.run.log_sizes(),
-        )
-        self.run.save_checkpoint(step, {"weights": weights, "training": arrays}, standing.to_json())
-        self.saved_step = step
-        self.stop.saved()

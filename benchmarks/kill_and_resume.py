@@ -1,0 +1,85 @@
+"""Random kills of one training, and whether its end is that of the training that was never killed.
+
+    python benchmarks/kill_and_resume.py --kills 20
+
+Trains a small model on the embedded dates twice, once in one piece and once with `kill -9` after
+random times, and compares every array of the last checkpoints.
+"""
+
+import argparse
+import hashlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from keras_seq.text.dates import date_pairs
+
+SMALL = {
+    "model.num_encoder_layers": 1,
+    "model.num_decoder_layers": 1,
+    "model.units": 64,
+    "model.feedforward_units": 128,
+    "model.dropout": 0.2,
+    "training.batch_tokens": 1024,
+    "training.checkpoint_every": 10,
+    "training.validate_every": 100,
+    "training.keep_checkpoints": 2,
+}
+
+
+def command(folder: Path, name: str, steps: int) -> list[str]:
+    settings = [f"--set={key}={value}" for key, value in SMALL.items()]
+    pairs = ["--pairs", str(folder / "dates.tsv"), "--preset", "transformer-tiny"]
+    run = [sys.executable, "-m", "keras_seq", "train", str(folder / name)]
+    return [*run, *pairs, "--max-steps", str(steps), *settings]
+
+
+def fingerprints(run: Path) -> dict[str, str]:
+    checkpoints = run / "checkpoints"
+    last = checkpoints / (checkpoints / "latest").read_text().strip()
+    return {
+        name: hashlib.sha256((last / name).read_bytes()).hexdigest()
+        for name in ("weights.safetensors", "training.safetensors")
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    generator = random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pairs = date_pairs(5000, seed=options.seed)
+        (folder / "dates.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        begin = time.monotonic()
+        subprocess.run(command(folder, "straight", options.steps), check=True, **silent)
+        seconds = time.monotonic() - begin
+        # A life is long enough to start and to save, and short enough for so many of them.
+        shortest = 6.0
+        longest = shortest + 2 * max(1.0, seconds - shortest) / options.kills
+        kills = 0
+        while kills < options.kills:
+            process = subprocess.Popen(command(folder, "killed", options.steps), **silent)
+            try:
+                process.wait(generator.uniform(shortest, longest))
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+                kills += 1
+        subprocess.run(command(folder, "killed", options.steps), check=True, **silent)
+        same = fingerprints(folder / "straight") == fingerprints(folder / "killed")
+    print(f"{kills} kills, {options.steps} updates: {'the same' if same else 'DIFFERENT'} arrays")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

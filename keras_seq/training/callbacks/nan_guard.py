@@ -1,0 +1,72 @@
+"""Stops when gradients are no longer numbers."""
+
+import keras
+
+
+class NanGuard(keras.callbacks.Callback):
+    """Watches the updates that `SkippingAdam` skips, and stops after too many in a row.
+
+    Args:
+        limit: Positive integer, updates skipped in a row after which `fit` is
+            stopped. The counter is looked at every `limit` updates, so up to twice
+            as many may be skipped.
+        report: Optional function, called with the number of updates skipped so
+            far whenever there are more.
+        on_limit: Optional function, called with the number of updates skipped in
+            a row in place of stopping `fit`.
+
+    Raises:
+        ValueError: If `limit` is not a positive integer, or `fit` has an optimizer that
+            does not count.
+
+    Example:
+
+    >>> callback = NanGuard(limit=10, report=lambda count: print(count, "updates skipped"))
+    """
+
+    def __init__(self, limit=10, report=None, on_limit=None):
+        super().__init__()
+        if not isinstance(limit, int) or limit < 1:
+            raise ValueError(f"`limit` must be a positive integer, received {limit!r}.")
+        self.limit = limit
+        self.report = report
+        self.on_limit = on_limit
+        self._seen = 0
+        self._reported = 0
+
+    def on_train_begin(self, logs=None):
+        optimizer = self.model.optimizer
+        if not hasattr(optimizer, "skipped_in_row"):
+            raise ValueError(
+                f"NanGuard needs an optimizer that counts what it skips, such as SkippingAdam; "
+                f"received {type(optimizer).__name__}."
+            )
+        self._reported = _number(optimizer.skipped)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._seen += 1
+        if self._seen % self.limit == 0:
+            self.look()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.look()
+
+    def look(self):
+        """Looks at the counters now."""
+        # On JAX `fit` holds the variables itself; to ask for the model puts them back into it.
+        optimizer = self.model.optimizer
+        skipped = _number(optimizer.skipped)
+        if skipped > self._reported:
+            self._reported = skipped
+            if self.report:
+                self.report(skipped)
+        in_row = _number(optimizer.skipped_in_row)
+        if in_row >= self.limit:
+            if self.on_limit:
+                self.on_limit(in_row)
+            else:
+                self.model.stop_training = True
+
+
+def _number(variable):
+    return int(keras.ops.convert_to_numpy(variable.value))

@@ -1,0 +1,78 @@
+"""The largest batches first: what does not fit into memory shows at once, not after hours."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+
+import keras
+import numpy as np
+
+from keras_seq import backend
+from keras_seq.data import BatchStream
+from keras_seq.training.errors import OutOfMemoryError, is_out_of_memory
+from keras_seq.training.feed import FitBatch
+from keras_seq.training.fitting import run_fit
+from keras_seq.training.state import restore_arrays, training_arrays
+
+# Shape letters: B rows, S source steps, T target steps.
+
+Shape = tuple[int, int, int]
+
+
+def largest_shapes(stream: BatchStream) -> list[Shape]:
+    """The batch shape with most positions, and that with the largest attention maps.
+
+    Args:
+        stream: The batches of a training.
+
+    Returns:
+        One or two shapes `(B, S, T)`.
+    """
+    rows, source, target = stream.bounds.T
+    most_positions = int(np.argmax(rows * (source + target)))
+    largest_maps = int(np.argmax(rows * np.maximum(source, target) ** 2))
+    return [
+        (int(rows[i]), int(source[i]), int(target[i]))
+        for i in dict.fromkeys((most_positions, largest_maps))
+    ]
+
+
+def rehearse(model: keras.Model, shapes: Sequence[Shape], batch_tokens: int) -> None:
+    """Makes an update with each shape and takes it back: weights, moments and seeds.
+
+    Args:
+        model: Compiled, its optimizer built.
+        shapes: From `largest_shapes`.
+        batch_tokens: The budget that the batches were made by, for the message.
+
+    Raises:
+        OutOfMemoryError: One of them does not fit; names it.
+    """
+    before = training_arrays(model)
+    for shape in shapes:
+        rows, source_steps, target_steps = shape
+        target = np.ones((rows, target_steps), np.int32)
+        batch = ({"source": np.ones((rows, source_steps), np.int32), "target": target}, target)
+        try:
+            feed = backend.batch_feed(functools.partial(_only, batch), batch)
+            run_fit(model, feed, steps_per_epoch=1)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise out_of_memory(shape, batch_tokens) from None
+            raise
+    restore_arrays(model, before)
+
+
+def _only(batch: FitBatch) -> Iterator[FitBatch]:
+    yield batch
+
+
+def out_of_memory(shape: Shape, batch_tokens: int) -> OutOfMemoryError:
+    """The error for a batch that does not fit."""
+    rows, source_steps, target_steps = shape
+    return OutOfMemoryError(
+        f"out of memory with a batch of {rows:,} pairs, {source_steps:,} source and "
+        f"{target_steps:,} target steps: lower training.batch_tokens ({batch_tokens:,}), "
+        "data.max_source_length and data.max_target_length, or the size of the model"
+    )
