@@ -1,7 +1,7 @@
 """The endless stream of training batches, each a pure function of its number."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.plan import Plan, plan_exact, plan_fixed
 
 Shapes = Literal["exact", "buckets"]
+T = TypeVar("T", int, np.ndarray)
 
 
 class BatchStream:
@@ -39,6 +40,9 @@ class BatchStream:
         hosts: Positive integer, the number of processes that share each batch. Every
             host gets the same number of rows, the last ones maybe rows of zeros;
             the parts, one below the other, are the batch that one host would get.
+        row_multiple: Positive integer. Rows of zeros are added below each host's part
+            up to a multiple of it, so that the devices of a host can share the rows.
+            They do not count against `batch_tokens`. Defaults to 1.
 
     Raises:
         ValueError: If the corpus is empty or an argument is outside its range.
@@ -70,6 +74,7 @@ class BatchStream:
         max_shapes: int = 8,
         host: int = 0,
         hosts: int = 1,
+        row_multiple: int = 1,
     ) -> None:
         if seed < 0:
             raise ValueError(f"seed must not be negative, received {seed!r}")
@@ -77,11 +82,14 @@ class BatchStream:
             raise ValueError(
                 f"host must be from 0 up to, not with, hosts; received {host!r} of {hosts!r}"
             )
+        if row_multiple < 1:
+            raise ValueError(f"row_multiple must be a positive integer, received {row_multiple!r}")
         self._corpus = corpus
         self._seed = seed
         self._fixed = shapes == "buckets"
         self._host = host
         self._hosts = hosts
+        self._row_multiple = row_multiple
         self._plan = make_plan(
             corpus,
             batch_tokens=batch_tokens,
@@ -101,7 +109,7 @@ class BatchStream:
     def bounds(self) -> np.ndarray:
         """What no batch exceeds: int64 `(M, 3)`, rows, source and target steps of each."""
         bounds = self._plan.shape.copy()
-        bounds[:, 0] = -(-bounds[:, 0] // self._hosts)
+        bounds[:, 0] = self._filled(self._share(bounds[:, 0]))
         return bounds
 
     def shapes(self) -> list[tuple[int, int, int]]:
@@ -118,7 +126,7 @@ class BatchStream:
                 'Exact shapes have no list; make the stream with shapes="buckets" for a few fixed '
                 "ones."
             )
-        return sorted({(self._rows(rows), *steps) for rows, *steps in self._plan.shape.tolist()})
+        return sorted({(rows, source, target) for rows, source, target in self.bounds.tolist()})
 
     def batch(self, k: int) -> Batch:
         """Makes batch k of the stream; the first is batch 0.
@@ -134,19 +142,31 @@ class BatchStream:
         Raises:
             ValueError: If `k` is negative.
         """
-        if k < 0:
-            raise ValueError(f"k must not be negative, received {k!r}")
-        epoch, place = divmod(k, len(self._plan))
-        pairs, order = self._order(epoch)
-        number = int(order[place])
+        number, members = self._members(k)
         rows, source_steps, target_steps = self._plan.shape[number].tolist()
-        members = pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
         if not self._fixed:
             source_steps = int(self._corpus.source_lengths[members].max()) + 1
             target_steps = int(self._corpus.target_lengths[members].max()) + 1
-        rows = self._rows(rows)
-        mine = members[self._host * rows : (self._host + 1) * rows]
-        return make_batch(self._corpus, mine, rows, source_steps, target_steps)
+        share = self._share(rows)
+        mine = members[self._host * share : (self._host + 1) * share]
+        return make_batch(self._corpus, mine, self._filled(share), source_steps, target_steps)
+
+    def total_weight(self, k: int) -> float:
+        """The target tokens of batch k on all hosts together, end tokens included.
+
+        Found from the lengths alone: no token is read.
+
+        Args:
+            k: Non-negative integer.
+
+        Returns:
+            Their number.
+
+        Raises:
+            ValueError: If `k` is negative.
+        """
+        _, members = self._members(k)
+        return float((self._corpus.target_lengths[members].astype(np.int64) + 1).sum())
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Makes one batch after the other, without end, from batch `start` on."""
@@ -155,8 +175,22 @@ class BatchStream:
             yield self.batch(k)
             k += 1
 
-    def _rows(self, rows: int) -> int:
+    def _members(self, k: int) -> tuple[int, np.ndarray]:
+        """The place of batch k in the plan, and its pairs on all hosts."""
+        if k < 0:
+            raise ValueError(f"k must not be negative, received {k!r}")
+        epoch, place = divmod(k, len(self._plan))
+        pairs, order = self._order(epoch)
+        number = int(order[place])
+        return number, pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
+
+    def _share(self, rows: T) -> T:
+        """The rows with pairs that each host takes of so many."""
         return -(-rows // self._hosts)
+
+    def _filled(self, share: T) -> T:
+        """The rows of a host's batch, those of zeros below its pairs included."""
+        return -(-share // self._row_multiple) * self._row_multiple
 
     def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         known = self._epoch

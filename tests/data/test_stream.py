@@ -136,6 +136,45 @@ def test_the_parts_of_the_hosts_are_the_batch(place, lengths, stream, hosts):
 
 
 @LAW
+@given(
+    lengths=LENGTHS,
+    stream=STREAMS,
+    hosts=st.integers(1, 4),
+    row_multiple=st.sampled_from([2, 3, 8]),
+)
+def test_rows_are_filled_up_to_a_multiple(place, lengths, stream, hosts, row_multiple):
+    corpus = corpus_of(random_pairs(lengths), place)
+    for host in range(hosts):
+        plain = BatchStream(corpus, **stream, host=host, hosts=hosts)
+        filled = BatchStream(corpus, **stream, host=host, hosts=hosts, row_multiple=row_multiple)
+        shapes = set()
+        for k in range(plain.batches_per_epoch):
+            expected, batch = plain.batch(k), filled.batch(k)
+            rows = len(expected["source"])
+            for key, array in batch.items():
+                assert len(array) % row_multiple == 0 and len(array) - rows < row_multiple
+                assert np.array_equal(array[:rows], expected[key]) and not array[rows:].any()
+            shapes.add((*batch["source"].shape, batch["target_input"].shape[1]))
+        bounds = filled.bounds
+        assert all((np.array(shape) <= bounds).all(axis=1).any() for shape in shapes)
+        if stream["shapes"] == "buckets":
+            assert filled.shapes() == sorted(shapes)
+
+
+@LAW
+@given(lengths=LENGTHS, stream=STREAMS, hosts=st.integers(1, 4), start=st.integers(0, 9))
+def test_the_weight_of_a_batch_is_that_of_all_hosts(place, lengths, stream, hosts, start):
+    corpus = corpus_of(random_pairs(lengths), place)
+    parts = [
+        BatchStream(corpus, **stream, host=host, hosts=hosts, row_multiple=2)
+        for host in range(hosts)
+    ]
+    for k in range(start, start + 3):
+        tokens = sum(np.count_nonzero(part.batch(k)["target_output"]) for part in parts)
+        assert {part.total_weight(k) for part in parts} == {float(tokens)}
+
+
+@LAW
 @given(lengths=LENGTHS, stream=STREAMS, hosts=st.integers(1, 3))
 def test_bucket_shapes_are_a_closed_set(place, lengths, stream, hosts):
     stream = stream | {"shapes": "buckets"}
@@ -292,6 +331,7 @@ def test_sequential_batches_hold_every_pair_once_in_a_fixed_order(place, lengths
         ({"seed": -1}, "seed must not be negative, received -1"),
         ({"host": 2, "hosts": 2}, "host must be from 0 up to, not with, hosts; received 2 of 2"),
         ({"host": -1}, "received -1 of 1"),
+        ({"row_multiple": 0}, "row_multiple must be a positive integer, received 0"),
         ({"shapes": "static"}, 'shapes must be "exact" or "buckets", received \'static\''),
     ],
 )
@@ -307,5 +347,7 @@ def test_refuses_an_empty_corpus_and_negative_numbers(place):
     stream = BatchStream(corpus_of([([5], [6])], place), batch_tokens=10, seed=1)
     with pytest.raises(ValueError, match="k must not be negative, received -1"):
         stream.batch(-1)
+    with pytest.raises(ValueError, match="k must not be negative, received -1"):
+        stream.total_weight(-1)
     with pytest.raises(ValueError, match='make the stream with shapes="buckets"'):
         stream.shapes()
