@@ -211,10 +211,10 @@ class TrainingLoop:
 
     def _batches(self) -> Iterator[FitBatch]:
         for k in range(self.begin.step, 10**12):
-            inputs, targets = fit_batch(self.stream, k)
-            yield inputs, targets
+            batch = fit_batch(self.stream, k)
+            yield batch
             # Counted when the next one is asked for; a batch or two ahead of the training.
-            self.tokens += int(np.count_nonzero(targets))
+            self.tokens += int(np.count_nonzero(batch[1]))
 
     def _after_update(self, batch: int, logs: Any = None) -> None:
         self.stop.unsaved()

@@ -8,9 +8,9 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class SequenceCrossEntropy(keras.losses.Loss):
-    """Masked, label-smoothed cross-entropy, the mean over real tokens.
+    """Masked, label-smoothed cross-entropy of tokens.
 
-        loss = mean over real t of  -(1 - e) log P(y_t) - e / V sum over v of log P(v)
+        loss of y_t = -(1 - e) log P(y_t) - e / V sum over v of log P(v)
 
     Keras' `SparseCategoricalCrossentropy` has no label smoothing and its mean
     counts padding. No one-hot tensor is made.
@@ -19,6 +19,11 @@ class SequenceCrossEntropy(keras.losses.Loss):
 
     Args:
         label_smoothing: Float in [0, 1), the e of the formula.
+        reduction: `"mean_with_sample_weight"`, the weighted mean over real
+            tokens, or `"sum"`, their weighted sum. The sum serves where a batch
+            is only a part of what an update is made of, on several devices or
+            with accumulated gradients, and the weights already have the total
+            in them.
 
     Call arguments:
         y_true: Integer ids `(B, T)`; id 0 is padding and does not count.
@@ -29,21 +34,35 @@ class SequenceCrossEntropy(keras.losses.Loss):
         Float32 scalar; 0 for a batch without a real token.
 
     Raises:
-        ValueError: If `label_smoothing` is outside [0, 1).
+        ValueError: If `label_smoothing` is outside [0, 1), or `reduction` is
+            another one.
 
     Example:
 
     >>> loss = SequenceCrossEntropy()
     >>> round(float(loss(keras.ops.array([[1, 0]]), keras.ops.zeros((1, 2, 4)))), 4)
     1.3863
+    >>> total = SequenceCrossEntropy(reduction="sum")
+    >>> round(float(total(keras.ops.array([[1, 1]]), keras.ops.zeros((1, 2, 4)))), 4)
+    2.7726
 
     Reference:
         Szegedy et al., "Rethinking the Inception Architecture for Computer
         Vision", 2016, section 7, https://arxiv.org/abs/1512.00567
     """
 
-    def __init__(self, label_smoothing=0.0, name="sequence_cross_entropy", **kwargs):
-        super().__init__(name=name, **kwargs)
+    def __init__(
+        self,
+        label_smoothing=0.0,
+        reduction="mean_with_sample_weight",
+        name="sequence_cross_entropy",
+        **kwargs,
+    ):
+        super().__init__(name=name, reduction=reduction, **kwargs)
+        if reduction not in ("mean_with_sample_weight", "sum"):
+            raise ValueError(
+                f'`reduction` must be "mean_with_sample_weight" or "sum", received {reduction!r}.'
+            )
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"`label_smoothing` must be in [0, 1), received {label_smoothing!r}.")
         self.label_smoothing = label_smoothing
@@ -59,8 +78,11 @@ class SequenceCrossEntropy(keras.losses.Loss):
         losses = self.call(y_true, y_pred)
         # Not 0 * NaN: what a model makes of padding must not reach the loss.
         losses = ops.where(ops.equal(y_true, 0), 0.0, losses)
+        summed = ops.sum(losses * weights)
+        if self.reduction == "sum":
+            return summed
         total = ops.sum(weights)
-        return ops.sum(losses * weights) / ops.where(total > 0, total, 1.0)
+        return summed / ops.where(total > 0, total, 1.0)
 
     def call(self, y_true, y_pred):
         """Loss of each token, `(B, T)`."""

@@ -50,7 +50,8 @@ def compile_model(model: keras.Model, settings: Settings) -> None:
     """
     model.compile(
         optimizer=make_optimizer(settings),
-        loss=SequenceCrossEntropy(settings.training.label_smoothing),
+        # The weights that `fit_batch` gives make a mean of it.
+        loss=SequenceCrossEntropy(settings.training.label_smoothing, "sum"),
         # XLA on a CPU compiles each shape for longer than it saves.
         jit_compile=False if backend.name() == "tensorflow" else "auto",
     )

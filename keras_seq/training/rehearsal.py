@@ -53,7 +53,9 @@ def rehearse(model: keras.Model, shapes: Sequence[Shape], batch_tokens: int) -> 
     for shape in shapes:
         rows, source_steps, target_steps = shape
         target = np.ones((rows, target_steps), np.int32)
-        batch = ({"source": np.ones((rows, source_steps), np.int32), "target": target}, target)
+        source = np.ones((rows, source_steps), np.int32)
+        weights = np.full(rows, 1 / (rows * target_steps), np.float32)
+        batch = ({"source": source, "target": target}, target, weights)
         try:
             feed = backend.batch_feed(functools.partial(_only, batch), batch)
             run_fit(model, feed, steps_per_epoch=1)
@@ -61,7 +63,9 @@ def rehearse(model: keras.Model, shapes: Sequence[Shape], batch_tokens: int) -> 
             if is_out_of_memory(error):
                 raise out_of_memory(shape, batch_tokens) from None
             raise
-    restore_arrays(model, before)
+        # After each, for `fit` ends with the average in place of the weights: on JAX they are one
+        # buffer then, which another `fit` cannot give away twice.
+        restore_arrays(model, before)
 
 
 def _only(batch: FitBatch) -> Iterator[FitBatch]:

@@ -74,6 +74,29 @@ def test_equal_logits_cost_the_logarithm_of_the_vocabulary():
     np.testing.assert_allclose(loss, np.log(9), rtol=1e-6)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_sum_is_the_mean_times_what_all_tokens_weigh(smoothing):
+    loss = SequenceCrossEntropy(smoothing, "sum")
+    tokens = np.count_nonzero(TRUE)
+    mean = expected_loss(TRUE, LOGITS, smoothing)
+    np.testing.assert_allclose(loss(TRUE, LOGITS), tokens * mean, rtol=1e-5)
+    mean = expected_loss(TRUE, LOGITS, smoothing, WEIGHTS)
+    weighs = WEIGHTS[TRUE != 0].sum()
+    np.testing.assert_allclose(loss(TRUE, LOGITS, WEIGHTS), weighs * mean, rtol=1e-5)
+
+
+def test_sums_of_parts_add_up_where_means_do_not():
+    """Rows with three tokens, one and four."""
+    loss, mean = SequenceCrossEntropy(0.1, "sum"), SequenceCrossEntropy(0.1)
+    rows = np.array([0.5, 2.0, 1.0], "float32")
+    parts = [float(loss(TRUE[i : i + 1], LOGITS[i : i + 1], rows[i : i + 1])) for i in range(3)]
+    np.testing.assert_allclose(sum(parts), loss(TRUE, LOGITS, rows), rtol=1e-6)
+    weighs = (rows * (TRUE != 0).sum(axis=1)).sum()
+    np.testing.assert_allclose(sum(parts) / weighs, mean(TRUE, LOGITS, rows), rtol=1e-6)
+    means = [float(mean(TRUE[i : i + 1], LOGITS[i : i + 1])) for i in range(3)]
+    assert abs(np.mean(means) - float(mean(TRUE, LOGITS))) > 0.1
+
+
 def test_a_weight_for_each_row():
     rows = np.array([0.5, 2.0, 1.0], "float32")
     loss = SequenceCrossEntropy(0.1)
@@ -142,11 +165,18 @@ def test_in_a_compiled_model_it_is_the_loss_that_fit_reports():
 
 
 def test_a_config_rebuilds_it():
-    loss = SequenceCrossEntropy(0.25, name="mine")
+    loss = SequenceCrossEntropy(0.25, "sum", name="mine")
     again = keras.losses.deserialize(json.loads(json.dumps(keras.losses.serialize(loss))))
     assert isinstance(again, SequenceCrossEntropy)
     assert again.get_config() == loss.get_config()
-    assert again.label_smoothing == 0.25
+    assert (again.label_smoothing, again.reduction) == (0.25, "sum")
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum_over_batch_size"])
+def test_refuses_reductions_that_count_padding(reduction):
+    message = rf'`reduction` must be "mean_with_sample_weight" or "sum", received \'{reduction}\''
+    with pytest.raises(ValueError, match=message):
+        SequenceCrossEntropy(reduction=reduction)
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, 2])
