@@ -15,13 +15,17 @@ def train(
         str, typer.Argument(help="Directory to make, or to go on in: model, vocabulary, scores.")
     ],
     source: Annotated[
-        str | None, typer.Option(help="Source sentences, one a line; plain or .gz.")
+        str | None,
+        typer.Option(help="Source sentences, one a line; plain or .gz; 'train.*.en' for many."),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="Target sentences, line by line with --source.")
     ] = None,
     pairs: Annotated[
         str | None, typer.Option(help="source<TAB>target lines, in place of the two.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Numbers line by line with the text: what each pair counts.")
     ] = None,
     valid_source: Annotated[
         str | None, typer.Option(help="Source sentences to validate on.")
@@ -72,6 +76,7 @@ def train(
         "data.source": source,
         "data.target": target,
         "data.pairs": pairs,
+        "data.weights": weights,
         "data.valid_source": valid_source,
         "data.valid_target": valid_target,
         "data.valid_pairs": valid_pairs,

@@ -6,7 +6,7 @@ noted; otherwise its SHA-256 decides, so a copy elsewhere is still the same text
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,18 @@ from keras_seq.files import reason
 from keras_seq.run import Run
 from keras_seq.settings import DataSettings
 from keras_seq.tensor_file import hash_file
-from keras_seq.text import InputError
+from keras_seq.text import InputError, expand_names
 
 FORMAT = 1
-TEXT_KEYS = ("source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
+TEXT_KEYS = (
+    "source",
+    "target",
+    "pairs",
+    "weights",
+    "valid_source",
+    "valid_target",
+    "valid_pairs",
+)
 
 
 def make_record(
@@ -39,7 +47,7 @@ def make_record(
         "asked_vocabulary": asked_vocabulary,
         "pairs": counts[0],
         "usable": counts[1],
-        "text": {key: _note(Path(path), path) for key, path in _text_files(data)},
+        "text": {key: _note_all(names) for key, names in _text_files(data)},
         "files": {name: _note(run.path / name, name) for name in run.prepared_files()},
     }
 
@@ -73,18 +81,22 @@ def text_differences(record: Mapping[str, Any], data: DataSettings) -> list[str]
     given = dict(_text_files(data))
     differences = []
     for key in TEXT_KEYS:
-        was, path = noted.get(key), given.get(key)
-        if was is None and path is None:
+        was, names = _notes(noted.get(key)), given.get(key, ())
+        old = [str(note.get("path")) for note in was]
+        if not was or not names:
+            if was or names:
+                differences.append(f"data.{key} {_listed(old)} -> {_listed(names)}")
             continue
-        if was is None or path is None:
-            old = was.get("path") if isinstance(was, dict) else None
-            differences.append(f"data.{key} {old or 'none'} -> {path or 'none'}")
-        elif not _is_same(was, Path(path), path):
-            size = Path(path).stat().st_size
-            differences.append(
-                f"data.{key} {was.get('path')} of {was.get('size')} bytes -> {path} of {size} bytes"
-                + (", other content" if size == was.get("size") else "")
-            )
+        if len(was) != len(names):
+            differences.append(f"data.{key} {len(was):,} files -> {len(names):,} files")
+            continue
+        for note, name in zip(was, names, strict=True):
+            if not _is_same(note, Path(name), name):
+                size = Path(name).stat().st_size
+                differences.append(
+                    f"data.{key} {note.get('path')} of {note.get('size')} bytes -> {name} of "
+                    f"{size} bytes" + (", other content" if size == note.get("size") else "")
+                )
     return differences
 
 
@@ -95,15 +107,39 @@ def text_untouched(record: Mapping[str, Any], data: DataSettings) -> bool:
     return (
         isinstance(noted, dict)
         and noted.keys() == given.keys()
-        and all(_looks_same(noted[key], Path(path), path) for key, path in given.items())
+        and all(_all_look_same(_notes(noted[key]), names) for key, names in given.items())
     )
 
 
-def _text_files(data: DataSettings) -> Iterator[tuple[str, str]]:
+def _text_files(data: DataSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
     for key in TEXT_KEYS:
-        path = getattr(data, key)
-        if path is not None:
-            yield key, path
+        names = getattr(data, key)
+        if names is not None:
+            yield key, expand_names(names)
+
+
+def _note_all(names: Sequence[str]) -> Any:
+    """The notes of some files; that of one is not put in a list."""
+    notes = [_note(Path(name), name) for name in names]
+    return notes[0] if len(notes) == 1 else notes
+
+
+def _notes(noted: Any) -> list[dict[str, Any]]:
+    """What `_note_all` gave, always as a list."""
+    notes = noted if isinstance(noted, list) else [noted]
+    return [note for note in notes if isinstance(note, dict)]
+
+
+def _all_look_same(notes: Sequence[Any], names: Sequence[str]) -> bool:
+    return len(notes) == len(names) and all(
+        _looks_same(note, Path(name), name) for note, name in zip(notes, names, strict=True)
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return "none"
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
 
 def _note(path: Path, name: str) -> dict[str, Any]:

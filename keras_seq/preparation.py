@@ -9,22 +9,20 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_seq.corpus_record import make_record
-from keras_seq.data import CorpusCounts, write_corpus
+from keras_seq.data import CorpusCounts, TokenPair, write_corpus
 from keras_seq.files import DirectoryLock, reason
 from keras_seq.presets import choose_preset
 from keras_seq.run import Run
 from keras_seq.run_checks import check_new
 from keras_seq.settings import DataSettings, Settings, load_settings
-from keras_seq.text import InputError, Tokenizer, check_readable, read_pairs, read_tsv
+from keras_seq.text import Example, InputError, PairFiles, Tokenizer
 
 Notice = Callable[[str], None]
-Pair = tuple[str, str]
 
 # Enough to measure BLEU to about a point, and never much of a small corpus.
 _HELD_OUT_PAIRS = 1000
@@ -33,55 +31,39 @@ _CHUNK_PAIRS = 4096
 
 
 class PairCounts(NamedTuple):
-    """How many pairs the training files have, and how many have text on both sides."""
+    """How many pairs the training files have, and how many with text and a weight above 0."""
 
     pairs: int
     usable: int
 
 
-class PairFiles(NamedTuple):
-    """Two parallel files, or one with a tab."""
-
-    source: str | None
-    target: str | None
-    pairs: str | None
-
-    def read(self, notice: Notice | None = None) -> Iterator[Pair]:
-        """The pairs, blank ones included."""
-        if self.pairs is not None:
-            return read_tsv(self.pairs, notice=notice)
-        return read_pairs(str(self.source), str(self.target), notice=notice)
-
-    def read_usable(self, notice: Notice | None = None) -> Iterator[Pair]:
-        """The pairs with text on both sides."""
-        return (pair for pair in self.read(notice) if pair[0].strip() and pair[1].strip())
-
-    def check(self) -> None:
-        """InputError for a file that cannot be opened, or cannot be read more than once."""
-        for name in (self.source, self.target, self.pairs):
-            if name is None:
-                continue
-            check_readable(name)
-            if name == "-" or stat.S_ISFIFO(os.stat(name).st_mode):
-                shown = "standard input" if name == "-" else name
-                raise InputError(f"{shown}: training reads its text more than once: name a file")
-
-    def __str__(self) -> str:
-        return str(self.pairs) if self.pairs is not None else f"{self.source}, {self.target}"
-
-
 def training_files(data: DataSettings) -> PairFiles:
     """The files to train on, checked to be given and readable."""
-    files = PairFiles(data.source, data.target, data.pairs)
-    if files == (None, None, None):
+    if data.source is data.target is data.pairs is None:
         raise InputError("no text to train on: give --source and --target, or --pairs")
-    return _checked(files, "")
+    files = PairFiles(
+        source=data.source,
+        target=data.target,
+        pairs=data.pairs,
+        weights=data.weights,
+        file_weights=data.file_weights,
+    )
+    files.check()
+    return files
 
 
 def validation_files(data: DataSettings) -> PairFiles | None:
     """The files to validate on, checked to be readable; None if none are given."""
-    files = PairFiles(data.valid_source, data.valid_target, data.valid_pairs)
-    return None if files == (None, None, None) else _checked(files, "valid-")
+    if data.valid_source is data.valid_target is data.valid_pairs is None:
+        return None
+    files = PairFiles(
+        source=data.valid_source,
+        target=data.valid_target,
+        pairs=data.valid_pairs,
+        option="--valid-",
+    )
+    files.check()
+    return files
 
 
 def count_pairs(data: DataSettings, notice: Notice | None = None) -> PairCounts:
@@ -92,13 +74,14 @@ def count_pairs(data: DataSettings, notice: Notice | None = None) -> PairCounts:
     """
     files = training_files(data)
     pairs = usable = 0
-    for source, target in files.read(notice):
+    for example in files.read(notice):
         pairs += 1
-        usable += bool(source.strip() and target.strip())
+        usable += example.usable
     if not pairs:
         raise InputError(f"{files}: empty, there is nothing to train on")
     if not usable:
-        raise InputError(f"{files}: no pair has text on both sides ({pairs:,} pairs)")
+        counting = " and a weight above 0" if files.has_weights else ""
+        raise InputError(f"{files}: no pair has text on both sides{counting} ({pairs:,} pairs)")
     return PairCounts(pairs, usable)
 
 
@@ -222,45 +205,37 @@ def prepare(
         tokenizer = settings.tokenizer.model_copy(update={"size": size})
         run.update_settings(settings.model_copy(update={"tokenizer": tokenizer}))
     run.save_tokenizers(source, target)
-    lengths = {
+    lengths: dict[str, Any] = {
         "max_source_length": settings.data.max_source_length,
         "max_target_length": settings.data.max_target_length,
         "vocabulary_size": size,
     }
-    written = write_corpus(run.train_directory, _encode(kept(), source, target), **lengths)
+    written = write_corpus(
+        run.train_directory,
+        _encode(kept(), source, target),
+        weights=train.has_weights,
+        **lengths,
+    )
     _report("training", written, settings.data, str(train), say)
     on_valid = write_corpus(run.valid_directory, _encode(iter(valid), source, target), **lengths)
     _report("validation", on_valid, settings.data, str(valid_files or train), say)
-    run.save_valid_lines((pair[0] for pair in valid), (pair[1] for pair in valid))
+    run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))
     return written
-
-
-def _checked(files: PairFiles, prefix: str) -> PairFiles:
-    if files.pairs is not None and (files.source is not None or files.target is not None):
-        raise InputError(
-            f"both --{prefix}pairs and --{prefix}source/--{prefix}target given: choose one"
-        )
-    if files.pairs is None and (files.source is None or files.target is None):
-        lacking = "source" if files.source is None else "target"
-        other = "target" if files.source is None else "source"
-        raise InputError(f"--{prefix}{other} without --{prefix}{lacking}: both are needed")
-    files.check()
-    return files
 
 
 def _hold_out(
     train: PairFiles, counts: PairCounts, seed: int, say: Notice
-) -> tuple[list[Pair], Callable[[], Iterator[Pair]]]:
+) -> tuple[list[Example], Callable[[], Iterator[Example]]]:
     """The pairs held out, and a reader of the others."""
     count = min(_HELD_OUT_PAIRS, counts.usable // _HELD_OUT_SHARE)
     chosen = set(random.Random(seed).sample(range(counts.usable), count))
     held = [pair for index, pair in enumerate(train.read_usable()) if index in chosen]
-    sources = {source for source, _ in held}
+    sources = {pair.source for pair in held}
 
-    def kept() -> Iterator[Pair]:
-        return (pair for pair in train.read() if pair[0] not in sources)
+    def kept() -> Iterator[Example]:
+        return (pair for pair in train.read() if pair.source not in sources)
 
-    left = sum(1 for source, _ in train.read_usable() if source not in sources)
+    left = sum(1 for pair in train.read_usable() if pair.source not in sources)
     if not held or not left:
         first = list(itertools.islice(train.read_usable(), _HELD_OUT_PAIRS))
         say(
@@ -277,7 +252,7 @@ def _hold_out(
 
 
 def _train_tokenizers(
-    settings: Settings, kept: Callable[[], Iterator[Pair]], train: PairFiles, say: Notice
+    settings: Settings, kept: Callable[[], Iterator[Example]], train: PairFiles, say: Notice
 ) -> tuple[Tokenizer, Tokenizer]:
     def learn(sentences: Iterator[str], side: str, name: str) -> Tokenizer:
         try:
@@ -295,29 +270,36 @@ def _train_tokenizers(
         say(f"{side} vocabulary of {tokenizer.vocabulary_size:,} learned")
         return tokenizer
 
+    def counting() -> Iterator[Example]:
+        # What weighs nothing is not trained on; blank lines are skipped by the tokenizer.
+        return (pair for pair in kept() if pair.weight)
+
     if settings.tokenizer.joint:
-        joint = learn(itertools.chain.from_iterable(kept()), "joint", str(train))
+        lines = itertools.chain.from_iterable((pair.source, pair.target) for pair in counting())
+        joint = learn(lines, "joint", str(train))
         return joint, joint
-    names = (train.source or f"{train.pairs}, source", train.target or f"{train.pairs}, target")
+
+    def name(side: str) -> str:
+        return f"{train}, {side}" if "pairs" in train.names else train.shown(side)
+
     return (
-        learn((source for source, _ in kept()), "source", names[0]),
-        learn((target for _, target in kept()), "target", names[1]),
+        learn((pair.source for pair in counting()), "source", name("source")),
+        learn((pair.target for pair in counting()), "target", name("target")),
     )
 
 
-def _encode(
-    pairs: Iterator[Pair], source: Tokenizer, target: Tokenizer
-) -> Iterator[tuple[list[int], list[int]]]:
+def _encode(pairs: Iterator[Example], source: Tokenizer, target: Tokenizer) -> Iterator[TokenPair]:
     while chunk := list(itertools.islice(pairs, _CHUNK_PAIRS)):
-        yield from zip(
-            source.encode([pair[0] for pair in chunk]),
-            target.encode([pair[1] for pair in chunk]),
-            strict=True,
+        yield from map(
+            TokenPair,
+            source.encode([pair.source for pair in chunk]),
+            target.encode([pair.target for pair in chunk]),
+            [pair.weight for pair in chunk],
         )
 
 
 def _report(name: str, counts: CorpusCounts, data: DataSettings, files: str, say: Notice) -> None:
-    total = counts.kept + counts.dropped_empty + counts.dropped_long
+    total = counts.kept + counts.dropped_empty + counts.dropped_long + counts.dropped_weightless
     dropped = []
     if counts.dropped_empty:
         dropped.append(f"{counts.dropped_empty:,} with an empty side")
@@ -326,6 +308,8 @@ def _report(name: str, counts: CorpusCounts, data: DataSettings, files: str, say
             f"{counts.dropped_long:,} longer than {data.max_source_length:,} or "
             f"{data.max_target_length:,} tokens (data.max_source_length, data.max_target_length)"
         )
+    if counts.dropped_weightless:
+        dropped.append(f"{counts.dropped_weightless:,} of weight 0")
     why = f"; dropped {' and '.join(dropped)}" if dropped else ""
     if not counts.kept:
         raise InputError(f"{files}: no {name} pair of {total:,} is left{why}")

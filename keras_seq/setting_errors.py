@@ -35,10 +35,19 @@ def suggest(received: str, known: Iterable[str]) -> str:
 
 def expectation(field: Any) -> str:
     """Type and bounds of a pydantic field in words."""
-    kind = value_types(field.annotation)[0]
+    kinds = value_types(field.annotation)
+    if list[str] in kinds:
+        return "text or a list of texts"
+    kind = kinds[0]
     if typing.get_origin(kind) is Literal:
         return choices(typing.get_args(kind))
-    words = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+    words = {
+        int: "an integer",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+        list[float]: "a list of numbers",
+    }
     bounds = []
     for bound in field.metadata:
         if isinstance(bound, Ge):

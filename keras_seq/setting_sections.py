@@ -32,15 +32,29 @@ def _text(description: str) -> Any:
 class DataSettings(Section):
     """Where the sentence pairs are and which are kept."""
 
-    source: str | None = _text("File of source sentences, one a line; plain or .gz.")
-    target: str | None = _text("File of target sentences, line by line with `source`.")
-    pairs: str | None = _text("File of source<TAB>target lines, in place of the two above.")
+    source: str | list[str] | None = _text(
+        "File of source sentences, one a line; plain or .gz. Many: a pattern or a list."
+    )
+    target: str | list[str] | None = _text("File of target sentences, line by line with `source`.")
+    pairs: str | list[str] | None = _text(
+        "File of source<TAB>target lines, in place of the two above."
+    )
+    weights: str | list[str] | None = _text("File of numbers, the weight of each pair.")
+    file_weights: list[float] | None = _text("Weights of whole files, one for each.")
     valid_source: str | None = _text("Source sentences to validate on.")
     valid_target: str | None = _text("Target sentences to validate on.")
     valid_pairs: str | None = _text("File of source<TAB>target lines to validate on.")
     max_source_length: int = _number(200, 1, 100_000, "Longest source kept, in tokens.")
     max_target_length: int = _number(200, 1, 100_000, "Longest target kept, in tokens.")
     bucket_width: int = _number(1, 1, 10_000, "Lengths this close share a batch.")
+
+    @model_validator(mode="after")
+    def _weights_are_no_debts(self) -> DataSettings:
+        if self.file_weights and not all(0 <= weight <= 1e9 for weight in self.file_weights):
+            raise ValueError(
+                f"file_weights: received {self.file_weights}, expected numbers from 0 to 1e9"
+            )
+        return self
 
 
 class TokenizerSettings(Section):
@@ -113,6 +127,9 @@ class TrainingSettings(Section):
     """How the model is trained and how often it is looked at."""
 
     batch_tokens: int = _number(4096, 1, 10_000_000, "Token budget of a batch.")
+    effective_batch_tokens: int | None = _number(
+        None, 1, 10**9, "Token budget of an update, made of several batches; none: of one."
+    )
     learning_rate: float = Field(default=0.001, gt=0, le=100, description="Peak learning rate.")
     schedule: Literal["inverse_sqrt", "noam", "constant"] = _choice(
         "inverse_sqrt", "Course of the learning rate."
@@ -137,6 +154,21 @@ class TrainingSettings(Section):
     keep_checkpoints: int = _number(3, 1, 1000, "Newest checkpoints kept, besides the best.")
     sample_count: int = _number(3, 0, 1000, "Translations shown at each validation.")
     validation_beam_size: int = _number(1, 1, 100, "Beam of the decoding in validation.")
+
+    @property
+    def micro_batches(self) -> int:
+        """How many batches make an update."""
+        return -(-(self.effective_batch_tokens or self.batch_tokens) // self.batch_tokens)
+
+    @model_validator(mode="after")
+    def _update_holds_a_batch(self) -> TrainingSettings:
+        effective = self.effective_batch_tokens
+        if effective is not None and effective < self.batch_tokens:
+            raise ValueError(
+                f"effective_batch_tokens: received {effective}, expected at least "
+                f"training.batch_tokens ({self.batch_tokens})"
+            )
+        return self
 
 
 class SearchSettings(Section):

@@ -260,6 +260,8 @@ def _override_items(
 
 def _read_value(text: str, field: Any) -> Any:
     kinds = value_types(field.annotation)
+    if list[str] in kinds and (names := _read_names(text)):
+        return names
     if str in kinds:
         return None if text == "none" else text
     # A choice may have that very name.
@@ -274,6 +276,17 @@ def _read_value(text: str, field: Any) -> Any:
         return tomllib.loads(f"value = {stripped}")["value"]
     except (ValueError, RecursionError):
         return stripped
+
+
+def _read_names(text: str) -> list[str] | None:
+    """The names in a TOML list, None if the text is a name itself."""
+    if not text.startswith("[") or "\n" in text or text.count(".") > MAX_LINE_DOTS:
+        return None
+    try:
+        names = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return None
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def _nest(key: str, value: Any) -> dict[str, Any]:
@@ -305,7 +318,8 @@ def _explain(error: ValidationError) -> str:
         family = location.pop(1)
     else:
         family = ""
-    key = ".".join(location)
+    # What follows section and name is a choice among the types of a setting.
+    key = ".".join(location[:2])
     if first["type"] == "extra_forbidden":
         return f"{key}: not a setting of model.family {family!r}"
     if first["type"] == "value_error":

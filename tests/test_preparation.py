@@ -268,3 +268,68 @@ def test_the_corpus_is_read_as_a_stream(corpus, prepared):
         int(text) for text in run.target_tokenizer.decode(train.target(i) for i in range(8550))
     ]
     assert np.all(np.diff(numbers) > 0)
+
+
+def trained_texts(run):
+    """Source text and weight of each pair that is trained on, in the order of the corpus."""
+    train = TokenCorpus.open(run.train_directory)
+    numbers = range(len(train))
+    texts = run.source_tokenizer.decode([train.source(i) for i in numbers])
+    return list(zip(texts, train.weights(numbers).tolist(), strict=True))
+
+
+def test_weights_go_with_their_pairs(corpus, prepared, tmp_path):
+    """Pairs held out, dropped as blank and dropped as weightless leave the others their weights."""
+    lines = [*sentences(100), "", "x"]
+    weights = [number / 8 for number in range(102)]
+    (tmp_path / "w").write_text("".join(f"{weight}\n" for weight in weights))
+    settings = corpus(lines, [*lines[:100], "y", ""], data__weights=str(tmp_path / "w"))
+    assert count_pairs(settings.data) == (102, 99)
+    run, notices = prepared(settings)
+    weight_of = dict(zip(lines, weights, strict=True))
+    found = trained_texts(run)
+    held = run.valid_lines()[0]
+    # A twentieth of 99 usable pairs; the first weighs nothing and is neither used nor held out.
+    assert len(held) == 4 and lines[0] not in held
+    assert [text for text, _ in found] == [line for line in lines[1:100] if line not in held]
+    assert all(weight == weight_of[text] for text, weight in found)
+    assert (
+        "training: 95 of 98 pairs kept; dropped 2 with an empty side and 1 of weight 0" in notices
+    )
+    valid = TokenCorpus.open(run.valid_directory)
+    assert not valid.has_weights
+
+
+def test_weights_that_are_not_right(corpus, prepared, tmp_path):
+    lines = sentences(3)
+    for content, words in (
+        ("1\n\n1\n", "w:2: received '', expected one number from 0 to 1,000,000,000"),
+        ("1\n1\n", "train.en has 3 lines but .*w has 2"),
+        ("0\n0\n0\n", r"no pair has text on both sides and a weight above 0 \(3 pairs\)"),
+    ):
+        (tmp_path / "w").write_text(content)
+        with pytest.raises(InputError, match=words):
+            prepared(corpus(lines, lines, data__weights=str(tmp_path / "w")))
+        assert not (tmp_path / "run").exists()
+
+
+def test_many_files_with_weights_of_their_own(tmp_path, prepared):
+    for number in (1, 2, 3):
+        lines = "".join(f"{line} {number}\t{line}\n" for line in sentences(10, seed=number))
+        (tmp_path / f"part-{number}.tsv").write_text(lines)
+    (tmp_path / "valid.tsv").write_text("a\tb\n")
+    settings = load_settings(
+        overrides={
+            "data.pairs": str(tmp_path / "part-?.tsv"),
+            "data.valid_pairs": str(tmp_path / "valid.tsv"),
+            "data.file_weights": "[1, 0, 2.5]",
+        }
+    )
+    run, notices = prepared(settings)
+    assert [(text[-1], weight) for text, weight in trained_texts(run)] == (
+        [("1", 1.0)] * 10 + [("3", 2.5)] * 10
+    )
+    assert "training: 20 of 30 pairs kept; dropped 10 of weight 0" in notices
+    # What is not trained on has no part in the vocabulary.
+    pieces = run.source_tokenizer
+    assert max(len(ids) for ids in pieces.encode(["2"])) > len(pieces.encode(["3"])[0])

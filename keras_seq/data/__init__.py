@@ -4,12 +4,13 @@ from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.padding import padding_share, token_counts
 from keras_seq.data.sequential import sequential_batches
 from keras_seq.data.stream import BatchStream
-from keras_seq.data.writing import CorpusCounts, write_corpus
+from keras_seq.data.writing import CorpusCounts, TokenPair, write_corpus
 
 __all__ = [
     "BatchStream",
     "CorpusCounts",
     "TokenCorpus",
+    "TokenPair",
     "padding_share",
     "sequential_batches",
     "token_counts",

@@ -26,7 +26,10 @@ def make_batch(
 
     Returns:
         A dict of int32 arrays: `source` `(B, S)`, tokens and end token; `target_input` `(B, T)`,
-        begin token and tokens; `target_output` `(B, T)`, tokens and end token.
+        begin token and tokens; `target_output` `(B, T)`, tokens and end token. If the corpus has
+        them, float32 arrays too: `weight` `(B,)`, 0 for rows of zeros; `alignment` `(B, T, S)`,
+        whose row t has the source tokens linked to token t of `target_output`, in equal
+        shares of 1, or zeros. The end token is linked to the end token.
     """
     filled = np.arange(len(pairs))
     source = np.zeros((rows, source_steps), np.int32)
@@ -38,4 +41,15 @@ def make_batch(
     target_input[: len(pairs), 0] = BOS
     target_input[:, 1:] = target_output[:, :-1]
     target_output[filled, corpus.target_lengths[pairs]] = EOS
-    return {"source": source, "target_input": target_input, "target_output": target_output}
+    batch: Batch = {"source": source, "target_input": target_input, "target_output": target_output}
+    if corpus.has_weights:
+        batch["weight"] = np.zeros(rows, np.float32)
+        batch["weight"][: len(pairs)] = corpus.weights(pairs)
+    if corpus.has_alignments:
+        row, source_token, target_token = corpus.links(pairs).T
+        alignment = np.zeros((rows, target_steps, source_steps), np.float32)
+        alignment[row, target_token, source_token] = 1
+        alignment[filled, corpus.target_lengths[pairs], corpus.source_lengths[pairs]] = 1
+        linked = alignment.sum(-1, keepdims=True)
+        batch["alignment"] = np.divide(alignment, linked, out=alignment, where=linked > 0)
+    return batch

@@ -2,11 +2,24 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from keras_seq.data.layout import INDEX, OFFSET, SIDES, VERSION, Side, ids_name, offsets_name
+from keras_seq.data.layout import (
+    INDEX,
+    OFFSET,
+    SIDES,
+    VERSION,
+    WEIGHT,
+    Side,
+    ids_name,
+    link_offsets_name,
+    links_name,
+    offsets_name,
+    weights_name,
+)
 from keras_seq.data.writing import CorpusCounts
 from keras_seq.text import InputError
 
@@ -22,6 +35,10 @@ class TokenCorpus:
         counts: The `CorpusCounts` of the writing.
         source_lengths: Int32 array `(N,)`, tokens of each source, without begin and end.
         target_lengths: Int32 array `(N,)`, the same for the targets.
+        max_source_length: Integer, the longest source that was kept when it was written.
+        max_target_length: Integer, the same for the targets.
+        has_weights: Whether the pairs have weights.
+        has_alignments: Whether the tokens of the pairs are linked.
 
     Example:
 
@@ -38,12 +55,21 @@ class TokenCorpus:
     def __init__(
         self,
         counts: CorpusCounts,
+        max_lengths: tuple[int, int],
         ids: dict[Side, list[np.ndarray]],
         offsets: dict[Side, list[np.ndarray]],
+        weights: list[np.ndarray] | None = None,
+        links: tuple[list[np.ndarray], list[np.ndarray]] | None = None,
     ) -> None:
         self.counts = counts
+        self.max_source_length, self.max_target_length = max_lengths
+        self.has_weights = weights is not None
+        self.has_alignments = links is not None
         self._ids = ids
         self._offsets = offsets
+        self._weights = weights or []
+        # Each `(L, 2)` of source and target token, and where those of each pair begin.
+        self._links, self._link_offsets = links or ([], [])
         # The index of the first pair of each shard, and the number of pairs last.
         sizes = [len(shard) - 1 for shard in offsets["source"]]
         self._first = np.cumsum([0, *sizes])
@@ -68,16 +94,29 @@ class TokenCorpus:
         index = _read_index(path / INDEX)
         ids: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
         offsets: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
+        weights: list[np.ndarray] = []
+        links: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         for number, shard in enumerate(index["shards"]):
+            pairs = shard["pairs"]
             for side in SIDES:
                 tokens = shard[f"{side}_tokens"]
-                name = path / offsets_name(number, side)
-                bounds = _map(name, OFFSET, shard["pairs"] + 1)
-                if bounds[0] != 0 or bounds[-1] != tokens or not (bounds[:-1] < bounds[1:]).all():
-                    raise InputError(f"{name}: not the offsets of {shard['pairs']} sequences")
-                offsets[side].append(bounds)
+                offsets[side].append(_map_offsets(path / offsets_name(number, side), pairs, tokens))
                 ids[side].append(_map(path / ids_name(number, side), index["dtype"], tokens))
-        return cls(index["counts"], ids, offsets)
+            if index["weights"]:
+                weights.append(_map(path / weights_name(number), WEIGHT, pairs))
+            if index["links"]:
+                name = path / link_offsets_name(number)
+                links[1].append(_map_offsets(name, pairs, shard["links"], least=0))
+                mapped = _map(path / links_name(number), index["links"], 2 * shard["links"])
+                links[0].append(mapped.reshape(-1, 2))
+        return cls(
+            index["counts"],
+            index["max_lengths"],
+            ids,
+            offsets,
+            weights if index["weights"] else None,
+            links if index["links"] else None,
+        )
 
     def __len__(self) -> int:
         return int(self._first[-1])
@@ -105,9 +144,7 @@ class TokenCorpus:
             ValueError: If a sequence is longer than `length`.
             IndexError: If an index is not in `[0, N)`.
         """
-        rows = np.asarray(indices, dtype=np.int64)
-        if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
-            raise IndexError(f"indices must be from 0 up to, not with, {len(self)}")
+        rows = self._rows(indices)
         result = np.zeros((len(rows), length), np.int32)
         lengths = (self.source_lengths if side == "source" else self.target_lengths)[rows]
         if lengths.max(initial=0) > length:
@@ -115,16 +152,72 @@ class TokenCorpus:
                 f"length is {length}, but the longest {side} asked for has {lengths.max()} "
                 "tokens; ask for a length at least as large"
             )
-        shards = np.searchsorted(self._first, rows, side="right") - 1
         steps = np.arange(length)
-        for shard in np.unique(shards):
-            here = np.flatnonzero(shards == shard)
-            starts = self._offsets[side][shard][rows[here] - self._first[shard]].astype(np.int64)
+        for shard, here, places in self._by_shard(rows):
+            starts = self._offsets[side][shard][places].astype(np.int64)
             real = steps < lengths[here, None]  # (rows of this shard, length)
             block = np.zeros(real.shape, np.int32)
             block[real] = self._ids[side][shard][(starts[:, None] + steps)[real]]
             result[here] = block
         return result
+
+    def weights(self, indices: np.typing.ArrayLike) -> np.ndarray:
+        """What pairs count in the loss.
+
+        Args:
+            indices: Integer array `(B,)` of pairs, in any order.
+
+        Returns:
+            Float32 array `(B,)`, all above 0; ones for a corpus without weights.
+
+        Raises:
+            IndexError: If an index is not in `[0, N)`.
+        """
+        rows = self._rows(indices)
+        result = np.ones(len(rows), np.float32)
+        if self.has_weights:
+            for shard, here, places in self._by_shard(rows):
+                result[here] = self._weights[shard][places]
+        return result
+
+    def links(self, indices: np.typing.ArrayLike) -> np.ndarray:
+        """The links between the tokens of pairs.
+
+        Args:
+            indices: Integer array `(B,)` of pairs, in any order.
+
+        Returns:
+            Int64 array `(L, 3)`: place in `indices`, source token, target token; ordered by
+            place. No rows for a corpus without alignments.
+
+        Raises:
+            IndexError: If an index is not in `[0, N)`.
+        """
+        rows = self._rows(indices)
+        found = [np.zeros((0, 3), np.int64)]
+        if self.has_alignments:
+            for shard, here, places in self._by_shard(rows):
+                offsets = self._link_offsets[shard].astype(np.int64)
+                starts, counts = offsets[places], offsets[places + 1] - offsets[places]
+                # Link j of a pair lies j behind its first.
+                behind = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+                links = self._links[shard][np.repeat(starts, counts) + behind]
+                found.append(np.column_stack([np.repeat(here, counts), links]).astype(np.int64))
+        joined = np.concatenate(found)
+        return joined[np.argsort(joined[:, 0], kind="stable")]
+
+    def _rows(self, indices: np.typing.ArrayLike) -> np.ndarray:
+        rows = np.asarray(indices, dtype=np.int64)
+        if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
+            raise IndexError(f"indices must be from 0 up to, not with, {len(self)}")
+        return rows
+
+    def _by_shard(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """Each shard that has some of the pairs, which of `rows` they are, their places in it."""
+        shards = np.searchsorted(self._first, rows, side="right") - 1
+        for shard in np.unique(shards).tolist():
+            here = np.flatnonzero(shards == shard)
+            yield shard, here, rows[here] - self._first[shard]
 
     def _sequence(self, side: Side, index: int) -> np.ndarray:
         if not 0 <= index < len(self):
@@ -139,6 +232,14 @@ def _lengths(offsets: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([empty, *(np.diff(shard).astype(np.int32) for shard in offsets)])
 
 
+def _map_offsets(path: Path, pairs: int, total: int, least: int = 1) -> np.ndarray:
+    bounds = _map(path, OFFSET, pairs + 1)
+    steps = bounds[1:] - bounds[:-1].astype(np.int64)
+    if bounds[0] != 0 or bounds[-1] != total or steps.min() < least:
+        raise InputError(f"{path}: not the offsets of {pairs} sequences")
+    return bounds
+
+
 def _map(path: Path, dtype: np.dtype, count: int) -> np.ndarray:
     expected = count * dtype.itemsize
     try:
@@ -149,6 +250,9 @@ def _map(path: Path, dtype: np.dtype, count: int) -> np.ndarray:
         raise InputError(
             f"{path}: {size} bytes, expected {expected}; the corpus is damaged, write it again"
         )
+    if not count:
+        # Nothing can be mapped of a file of no bytes.
+        return np.zeros(0, dtype)
     # A plain array over the mapping: indexing np.memmap itself is several times slower.
     return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
 
@@ -171,18 +275,34 @@ def _read_index(path: Path) -> dict:
             raise ValueError(index["dtype"])
         shards = [
             {name: _positive(shard[name]) for name in ("pairs", "source_tokens", "target_tokens")}
+            | {"links": _at_least(shard.get("links", 0), 0)}
             for shard in index["shards"]
         ]
+        max_lengths = tuple(_positive(index[f"max_{side}_length"]) for side in SIDES)
+        weights, links = index.get("weights", False), index.get("links")
+        if weights not in (True, False) or links not in (None, "uint16", "uint32"):
+            raise ValueError((weights, links))
         counts = CorpusCounts(**index["counts"])
         dtype = np.dtype(index["dtype"]).newbyteorder("<")
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not the index of a corpus; write it again") from error
     if counts.kept != sum(shard["pairs"] for shard in shards):
         raise InputError(f"{path}: the shards do not add up to {counts.kept!r} pairs")
-    return {"shards": shards, "counts": counts, "dtype": dtype}
+    return {
+        "shards": shards,
+        "counts": counts,
+        "dtype": dtype,
+        "max_lengths": max_lengths,
+        "weights": weights,
+        "links": links and np.dtype(links).newbyteorder("<"),
+    }
 
 
 def _positive(value: object) -> int:
-    if type(value) is not int or value < 1:
+    return _at_least(value, 1)
+
+
+def _at_least(value: object, least: int) -> int:
+    if type(value) is not int or value < least:
         raise ValueError(value)
     return value

@@ -5,6 +5,9 @@
     shard-00000.source.offsets      pairs + 1 numbers: pair i is ids[offsets[i]:offsets[i + 1]]
     shard-00000.target.ids          the same for the targets
     shard-00000.target.offsets
+    shard-00000.weights             of weighted pairs: one float32 for each
+    shard-00000.links               of aligned pairs: source and target token of each link
+    shard-00000.links.offsets       pairs + 1 numbers: pair i has links[offsets[i]:offsets[i + 1]]
 
 All numbers are little-endian, without headers, so that a file can be mapped as it is.
 """
@@ -21,6 +24,7 @@ SIDES: tuple[Side, Side] = ("source", "target")
 OFFSET = np.dtype("<u4")
 # The offsets are 32-bit: half the disk of 64-bit ones, and a shard holds fewer tokens than this.
 SHARD_TOKENS = 2**31
+WEIGHT = np.dtype("<f4")
 
 
 def ids_name(shard: int, side: Side) -> str:
@@ -31,6 +35,21 @@ def ids_name(shard: int, side: Side) -> str:
 def offsets_name(shard: int, side: Side) -> str:
     """The name of the file with the offsets of one side of a shard."""
     return f"shard-{shard:05d}.{side}.offsets"
+
+
+def weights_name(shard: int) -> str:
+    """The name of the file with the weights of the pairs of a shard."""
+    return f"shard-{shard:05d}.weights"
+
+
+def links_name(shard: int) -> str:
+    """The name of the file with the links between the tokens of the pairs of a shard."""
+    return f"shard-{shard:05d}.links"
+
+
+def link_offsets_name(shard: int) -> str:
+    """The name of the file with the offsets of the links of a shard."""
+    return f"shard-{shard:05d}.links.offsets"
 
 
 def id_dtype(vocabulary_size: int | None) -> np.dtype:

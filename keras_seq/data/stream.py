@@ -137,7 +137,9 @@ class BatchStream:
         Returns:
             A dict of int32 arrays, zeros behind and below: `source` `(B, S)`, the tokens and the
             end token; `target_input` `(B, T)`, the begin token and the tokens; `target_output`
-            `(B, T)`, the tokens and the end token.
+            `(B, T)`, the tokens and the end token. Where the corpus has them, float32
+            arrays too: `weight` `(B,)`, and `alignment` `(B, T, S)`, whose row t has shares
+            of 1 where source tokens are linked to token t of `target_output`, or zeros.
 
         Raises:
             ValueError: If `k` is negative.
@@ -152,21 +154,22 @@ class BatchStream:
         return make_batch(self._corpus, mine, self._filled(share), source_steps, target_steps)
 
     def total_weight(self, k: int) -> float:
-        """The target tokens of batch k on all hosts together, end tokens included.
+        """The target tokens of batch k on all hosts together, each times the weight of its pair.
 
-        Found from the lengths alone: no token is read.
+        End tokens count. Found from lengths and weights alone: no token is read.
 
         Args:
             k: Non-negative integer.
 
         Returns:
-            Their number.
+            The sum; without weights the number of tokens.
 
         Raises:
             ValueError: If `k` is negative.
         """
         _, members = self._members(k)
-        return float((self._corpus.target_lengths[members].astype(np.int64) + 1).sum())
+        tokens = self._corpus.target_lengths[members].astype(np.float64) + 1
+        return float((tokens * self._corpus.weights(members)).sum())
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Makes one batch after the other, without end, from batch `start` on."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,37 @@ from keras_seq.data.layout import (
     SHARD_TOKENS,
     SIDES,
     VERSION,
+    WEIGHT,
     id_dtype,
     ids_name,
+    link_offsets_name,
+    links_name,
     offsets_name,
+    weights_name,
 )
 from keras_seq.data.whole import whole_directory
 
+# What float32 rounds to 0.
+_NO_WEIGHT = 2.0**-150
 # Tokens held as Python objects before they go to disk: some ten megabytes.
 _BUFFER_TOKENS = 2**18
+
+
+class TokenPair(NamedTuple):
+    """A pair of token ids, without begin and end tokens, and what else may be known of it.
+
+    Attributes:
+        source: The ids of the source, a list or a 1-D integer array.
+        target: The ids of the target, the same.
+        weight: Non-negative finite number, what the pair counts in the loss. A pair of
+            weight 2 counts as the same pair twice.
+        links: `(source token, target token)`, integers from 0: the tokens that say the same.
+    """
+
+    source: Sequence[int]
+    target: Sequence[int]
+    weight: float = 1.0
+    links: Sequence[tuple[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -37,6 +60,7 @@ class CorpusCounts:
         dropped_long: Pairs left out because a side is longer than allowed.
         source_tokens: Tokens of the kept sources.
         target_tokens: Tokens of the kept targets.
+        dropped_weightless: Pairs left out because they have tokens but weigh nothing.
     """
 
     kept: int = 0
@@ -44,33 +68,39 @@ class CorpusCounts:
     dropped_long: int = 0
     source_tokens: int = 0
     target_tokens: int = 0
+    dropped_weightless: int = 0
 
 
 def write_corpus(
     directory: str | os.PathLike[str],
-    pairs: Iterable[tuple[Sequence[int], Sequence[int]]],
+    pairs: Iterable[tuple[Sequence[int], Sequence[int]] | TokenPair],
     *,
     max_source_length: int,
     max_target_length: int,
     shard_pairs: int = 1_000_000,
     vocabulary_size: int | None = None,
+    weights: bool = False,
+    alignments: bool = False,
 ) -> CorpusCounts:
     """Writes pairs of token ids to a directory that `TokenCorpus.open` maps into memory.
 
     The pairs are taken one by one and never held together: memory does not grow
-    with the corpus. Pairs with an empty side and pairs with a side that is too
-    long are left out and counted. The directory appears when it is whole; a
-    write that fails leaves nothing.
+    with the corpus. Pairs with an empty side, with a side that is too long, or, where
+    weights are stored, of weight 0 are left out and counted. The directory appears
+    when it is whole; a write that fails leaves nothing.
 
     Args:
         directory: Path to make. It must not exist, or be an empty directory.
         pairs: Iterable of `(source ids, target ids)` without begin and end tokens,
-            lists or 1-D integer arrays.
+            lists or 1-D integer arrays, or of `TokenPair`.
         max_source_length: Positive integer, the longest source kept, in tokens.
         max_target_length: Positive integer, the longest target kept, in tokens.
         shard_pairs: Positive integer, pairs in one file. Defaults to a million.
         vocabulary_size: Optional positive integer above every id (of both sides).
             Up to 65,536 an id takes two bytes on disk; without it, four.
+        weights: Whether the weights of the pairs are stored, four bytes a pair.
+            Without it they are not looked at.
+        alignments: Whether the links between their tokens are stored.
 
     Returns:
         A `CorpusCounts`: pairs kept and dropped, tokens of both sides. It is stored
@@ -79,16 +109,18 @@ def write_corpus(
     Raises:
         ValueError: If a number is not positive, or a kept pair has an id outside
             `[0, vocabulary_size)` or one of the ids 0 (padding), 2 (begin) and
-            3 (end), which the batches add by themselves.
+            3 (end), which the batches add by themselves, or a weight is negative or not
+            finite, or a link is to no token of the pair.
         InputError: If `directory` exists and is not empty.
 
     Example:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
-    ...     write_corpus(f"{directory}/corpus", [([5, 6], [7]), ([], [8])],
-    ...                  max_source_length=10, max_target_length=10)
-    CorpusCounts(kept=1, dropped_empty=1, dropped_long=0, source_tokens=2, target_tokens=1)
+    ...     counts = write_corpus(f"{directory}/corpus", [([5, 6], [7]), ([], [8])],
+    ...                           max_source_length=10, max_target_length=10)
+    >>> counts.kept, counts.dropped_empty, counts.source_tokens
+    (1, 1, 2)
     """
     for name, value in (
         ("max_source_length", max_source_length),
@@ -99,21 +131,27 @@ def write_corpus(
         if value < 1:
             raise ValueError(f"{name} must be a positive integer, received {value!r}")
     with whole_directory(directory) as temporary:
-        with _Shards(temporary, shard_pairs, vocabulary_size) as shards:
-            dropped_empty = dropped_long = 0
-            for source, target in pairs:
-                if len(source) == 0 or len(target) == 0:
+        longest = max(max_source_length, max_target_length)
+        links = np.dtype("<u2" if longest <= 2**16 else "<u4") if alignments else None
+        with _Shards(temporary, shard_pairs, vocabulary_size, weights, links) as shards:
+            dropped_empty = dropped_long = dropped_weightless = 0
+            for plain in pairs:
+                pair = TokenPair(*plain)
+                if len(pair.source) == 0 or len(pair.target) == 0:
                     dropped_empty += 1
-                elif len(source) > max_source_length or len(target) > max_target_length:
+                elif len(pair.source) > max_source_length or len(pair.target) > max_target_length:
                     dropped_long += 1
+                elif weights and 0 <= pair.weight <= _NO_WEIGHT:
+                    dropped_weightless += 1
                 else:
-                    shards.add(source, target)
+                    shards.add(pair)
         counts = CorpusCounts(
             kept=sum(shard["pairs"] for shard in shards.written),
             dropped_empty=dropped_empty,
             dropped_long=dropped_long,
             source_tokens=sum(shard["source_tokens"] for shard in shards.written),
             target_tokens=sum(shard["target_tokens"] for shard in shards.written),
+            dropped_weightless=dropped_weightless,
         )
         index = {
             "version": VERSION,
@@ -121,6 +159,8 @@ def write_corpus(
             "vocabulary_size": vocabulary_size,
             "max_source_length": max_source_length,
             "max_target_length": max_target_length,
+            "weights": weights,
+            "links": None if links is None else f"uint{8 * links.itemsize}",
             "counts": asdict(counts),
             "shards": shards.written,
         }
@@ -132,17 +172,28 @@ def write_corpus(
 class _Shards:
     """Buffers pairs and appends them to the open shard; starts the next when one is full."""
 
-    def __init__(self, directory: Path, shard_pairs: int, vocabulary_size: int | None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        shard_pairs: int,
+        vocabulary_size: int | None,
+        weights: bool,
+        links: np.dtype | None,
+    ) -> None:
         self.written: list[dict[str, int]] = []
         self.dtype = id_dtype(vocabulary_size)
         self._directory = directory
         self._shard_pairs = shard_pairs
         self._limit = vocabulary_size
-        self._buffers: tuple[list[Sequence[int]], list[Sequence[int]]] = ([], [])
+        self._with_weights = weights
+        self._link_dtype = links
+        self._buffer: list[TokenPair] = []
+        # What the buffer holds, links included.
         self._buffered = 0
-        self._files: list[BinaryIO] = []
+        self._files: dict[str, BinaryIO] = {}
         self._pairs = 0
-        self._tokens = [0, 0]
+        # Of the open shard.
+        self._totals = {"source": 0, "target": 0, "links": 0}
 
     def __enter__(self) -> "_Shards":
         return self
@@ -153,41 +204,50 @@ class _Shards:
                 self._flush()
                 self._close()
         finally:
-            for file in self._files:
+            for file in self._files.values():
                 file.close()
 
-    def add(self, source: Sequence[int], target: Sequence[int]) -> None:
-        sources, targets = self._buffers
-        more = len(source) + len(target)
-        if sum(self._tokens) + self._buffered + more > SHARD_TOKENS:
+    def add(self, pair: TokenPair) -> None:
+        more = len(pair.source) + len(pair.target) + len(pair.links)
+        if sum(self._totals.values()) + self._buffered + more > SHARD_TOKENS:
             self._flush()
             self._close()
-        sources.append(source)
-        targets.append(target)
+        self._buffer.append(pair)
         self._buffered += more
-        if self._pairs + len(sources) == self._shard_pairs:
+        if self._pairs + len(self._buffer) == self._shard_pairs:
             self._flush()
             self._close()
         elif self._buffered >= _BUFFER_TOKENS:
             self._flush()
 
     def _flush(self) -> None:
-        if not self._buffers[0]:
+        if not self._buffer:
             return
         if not self._files:
             self._open()
-        for which, buffer in enumerate(self._buffers):
-            lengths = np.fromiter(map(len, buffer), dtype=np.int64, count=len(buffer))
-            ids = _flat(buffer, int(lengths.sum()))
-            self._check(ids, SIDES[which])
-            self._files[2 * which].write(ids.astype(self.dtype).tobytes())
-            ends = self._tokens[which] + np.cumsum(lengths)
-            self._files[2 * which + 1].write(ends.astype(OFFSET).tobytes())
-            self._tokens[which] = int(ends[-1])
-        self._pairs += len(self._buffers[0])
-        for buffer in self._buffers:
-            buffer.clear()
+        shard = len(self.written)
+        sources, targets, weights, links = zip(*self._buffer, strict=True)
+        lengths = {}
+        for side, buffer in zip(SIDES, (sources, targets), strict=True):
+            lengths[side] = _lengths(buffer)
+            ids = _flat(buffer, int(lengths[side].sum()))
+            self._check(ids, side)
+            self._files[ids_name(shard, side)].write(ids.astype(self.dtype).tobytes())
+            self._write_ends(offsets_name(shard, side), side, lengths[side])
+        if self._with_weights:
+            self._files[weights_name(shard)].write(_checked_weights(weights).tobytes())
+        if self._link_dtype is not None:
+            found = _flat_links(links, lengths["source"], lengths["target"])
+            self._files[links_name(shard)].write(found.astype(self._link_dtype).tobytes())
+            self._write_ends(link_offsets_name(shard), "links", _lengths(links))
+        self._pairs += len(self._buffer)
+        self._buffer.clear()
         self._buffered = 0
+
+    def _write_ends(self, name: str, what: str, lengths: np.ndarray) -> None:
+        ends = self._totals[what] + np.cumsum(lengths)
+        self._files[name].write(ends.astype(OFFSET).tobytes())
+        self._totals[what] = int(ends[-1])
 
     def _check(self, ids: np.ndarray, side: str) -> None:
         limit = 2**32 if self._limit is None else self._limit
@@ -206,29 +266,75 @@ class _Shards:
 
     def _open(self) -> None:
         shard = len(self.written)
-        for side in SIDES:
-            for name in (ids_name(shard, side), offsets_name(shard, side)):
-                self._files.append((self._directory / name).open("wb"))
-            self._files[-1].write(np.zeros(1, OFFSET).tobytes())
+        offsets = [offsets_name(shard, side) for side in SIDES]
+        others = [ids_name(shard, side) for side in SIDES]
+        if self._with_weights:
+            others.append(weights_name(shard))
+        if self._link_dtype is not None:
+            others.append(links_name(shard))
+            offsets.append(link_offsets_name(shard))
+        for name in (*others, *offsets):
+            self._files[name] = (self._directory / name).open("wb")
+        for name in offsets:
+            self._files[name].write(np.zeros(1, OFFSET).tobytes())
 
     def _close(self) -> None:
         if not self._files:
             return
-        for file in self._files:
+        for file in self._files.values():
             file.close()
-        self._files = []
-        source_tokens, target_tokens = self._tokens
-        self.written.append(
-            {"pairs": self._pairs, "source_tokens": source_tokens, "target_tokens": target_tokens}
-        )
+        self._files = {}
+        shard = {
+            "pairs": self._pairs,
+            "source_tokens": self._totals["source"],
+            "target_tokens": self._totals["target"],
+        }
+        if self._link_dtype is not None:
+            shard["links"] = self._totals["links"]
+        self.written.append(shard)
         self._pairs = 0
-        self._tokens = [0, 0]
+        self._totals = dict.fromkeys(self._totals, 0)
 
 
-def _flat(buffer: list[Sequence[int]], count: int) -> np.ndarray:
+def _lengths(buffer: Sequence[Sequence]) -> np.ndarray:
+    return np.fromiter(map(len, buffer), dtype=np.int64, count=len(buffer))
+
+
+def _flat(buffer: Sequence[Sequence[int]], count: int) -> np.ndarray:
     if all(isinstance(ids, np.ndarray) for ids in buffer):
         flat = np.concatenate(buffer)
         if not np.issubdtype(flat.dtype, np.integer):
             raise TypeError(f"Token ids must be integers, received an array of {flat.dtype}")
         return flat
     return np.fromiter(chain.from_iterable(buffer), dtype=np.int64, count=count)
+
+
+def _checked_weights(weights: Sequence[float]) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        array = np.array(weights, WEIGHT)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    if wrong.any():
+        raise ValueError(
+            f"A pair has the weight {weights[int(np.argmax(wrong))]!r}; expected a finite number "
+            "of at least 0."
+        )
+    return array
+
+
+def _flat_links(
+    buffer: Sequence[Sequence[tuple[int, int]]],
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+) -> np.ndarray:
+    """All links one below the other, int64 `(L, 2)`, after a look at whether each is to a token."""
+    flat = np.array([link for links in buffer for link in links], np.int64).reshape(-1, 2)
+    counts = _lengths(buffer)
+    limits = np.stack([source_lengths, target_lengths], axis=1).repeat(counts, axis=0)
+    wrong = ((flat < 0) | (flat >= limits)).any(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"A link is {tuple(flat[row].tolist())}, but its pair has {limits[row, 0]} source and "
+            f"{limits[row, 1]} target tokens; expected positions of tokens, from 0."
+        )
+    return flat

@@ -2,6 +2,7 @@
 
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
+from .pair_files import Example, PairFiles, expand_names
 from .reading import check_readable, count_lines, read_lines, read_pairs, read_tsv
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .tokenizer import Tokenizer
@@ -12,12 +13,15 @@ __all__ = [
     "PAD_ID",
     "UNK_ID",
     "DateCorpus",
+    "Example",
     "InputError",
+    "PairFiles",
     "Tokenizer",
     "check_readable",
     "count_lines",
     "date_corpus",
     "date_pairs",
+    "expand_names",
     "read_lines",
     "read_pairs",
     "read_tsv",

@@ -19,7 +19,7 @@ def model_card(settings: Settings, result: TrainingResult, parameters: int) -> s
         parameters: Number of weights.
     """
     data = settings.data
-    source = data.pairs or f"{data.source} -> {data.target}"
+    source = _names(data.pairs) or f"{_names(data.source)} -> {_names(data.target)}"
     return f"""# A keras-seq run
 
 A {settings.model.family} of {parameters:,} parameters, trained on `{source}`.
@@ -38,3 +38,7 @@ learned are in `samples.txt`.
 keras-seq translate {result.path} < input > output
 ```
 """
+
+
+def _names(files: str | list[str] | None) -> str | None:
+    return ", ".join(files) if isinstance(files, list) else files

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_seq.data import TokenCorpus, write_corpus
+from keras_seq.data import TokenCorpus, TokenPair, write_corpus
 from keras_seq.text import InputError
 
 PAIRS = [([5, 6], [7]), ([8], [9, 10, 11]), ([12, 13, 14], [15])]
@@ -96,6 +96,28 @@ def test_refuses_a_sum_that_is_wrong(directory):
 def test_refuses_a_directory_that_is_none(tmp_path):
     with pytest.raises(InputError, match="corpus.json: cannot be read"):
         TokenCorpus.open(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["weights", "links", "links.offsets"])
+def test_weights_and_links_that_are_damaged_or_missing(tmp_path, name):
+    pairs = [TokenPair(*pair, 2.0, [(0, 0)]) for pair in PAIRS]
+    limits = {"max_source_length": 9, "max_target_length": 9}
+    write_corpus(tmp_path / "corpus", pairs, weights=True, alignments=True, **limits)
+    path = tmp_path / "corpus" / f"shard-00000.{name}"
+    os.truncate(path, path.stat().st_size - 1)
+    with pytest.raises(InputError, match=rf"shard-00000.{name}: \d+ bytes, expected \d+"):
+        TokenCorpus.open(tmp_path / "corpus")
+    path.unlink()
+    with pytest.raises(InputError, match=f"shard-00000.{name}: cannot be read"):
+        TokenCorpus.open(tmp_path / "corpus")
+
+
+@pytest.mark.parametrize(("key", "value"), [("weights", 3), ("links", "int8"), ("links", True)])
+def test_refuses_an_index_with_something_else(directory, key, value):
+    index = json.loads((directory / "corpus.json").read_text())
+    (directory / "corpus.json").write_text(json.dumps(index | {key: value}))
+    with pytest.raises(InputError, match="corpus.json: not the index of a corpus"):
+        TokenCorpus.open(directory)
 
 
 def test_padded_takes_any_order_and_crosses_shards(directory):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_seq.data import BatchStream, TokenCorpus, sequential_batches, write_corpus
+from keras_seq.data import BatchStream, TokenCorpus, TokenPair, sequential_batches, write_corpus
 
 Pair = tuple[list[int], list[int]]
 
@@ -257,6 +257,63 @@ def test_equals_the_plain_reference(place, lengths, batch_tokens, seed, width, e
     for k, batch in enumerate(expected):
         found = made.batch(epoch * len(expected) + k)
         assert {key: array.tolist() for key, array in found.items()} == batch
+
+
+def extra_corpus(pairs: list[Pair], place: Path) -> tuple[TokenCorpus, dict]:
+    """Pairs with weights and links drawn by chance, and what each pair has, by its tokens."""
+    random = np.random.default_rng(len(pairs))
+    extras = {}
+    for source, target in pairs:
+        links = {
+            (int(random.integers(len(source))), int(random.integers(len(target))))
+            for _ in range(random.integers(5))
+        }
+        weight = float(np.float32(random.uniform(0.1, 3)))
+        extras[tuple(source), tuple(target)] = (weight, sorted(links))
+    path = place / f"corpus-{len(list(place.iterdir()))}"
+    full = [TokenPair(*pair, *extras[tuple(pair[0]), tuple(pair[1])]) for pair in pairs]
+    limits = {"max_source_length": 1000, "max_target_length": 1000, "shard_pairs": 13}
+    write_corpus(path, full, weights=True, alignments=True, **limits)
+    return TokenCorpus.open(path), extras
+
+
+def expected_alignment(source: tuple, target: tuple, links: list, shape: tuple) -> np.ndarray:
+    """Row by row: shares of 1 over what is linked to a token, the ends linked to each other."""
+    result = np.zeros(shape)
+    linked: dict[int, list[int]] = {len(target): [len(source)]}
+    for source_token, target_token in links:
+        linked.setdefault(target_token, []).append(source_token)
+    for target_token, source_tokens in linked.items():
+        for source_token in source_tokens:
+            result[target_token, source_token] = 1 / len(source_tokens)
+    return result
+
+
+@LAW
+@given(lengths=LENGTHS, stream=STREAMS, hosts=st.integers(1, 3))
+def test_weights_and_alignments_go_with_their_pairs(place, lengths, stream, hosts):
+    corpus, extras = extra_corpus(random_pairs(lengths), place)
+    parts = [
+        BatchStream(corpus, **stream, host=h, hosts=hosts, row_multiple=2) for h in range(hosts)
+    ]
+    for k in range(min(parts[0].batches_per_epoch, 6)):
+        batches = [part.batch(k) for part in parts]
+        total = 0.0
+        for batch in batches:
+            found = pairs_in(batch)
+            alignment = batch["alignment"]
+            shape = (batch["target_output"].shape[1], batch["source"].shape[1])
+            assert batch["weight"].dtype == alignment.dtype == np.float32
+            assert alignment.shape == (len(batch["weight"]), *shape)
+            for row, pair in enumerate(found):
+                weight, links = extras[pair]
+                assert batch["weight"][row] == weight
+                np.testing.assert_allclose(
+                    alignment[row], expected_alignment(*pair, links, shape), rtol=1e-6
+                )
+                total += weight * (len(pair[1]) + 1)
+            assert not batch["weight"][len(found) :].any() and not alignment[len(found) :].any()
+        assert parts[0].total_weight(k) == pytest.approx(total, rel=1e-12)
 
 
 def test_shards_make_no_difference(place):

@@ -1,6 +1,7 @@
 """Writing a corpus: what is kept, what is dropped, what is refused, what is left behind."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_seq.data import CorpusCounts, TokenCorpus, write_corpus
+from keras_seq.data import CorpusCounts, TokenCorpus, TokenPair, write_corpus
 from keras_seq.text import InputError
 
 IDS = st.lists(st.sampled_from([1, *range(4, 12), 65_535]), max_size=7)
@@ -59,6 +60,82 @@ def test_reads_back_what_is_neither_empty_nor_too_long(
     assert corpus.source_lengths.tolist() == [len(source) for source, _ in kept]
     assert corpus.target_lengths.tolist() == [len(target) for _, target in kept]
     assert len(list(path.glob("*.source.ids"))) == -(-len(kept) // shard_pairs)
+
+
+WEIGHTS = st.sampled_from([0.0, 1e-60, 0.5, 1.0, 7.25])
+
+
+@st.composite
+def linked_pairs(draw) -> TokenPair:
+    source, target = draw(IDS), draw(IDS)
+    places = [(i, j) for i in range(len(source)) for j in range(len(target))]
+    links = draw(st.lists(st.sampled_from(places), max_size=4)) if places else []
+    return TokenPair(source, target, draw(WEIGHTS), links)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    pairs=st.lists(linked_pairs(), max_size=25),
+    shard_pairs=st.integers(1, 6),
+    longest=st.sampled_from([5, 70_000]),
+    order=st.randoms(use_true_random=False),
+)
+def test_weights_and_links_come_back(tmp_path_factory, pairs, shard_pairs, longest, order):
+    path = tmp_path_factory.mktemp("made") / "corpus"
+    counts = write_corpus(
+        path,
+        iter(pairs),
+        max_source_length=longest,
+        max_target_length=longest,
+        shard_pairs=shard_pairs,
+        weights=True,
+        alignments=True,
+    )
+    full = [pair for pair in pairs if 0 < len(pair[0]) <= longest and 0 < len(pair[1]) <= longest]
+    # 1e-60 is 0 in float32.
+    kept = [pair for pair in full if pair.weight > 1e-30]
+    assert (counts.kept, counts.dropped_weightless) == (len(kept), len(full) - len(kept))
+    corpus = TokenCorpus.open(path)
+    assert corpus.has_weights and corpus.has_alignments
+    assert (corpus.max_source_length, corpus.max_target_length) == (longest, longest)
+    rows = list(range(len(kept))) * 2
+    order.shuffle(rows)
+    assert corpus.weights(rows).dtype == np.float32
+    assert corpus.weights(rows).tolist() == [kept[row].weight for row in rows]
+    assert corpus.links(rows).tolist() == [
+        [place, *link] for place, row in enumerate(rows) for link in kept[row].links
+    ]
+    for read in (corpus.weights, corpus.links):
+        with pytest.raises(IndexError, match="from 0 up to, not with"):
+            read([len(kept)])
+
+
+def test_without_the_flags_nothing_is_stored(tmp_path):
+    pair = TokenPair([5], [6], 0.0, [(0, 0)])
+    write_corpus(tmp_path / "corpus", [pair], **LIMITS)
+    corpus = TokenCorpus.open(tmp_path / "corpus")
+    assert not corpus.has_weights and not corpus.has_alignments
+    assert corpus.weights([0, 0]).tolist() == [1, 1]
+    assert corpus.links([0]).shape == (0, 3)
+    names = sorted(path.name.split(".", 1)[1] for path in (tmp_path / "corpus").glob("shard-*"))
+    assert names == ["source.ids", "source.offsets", "target.ids", "target.offsets"]
+
+
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), 1e60])
+def test_refuses_weights_that_are_none(tmp_path, weight):
+    words = re.escape(f"A pair has the weight {weight}; expected a finite number of at least 0")
+    with pytest.raises(ValueError, match=words):
+        write_corpus(
+            tmp_path / "corpus", [([5], [6]), TokenPair([5], [6], weight)], weights=True, **LIMITS
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("link", [(2, 0), (0, 1), (-1, 0), (0, -1)])
+def test_refuses_links_to_no_token(tmp_path, link):
+    pairs = [TokenPair([5], [6, 7], links=[(0, 1)]), TokenPair([5, 6], [7], links=[(1, 0), link])]
+    with pytest.raises(ValueError, match="but its pair has 2 source and 1 target tokens"):
+        write_corpus(tmp_path / "corpus", pairs, alignments=True, **LIMITS)
 
 
 def test_more_tokens_than_the_buffer_and_one_shard_hold(tmp_path):

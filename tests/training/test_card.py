@@ -36,3 +36,8 @@ def test_names_a_file_of_pairs():
     card = model_card(load_settings(overrides={"data.pairs": "pairs.tsv"}), RESULT, 1)
     assert "`pairs.tsv`" in card
     assert "None" not in card
+
+
+def test_names_many_files():
+    overrides = {"data.source": ["a.en", "b.en"], "data.target": "*.de"}
+    assert "`a.en, b.en -> *.de`" in model_card(load_settings(overrides=overrides), RESULT, 1)

@@ -1,0 +1,205 @@
+"""A parallel corpus in one file or many, with what goes line by line with it."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .columns import Links, check_links, in_step, read_alignments, read_weights
+from .errors import InputError
+from .reading import Notice, check_readable, read_pairs, read_tsv
+
+Names = tuple[str, ...]
+
+
+class Example(NamedTuple):
+    """A pair of lines and what is known of it.
+
+    Attributes:
+        source: A line.
+        target: Its counterpart.
+        weight: What the pair counts in the loss; a pair of 2 counts as that pair twice.
+        links: `(source word, target word)`, counted from 0.
+    """
+
+    source: str
+    target: str
+    weight: float = 1.0
+    links: Links = ()
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is text on both sides and the pair counts."""
+        return bool(self.weight and self.source.strip() and self.target.strip())
+
+
+def expand_names(names: str | Sequence[str]) -> Names:
+    """The files that a name, a pattern or a list of both stands for.
+
+    Args:
+        names: `"train.en"`, or `"train.*.en.gz"` for all files that match, sorted by
+            name, or a list of such. A file whose name has `*`, `?` or `[` in it, and
+            is there, is meant itself.
+
+    Returns:
+        The names, in the order given. Those without a pattern need not exist.
+
+    Raises:
+        InputError: If nothing matches a pattern.
+    """
+    found: list[str] = []
+    for name in [names] if isinstance(names, str) else names:
+        # A name may hold what no path can, such as NUL: let the reader say so.
+        if "\0" in name or not glob.has_magic(name) or os.path.lexists(name):
+            found.append(name)
+            continue
+        matches = sorted(glob.glob(name))
+        if not matches:
+            raise InputError(f"{name}: no file has a name like this")
+        found += matches
+    return tuple(found)
+
+
+class PairFiles:
+    """Parallel files, or files with a tab in each line, read as one text.
+
+    Args:
+        source, target: A name, a pattern or a list of them, as `expand_names` takes it. The
+            first file of one goes line by line with the first of the other, and so on.
+        pairs: The same, of files of `source<TAB>target` lines, in place of the two.
+        weights: The same, of files with a number for each line of the text.
+        alignments: The same, of files with the links of each line of the text.
+        file_weights: One number for each file, by which all its pairs are weighted.
+        option: What an option for `source` would be called, without the name; for messages.
+
+    Raises:
+        InputError: If too little or too much is given, if nothing matches a pattern, or if
+            there are not as many files of one kind as of the other.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for number in (1, 2):
+    ...         _ = (pathlib.Path(folder) / f"{number}.tsv").write_text(f"a{number}\\tb\\n")
+    ...     files = PairFiles(pairs=f"{folder}/?.tsv", file_weights=[1, 0.5])
+    ...     [(example.source, example.weight) for example in files.read()]
+    [('a1', 1.0), ('a2', 0.5)]
+    """
+
+    def __init__(
+        self,
+        *,
+        source: str | Sequence[str] | None = None,
+        target: str | Sequence[str] | None = None,
+        pairs: str | Sequence[str] | None = None,
+        weights: str | Sequence[str] | None = None,
+        alignments: str | Sequence[str] | None = None,
+        file_weights: Sequence[float] | None = None,
+        option: str = "--",
+    ) -> None:
+        if pairs is not None and (source is not None or target is not None):
+            raise InputError(
+                f"both {option}pairs and {option}source/{option}target given: choose one"
+            )
+        if pairs is None and (source is None or target is None):
+            lacking = "source" if source is None else "target"
+            other = "target" if source is None else "source"
+            raise InputError(f"{option}{other} without {option}{lacking}: both are needed")
+        given = {
+            "source": source,
+            "target": target,
+            "pairs": pairs,
+            "weights": weights,
+            "alignments": alignments,
+        }
+        self.names: dict[str, Names] = {
+            key: expand_names(names) for key, names in given.items() if names is not None
+        }
+        first = next(iter(self.names))
+        self.count = len(self.names[first])
+        for key, names in self.names.items():
+            if len(names) != self.count:
+                raise InputError(
+                    f"{option}{first} names {_files(self.count)}, but {option}{key} "
+                    f"{_files(len(names))}: file N of one must go with file N of the other"
+                )
+        if file_weights is not None and len(file_weights) != self.count:
+            raise InputError(
+                f"data.file_weights has {len(file_weights)} numbers for {_files(self.count)}: "
+                "give one for each"
+            )
+        self.file_weights = None if file_weights is None else tuple(map(float, file_weights))
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether pairs are weighted."""
+        return "weights" in self.names or self.file_weights is not None
+
+    @property
+    def has_alignments(self) -> bool:
+        """Whether words are linked."""
+        return "alignments" in self.names
+
+    def read(self, notice: Notice | None = None) -> Iterator[Example]:
+        """The pairs of all files, blank ones included.
+
+        Args:
+            notice: As for `read_lines`.
+
+        Raises:
+            InputError: While iterating, for whatever is wrong with a file.
+        """
+        for index in range(self.count):
+            yield from self._read_file(index, notice)
+
+    def read_usable(self, notice: Notice | None = None) -> Iterator[Example]:
+        """The pairs with text on both sides and a weight above 0."""
+        return (example for example in self.read(notice) if example.usable)
+
+    def check(self) -> None:
+        """InputError for a file that cannot be opened, or cannot be read more than once."""
+        for name in (name for names in self.names.values() for name in names):
+            check_readable(name)
+            if name == "-" or stat.S_ISFIFO(os.stat(name).st_mode):
+                shown = "standard input" if name == "-" else name
+                raise InputError(f"{shown}: training reads its text more than once: name a file")
+
+    def shown(self, key: str) -> str:
+        """The files of one kind in few words."""
+        names = self.names[key]
+        return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
+
+    def __str__(self) -> str:
+        text = [key for key in ("source", "target", "pairs") if key in self.names]
+        return ", ".join(self.shown(key) for key in text)
+
+    def _read_file(self, index: int, notice: Notice | None) -> Iterator[Example]:
+        file = {key: names[index] for key, names in self.names.items()}
+        scale = 1.0 if self.file_weights is None else self.file_weights[index]
+        if "pairs" in file:
+            text = read_tsv(file["pairs"], notice=notice)
+        else:
+            text = read_pairs(file["source"], file["target"], notice=notice)
+        if not self.has_weights and not self.has_alignments:
+            for pair in text:
+                yield Example(*pair)
+            return
+        names = [file.get("pairs") or file["source"]]
+        columns: list[Iterator] = [text]
+        if "weights" in file:
+            names.append(file["weights"])
+            columns.append(read_weights(file["weights"], notice=notice))
+        if "alignments" in file:
+            names.append(file["alignments"])
+            columns.append(read_alignments(file["alignments"], notice=notice))
+        for number, ((source, target), *rest) in enumerate(in_step(names, columns), 1):
+            weight = scale * rest.pop(0) if "weights" in file else scale
+            links = rest.pop(0) if "alignments" in file else ()
+            check_links(f"{file.get('alignments')}:{number}", links, source, target)
+            yield Example(source, target, weight, links)
+
+
+def _files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"

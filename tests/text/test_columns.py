@@ -1,0 +1,65 @@
+"""Files that go line by line with a text: what is read, what is refused and where."""
+
+import gzip
+
+import pytest
+
+from keras_seq.text import InputError
+from keras_seq.text.columns import in_step, read_alignments, read_weights
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content: str | bytes, name: str = "column.txt"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def test_weights_are_numbers(written):
+    text = "1\n0.25\n 3e-2 \n0\n1000000000\n+2\n"
+    expected = [1.0, 0.25, 0.03, 0.0, 1e9, 2.0]
+    assert list(read_weights(written(text))) == expected
+    assert list(read_weights(written(gzip.compress(text.encode()), "w.gz"))) == expected
+
+
+@pytest.mark.parametrize(
+    "line", ["", "x", "-0.5", "nan", "inf", "-inf", "1e999", "1e10", "1 2", "1_0", "0,5", "1\t2"]
+)
+def test_what_is_no_weight_is_refused_with_its_line(written, line):
+    with pytest.raises(InputError, match=r"column.txt:2: received .*, expected one number from 0"):
+        list(read_weights(written(f"1\n{line}\n1\n")))
+
+
+def test_links_in_the_format_of_pharaoh(written):
+    text = "0-0 1-2 1-3\n\n  12-0\t0-1 \n"
+    expected = [((0, 0), (1, 2), (1, 3)), (), ((12, 0), (0, 1))]
+    assert list(read_alignments(written(text))) == expected
+
+
+@pytest.mark.parametrize(
+    "word", ["0", "0-", "-1-0", "0-0-0", "0p0", "a-b", "0–1", "²-1", "1-9999999"]
+)
+def test_what_is_no_link_is_refused_with_its_line(written, word):
+    with pytest.raises(InputError, match=r"column.txt:3: received .*, expected links as in '0-0 1"):
+        list(read_alignments(written(f"0-0\n\n0-0 {word} 1-1\n")))
+
+
+def test_in_step_counts_what_is_too_short_or_too_long():
+    names = ["a", "b", "c"]
+
+    def together(*lengths):
+        return list(in_step(names, [iter(range(length)) for length in lengths]))
+
+    assert together(2, 2, 2) == [(0, 0, 0), (1, 1, 1)]
+    assert together(0, 0, 0) == []
+    for lengths, words in (
+        ((3, 3, 1), "a has 3 lines but c has 1"),
+        ((3, 2, 3), "a has 3 lines but b has 2"),
+        ((2, 2, 5), "a has 2 lines but c has 5"),
+        ((0, 1, 0), "a has 0 lines but b has 1"),
+    ):
+        with pytest.raises(InputError, match=words):
+            together(*lengths)
