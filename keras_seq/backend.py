@@ -79,6 +79,19 @@ def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
     return batches()
 
 
+def dense(gradient: Any) -> Any:
+    """A gradient as a tensor: TensorFlow gives that of a table as rows and their numbers."""
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        if isinstance(gradient, tf.IndexedSlices):
+            # Rows that come more than once are added up.
+            return tf.math.unsorted_segment_sum(
+                gradient.values, gradient.indices, gradient.dense_shape[0]
+            )
+    return gradient
+
+
 def sync_variables(model: Any) -> None:
     """Writes what a running `fit` holds back into the model's variables (JAX)."""
     if name() == "jax":

@@ -3,6 +3,7 @@
 from keras_seq.training.errors import DivergedError, OutOfMemoryError, TrainingError
 from keras_seq.training.evaluation import make_evaluation
 from keras_seq.training.losses import SequenceCrossEntropy
+from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.plan import plan
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.schedules import InverseSquareRoot, noam
@@ -12,6 +13,7 @@ from keras_seq.training.trainer import train
 __all__ = [
     "DivergedError",
     "InverseSquareRoot",
+    "OncePerUpdate",
     "OutOfMemoryError",
     "SequenceCrossEntropy",
     "SkippingAdam",

@@ -1,5 +1,6 @@
 """From a run's token shards to what `fit` takes."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -33,27 +34,34 @@ def training_stream(run: Run) -> BatchStream:
     )
 
 
-def fit_batch(stream: BatchStream, k: int) -> FitBatch:
-    """Batch k as a model of `keras_seq.models` and its loss take it.
+def fit_batches(stream: BatchStream, update: int, micro_batches: int = 1) -> Iterator[FitBatch]:
+    """The batches of one update, as a model of `keras_seq.models` and its loss take them.
 
     The loss is a sum, and the weights have the divisor in them: that of all rows of
-    the batch, those of other hosts included. So the gradients of the parts add up to
-    that of the weighted mean over all real tokens, however rows are shared out.
+    the update, those of other hosts included. So the gradients of its parts add up to
+    that of the weighted mean over all real tokens, however rows are shared out. With
+    several batches it is N times as large, for the optimizer takes the mean of N.
 
     Args:
         stream: The batches.
-        k: Non-negative integer.
+        update: Non-negative integer.
+        micro_batches: Positive integer N, batches that make an update.
 
     Returns:
-        `{"source": (B, S), "target": (B, T)}`, the targets to predict `(B, T)`, and the
-        weight of each row's tokens, float32 `(B,)`.
+        N tuples of `{"source": (B, S), "target": (B, T)}`, the targets to predict `(B, T)`,
+        and the weight of each row's tokens, float32 `(B,)`.
     """
-    batch = stream.batch(k)
-    targets = batch["target_output"]
-    weights = batch.get("weight")
-    if weights is None:
-        weights = np.ones(len(targets), np.float32)
-    total = np.float32(stream.total_weight(k))
+    numbers = range(update * micro_batches, (update + 1) * micro_batches)
+    total = np.float32(sum(stream.total_weight(k) for k in numbers))
     # Where all rows weigh nothing, there is nothing to divide.
-    weights = weights / total if total > 0 else np.zeros_like(weights)
-    return {"source": batch["source"], "target": batch["target_input"]}, targets, weights
+    scale = np.float32(micro_batches) / total if total > 0 else np.float32(0)
+    for k in numbers:
+        batch = stream.batch(k)
+        targets = batch["target_output"]
+        weights = batch.get("weight", np.ones(len(targets), np.float32)) * scale
+        yield {"source": batch["source"], "target": batch["target_input"]}, targets, weights
+
+
+def fit_batch(stream: BatchStream, k: int) -> FitBatch:
+    """Batch k of a training where every batch makes an update; see `fit_batches`."""
+    return next(fit_batches(stream, k))

@@ -19,14 +19,20 @@ from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Validation
 from keras_seq.training.card import model_card
 from keras_seq.training.errors import DivergedError, is_out_of_memory
-from keras_seq.training.feed import FitBatch, fit_batch, training_stream
+from keras_seq.training.feed import FitBatch, fit_batch, fit_batches, training_stream
 from keras_seq.training.fitting import run_fit
+from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.optimizer import compile_model
 from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.scalar_log import ScalarLog
 from keras_seq.training.standing import Standing
-from keras_seq.training.state import restore_arrays, training_arrays, training_shapes
+from keras_seq.training.state import (
+    restore_arrays,
+    seed_arrays,
+    training_arrays,
+    training_shapes,
+)
 from keras_seq.training.stopping import SignalStop
 from keras_seq.training.validator import Validator, rounded
 
@@ -57,11 +63,13 @@ class TrainingLoop:
         self.model = build_run_model(run)
         compile_model(self.model, self.settings)
         self.begin = self._load()
+        self.micro_batches = training.micro_batches
+        self.seeds: dict[str, np.ndarray] = {}
         self.tokens = 0
         step, minutes = self.begin.step, self.begin.minutes
         max_steps = training.max_steps
         if training.max_epochs is not None:
-            whole = training.max_epochs * self.stream.batches_per_epoch
+            whole = -(-training.max_epochs * self.stream.batches_per_epoch // self.micro_batches)
             max_steps = whole if max_steps is None else min(max_steps, whole)
         self.progress = Progress(
             tokens=lambda: self.tokens,
@@ -106,6 +114,7 @@ class TrainingLoop:
         self.notice(
             f"model {self.settings.model.family}, {self.model.count_params():,} parameters, "
             f"{self.stream.batches_per_epoch:,} batches an epoch"
+            + (f", {self.micro_batches:,} an update" if self.micro_batches > 1 else "")
         )
         known = self._known_result()
         if known is not None:
@@ -137,20 +146,29 @@ class TrainingLoop:
         self.validation.catch_up()
         if self.validation.out_of_patience:
             return
+        # The validation comes last: what is the best must have been saved.
+        callbacks = [
+            self.progress,
+            self.limit,
+            self.guard,
+            keras.callbacks.LambdaCallback(on_train_batch_end=self._after_update),
+            self.checkpoint,
+            self.validation,
+        ]
+        if self.micro_batches > 1:
+            self._note_seeds()
+            callbacks = [
+                keras.callbacks.LambdaCallback(on_train_batch_end=self._within_update),
+                OncePerUpdate(callbacks, self.micro_batches),
+            ]
+        updates = -(-self.stream.batches_per_epoch // self.micro_batches)
         run_fit(
             self.model,
             backend.batch_feed(self._batches, fit_batch(self.stream, 0)),
-            steps_per_epoch=self.stream.batches_per_epoch,
+            # What `fit` calls an epoch has whole updates; that of the stream need not.
+            steps_per_epoch=updates * self.micro_batches,
             epochs=10**9,
-            # The validation comes last: what is the best must have been saved.
-            callbacks=[
-                self.progress,
-                self.limit,
-                self.guard,
-                keras.callbacks.LambdaCallback(on_train_batch_end=self._after_update),
-                self.checkpoint,
-                self.validation,
-            ],
+            callbacks=callbacks,
         )
 
     def _load(self) -> Standing:
@@ -210,16 +228,28 @@ class TrainingLoop:
         return self.begin.minutes + (time.monotonic() - self.start) / 60
 
     def _batches(self) -> Iterator[FitBatch]:
-        for k in range(self.begin.step, 10**12):
-            batch = fit_batch(self.stream, k)
-            yield batch
-            # Counted when the next one is asked for; a batch or two ahead of the training.
-            self.tokens += int(np.count_nonzero(batch[1]))
+        for update in range(self.begin.step, 10**12):
+            for batch in fit_batches(self.stream, update, self.micro_batches):
+                yield batch
+                # Counted when the next one is asked for; a batch or two ahead of the training.
+                self.tokens += int(np.count_nonzero(batch[1]))
 
     def _after_update(self, batch: int, logs: Any = None) -> None:
         self.stop.unsaved()
+        if self.micro_batches > 1:
+            self._note_seeds()
         if self.stop.pending is not None:
             self._save(self.limit.step)
+
+    def _within_update(self, batch: int, logs: Any = None) -> None:
+        # Who wants it stopped does not wait for the other batches; those done are done again.
+        if self.stop.pending is not None and (batch + 1) % self.micro_batches:
+            self._save(self.limit.step)
+
+    def _note_seeds(self) -> None:
+        """Seeds go on with every batch, and weights with every update: where both are one."""
+        backend.sync_variables(self.model)
+        self.seeds = seed_arrays(self.model)
 
     def _tell_skipped(self, count: int) -> None:
         self.progress.finish_line()
@@ -256,7 +286,7 @@ class TrainingLoop:
         if step == self.saved_step:
             return
         backend.sync_variables(self.model)
-        arrays = training_arrays(self.model)
+        arrays = training_arrays(self.model) | self.seeds
         with averaged_weights(self.model):
             weights = weight_arrays(self.model)
         standing = Standing(

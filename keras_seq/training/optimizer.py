@@ -34,6 +34,7 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
         beta_2=training.beta_2,
         epsilon=1e-9,
         global_clipnorm=training.clip_norm or None,
+        micro_batches=training.micro_batches,
         use_ema=bool(training.ema),
         ema_momentum=training.ema or 0.99,
         # Its variables are stored under this; a second one would be called adam_1 by itself.

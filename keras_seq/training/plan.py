@@ -32,6 +32,7 @@ def plan(run: Run) -> str:
         f"parameters         {parameters:,}",
         f"memory, about      {_memory(run, parameters) / 2**20:,.0f} MiB",
         f"batches an epoch   {stream.batches_per_epoch:,}",
+        f"batches an update  {settings.training.micro_batches:,}",
         f"first batch        {rows} pairs, {source_steps} source and {target_steps} target steps",
     ]
     shown = slice(0, 3)
@@ -50,8 +51,9 @@ def _memory(run: Run, parameters: int) -> int:
     """Bytes of weights, gradients, optimizer and the largest tensors of a step; a guess."""
     settings = run.settings
     tokens = settings.training.batch_tokens
-    # Weights, gradients and Adam's two moments, and the moving average.
-    fixed = parameters * 4 * (5 if settings.training.ema else 4)
+    # Weights, gradients and Adam's two moments; the moving average; the sums of gradients.
+    copies = 4 + bool(settings.training.ema) + (settings.training.micro_batches > 1)
+    fixed = parameters * 4 * copies
     # Logits, their softmax and their gradient, one of them twice, are a step's largest tensors.
     logits = tokens * run.target_tokenizer.vocabulary_size * 4 * 4
     model = settings.model

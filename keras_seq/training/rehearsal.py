@@ -56,6 +56,7 @@ def rehearse(model: keras.Model, shapes: Sequence[Shape], batch_tokens: int) -> 
         source = np.ones((rows, source_steps), np.int32)
         weights = np.full(rows, 1 / (rows * target_steps), np.float32)
         batch = ({"source": source, "target": target}, target, weights)
+        model.optimizer.begin_last_micro_batch()
         try:
             feed = backend.batch_feed(functools.partial(_only, batch), batch)
             run_fit(model, feed, steps_per_epoch=1)

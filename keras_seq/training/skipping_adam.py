@@ -1,4 +1,4 @@
-"""Adam that leaves out what would ruin the weights."""
+"""Adam that leaves out what would ruin the weights, and adds up gradients of several batches."""
 
 import keras
 from keras import ops
@@ -12,14 +12,29 @@ class SkippingAdam(keras.optimizers.Adam):
 
     One NaN in a gradient makes all weights NaN, for good. Such an update changes
     here neither weights nor moments nor averages nor the step of the schedule.
-
     The norm of all gradients is looked at, so gradients so large that it
-    overflows are skipped too. Arguments are those of `keras.optimizers.Adam`,
-    without gradient accumulation.
+    overflows are skipped too.
+
+    With `micro_batches` of N an update is made from the mean gradient of N
+    batches. All that an optimizer counts, the schedule and the moving average
+    included, goes by updates; in Keras' own `gradient_accumulation_steps` the
+    schedule and the average go by batches. If a gradient of one of the N
+    batches is not finite, the update is skipped as a whole.
+
+    Args:
+        *arguments: Those of `keras.optimizers.Adam`.
+        micro_batches: Positive integer N. Defaults to 1.
+        **options: Others of `keras.optimizers.Adam`, without
+            `gradient_accumulation_steps`.
 
     Attributes:
         skipped: Integer variable, updates skipped so far.
         skipped_in_row: Integer variable, those since the last one made.
+        scratch: Variables that mean nothing between two updates.
+
+    Raises:
+        ValueError: If `micro_batches` is not a positive integer, or Keras' accumulation is
+            asked for.
 
     Example:
 
@@ -33,12 +48,36 @@ class SkippingAdam(keras.optimizers.Adam):
 
     _passed = False
 
+    def __init__(self, *arguments, micro_batches=1, **options):
+        if not isinstance(micro_batches, int) or micro_batches < 1:
+            raise ValueError(
+                f"`micro_batches` must be a positive integer, received {micro_batches!r}."
+            )
+        if options.get("gradient_accumulation_steps") is not None:
+            raise ValueError(
+                "SkippingAdam has no `gradient_accumulation_steps`, received "
+                f"{options['gradient_accumulation_steps']!r}: use `micro_batches`."
+            )
+        super().__init__(*arguments, **options)
+        self.micro_batches = micro_batches
+
     def build(self, variables):
         if self.built:
             return
         super().build(variables)
         self.skipped = self.add_variable((), "zeros", "int32", name="skipped")
         self.skipped_in_row = self.add_variable((), "zeros", "int32", name="skipped_in_row")
+        # The last ones, so that the numbers of the others do not depend on them.
+        self.scratch = []
+        if self.micro_batches > 1:
+            self.micro_batch = self.add_variable((), "zeros", "int32", name="micro_batch")
+            self._sums = self.add_optimizer_variables(variables, "gradient_sum")
+            self.scratch = [self.micro_batch, *self._sums]
+
+    def begin_last_micro_batch(self):
+        """Makes the next batch complete an update, as a rehearsal wants it."""
+        if self.micro_batches > 1:
+            self.micro_batch.assign(self.micro_batches - 1)
 
     def apply(self, grads, trainable_variables=None):
         if not self.built and trainable_variables is not None:
@@ -46,8 +85,8 @@ class SkippingAdam(keras.optimizers.Adam):
         if self._passed:
             self._update(grads, trainable_variables)
             return
+        variables = list(trainable_variables or self._trainable_variables)
         if backend.name() == "jax":
-            variables = list(trainable_variables or self._trainable_variables)
             values = self.stateless_apply(
                 [variable.value for variable in self.variables],
                 grads,
@@ -58,15 +97,67 @@ class SkippingAdam(keras.optimizers.Adam):
             ):
                 variable.assign(value)
             return
+        # Keras squares what TensorFlow gives for some rows of a table as it is, where a row may
+        # come more than once: norm and second moments would be wrong.
+        grads = [gradient if gradient is None else backend.dense(gradient) for gradient in grads]
+        if self.micro_batches == 1:
+            self._update_if_finite(grads, variables)
+        else:
+            self._add_up(grads, variables)
 
-        def skip():
-            self.skipped.assign_add(1)
-            self.skipped_in_row.assign_add(1)
+    def _add_up(self, grads, variables):
+        sums = [
+            None if gradient is None else self._sums[self._get_variable_index(variable)]
+            for gradient, variable in zip(grads, variables, strict=True)
+        ]
+        pairs = [(total, grad) for total, grad in zip(sums, grads, strict=True) if grad is not None]
 
-        ops.cond(_all_finite(grads), lambda: self._update(grads, trainable_variables), skip)
+        def begin():
+            # Whatever the last update left there, NaN included, is not looked at.
+            for total, gradient in pairs:
+                self.assign(total, gradient)
+
+        def add():
+            for total, gradient in pairs:
+                self.assign_add(total, gradient)
+
+        def go_on():
+            self.micro_batch.assign_add(1)
+
+        def finish():
+            self.micro_batch.assign(0)
+            self._update_if_finite(self._means(sums), variables)
+
+        ops.cond(ops.equal(self.micro_batch, 0), begin, add)
+        ops.cond(ops.equal(self.micro_batch, self.micro_batches - 1), finish, go_on)
+
+    def _means(self, sums):
+        return [None if total is None else total / self.micro_batches for total in sums]
+
+    def _update_if_finite(self, grads, variables):
+        ops.cond(_all_finite(grads), lambda: self._update(grads, variables), self._skip)
 
     def stateless_apply(self, optimizer_variables, grads, trainable_variables):
         # Under JAX the branches of a condition return values instead of assigning them.
+        if self.micro_batches == 1:
+            return self._stateless_update(optimizer_variables, grads, trainable_variables)
+        places = {id(variable): place for place, variable in enumerate(self.variables)}
+        values = list(optimizer_variables)
+        number = values[places[id(self.micro_batch)]]
+        last = ops.equal(number, self.micro_batches - 1)
+        values[places[id(self.micro_batch)]] = ops.where(last, 0, number + 1)
+        sums = []
+        for variable, gradient in zip(self._sums, grads, strict=True):
+            place = places[id(variable)]
+            values[place] = ops.where(ops.equal(number, 0), gradient, values[place] + gradient)
+            sums.append(values[place])
+        return ops.cond(
+            last,
+            lambda: self._stateless_update(values, self._means(sums), trainable_variables),
+            lambda: (list(trainable_variables), values),
+        )
+
+    def _stateless_update(self, optimizer_variables, grads, trainable_variables):
         def update():
             self._passed = True
             try:
@@ -75,12 +166,11 @@ class SkippingAdam(keras.optimizers.Adam):
                 self._passed = False
 
         def skip():
-            counters = {id(self.skipped), id(self.skipped_in_row)}
-            counted = [
-                value + 1 if id(variable) in counters else value
-                for variable, value in zip(self.variables, optimizer_variables, strict=True)
-            ]
-            return list(trainable_variables), counted
+            mapping = list(zip(self.variables, optimizer_variables, strict=True))
+            with keras.StatelessScope(state_mapping=mapping) as scope:
+                self._skip()
+            values = [scope.get_current_value(variable) for variable in self.variables]
+            return list(trainable_variables), values
 
         parent = super().stateless_apply
         return ops.cond(_all_finite(grads), update, skip)
@@ -89,12 +179,17 @@ class SkippingAdam(keras.optimizers.Adam):
         super().apply(grads, trainable_variables)
         self.skipped_in_row.assign(0)
 
+    def _skip(self):
+        self.skipped.assign_add(1)
+        self.skipped_in_row.assign_add(1)
+
+    def get_config(self):
+        return {**super().get_config(), "micro_batches": self.micro_batches}
+
 
 def _all_finite(gradients):
     total = 0.0
     for gradient in gradients:
         if gradient is not None:
-            # Of a gradient that TensorFlow gives for some rows only, the rows.
-            dense = getattr(gradient, "values", gradient)
-            total = total + ops.sum(ops.square(ops.cast(dense, "float32")))
+            total = total + ops.sum(ops.square(ops.cast(gradient, "float32")))
     return ops.isfinite(total)

@@ -27,6 +27,14 @@ def training_arrays(model: keras.Model) -> dict[str, np.ndarray]:
     }
 
 
+def seed_arrays(model: keras.Model) -> dict[str, np.ndarray]:
+    """Copies of the seed generators alone, under the names of `training_arrays`."""
+    return {
+        name: np.array(keras.ops.convert_to_numpy(variable.value))
+        for name, variable in _seeds(model).items()
+    }
+
+
 def training_shapes(model: keras.Model) -> Shapes:
     """Shape and dtype of each array that `training_arrays` gives."""
     return {
@@ -48,11 +56,18 @@ def restore_arrays(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None
 
 def _variables(model: keras.Model) -> dict[str, Any]:
     weights = {f"weight/{name}": weight for name, weight in named_weights(model).items()}
+    # States are taken between updates, where some of the optimizer's variables mean nothing.
+    scratch = {id(variable) for variable in getattr(model.optimizer, "scratch", ())}
     optimizer = {
         f"optimizer/{i}/{variable.path}": variable
         for i, variable in enumerate(model.optimizer.variables)
+        if id(variable) not in scratch
     }
+    return weights | optimizer | _seeds(model)
+
+
+def _seeds(model: keras.Model) -> dict[str, Any]:
     # What the model has besides its weights is the state of the seed generators.
     known = {id(weight) for weight in model.weights}
     others = [variable for variable in model.variables if id(variable) not in known]
-    return weights | optimizer | {f"seed/{i}": variable for i, variable in enumerate(others)}
+    return {f"seed/{i}": variable for i, variable in enumerate(others)}

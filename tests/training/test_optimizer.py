@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_seq.settings import load_settings
 from keras_seq.training.optimizer import compile_model, make_optimizer
@@ -86,6 +87,42 @@ def test_clips_the_norm_of_all_gradients_together(clip_norm, expected):
     moments = [v for v in optimizer.variables if "momentum" in v.path]
     found = [float(keras.ops.convert_to_numpy(moment.value)[0]) for moment in moments]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("clip_norm", [0.0, 1.0])
+def test_rows_of_a_table_that_come_more_than_once_count_once(clip_norm):
+    """TensorFlow's gradient of a table names a row as often as it was looked up."""
+    moments = []
+    for lookup in (True, False):
+        optimizer = of(clip_norm=clip_norm, ema=0)
+        table = keras.Variable(np.zeros((3, 2), "float32"), name="table")
+        optimizer.build([table])
+        ids = np.array([0, 0, 2])
+        factors = ops.convert_to_tensor(np.array([[1, 2], [3, -2], [1, 1]], "float32"))
+
+        def loss(table, lookup=lookup, ids=ids, factors=factors):
+            one_hot = ops.one_hot(ids, 3, dtype="float32")
+            rows = ops.take(table, ids, axis=0) if lookup else ops.matmul(one_hot, table)
+            return ops.sum(rows * factors)
+
+        optimizer.apply(raw_gradients(loss, table))
+        moments.append([v.numpy() for v in optimizer.variables if "table_" in v.path])
+    assert len(moments[0]) == 2
+    for found, expected in zip(*moments, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def raw_gradients(loss, variable):
+    """As the backend gives them."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return [jax.grad(loss)(variable.value)]
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        value = loss(variable.value)
+    return [tape.gradient(value, variable.value)]
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.5])

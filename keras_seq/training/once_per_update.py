@@ -1,0 +1,58 @@
+"""Callbacks for trainings whose updates are made of several batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+
+class OncePerUpdate(keras.callbacks.CallbackList):
+    """Shows other callbacks one batch for each update of several batches.
+
+    Where an optimizer adds up the gradients of N batches, `fit` still calls its
+    callbacks at every batch. Those given here are called at the first and after the last
+    of N, with the number of the update in the epoch.
+
+    Args:
+        callbacks: Keras callbacks.
+        micro_batches: Positive integer N, batches that make an update.
+
+    Raises:
+        ValueError: If `micro_batches` is not a positive integer, or `fit` is called with a
+            number of steps in an epoch that is not a multiple of it.
+
+    Example:
+
+    >>> from keras_seq.training.callbacks import Checkpoint
+    >>> every_update = Checkpoint(save=lambda step: print("saved", step), every=500)
+    >>> callback = OncePerUpdate([every_update], micro_batches=4)
+    """
+
+    def __init__(self, callbacks: Sequence[keras.callbacks.Callback], micro_batches: int) -> None:
+        if not isinstance(micro_batches, int) or micro_batches < 1:
+            raise ValueError(
+                f"`micro_batches` must be a positive integer, received {micro_batches!r}."
+            )
+        self.micro_batches = micro_batches
+        super().__init__(list(callbacks))
+
+    def set_params(self, params: dict[str, Any]) -> None:
+        steps = (params or {}).get("steps")
+        if steps is not None:
+            if steps % self.micro_batches:
+                raise ValueError(
+                    f"An epoch has {steps} batches, expected a multiple of `micro_batches` "
+                    f"({self.micro_batches}): give `fit` such a `steps_per_epoch`."
+                )
+            params = {**params, "steps": steps // self.micro_batches}
+        super().set_params(params)
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if batch % self.micro_batches == 0:
+            super().on_train_batch_begin(batch // self.micro_batches, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if (batch + 1) % self.micro_batches == 0:
+            super().on_train_batch_end(batch // self.micro_batches, logs)
