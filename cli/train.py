@@ -27,6 +27,9 @@ def train(
     weights: Annotated[
         str | None, typer.Option(help="Numbers line by line with the text: what each pair counts.")
     ] = None,
+    alignments: Annotated[
+        str | None, typer.Option(help="Links between words, as 0-0 1-2, line by line.")
+    ] = None,
     valid_source: Annotated[
         str | None, typer.Option(help="Source sentences to validate on.")
     ] = None,
@@ -77,6 +80,7 @@ def train(
         "data.target": target,
         "data.pairs": pairs,
         "data.weights": weights,
+        "data.alignments": alignments,
         "data.valid_source": valid_source,
         "data.valid_target": valid_target,
         "data.valid_pairs": valid_pairs,

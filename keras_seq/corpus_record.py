@@ -22,6 +22,7 @@ TEXT_KEYS = (
     "target",
     "pairs",
     "weights",
+    "alignments",
     "valid_source",
     "valid_target",
     "valid_pairs",

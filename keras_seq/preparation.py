@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,14 @@ from keras_seq.presets import choose_preset
 from keras_seq.run import Run
 from keras_seq.run_checks import check_new
 from keras_seq.settings import DataSettings, Settings, load_settings
-from keras_seq.text import Example, InputError, PairFiles, Tokenizer
+from keras_seq.text import (
+    Example,
+    InputError,
+    PairFiles,
+    Tokenizer,
+    link_tokens,
+    tokens_of_words,
+)
 
 Notice = Callable[[str], None]
 
@@ -46,6 +53,7 @@ def training_files(data: DataSettings) -> PairFiles:
         target=data.target,
         pairs=data.pairs,
         weights=data.weights,
+        alignments=data.alignments,
         file_weights=data.file_weights,
     )
     files.check()
@@ -210,14 +218,17 @@ def prepare(
         "max_target_length": settings.data.max_target_length,
         "vocabulary_size": size,
     }
+    encoder = _Encoder(source, target, settings.data)
     written = write_corpus(
         run.train_directory,
-        _encode(kept(), source, target),
+        encoder(kept()),
         weights=train.has_weights,
+        alignments=train.has_alignments,
         **lengths,
     )
     _report("training", written, settings.data, str(train), say)
-    on_valid = write_corpus(run.valid_directory, _encode(iter(valid), source, target), **lengths)
+    encoder.report(say)
+    on_valid = write_corpus(run.valid_directory, encoder(iter(valid)), **lengths)
     _report("validation", on_valid, settings.data, str(valid_files or train), say)
     run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))
     return written
@@ -288,14 +299,51 @@ def _train_tokenizers(
     )
 
 
-def _encode(pairs: Iterator[Example], source: Tokenizer, target: Tokenizer) -> Iterator[TokenPair]:
-    while chunk := list(itertools.islice(pairs, _CHUNK_PAIRS)):
-        yield from map(
-            TokenPair,
-            source.encode([pair.source for pair in chunk]),
-            target.encode([pair.target for pair in chunk]),
-            [pair.weight for pair in chunk],
+class _Encoder:
+    """Text to token ids, and links between words to links between tokens."""
+
+    def __init__(self, source: Tokenizer, target: Tokenizer, data: DataSettings) -> None:
+        self._source = source
+        self._target = target
+        self._longest = data.max_source_length, data.max_target_length
+        self._linked_pairs = 0
+        self._broken_pairs = 0
+
+    def __call__(self, pairs: Iterator[Example]) -> Iterator[TokenPair]:
+        while chunk := list(itertools.islice(pairs, _CHUNK_PAIRS)):
+            sources, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
+            ids = self._source.encode(sources), self._target.encode(targets)
+            links: Iterable[Sequence[tuple[int, int]]] = itertools.repeat(())
+            if any(pair.links for pair in chunk):
+                links = self._place(chunk, *ids)
+            yield from map(TokenPair, *ids, [pair.weight for pair in chunk], links)
+
+    def report(self, say: Notice) -> None:
+        """Says how many links found no tokens."""
+        if self._broken_pairs:
+            say(
+                f"alignments: {self._broken_pairs:,} of {self._linked_pairs:,} pairs have links to "
+                "words that leave no tokens; without these links"
+            )
+
+    def _place(
+        self, chunk: Sequence[Example], source_ids: list[list[int]], target_ids: list[list[int]]
+    ) -> Iterator[Sequence[tuple[int, int]]]:
+        tokens = zip(
+            tokens_of_words(self._source, [pair.source for pair in chunk]),
+            tokens_of_words(self._target, [pair.target for pair in chunk]),
+            strict=True,
         )
+        lengths = zip(map(len, source_ids), map(len, target_ids), strict=True)
+        for pair, words, length in zip(chunk, tokens, lengths, strict=True):
+            if length[0] > self._longest[0] or length[1] > self._longest[1]:
+                # Not kept, and maybe with millions of links.
+                yield ()
+                continue
+            links, lost = link_tokens(pair.links, *words)
+            self._linked_pairs += bool(pair.links)
+            self._broken_pairs += bool(lost)
+            yield links
 
 
 def _report(name: str, counts: CorpusCounts, data: DataSettings, files: str, say: Notice) -> None:

@@ -41,6 +41,9 @@ class DataSettings(Section):
     )
     weights: str | list[str] | None = _text("File of numbers, the weight of each pair.")
     file_weights: list[float] | None = _text("Weights of whole files, one for each.")
+    alignments: str | list[str] | None = _text(
+        "File of links between the words of each pair, as `0-0 1-2`."
+    )
     valid_source: str | None = _text("Source sentences to validate on.")
     valid_target: str | None = _text("Target sentences to validate on.")
     valid_pairs: str | None = _text("File of source<TAB>target lines to validate on.")

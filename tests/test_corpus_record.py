@@ -47,6 +47,7 @@ def test_the_same_text_under_other_names_is_the_same(folder):
         ({"pairs": ["part-2.tsv", "part-1.tsv"]}, "part-1.tsv of .* -> part-2.tsv of .*, other co"),
         ({"file_weights": [1, 2]}, r"data.file_weights none -> \[1.0, 2.0\]"),
         ({"weights": "part-*.w"}, r"data.weights none -> part-1.w and 1 more"),
+        ({"alignments": "part-*.w"}, r"data.alignments none -> part-1.w and 1 more"),
         ({"pairs": "*.none"}, r"\*.none: no file has a name like this"),
     ],
 )

@@ -333,3 +333,59 @@ def test_many_files_with_weights_of_their_own(tmp_path, prepared):
     # What is not trained on has no part in the vocabulary.
     pieces = run.source_tokenizer
     assert max(len(ids) for ids in pieces.encode(["2"])) > len(pieces.encode(["3"])[0])
+
+
+def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_path):
+    """Each target line has the words of its source in turn; the links say which came from which."""
+    lines = [*sentences(60), "dog\x01 \x01 cat", "", "the " * 300]
+    turned = [" ".join(reversed(line.split())) for line in lines]
+    links = [
+        " ".join(f"{word}-{count - 1 - word}" for word in range(count))
+        for count in (len(line.split()) for line in lines)
+    ]
+    # One pair without links.
+    links[5] = ""
+    (tmp_path / "links").write_text("".join(f"{line}\n" for line in links))
+    (tmp_path / "valid.tsv").write_text("a\tb\n")
+    run, notices = prepared(
+        corpus(
+            lines,
+            turned,
+            data__alignments=str(tmp_path / "links"),
+            data__valid_pairs=str(tmp_path / "valid.tsv"),
+        )
+    )
+    assert (
+        "alignments: 1 of 60 pairs have links to words that leave no tokens; without these links"
+        in notices
+    )
+    train, tokenizer = TokenCorpus.open(run.train_directory), run.source_tokenizer
+    assert len(train) == 61 and not TokenCorpus.open(run.valid_directory).has_alignments
+    for index, line in enumerate(lines[:61]):
+        source, target = train.source(index), train.target(index)
+        words = tokenizer.encode(line.replace("\x01", "").split())
+        # By hand: the tokens of a word, begun where those of the words before it end.
+        begins = np.cumsum([0, *map(len, words)])
+        expected = set()
+        for word, ids in enumerate(words):
+            target_begin = len(target) - begins[word + 1]
+            assert target[target_begin : target_begin + len(ids)].tolist() == ids
+            for one in range(len(ids)):
+                for other in range(len(ids)):
+                    expected.add((begins[word] + one, target_begin + other))
+        found = {(one, other) for _, one, other in train.links([index]).tolist()}
+        assert len(source) == begins[-1]
+        assert found == (set() if index == 5 else expected)
+
+
+def test_links_that_are_not_right(corpus, prepared, tmp_path):
+    lines = ["a b c"] * 3
+    for content, words in (
+        ("0-0\n0-3\n0-0\n", "links:2: 0-3 links target word 3, but the target line has 3 words"),
+        ("0-0\n0-0 1\n0-0\n", "links:2: received '1', expected links as in '0-0 1-2'"),
+        ("\n\n", "train.en has 3 lines but .*links has 2"),
+    ):
+        (tmp_path / "links").write_text(content)
+        with pytest.raises(InputError, match=words):
+            prepared(corpus(lines, lines, data__alignments=str(tmp_path / "links")))
+        assert not (tmp_path / "run").exists()

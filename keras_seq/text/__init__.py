@@ -6,6 +6,7 @@ from .pair_files import Example, PairFiles, expand_names
 from .reading import check_readable, count_lines, read_lines, read_pairs, read_tsv
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .tokenizer import Tokenizer
+from .word_links import link_tokens, tokens_of_words
 
 __all__ = [
     "BOS_ID",
@@ -22,7 +23,9 @@ __all__ = [
     "date_corpus",
     "date_pairs",
     "expand_names",
+    "link_tokens",
     "read_lines",
     "read_pairs",
     "read_tsv",
+    "tokens_of_words",
 ]

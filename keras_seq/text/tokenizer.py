@@ -6,7 +6,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import sentencepiece
 
@@ -170,14 +170,31 @@ class Tokenizer:
         for index, line in enumerate(batch):
             if not isinstance(line, str):
                 raise TypeError(f"lines[{index}] must be a string, not {type(line).__name__}")
+        return self._encode(batch, int)
+
+    def offsets(self, lines: Sequence[str]) -> list[list[tuple[int, int]]]:
+        """Say which characters of its line each token stands for.
+
+        Args:
+            lines: A list of strings.
+
+        Returns:
+            For each line a list as long as that of `encode`, of the first character and
+            the one behind the last, counted in the line as it was given. White space
+            belongs to the token behind it. Of several tokens for one character
+            all but the last have no width and stand before it.
+        """
+        return [found["offsets"] for found in self._encode(list(lines), "offset_mapping")]
+
+    def _encode(self, lines: list[str], result: Any) -> list[Any]:
         # Starting threads costs as much as encoding a few dozen lines.
-        threads = 1 if len(batch) < 64 else -1
+        threads = 1 if len(lines) < 64 else -1
         try:
-            return self._processor.encode(batch, num_threads=threads)
+            return self._processor.encode(lines, num_threads=threads, return_type=result)
         except TypeError:
             # All are strings, so one of them has a lone surrogate.
-            batch = [_without_surrogates(line) for line in batch]
-            return self._processor.encode(batch, num_threads=threads)
+            lines = [_without_surrogates(line) for line in lines]
+            return self._processor.encode(lines, num_threads=threads, return_type=result)
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
         """Turn lists of ids into lines; pad, unknown, begin and end are dropped.

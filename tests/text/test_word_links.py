@@ -1,0 +1,75 @@
+"""Which tokens a word was cut into, and which tokens two linked words link."""
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keras_seq.text import Tokenizer, link_tokens, tokens_of_words
+from keras_seq.text.word_links import _by_offsets
+
+TEXT = [
+    "the small dog runs to the river and the cat sleeps under a tree",
+    "ein kleiner Hund läuft zum Fluß, und die Katze schläft unter einem Baum",
+    "dogs are running quickly, slowly, happily; trees are growing higher",
+] * 5
+# Seen, unseen, in many bytes, growing or shrinking under normalisation, composed or not.
+WORDS = st.sampled_from(
+    "dog dogs river, läuft lɑ̈uft schlaufen Fluß ½ ½½ ﬁne ①x 😀 😀😀漢 漢x ａｂ ｶﾞ e\u0301te x.y;z "
+    "a\u00adb \u00adab Baumfluß".split()
+) | st.text(st.sampled_from("abcdeghilnrstuß½ﬁ漢"), min_size=1, max_size=6)
+SPACES = st.sampled_from([" ", "  ", "\t", "\u00a0", "\u3000", "\u2009 "])
+# Words that normalisation leaves nothing of.
+NOTHING = ["\x01", "\x7f\x08"]
+
+
+@pytest.fixture(scope="module", params=["unigram", "bpe"])
+def tokenizer(request):
+    return Tokenizer.train(TEXT, size=340, kind=request.param)
+
+
+def test_nothing_is_left_of_these(tokenizer):
+    assert tokenizer.encode(NOTHING) == [[], []]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    words=st.lists(st.tuples(SPACES, WORDS | st.sampled_from(NOTHING)), max_size=8),
+    end=st.sampled_from(["", " ", "\u3000"]),
+)
+def test_each_word_has_the_tokens_that_it_has_alone(tokenizer, words, end):
+    line = "".join(space + word for space, word in words) + end
+    [ids], [found] = tokenizer.encode([line]), list(tokens_of_words(tokenizer, [line]))
+    assert len(tokenizer.offsets([line])[0]) == len(ids)
+    alone = tokenizer.encode([word for _, word in words])
+    assert [len(tokens) for tokens in found] == [len(tokens) for tokens in alone]
+    # Every token once, in order.
+    assert list(itertools.chain.from_iterable(found)) == list(range(len(ids)))
+    assert [[ids[token] for token in tokens] for tokens in found] == alone
+    # The way for lines whose words are cut otherwise than alone finds the same.
+    offsets = tokenizer.offsets([line])[0]
+    assert _by_offsets(line, offsets, [bool(tokens) for tokens in alone]) == found
+
+
+def test_a_word_cut_otherwise_than_alone():
+    """As where two cuts are as likely: `ab c` may be `a|b` or `ab` with one and the same model."""
+    line, offsets = "ab  cd e", [(0, 1), (1, 2), (2, 6), (6, 6), (6, 8)]
+    assert _by_offsets(line, offsets, [True, True, True]) == [[0, 1], [2], [3, 4]]
+    # A token across two words belongs to both, one across a word of nothing does not belong to it.
+    assert _by_offsets(line, [(0, 6), (6, 8)], [True, True, True]) == [[0], [0], [1]]
+    assert _by_offsets(line, [(0, 2), (2, 8)], [True, False, True]) == [[0], [], [1]]
+
+
+def test_blank_lines_have_no_words(tokenizer):
+    assert list(tokens_of_words(tokenizer, ["", " \t", "\x01"])) == [[], [], [[]]]
+
+
+def test_all_tokens_of_linked_words_are_linked():
+    source, target = [[0, 1], [2], []], [[0], [1, 2]]
+    assert link_tokens([(0, 1), (1, 0), (0, 1)], source, target) == (
+        [(0, 1), (0, 2), (1, 1), (1, 2), (2, 0)],
+        0,
+    )
+    assert link_tokens([(2, 0), (1, 1)], source, target) == ([(2, 1), (2, 2)], 1)
+    assert link_tokens([], source, target) == ([], 0)
