@@ -5,6 +5,8 @@ compiling a function, feeding batches of changing shapes, and bringing a
 model's variables up to date in the middle of `fit`.
 """
 
+import itertools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -75,8 +77,39 @@ def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
         signature = keras.tree.map_structure(
             lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example
         )
-        return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(2)
+        return tf.data.Dataset.from_generator(
+            _counted(batches), output_signature=signature
+        ).prefetch(2)
     return batches()
+
+
+def wait_for_feeds(seconds: float = 2.0) -> None:
+    """Waits until threads of TensorFlow's have let go of all that `batch_feed` gave.
+
+    Args:
+        seconds: How long at most.
+    """
+    with _feeds_end:
+        _feeds_end.wait_for(lambda: not _open_feeds, timeout=seconds)
+
+
+_open_feeds: set[int] = set()
+_feeds_end = threading.Condition()
+_feed_numbers = itertools.count()
+
+
+def _counted(batches: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
+    def counted() -> Iterator[Any]:
+        number = next(_feed_numbers)
+        _open_feeds.add(number)
+        try:
+            yield from batches()
+        finally:
+            with _feeds_end:
+                _open_feeds.discard(number)
+                _feeds_end.notify_all()
+
+    return counted
 
 
 def dense(gradient: Any) -> Any:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
-import traceback
+import sys
+from types import FrameType, TracebackType
 from typing import Any
 
 import keras
+
+from keras_seq import backend
 
 
 def run_fit(model: keras.Model, batches: Any, **options: Any) -> None:
     """Calls `fit`, quietly and in the order of the batches.
 
     The iterator that `fit` leaves in a cycle, or in the frames of an exception, has threads that
-    run Python code; a process that ends meanwhile waits for them for ever. So here it goes first.
+    run Python code; a process that ends meanwhile waits for them for ever, or they say at its end
+    that there is no Python any more. So here it goes first.
 
     Args:
         model: Compiled.
@@ -23,8 +28,27 @@ def run_fit(model: keras.Model, batches: Any, **options: Any) -> None:
     try:
         model.fit(batches, verbose=0, shuffle=False, **options)
     except BaseException as error:
-        traceback.clear_frames(error.__traceback__)
+        _clear_frames(error)
         raise
     finally:
         del batches
         gc.collect()
+        backend.wait_for_feeds()
+
+
+def _clear_frames(error: BaseException) -> None:
+    """Lets go of the variables of all that was called from here.
+
+    Keras leaves its own frames out of the traceback; those of our callbacks still lead to them.
+    """
+    here = sys._getframe(1)
+    entry: TracebackType | None = error.__traceback__
+    while entry is not None:
+        frame: FrameType | None = entry.tb_frame
+        while frame is not None and frame is not here:
+            caller = frame.f_back
+            # One that runs cannot be cleared.
+            with contextlib.suppress(RuntimeError):
+                frame.clear()
+            frame = caller
+        entry = entry.tb_next
