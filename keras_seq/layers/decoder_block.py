@@ -43,10 +43,14 @@ class TransformerDecoderBlock(keras.layers.Layer):
         inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
         memory_mask: Optional bool tensor `(B, S)`. Both masks are filled in by
             Keras when not given.
+        return_weights: Whether to return the weights of the attention to
+            `memory` too.
         training: Whether to apply dropout.
 
     Returns:
-        Tensor `(B, T, D)` in the compute dtype.
+        outputs: Tensor `(B, T, D)` in the compute dtype.
+        weights: With `return_weights=True`, float32 tensor `(B, H, T, S)`, as
+            `MultiHeadCrossAttention` gives them.
 
     Masks: the mask of `inputs` passes through; `memory_mask` ends here. What
     a masked step holds, NaN included, reaches neither the real steps nor the
@@ -134,21 +138,40 @@ class TransformerDecoderBlock(keras.layers.Layer):
         self.cross_attention_residual.build(inputs_shape)
         self.feed_forward_residual.build(inputs_shape)
 
-    def call(self, inputs, memory, inputs_mask=None, memory_mask=None, training=None):
+    def call(
+        self,
+        inputs,
+        memory,
+        inputs_mask=None,
+        memory_mask=None,
+        return_weights=False,
+        training=None,
+    ):
+        seen = {}
+
+        def attend_to_memory(x):
+            outputs = self.cross_attention(
+                x,
+                memory,
+                value_mask=memory_mask,
+                return_weights=return_weights,
+                training=training,
+            )
+            if return_weights:
+                outputs, seen["weights"] = outputs
+            return outputs
+
         x = self.self_attention_residual.around(
             lambda x: self.self_attention(x, mask=inputs_mask, training=training),
             # Here too, for the residual and the norm see padding before the attention does.
             zero_padding(inputs, inputs_mask),
             training,
         )
-        x = self.cross_attention_residual.around(
-            lambda x: self.cross_attention(x, memory, value_mask=memory_mask, training=training),
-            x,
-            training,
-        )
-        return self.feed_forward_residual.around(
+        x = self.cross_attention_residual.around(attend_to_memory, x, training)
+        outputs = self.feed_forward_residual.around(
             lambda x: self.feed_forward(x, training=training), x, training
         )
+        return (outputs, seen["weights"]) if return_weights else outputs
 
     def project(self, memory, memory_mask=None):
         """What the cross-attention needs of a memory, computed once.

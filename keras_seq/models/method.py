@@ -23,8 +23,9 @@ class Method(keras.layers.Layer):
         super().__init__(dtype=layer.dtype_policy, **kwargs)
         self.layer = layer
         self.method = method
-        # The method's inputs keep their dtypes: ids, masks and float32 islands pass through.
-        self.autocast = False
+        # The method's inputs keep their dtypes: ids, masks and float32 islands pass through. Not by
+        # `autocast`, without which the method would read weights in another dtype than `call` does.
+        self._convert_input_args = False
         self.supports_masking = True
         self.built = True
 

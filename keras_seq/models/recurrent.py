@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
+from keras_seq.models.attention_output import WithWeights, attention_model
 from keras_seq.models.method import Method
 from keras_seq.models.recurrent_parts import (
     check,
@@ -76,7 +77,8 @@ class RecurrentSeq2Seq(keras.Model):
     * `decoder_step`: functional model of `token` `(B, K)`, `position` `()`,
       `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
     * `initial_state(memory, beam_size, length)`, and `extended_state(state, length)`
-      with room for more steps.
+      with room for more steps;
+    * `with_attention()`: itself, with attention weights as a second output.
 
     Masks: taken from the ids; padding changes nothing.
 
@@ -158,16 +160,30 @@ class RecurrentSeq2Seq(keras.Model):
         first = {"cell": states[0]}
         if parts.attention_cell.feeds_output:
             first["fed"] = ops.zeros_like(states[0][0])
-        x = parts.target_dropout(parts.target_embedding(target))
-        x, _ = parts.decoder(x, encoded, value_mask=mask, states=first, **read)
-        for layer, dropped, initial in zip(
-            parts.upper_layers, parts.upper_dropouts, states[1:], strict=True
-        ):
-            x = x + layer(dropped(x), initial_state=initial)
-        logits = parts.to_logits(parts.output_dropout(x))
+
+        def decode(layer=None):
+            """Logits, and the attention if asked for."""
+            x = parts.target_dropout(parts.target_embedding(target))
+            memory = {"value": encoded, "value_mask": mask, "states": first, **read}
+            if layer is None:
+                attention = None
+                x, _ = parts.decoder(x, **memory)
+            else:
+                x, attention = WithWeights(parts.decoder, name="weights")({"inputs": x, **memory})
+                attention = ops.cast(attention, "float32")
+            for upper, dropped, initial in zip(
+                parts.upper_layers, parts.upper_dropouts, states[1:], strict=True
+            ):
+                x = x + upper(dropped(x), initial_state=initial)
+            return parts.to_logits(parts.output_dropout(x)), attention
+
+        logits, _ = decode()
         super().__init__(
             inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
         )
+        # A functional model takes no `dtype`, and would have the global policy whatever its layers.
+        if dtype is not None:
+            self.dtype_policy = dtype
         self._config = config
         projected = Method(parts.attention, "project", name="project")(
             {"value": encoded, "value_mask": mask}
@@ -176,7 +192,10 @@ class RecurrentSeq2Seq(keras.Model):
         encoder = keras.Model(source, memory, name="encoder")
         # In a namespace, which Keras does not track: the weights are this model's own.
         self._parts = SimpleNamespace(
-            encoder=encoder, decoder_step=make_decoder_step(parts, memory, "fed" in first)
+            encoder=encoder,
+            decoder_step=make_decoder_step(parts, memory, "fed" in first),
+            decode=decode,
+            with_attention={},
         )
 
     @property
@@ -188,6 +207,22 @@ class RecurrentSeq2Seq(keras.Model):
     def decoder_step(self):
         """Functional model: one step of K hypotheses."""
         return self._parts.decoder_step
+
+    def with_attention(self, layer=-1):
+        """This model with a second output, what it looks at; weights are this model's own.
+
+        Args:
+            layer: 0 or -1: the first decoder layer is the one that looks at the source.
+
+        Returns:
+            Functional model of the same inputs: `logits` `(B, T, V)` and `attention`
+            `(B, T, S)`, float32, 0 on padding; row t is of the step that scores the token
+            after `target[:, t]`.
+
+        Raises:
+            ValueError: If `layer` is another.
+        """
+        return attention_model(self, layer, 1)
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step.

@@ -8,6 +8,7 @@ from keras import ops
 from keras_seq.layers.attention_cell import AttentionCell
 from keras_seq.layers.attention_decoder import AttentionDecoder
 from keras_seq.layers.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.exact_dense import ExactDense
 from keras_seq.layers.luong_attention import LuongAttention
 from keras_seq.layers.seeds import split_seed
 from keras_seq.layers.token_embedding import TokenEmbedding
@@ -124,7 +125,7 @@ def make_layers(config, dtype):
     parts.to_logits = _output(config, parts.target_embedding, dtype)
     parts.bridges = [
         [
-            layers.Dense(units, activation="tanh", dtype=dtype, name=f"bridge_{i}_{part}")
+            ExactDense(units, activation="tanh", dtype=dtype, name=f"bridge_{i}_{part}")
             for part in range({"gru": 1, "lstm": 2}[config.cell])
         ]
         for i in range(config.num_decoder_layers)
@@ -135,11 +136,11 @@ def make_layers(config, dtype):
 def _output(config, embedding, dtype):
     """Decoder outputs -> float32 logits."""
     if not config.tie_output:
-        dense = keras.layers.Dense(config.target_vocabulary_size, dtype=dtype, name="logits")
+        dense = ExactDense(config.target_vocabulary_size, dtype=dtype, name="logits")
         return lambda x: ops.cast(dense(x), "float32")
     if config.embedding_units == config.decoder_units:
         return lambda x: embedding(x, reverse=True)
-    narrow = keras.layers.Dense(
+    narrow = ExactDense(
         config.embedding_units, use_bias=False, dtype=dtype, name="output_projection"
     )
     return lambda x: embedding(narrow(x), reverse=True)

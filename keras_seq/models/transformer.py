@@ -11,6 +11,7 @@ from keras_seq.layers.encoder_block import TransformerEncoderBlock
 from keras_seq.layers.seeds import split_seed
 from keras_seq.layers.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.models.attention_output import WithWeights, attention_model
 from keras_seq.models.method import Method
 
 # Shape letters: B batch, S source steps, T target steps, D units, H heads, K beam, L cache steps,
@@ -60,7 +61,8 @@ class Transformer(keras.Model):
     * `decoder_step`: functional model of `token` `(B, K)`, `position` `()`,
       `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
     * `initial_state(memory, beam_size, length)`, and `extended_state(state, length)`
-      with room for more steps.
+      with room for more steps;
+    * `with_attention(layer)`: itself, with attention weights as a second output.
 
     Masks: taken from the ids; padding changes nothing.
 
@@ -180,11 +182,23 @@ class Transformer(keras.Model):
         for block in encoder_blocks:
             x = block(x, mask=mask)
         encoded = encoder_norm(x) if encoder_norm else x
-        x = target_dropout(position(target_embedding(target)))
-        for block in decoder_blocks:
-            x = block(x, encoded, memory_mask=mask)
-        x = decoder_norm(x) if decoder_norm else x
-        logits = target_embedding(x, reverse=True)
+
+        def decode(layer=None):
+            """Logits, and the attention of one of the blocks if asked for."""
+            attention = None
+            x = target_dropout(position(target_embedding(target)))
+            for i, block in enumerate(decoder_blocks):
+                if i == layer:
+                    x, weights = WithWeights(block, name=f"weights_{i}")(
+                        {"inputs": x, "memory": encoded, "memory_mask": mask}
+                    )
+                    attention = ops.mean(weights, axis=1)  # (B, T, S)
+                else:
+                    x = block(x, encoded, memory_mask=mask)
+            x = decoder_norm(x) if decoder_norm else x
+            return target_embedding(x, reverse=True), attention
+
+        logits, _ = decode()
         super().__init__(
             inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
         )
@@ -195,6 +209,8 @@ class Transformer(keras.Model):
         self._parts = SimpleNamespace(
             encoder=_encoder(source, mask, encoded, decoder_blocks),
             decoder_step=None,
+            decode=decode,
+            with_attention={},
         )
         self._parts.decoder_step = _decoder_step(
             self._parts.encoder,
@@ -215,6 +231,23 @@ class Transformer(keras.Model):
     def decoder_step(self):
         """Functional model: one step of K hypotheses."""
         return self._parts.decoder_step
+
+    def with_attention(self, layer=-1):
+        """This model with a second output, what it looks at; weights are this model's own.
+
+        Args:
+            layer: Integer, the decoder block whose attention to the source is given; -1
+                is the last.
+
+        Returns:
+            Functional model of the same inputs: `logits` `(B, T, V)` and `attention`
+            `(B, T, S)`, float32, the mean over heads, 0 on padding; row t is of the step
+            that scores the token after `target[:, t]`.
+
+        Raises:
+            ValueError: If there is no such block.
+        """
+        return attention_model(self, layer, self._config["num_decoder_layers"])
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step.

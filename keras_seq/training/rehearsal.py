@@ -30,8 +30,11 @@ def largest_shapes(stream: BatchStream) -> list[Shape]:
         One or two shapes `(B, S, T)`.
     """
     rows, source, target = stream.bounds.T
-    most_positions = int(np.argmax(rows * (source + target)))
-    largest_maps = int(np.argmax(rows * np.maximum(source, target) ** 2))
+    positions = rows * (source + target)
+    maps = rows * np.maximum(source, target) ** 2
+    # Of those that are equal in one, the one that is larger in the other.
+    most_positions = int(np.lexsort((maps, positions))[-1])
+    largest_maps = int(np.lexsort((positions, maps))[-1])
     return [
         (int(rows[i]), int(source[i]), int(target[i]))
         for i in dict.fromkeys((most_positions, largest_maps))

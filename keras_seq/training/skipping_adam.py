@@ -47,6 +47,8 @@ class SkippingAdam(keras.optimizers.Adam):
     """
 
     _passed = False
+    # Made by `build`.
+    skipped = skipped_in_row = None
 
     def __init__(self, *arguments, micro_batches=1, **options):
         if not isinstance(micro_batches, int) or micro_batches < 1:

@@ -41,7 +41,8 @@ class NanGuard(keras.callbacks.Callback):
                 f"NanGuard needs an optimizer that counts what it skips, such as SkippingAdam; "
                 f"received {type(optimizer).__name__}."
             )
-        self._reported = _number(optimizer.skipped)
+        # `fit` builds it with the first batch.
+        self._reported = 0 if optimizer.skipped is None else _number(optimizer.skipped)
 
     def on_train_batch_end(self, batch, logs=None):
         self._seen += 1

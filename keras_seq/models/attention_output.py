@@ -1,0 +1,59 @@
+"""A model with its attention weights as a second output."""
+
+import keras
+
+
+def attention_model(model, layer, num_layers):
+    """The functional model that `with_attention` of a model gives, made at first use.
+
+    Args:
+        model: Has `_parts.decode(layer)`, symbolic logits and attention.
+        layer: Integer, from `-num_layers` up to, not with, `num_layers`.
+        num_layers: Layers that attend to the source.
+    """
+    if not isinstance(layer, int) or not -num_layers <= layer < num_layers:
+        raise ValueError(
+            f"`layer` must be from {-num_layers} to {num_layers - 1}, the decoder's layers that "
+            f"attend to the source; received {layer!r}."
+        )
+    made = model._parts.with_attention
+    layer %= num_layers
+    if layer not in made:
+        logits, attention = model._parts.decode(layer)
+        made[layer] = keras.Model(
+            model.input, {"logits": logits, "attention": attention}, name="with_attention"
+        )
+    return made[layer]
+
+
+class WithWeights(keras.layers.Layer):
+    """Calls a built layer with `return_weights=True`, as an operation of the graph.
+
+    Keras takes all calls of one layer in a functional model to have as many outputs
+    as the first, so the other form needs a layer of its own. Internal, as `Method`.
+
+    Args:
+        layer: A built layer whose call takes `return_weights`.
+
+    Call arguments:
+        inputs: Dict of the layer's call arguments.
+        training: Whether to apply dropout.
+
+    Returns:
+        The first output of the layer, and the last, the weights.
+    """
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(dtype=layer.dtype_policy, **kwargs)
+        self.layer = layer
+        # The layer casts for itself; ids, masks and float32 islands pass through.
+        self._convert_input_args = False
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs, training=None):
+        outputs = self.layer(**inputs, return_weights=True, training=training)
+        return outputs[0], outputs[-1]
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None

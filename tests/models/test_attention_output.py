@@ -1,0 +1,93 @@
+"""`with_attention`: the same logits, and what was looked at."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_seq.models import RecurrentSeq2Seq, Transformer
+
+SOURCE = np.array([[5, 6, 3], [7, 3, 0]], np.int32)
+TARGET = np.array([[2, 6, 4, 7], [2, 6, 0, 0]], np.int32)
+INPUTS = {"source": SOURCE, "target": TARGET}
+
+
+def transformer(**arguments):
+    sizes = {"units": 8, "feedforward_units": 16, "num_heads": 2}
+    return Transformer(20, 20, 2, 2, **sizes, dropout=0.3, seed=1, **arguments)
+
+
+def recurrent(**arguments):
+    sizes = {"embedding_units": 4, "encoder_units": 4, "decoder_units": 8, "attention_units": 8}
+    return RecurrentSeq2Seq(20, 20, **sizes, num_decoder_layers=2, seed=1, **arguments)
+
+
+def arrays(variables):
+    return [np.array(ops.convert_to_numpy(variable.value)) for variable in variables]
+
+
+MODELS = {
+    "transformer": transformer,
+    "post": lambda: transformer(norm="post"),
+    "recurrent": recurrent,
+    "luong": lambda: recurrent(attention="luong", input_feeding=False),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_same_logits_and_rows_over_the_real_source(make):
+    model = make()
+    before = arrays(model.variables)
+    attending = model.with_attention()
+    assert model.with_attention() is attending
+    # The same weights and seeds, none new and none drawn from.
+    assert [weight.path for weight in attending.weights] == [w.path for w in model.weights]
+    assert {id(v) for v in attending.variables} == {id(v) for v in model.variables}
+    for old, new in zip(before, arrays(model.variables), strict=True):
+        np.testing.assert_array_equal(old, new)
+    results = {k: ops.convert_to_numpy(v) for k, v in attending(INPUTS).items()}
+    logits = ops.convert_to_numpy(model(INPUTS))
+    np.testing.assert_allclose(results["logits"], logits, atol=1e-6)
+    attention = results["attention"]
+    assert attention.shape == (2, 4, 3) and attention.dtype == np.float32
+    np.testing.assert_allclose(attention.sum(-1), 1, atol=1e-5)
+    assert (attention[1, :, 2] == 0).all() and (attention[0] > 0).all()
+
+
+def test_is_the_mean_of_the_heads_of_the_layer_asked_for():
+    """Against the formula on the block's own weights, in numpy."""
+    model = transformer()
+    encoder_output = model.get_layer("encoder_norm").output
+    hidden = model.get_layer("decoder_block_0").output
+    inner = keras.Model(model.input, [encoder_output, hidden])
+    memory, x = (ops.convert_to_numpy(part) for part in inner(INPUTS))
+    block = model.get_layer("decoder_block_1")
+    # The second block up to its attention to the source, by layers that have tests of their own.
+    x = block.self_attention_residual.around(block.self_attention, ops.convert_to_tensor(x))
+    x = ops.convert_to_numpy(block.cross_attention_residual.layer_norm(x))
+    weights = {
+        weight.path.rsplit("/", 1)[-1]: ops.convert_to_numpy(weight)
+        for weight in block.cross_attention.weights
+    }
+    query = x @ weights["query_kernel"] + weights["query_bias"]
+    key = (memory @ weights["key_value_kernel"] + weights["key_value_bias"])[..., :8]
+    expected = np.zeros((2, 4, 3))
+    for head in (slice(0, 4), slice(4, 8)):
+        scores = query[..., head] @ key[..., head].transpose(0, 2, 1) / 2
+        scores = np.where(SOURCE[:, None] != 0, scores, -np.inf)
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        expected += powers / powers.sum(-1, keepdims=True) / 2
+    real = TARGET != 0
+    for layer in (-1, 1):
+        attention = ops.convert_to_numpy(model.with_attention(layer)(INPUTS)["attention"])
+        # Where the target is padding, the model looks from nothing, and this formula does not.
+        np.testing.assert_allclose(attention[real], expected[real], atol=1e-5)
+    first = ops.convert_to_numpy(model.with_attention(0)(INPUTS)["attention"])
+    assert np.abs(first - expected)[real].max() > 1e-4
+
+
+def test_a_layer_that_is_not_there():
+    with pytest.raises(ValueError, match="`layer` must be from -2 to 1.*received 2"):
+        transformer().with_attention(2)
+    with pytest.raises(ValueError, match="`layer` must be from -1 to 0"):
+        recurrent().with_attention(1)
