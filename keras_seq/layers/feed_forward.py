@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.exact_dense import ExactDense
 from keras_seq.layers.shapes import reshape
 
 
@@ -55,15 +56,11 @@ class FeedForward(keras.layers.Layer):
         self.seed = seed
         self.supports_masking = True
         policy = self.dtype_policy
-        self.hidden = keras.layers.Dense(
-            units, activation=self.activation, dtype=policy, name="hidden"
-        )
+        self.hidden = ExactDense(units, activation=self.activation, dtype=policy, name="hidden")
         self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=policy)
 
     def build(self, input_shape):
-        self.projection = keras.layers.Dense(
-            input_shape[-1], dtype=self.dtype_policy, name="projection"
-        )
+        self.projection = ExactDense(input_shape[-1], dtype=self.dtype_policy, name="projection")
         self.hidden.build(input_shape)
         self.projection.build((*input_shape[:-1], self.units))
 

@@ -71,6 +71,9 @@ class TokenEmbedding(keras.layers.Layer):
             name="embeddings",
             shape=(self.vocabulary_size, self.units),
             initializer=keras.initializers.RandomNormal(stddev=self.units**-0.5),
+            # Looked up in full precision: the gradient adds up hundreds of vectors for a frequent
+            # word, and a sum in bfloat16 stands still at 256 times what is added.
+            autocast=False,
         )
 
     def call(self, inputs, reverse=False):
@@ -80,11 +83,12 @@ class TokenEmbedding(keras.layers.Layer):
                     f"With `reverse=True` the inputs must have {self.units} features, "
                     f"received shape {tuple(inputs.shape)}."
                 )
-            return ops.cast(dense(inputs, ops.transpose(self.embeddings)), "float32")
+            table = ops.cast(self.embeddings, self.compute_dtype)
+            return ops.cast(dense(inputs, ops.transpose(table)), "float32")
         vectors = ops.take(self.embeddings, inputs, axis=0)
         if self.scale:
             vectors = vectors * ops.cast(self.units**0.5, vectors.dtype)
-        return vectors
+        return ops.cast(vectors, self.compute_dtype)
 
     def compute_mask(self, inputs, mask=None):
         if "int" not in keras.backend.standardize_dtype(inputs.dtype):
