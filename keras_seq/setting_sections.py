@@ -141,6 +141,17 @@ class TrainingSettings(Section):
     beta_1: float = _share(0.9, "Adam's first decay.")
     beta_2: float = _share(0.98, "Adam's second decay.")
     label_smoothing: float = _share(0.1, "Mass taken from the true token.")
+    word_dropout: float = _share(0.0, "Chance of a target token to be hidden from the decoder.")
+    source_word_dropout: float = _share(0.0, "Chance of a source token to be hidden.")
+    subword_alpha: float = _number(
+        0.0,
+        0,
+        100,
+        "Words are cut by chance; exponent of the chances (BPE: merges left out); 0: off.",
+    )
+    subword_nbest: int = _number(
+        -1, -1, 1000, "Likeliest cuts of a line that are drawn from; -1: all. Not for BPE."
+    )
     clip_norm: float = _number(1.0, 0, 1e6, "Largest norm of the gradient; 0: no limit.")
     ema: float = _share(0.999, "Decay of the averaged weights; 0: none.")
     max_steps: int | None = _number(None, 1, 10**9, "Stop after so many updates.")
@@ -162,6 +173,12 @@ class TrainingSettings(Section):
     def micro_batches(self) -> int:
         """How many batches make an update."""
         return -(-(self.effective_batch_tokens or self.batch_tokens) // self.batch_tokens)
+
+    @model_validator(mode="after")
+    def _some_cut_to_draw_from(self) -> TrainingSettings:
+        if self.subword_nbest == 0:
+            raise ValueError("subword_nbest: received 0, expected at least 1, or -1 for all")
+        return self
 
     @model_validator(mode="after")
     def _update_holds_a_batch(self) -> TrainingSettings:

@@ -90,6 +90,16 @@ class Settings(Section):
             return {**values, "model": {"family": "transformer", **model}}
         return values
 
+    @model_validator(mode="after")
+    def _some_merges_are_made(self) -> Settings:
+        alpha = self.training.subword_alpha
+        if self.tokenizer.kind == "bpe" and alpha >= 1:
+            raise ValueError(
+                f"training.subword_alpha: received {alpha:g}, expected below 1 with "
+                "tokenizer.kind 'bpe': the share of merges left out"
+            )
+        return self
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, where: str = "") -> Settings:
         """Checks nested values; the error is one line, prefixed by `where`."""
@@ -323,7 +333,7 @@ def _explain(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return f"{key}: not a setting of model.family {family!r}"
     if first["type"] == "value_error":
-        return f"{key}.{first['ctx']['error']}"
+        return f"{key}.{first['ctx']['error']}".removeprefix(".")
     if first["type"].startswith("union_tag"):
         received = first["input"].get("family") if isinstance(first["input"], dict) else None
         return f"model.family: received {show(received)}, expected {choices(_FAMILIES)}"

@@ -84,6 +84,13 @@ def test_values_are_read_by_the_type_of_the_key(override, key, value):
     assert getattr(load_settings(overrides=[override]).data, key) == value
 
 
+def test_a_share_of_merges_is_below_1():
+    overrides = ["tokenizer.kind=bpe", "training.subword_alpha=1"]
+    with pytest.raises(SettingsError, match="^training.subword_alpha: received 1, expected below"):
+        load_settings(overrides=overrides)
+    assert load_settings(overrides=overrides[1:]).training.subword_alpha == 1
+
+
 def test_none_may_be_a_choice():
     settings = load_settings(overrides={"search.length_normalization": "none"})
     assert settings.search.length_normalization == "none"
@@ -121,6 +128,8 @@ def test_none_unsets():
         ("tokenizer.kind=word", "tokenizer.kind: received 'word', expected 'unigram' or 'bpe'"),
         ("tokenizer.joint=1", "tokenizer.joint: received 1, expected true or false"),
         ("search.n_best=6", "search.n_best: received 6, expected at most search.beam_size (5)"),
+        ("training.word_dropout=1.0", "training.word_dropout: received 1.0, expected a number"),
+        ("training.subword_nbest=0", "training.subword_nbest: received 0, expected at least 1, or"),
         ("seed=-1", "seed: received -1"),
         ("data.source=", "data.source: received '', expected text or a list of texts"),
         ("data.weights=" + "x" * 5000, "data.weights: received 'xxx"),

@@ -1,6 +1,7 @@
 """Token ids to batches: the corpus on disk, length buckets and the batch stream."""
 
 from keras_seq.data.corpus import TokenCorpus
+from keras_seq.data.drawn import PairSampling
 from keras_seq.data.padding import padding_share, token_counts
 from keras_seq.data.sequential import sequential_batches
 from keras_seq.data.stream import BatchStream
@@ -9,6 +10,7 @@ from keras_seq.data.writing import CorpusCounts, TokenPair, write_corpus
 __all__ = [
     "BatchStream",
     "CorpusCounts",
+    "PairSampling",
     "TokenCorpus",
     "TokenPair",
     "padding_share",

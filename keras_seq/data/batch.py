@@ -1,17 +1,35 @@
 """One batch from the pairs in it."""
 
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.ids import BOS, EOS
+from keras_seq.data.layout import Side
 
 Batch: TypeAlias = dict[str, np.ndarray]
 
 
+class Pairs(Protocol):
+    """What a batch needs of a `TokenCorpus`, or of something that is read like one."""
+
+    source_lengths: np.ndarray
+    target_lengths: np.ndarray
+    has_weights: bool
+    has_alignments: bool
+
+    def padded(self, side: Side, indices: np.ndarray, length: int) -> np.ndarray:
+        """Ids of sequences, zeros behind each: int32 `(B, length)`."""
+
+    def weights(self, indices: np.ndarray) -> np.ndarray:
+        """Float32 `(B,)`."""
+
+    def links(self, indices: np.ndarray) -> np.ndarray:
+        """Place in `indices`, source token, target token: int64 `(L, 3)`."""
+
+
 def make_batch(
-    corpus: TokenCorpus, pairs: np.ndarray, rows: int, source_steps: int, target_steps: int
+    corpus: Pairs, pairs: np.ndarray, rows: int, source_steps: int, target_steps: int
 ) -> Batch:
     """Makes the arrays of a batch, padded with zeros at the right and below.
 

@@ -9,11 +9,13 @@ epoch decides is which pair of its group takes which place, and the order of the
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from keras_seq.data.shapes import choose_shapes
+
+Shapes = Literal["exact", "buckets"]
 
 
 class Lengths(Protocol):
@@ -71,6 +73,42 @@ class Plan:
         # Stable, for the rare tie must not depend on the sorting routine of the machine.
         pairs = np.argsort(key, kind="stable").astype(np.int32)
         return pairs, np.argsort(bits.random_raw(len(self)), kind="stable")
+
+
+def make_plan(
+    lengths: Lengths,
+    *,
+    batch_tokens: int,
+    bucket_width: int,
+    shapes: Shapes,
+    max_shapes: int,
+) -> Plan:
+    """Checks the settings of a stream and plans its batches.
+
+    Args:
+        lengths: Those of the corpus, or larger ones to plan with.
+        batch_tokens, bucket_width, shapes, max_shapes: As for `BatchStream`.
+
+    Raises:
+        ValueError: As `BatchStream` does.
+    """
+    for name, value in (
+        ("batch_tokens", batch_tokens),
+        ("bucket_width", bucket_width),
+        ("max_shapes", max_shapes),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} must be a positive integer, received {value!r}")
+    if len(lengths.source_lengths) == 0:
+        raise ValueError(
+            "The corpus has no pairs; write one with at least one pair that is neither empty "
+            "nor too long."
+        )
+    if shapes == "exact":
+        return plan_exact(lengths, batch_tokens, bucket_width)
+    if shapes == "buckets":
+        return plan_fixed(lengths, batch_tokens, max_shapes)
+    raise ValueError(f'shapes must be "exact" or "buckets", received {shapes!r}')
 
 
 def plan_exact(lengths: Lengths, batch_tokens: int, bucket_width: int) -> Plan:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from keras_seq.data.batch import Batch, make_batch
 from keras_seq.data.corpus import TokenCorpus
-from keras_seq.data.stream import Shapes, make_plan
+from keras_seq.data.plan import Shapes, make_plan
 
 
 def sequential_batches(

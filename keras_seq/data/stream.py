@@ -1,15 +1,20 @@
 """The endless stream of training batches, each a pure function of its number."""
 
+import threading
 from collections.abc import Iterator
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from keras_seq.data.batch import Batch, make_batch
+from keras_seq.data.batch import Batch, Pairs, make_batch
+from keras_seq.data.chance import Purpose, row_keys
 from keras_seq.data.corpus import TokenCorpus
-from keras_seq.data.plan import Plan, plan_exact, plan_fixed
+from keras_seq.data.drawn import DrawnPairs, PairSampling, plan_lengths
+from keras_seq.data.plan import Lengths, Shapes, make_plan
+from keras_seq.data.word_dropout import drop_words
 
-Shapes = Literal["exact", "buckets"]
+# Tokens of drawn pairs that are kept at hand: enough for the batches of an update.
+_RECENT_TOKENS = 2**20
 T = TypeVar("T", int, np.ndarray)
 
 
@@ -43,6 +48,12 @@ class BatchStream:
         row_multiple: Positive integer. Rows of zeros are added below each host's part
             up to a multiple of it, so that the devices of a host can share the rows.
             They do not count against `batch_tokens`. Defaults to 1.
+        word_dropout: Float in [0, 1), the chance of each token of `target_input` but the
+            first to be replaced by the unknown one.
+        source_word_dropout: Float in [0, 1), the same for `source`, end tokens excepted.
+        sampling: Optional `PairSampling`. The words of a pair are then cut anew each time the
+            pair comes. Batches are planned for what 99 of 100 pairs become; of a pair that
+            becomes longer than its batch has room for, that side stays as the corpus has it.
 
     Raises:
         ValueError: If the corpus is empty or an argument is outside its range.
@@ -75,6 +86,9 @@ class BatchStream:
         host: int = 0,
         hosts: int = 1,
         row_multiple: int = 1,
+        word_dropout: float = 0.0,
+        source_word_dropout: float = 0.0,
+        sampling: PairSampling | None = None,
     ) -> None:
         if seed < 0:
             raise ValueError(f"seed must not be negative, received {seed!r}")
@@ -84,14 +98,28 @@ class BatchStream:
             )
         if row_multiple < 1:
             raise ValueError(f"row_multiple must be a positive integer, received {row_multiple!r}")
+        for name, share in (
+            ("word_dropout", word_dropout),
+            ("source_word_dropout", source_word_dropout),
+        ):
+            if not 0 <= share < 1:
+                raise ValueError(f"{name} must be in [0, 1), received {share!r}")
         self._corpus = corpus
+        self._dropout = {
+            "source": (source_word_dropout, Purpose.SOURCE_WORDS),
+            "target_input": (word_dropout, Purpose.TARGET_WORDS),
+        }
+        self._sampling = sampling
         self._seed = seed
         self._fixed = shapes == "buckets"
         self._host = host
         self._hosts = hosts
         self._row_multiple = row_multiple
+        lengths: Lengths = corpus
+        if sampling is not None and len(corpus):
+            lengths = plan_lengths(corpus, sampling, seed)
         self._plan = make_plan(
-            corpus,
+            lengths,
             batch_tokens=batch_tokens,
             bucket_width=bucket_width,
             shapes=shapes,
@@ -99,6 +127,9 @@ class BatchStream:
         )
         # One tuple, set at once: threads that fetch ahead never see half an epoch.
         self._epoch: tuple[int, np.ndarray, np.ndarray] | None = None
+        # What was drawn lately, so that a batch and its total are not drawn twice.
+        self._recent: dict[int, DrawnPairs] = {}
+        self._recent_lock = threading.Lock()
 
     @property
     def batches_per_epoch(self) -> int:
@@ -145,18 +176,25 @@ class BatchStream:
             ValueError: If `k` is negative.
         """
         number, members = self._members(k)
+        pairs, places = self._read_from(k, number, members)
         rows, source_steps, target_steps = self._plan.shape[number].tolist()
         if not self._fixed:
-            source_steps = int(self._corpus.source_lengths[members].max()) + 1
-            target_steps = int(self._corpus.target_lengths[members].max()) + 1
+            source_steps = int(pairs.source_lengths[places].max()) + 1
+            target_steps = int(pairs.target_lengths[places].max()) + 1
         share = self._share(rows)
-        mine = members[self._host * share : (self._host + 1) * share]
-        return make_batch(self._corpus, mine, self._filled(share), source_steps, target_steps)
+        mine = slice(self._host * share, (self._host + 1) * share)
+        batch = make_batch(pairs, places[mine], self._filled(share), source_steps, target_steps)
+        for key, (chance, purpose) in self._dropout.items():
+            if chance:
+                epoch = k // len(self._plan)
+                keys = row_keys(self._seed, epoch, members[mine], purpose)
+                batch = drop_words(batch, key, chance, keys)
+        return batch
 
     def total_weight(self, k: int) -> float:
         """The target tokens of batch k on all hosts together, each times the weight of its pair.
 
-        End tokens count. Found from lengths and weights alone: no token is read.
+        End tokens count. Found from lengths and weights alone, unless words are cut anew.
 
         Args:
             k: Non-negative integer.
@@ -167,9 +205,10 @@ class BatchStream:
         Raises:
             ValueError: If `k` is negative.
         """
-        _, members = self._members(k)
-        tokens = self._corpus.target_lengths[members].astype(np.float64) + 1
-        return float((tokens * self._corpus.weights(members)).sum())
+        number, members = self._members(k)
+        pairs, places = self._read_from(k, number, members)
+        tokens = pairs.target_lengths[places].astype(np.float64) + 1
+        return float((tokens * pairs.weights(places)).sum())
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Makes one batch after the other, without end, from batch `start` on."""
@@ -187,6 +226,29 @@ class BatchStream:
         number = int(order[place])
         return number, pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
 
+    def _read_from(self, k: int, number: int, members: np.ndarray) -> tuple[Pairs, np.ndarray]:
+        """Where the pairs of batch k are read, and their places there: all hosts' pairs."""
+        if self._sampling is None:
+            return self._corpus, members
+        with self._recent_lock:
+            drawn = self._recent.get(k)
+        if drawn is None:
+            _, source_steps, target_steps = self._plan.shape[number].tolist()
+            drawn = DrawnPairs(
+                self._corpus,
+                members,
+                self._sampling,
+                self._seed,
+                k // len(self._plan),
+                (source_steps - 1, target_steps - 1),
+            )
+            with self._recent_lock:
+                held = drawn.tokens + sum(pairs.tokens for pairs in self._recent.values())
+                while self._recent and held > _RECENT_TOKENS:
+                    held -= self._recent.pop(next(iter(self._recent))).tokens
+                self._recent[k] = drawn
+        return drawn, np.arange(len(members))
+
     def _share(self, rows: T) -> T:
         """The rows with pairs that each host takes of so many."""
         return -(-rows // self._hosts)
@@ -202,34 +264,3 @@ class BatchStream:
             self._epoch = known = None
             self._epoch = known = (epoch, *self._plan.shuffled(self._seed, epoch))
         return known[1], known[2]
-
-
-def make_plan(
-    corpus: TokenCorpus,
-    *,
-    batch_tokens: int,
-    bucket_width: int,
-    shapes: Shapes,
-    max_shapes: int,
-) -> Plan:
-    """Checks the settings of a stream and plans its batches.
-
-    The arguments and errors are those of `BatchStream`.
-    """
-    for name, value in (
-        ("batch_tokens", batch_tokens),
-        ("bucket_width", bucket_width),
-        ("max_shapes", max_shapes),
-    ):
-        if value < 1:
-            raise ValueError(f"{name} must be a positive integer, received {value!r}")
-    if len(corpus) == 0:
-        raise ValueError(
-            "The corpus has no pairs; write one with at least one pair that is neither empty "
-            "nor too long."
-        )
-    if shapes == "exact":
-        return plan_exact(corpus, batch_tokens, bucket_width)
-    if shapes == "buckets":
-        return plan_fixed(corpus, batch_tokens, max_shapes)
-    raise ValueError(f'shapes must be "exact" or "buckets", received {shapes!r}')

@@ -1,5 +1,6 @@
 """Text on disk, and text to ids and back: no Keras, no TensorFlow."""
 
+from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
 from .pair_files import Example, PairFiles, expand_names
@@ -17,6 +18,7 @@ __all__ = [
     "Example",
     "InputError",
     "PairFiles",
+    "SubwordSampling",
     "Tokenizer",
     "check_readable",
     "count_lines",
@@ -27,5 +29,6 @@ __all__ = [
     "read_lines",
     "read_pairs",
     "read_tsv",
+    "subword_sampling",
     "tokens_of_words",
 ]

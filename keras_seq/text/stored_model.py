@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
 import sentencepiece
 
@@ -17,6 +18,7 @@ _MAX_PIECE_BYTES = 1024
 # Field numbers of sentencepiece_model.proto, with what counts when a field is absent.
 _TRAINER_SPEC = 2
 _SPECIAL_FIELDS = {"pad": 43, "unk": 40, "bos": 41, "eos": 42}
+_KIND_FIELD = 3
 _SPECIAL_DEFAULTS = {"pad": -1, "unk": 0, "bos": 1, "eos": 2}
 
 
@@ -51,6 +53,21 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
             "restore the file or train again"
         ) from None
     return processor
+
+
+def model_kind(model: bytes) -> Literal["unigram", "bpe"]:
+    """How a model that `load` took cuts text.
+
+    Raises:
+        InputError: A model of words or characters.
+    """
+    kind: int | bytes = 1
+    for field, settings in _fields(model):
+        if field == _TRAINER_SPEC and isinstance(settings, bytes):
+            kind = dict(_fields(settings)).get(_KIND_FIELD, kind)
+    if kind not in (1, 2):
+        raise InputError("the tokenizer model is neither of unigram pieces nor of BPE merges")
+    return "unigram" if kind == 1 else "bpe"
 
 
 def _check(processor: sentencepiece.SentencePieceProcessor) -> None:

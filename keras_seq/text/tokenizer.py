@@ -6,12 +6,13 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, Self
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
 
 import sentencepiece
 
 from .errors import InputError
-from .stored_model import BOS_ID, EOS_ID, MAX_VOCABULARY, PAD_ID, UNK_ID, load
+from .stored_model import BOS_ID, EOS_ID, MAX_VOCABULARY, PAD_ID, UNK_ID, load, model_kind
 
 # The trainer skips lines of more than 4,192 bytes without a word, so lines are
 # cut, at white space where there is any: words are learned one by one anyway.
@@ -24,6 +25,20 @@ _SAMPLE_CHUNKS = 200_000
 _TRAINING_THREADS = 4
 # The trainer keeps this character for itself and skips every line that has it.
 _RESERVED = "\u2585"
+
+
+class Piece(NamedTuple):
+    """What an id stands for.
+
+    Attributes:
+        text: Characters, with U+2581 for a space.
+        score: Logarithm of its probability, or minus its place in the order of merges.
+        is_text: False for bytes and what is never in a text.
+    """
+
+    text: str
+    score: float
+    is_text: bool
 
 
 class Tokenizer:
@@ -144,6 +159,33 @@ class Tokenizer:
     def to_bytes(self) -> bytes:
         """Return the SentencePiece model, to be stored in a file."""
         return bytes(self._processor.serialized_model_proto())
+
+    @property
+    def kind(self) -> Literal["unigram", "bpe"]:
+        """How text is cut: by the likelihood of the pieces, or by merging.
+
+        Raises:
+            InputError: A model of another kind, which keras-seq does not train.
+        """
+        return model_kind(self.to_bytes())
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """What each id stands for."""
+        processor = self._processor
+        return [
+            Piece(
+                processor.id_to_piece(id),
+                processor.get_score(id),
+                not (
+                    processor.is_byte(id)
+                    or processor.is_control(id)
+                    or processor.is_unknown(id)
+                    or processor.is_unused(id)
+                ),
+            )
+            for id in range(self.vocabulary_size)
+        ]
 
     @property
     def vocabulary_size(self) -> int:

@@ -6,8 +6,9 @@ from typing import Literal
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data import BatchStream, TokenCorpus
+from keras_seq.data import BatchStream, PairSampling, TokenCorpus
 from keras_seq.run import Run
+from keras_seq.text import subword_sampling
 
 # Shape letters: B rows, S source steps, T target steps.
 
@@ -31,7 +32,21 @@ def training_stream(run: Run) -> BatchStream:
         seed=run.settings.seed,
         bucket_width=run.settings.data.bucket_width,
         shapes=batch_shapes(),
+        word_dropout=run.settings.training.word_dropout,
+        source_word_dropout=run.settings.training.source_word_dropout,
+        sampling=_pair_sampling(run),
     )
+
+
+def _pair_sampling(run: Run) -> PairSampling | None:
+    training = run.settings.training
+    if not training.subword_alpha:
+        return None
+    alpha, nbest = training.subword_alpha, training.subword_nbest
+    source = subword_sampling(run.source_tokenizer, alpha, nbest)
+    if run.target_tokenizer is run.source_tokenizer:
+        return PairSampling(source, source)
+    return PairSampling(source, subword_sampling(run.target_tokenizer, alpha, nbest))
 
 
 def fit_batches(stream: BatchStream, update: int, micro_batches: int = 1) -> Iterator[FitBatch]:

@@ -1,0 +1,95 @@
+"""Weights, alignments, word dropout, words cut anew: a training that goes on goes on with them."""
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from training.toy import quiet_train, toy_settings
+
+from keras_seq import InputError
+from keras_seq.continuation import open_or_prepare
+from keras_seq.data import BatchStream, TokenCorpus
+from keras_seq.preparation import prepare_run
+from keras_seq.training.feed import batch_shapes, training_stream
+
+METHODS = {
+    "training__word_dropout": 0.2,
+    "training__source_word_dropout": 0.1,
+    "training__subword_alpha": 0.4,
+}
+
+
+def settings_of(folder, max_steps, **overrides):
+    if not (folder / "weights").exists():
+        toy_settings(folder)
+        lines = (folder / "train.tsv").read_text().count("\n")
+        # Letters and spaces: five words, and the last of one side is the first of the other.
+        (folder / "links").write_text("0-4 1-3 2-2 3-1 4-0\n" * lines)
+        (folder / "weights").write_text("".join(f"{1 + n % 3}\n" for n in range(lines)))
+    options = {
+        "data__weights": str(folder / "weights"),
+        "data__alignments": str(folder / "links"),
+        "model__dropout": 0.2,
+        "training__validate_every": 5,
+        "training__checkpoint_every": 2,
+        "training__max_steps": max_steps,
+    }
+    return toy_settings(folder, **(options | METHODS | overrides))
+
+
+def test_stopped_and_gone_on_is_the_straight_one_to_the_last_bit(tmp_path):
+    for name, stops in (("straight", [9]), ("pieces", [3, 9])):
+        for stop in stops:
+            settings = settings_of(tmp_path, stop)
+            result, said = quiet_train(settings, tmp_path / name)
+            assert result.steps == stop
+    assert "going on after step 3" in said
+    straight, pieces = (
+        safetensors.numpy.load_file(
+            tmp_path / name / "checkpoints" / "step-00000009" / "training.safetensors"
+        )
+        for name in ("straight", "pieces")
+    )
+    assert straight.keys() == pieces.keys()
+    for name, array in straight.items():
+        np.testing.assert_array_equal(pieces[name], array, err_msg=name)
+
+
+def test_what_a_run_is_trained_on(tmp_path):
+    """The settings reach the batches; without them they are those of a plain stream."""
+    run = prepare_run(settings_of(tmp_path, 1), tmp_path / "run")
+    stream = training_stream(run)
+    batches = [stream.batch(k) for k in range(stream.batches_per_epoch)]
+    lengths = {np.count_nonzero(row) for batch in batches for row in batch["source"]} - {0}
+    # Five letters are five tokens or, cut from their spaces, up to ten; and one for the end.
+    assert lengths > {6, 7, 8} and max(lengths) <= 11
+    hidden = [np.mean(batch[key][batch["weight"] > 0][:, 1:6] == 1) for batch in batches
+              for key in ("target_input", "source")]  # fmt: skip
+    assert 0.15 < np.mean(hidden[::2]) < 0.25 and 0.05 < np.mean(hidden[1::2]) < 0.15
+    assert {1.0, 2.0, 3.0} == {float(weight) for b in batches for weight in b["weight"]} - {0.0}
+    assert all(
+        (b["alignment"].sum((1, 2)) > 0).tolist() == (b["weight"] > 0).tolist() for b in batches
+    )
+
+    off = dict.fromkeys((key.replace("__", ".") for key in METHODS), 0.0)
+    plain = prepare_run(settings_of(tmp_path, 1, **off), tmp_path / "plain")
+    expected = BatchStream(
+        TokenCorpus.open(plain.train_directory), batch_tokens=300, seed=1, shapes=batch_shapes()
+    )
+    for key, array in training_stream(plain).batch(5).items():
+        np.testing.assert_array_equal(array, expected.batch(5)[key])
+
+
+def test_the_methods_may_not_change(tmp_path):
+    open_or_prepare(settings_of(tmp_path, 1), tmp_path / "run").unlock()
+    for change, words in (
+        ({"training__word_dropout": 0.1}, "training.word_dropout 0.2 -> 0.1"),
+        ({"training__source_word_dropout": 0.0}, "training.source_word_dropout 0.1 -> 0.0"),
+        ({"training__subword_alpha": 0.2}, "training.subword_alpha 0.4 -> 0.2"),
+        ({"training__subword_nbest": 9}, "training.subword_nbest -1 -> 9"),
+        ({"data__weights": None}, "data.weights .*weights -> none"),
+        ({"data__alignments": None}, "data.alignments .*links -> none"),
+        ({"data__file_weights": [2.0]}, r"data.file_weights none -> \[2.0\]"),
+    ):
+        with pytest.raises(InputError, match=words):
+            open_or_prepare(settings_of(tmp_path, 1, **change), tmp_path / "run")
+    open_or_prepare(settings_of(tmp_path, 2), tmp_path / "run")
