@@ -1,12 +1,10 @@
 """Losses that are no numbers, and batches that do not fit: exit codes of their own."""
 
-import resource
-import sys
+import re
 
 import numpy as np
 import pytest
 from faults.training_process import Training, command, write_corpus
-from training.toy import write_pairs
 
 from keras_seq.run import Run
 
@@ -59,26 +57,23 @@ def test_too_many_losses_in_a_row_that_are_no_numbers(folder):
     assert (good == later).all()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_batch_that_does_not_fit(folder):
-    """20,000 pairs in one batch: logits of 120,000 x 277 floats, a few times over."""
-    write_pairs(folder / "large.tsv", 20_000, seed=1)
-    code = f"""
-import resource
-import keras_seq.training.loop as loop
-rehearse = loop.rehearse
-def limited(*arguments):
-    pages = int(open("/proc/self/statm").read().split()[0])
-    limit = pages * {resource.getpagesize()} + 300 * 2**20
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    rehearse(*arguments)
-loop.rehearse = limited
-"""
-    arguments = command(folder, "memory", training__batch_tokens=120_000, training__max_steps=3)
+    """A pair of 90,000 words: 16 attention maps of 90,000 x 90,000, half a terabyte."""
+    lines = (folder / "train.tsv").read_text().splitlines()
+    long = " ".join(["a b c"] * 30_000)
+    (folder / "large.tsv").write_text("\n".join([*lines, f"{long}\ta"]) + "\n")
+    settings = {
+        "data__max_source_length": 100_000,
+        "model__num_heads": 16,
+        "training__max_steps": 3,
+    }
+    arguments = command(folder, "memory", **settings)
     arguments[3] = str(folder / "large.tsv")
-    ended, said = Training(arguments, code).end()
+    ended, said = Training(arguments).end()
     assert ended == 4, said
     last = said.split("\n")[-1]
-    assert "out of memory with a batch of 20,000 pairs, 6 source and 6 target steps" in last
-    assert "lower training.batch_tokens (120,000)" in last
+    assert "out of memory with a batch of 1 pairs, " in last
+    source_steps = re.search(r"([\d,]+) source and 2 target steps", last).group(1)
+    assert 90_000 <= int(source_steps.replace(",", "")) <= 100_000
+    assert "lower training.batch_tokens (300), data.max_source_length" in last
     assert Run.open(folder / "memory").latest_step is None
