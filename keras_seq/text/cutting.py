@@ -1,7 +1,8 @@
 """Lines cut into other subwords than the most likely ones, drawn by chance.
 
 Subwords never cross a space, so what can become of a word is worked out once and kept.
-Chance comes in as numbers: what is drawn depends on them alone.
+Chance comes in as numbers: what is drawn depends on them alone. SentencePiece's own sampling
+draws from one generator of the process, so that a training could not go on as it would have.
 """
 
 from __future__ import annotations
