@@ -54,6 +54,10 @@ def train(
     max_epochs: Annotated[
         int | None, typer.Option(help="Stop after so many passes over the text.")
     ] = None,
+    precision: Annotated[
+        Literal["float32", "bfloat16", "float16", "auto"] | None,
+        typer.Option(help="Arithmetic of the training; auto: what is fastest here."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     resume: Annotated[
         Literal["auto", "never", "require"],
@@ -87,6 +91,7 @@ def train(
         "training.max_minutes": max_minutes,
         "training.max_steps": max_steps,
         "training.max_epochs": max_epochs,
+        "training.precision": precision,
         "seed": seed,
     }
     if not dry_run:

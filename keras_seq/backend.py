@@ -19,6 +19,31 @@ def name() -> str:
     return str(keras.backend.backend())
 
 
+def device() -> tuple[str, tuple[int, int] | None]:
+    """What computes: "cpu", "gpu" or "tpu", and the compute capability of an NVIDIA GPU."""
+    capability: Any = None
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        if tf.config.get_visible_devices("TPU"):
+            return "tpu", None
+        gpus = tf.config.get_visible_devices("GPU")
+        if not gpus:
+            return "cpu", None
+        capability = tf.config.experimental.get_device_details(gpus[0]).get("compute_capability")
+        return "gpu", capability
+    if name() == "jax":
+        import jax
+
+        first = jax.devices()[0]
+        capability = getattr(first, "compute_capability", None)
+        if first.platform != "gpu" or not capability:
+            return first.platform, None
+        major, _, minor = str(capability).partition(".")
+        return "gpu", (int(major), int(minor or 0))
+    return "cpu", None
+
+
 def wants_static_shapes() -> bool:
     """Whether every new shape costs a compilation, so that few shapes should be used."""
     return name() == "jax"

@@ -153,6 +153,12 @@ def _go_on(run: Run, settings: Settings, notice: Notice | None) -> None:
         size = run.settings.tokenizer.size
         tokenizer = settings.tokenizer.model_copy(update={"size": size})
         settings = settings.model_copy(update={"tokenizer": tokenizer})
+    if settings.training.precision == "auto":
+        # What was chosen when it began, maybe for another device.
+        training = settings.training.model_copy(
+            update={"precision": run.settings.training.precision}
+        )
+        settings = settings.model_copy(update={"training": training})
     was, now = _flat(run.settings), _flat(settings)
     changed = [key for key in {**was, **now} if was.get(key) != now.get(key)]
     matter = [key for key in changed if not _may_change(key)]

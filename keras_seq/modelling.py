@@ -13,7 +13,10 @@ _FAMILIES = {"transformer": Transformer, "rnn": RecurrentSeq2Seq}
 
 
 def build_model(
-    settings: Settings, source_vocabulary_size: int, target_vocabulary_size: int
+    settings: Settings,
+    source_vocabulary_size: int,
+    target_vocabulary_size: int,
+    dtype: str | None = None,
 ) -> keras.Model:
     """Builds the model that settings describe, with new weights.
 
@@ -21,6 +24,7 @@ def build_model(
         settings: Those of a run.
         source_vocabulary_size: Number of source tokens.
         target_vocabulary_size: Number of target tokens.
+        dtype: Keras dtype policy, such as "mixed_bfloat16"; the global one if None.
 
     Returns:
         A model of `keras_seq.models`.
@@ -31,14 +35,23 @@ def build_model(
         source_vocabulary_size,
         target_vocabulary_size,
         share_embeddings=settings.tokenizer.joint,
+        dtype=dtype,
         **arguments,
     )
 
 
-def build_run_model(run: Run) -> keras.Model:
-    """Builds the model of a run, with new weights and the run's vocabularies."""
+def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
+    """Builds the model of a run, with new weights and the run's vocabularies.
+
+    Args:
+        run: A prepared run.
+        dtype: Keras dtype policy; the global one if None.
+    """
     return build_model(
-        run.settings, run.source_tokenizer.vocabulary_size, run.target_tokenizer.vocabulary_size
+        run.settings,
+        run.source_tokenizer.vocabulary_size,
+        run.target_tokenizer.vocabulary_size,
+        dtype,
     )
 
 

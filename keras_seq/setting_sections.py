@@ -133,6 +133,9 @@ class TrainingSettings(Section):
     effective_batch_tokens: int | None = _number(
         None, 1, 10**9, "Token budget of an update, made of several batches; none: of one."
     )
+    precision: Literal["float32", "bfloat16", "float16", "auto"] = _choice(
+        "float32", "Arithmetic of the training; weights are float32. auto: the device's fastest."
+    )
     learning_rate: float = Field(default=0.001, gt=0, le=100, description="Peak learning rate.")
     schedule: Literal["inverse_sqrt", "noam", "constant"] = _choice(
         "inverse_sqrt", "Course of the learning rate."
@@ -151,6 +154,24 @@ class TrainingSettings(Section):
     )
     subword_nbest: int = _number(
         -1, -1, 1000, "Likeliest cuts of a line that are drawn from; -1: all. Not for BPE."
+    )
+    scheduled_sampling: Literal["none", "constant", "linear", "exponential", "inverse_sigmoid"] = (
+        _choice("none", "How target tokens come to be replaced by what the model would say.")
+    )
+    scheduled_sampling_rate: float = _number(
+        0.25, 0, 1, "Share of target tokens that scheduled sampling replaces in the end."
+    )
+    scheduled_sampling_steps: int = _number(
+        5000, 1, 10**9, "Updates until half of that share; constant needs none."
+    )
+    guided_alignment: float = _number(
+        0.0, 0, 100, "Weight of the attention's loss against data.alignments; 0: off."
+    )
+    guided_alignment_layer: int = _number(
+        -1, -100, 99, "Decoder layer whose attention is guided; -1: the last."
+    )
+    freeze: str | list[str] | None = _text(
+        "Weights that stay as they are, by patterns of their names such as encoder_*."
     )
     clip_norm: float = _number(1.0, 0, 1e6, "Largest norm of the gradient; 0: no limit.")
     ema: float = _share(0.999, "Decay of the averaged weights; 0: none.")

@@ -100,6 +100,25 @@ class Settings(Section):
             )
         return self
 
+    @model_validator(mode="after")
+    def _some_attention_to_guide(self) -> Settings:
+        if not self.training.guided_alignment:
+            return self
+        if self.data.alignments is None:
+            raise ValueError(
+                f"training.guided_alignment: received {self.training.guided_alignment:g} without "
+                "data.alignments, which names the file of the alignments to guide by"
+            )
+        # In the recurrent model the first layer looks at the source, the others do not.
+        model, layer = self.model, self.training.guided_alignment_layer
+        layers = model.num_decoder_layers if model.family == "transformer" else 1
+        if not -layers <= layer < layers:
+            raise ValueError(
+                f"training.guided_alignment_layer: received {layer}, expected from {-layers} to "
+                f"{layers - 1}: so many layers of the decoder look at the source"
+            )
+        return self
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, where: str = "") -> Settings:
         """Checks nested values; the error is one line, prefixed by `where`."""

@@ -12,7 +12,9 @@ from keras_seq.text import subword_sampling
 
 # Shape letters: B rows, S source steps, T target steps.
 
-FitBatch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+Arrays = dict[str, np.ndarray]
+# Inputs, targets and weights; targets and weights are dicts where the model has two outputs.
+FitBatch = tuple[Arrays, np.ndarray | Arrays, np.ndarray | Arrays]
 
 
 def batch_shapes() -> Literal["exact", "buckets"]:
@@ -49,7 +51,31 @@ def _pair_sampling(run: Run) -> PairSampling | None:
     return PairSampling(source, subword_sampling(run.target_tokenizer, alpha, nbest))
 
 
-def fit_batches(stream: BatchStream, update: int, micro_batches: int = 1) -> Iterator[FitBatch]:
+def make_fit_batch(batch: Arrays, weights: np.ndarray) -> FitBatch:
+    """A batch as `fit` takes it.
+
+    Args:
+        batch: `source` `(B, S)`, `target_input` and `target_output` `(B, T)`; with
+            `alignment` `(B, T, S)` for a model that gives its attention as well.
+        weights: Float32 `(B,)`.
+    """
+    inputs = {"source": batch["source"], "target": batch["target_input"]}
+    targets = batch["target_output"]
+    if "alignment" not in batch:
+        return inputs, targets, weights
+    both = {"logits": targets, "attention": batch["alignment"]}
+    return inputs, both, {"logits": weights, "attention": weights}
+
+
+def target_tokens(batch: FitBatch) -> int:
+    """How many real target tokens a batch has."""
+    targets = batch[1]["logits"] if isinstance(batch[1], dict) else batch[1]
+    return int(np.count_nonzero(targets))
+
+
+def fit_batches(
+    stream: BatchStream, update: int, micro_batches: int = 1, *, guided: bool = False
+) -> Iterator[FitBatch]:
     """The batches of one update, as a model of `keras_seq.models` and its loss take them.
 
     The loss is a sum, and the weights have the divisor in them: that of all rows of
@@ -61,22 +87,24 @@ def fit_batches(stream: BatchStream, update: int, micro_batches: int = 1) -> Ite
         stream: The batches.
         update: Non-negative integer.
         micro_batches: Positive integer N, batches that make an update.
+        guided: Whether alignments are targets too.
 
     Returns:
         N tuples of `{"source": (B, S), "target": (B, T)}`, the targets to predict `(B, T)`,
-        and the weight of each row's tokens, float32 `(B,)`.
+        and the weight of each row's tokens, float32 `(B,)`; see `make_fit_batch`.
     """
     numbers = range(update * micro_batches, (update + 1) * micro_batches)
     total = np.float32(sum(stream.total_weight(k) for k in numbers))
     # Where all rows weigh nothing, there is nothing to divide.
     scale = np.float32(micro_batches) / total if total > 0 else np.float32(0)
     for k in numbers:
-        batch = stream.batch(k)
-        targets = batch["target_output"]
-        weights = batch.get("weight", np.ones(len(targets), np.float32)) * scale
-        yield {"source": batch["source"], "target": batch["target_input"]}, targets, weights
+        batch: Arrays = {**stream.batch(k)}
+        if not guided:
+            batch.pop("alignment", None)
+        rows = np.ones(len(batch["source"]), np.float32)
+        yield make_fit_batch(batch, batch.get("weight", rows) * scale)
 
 
-def fit_batch(stream: BatchStream, k: int) -> FitBatch:
+def fit_batch(stream: BatchStream, k: int, *, guided: bool = False) -> FitBatch:
     """Batch k of a training where every batch makes an update; see `fit_batches`."""
-    return next(fit_batches(stream, k))
+    return next(fit_batches(stream, k, guided=guided))

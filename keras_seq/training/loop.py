@@ -19,10 +19,18 @@ from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Validation
 from keras_seq.training.card import model_card
 from keras_seq.training.errors import DivergedError, is_out_of_memory
-from keras_seq.training.feed import FitBatch, fit_batch, fit_batches, training_stream
+from keras_seq.training.feed import (
+    FitBatch,
+    fit_batch,
+    fit_batches,
+    target_tokens,
+    training_stream,
+)
 from keras_seq.training.fitting import run_fit
+from keras_seq.training.freezing import freeze
 from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.optimizer import compile_model
+from keras_seq.training.precision import dtype_policy, settle_precision
 from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.scalar_log import ScalarLog
@@ -34,6 +42,7 @@ from keras_seq.training.state import (
     training_shapes,
 )
 from keras_seq.training.stopping import SignalStop
+from keras_seq.training.teaching import training_model
 from keras_seq.training.validator import Validator, rounded
 
 Notice = Callable[[str], None]
@@ -52,6 +61,7 @@ class TrainingLoop:
     """
 
     def __init__(self, run: Run, notice: Notice, stop: SignalStop) -> None:
+        settle_precision(run, notice)
         self.run = run
         self.stop = stop
         self.settings = run.settings
@@ -60,8 +70,12 @@ class TrainingLoop:
         keras.utils.set_random_seed(self.settings.seed)
         self.stream = training_stream(run)
         self.largest = largest_shapes(self.stream)
-        self.model = build_run_model(run)
-        compile_model(self.model, self.settings)
+        self.model = build_run_model(run, dtype_policy(training.precision))
+        freeze(self.model, training.freeze)
+        # Of the same weights; what is trained, while `model` is what decodes.
+        self.fitted = training_model(self.model, self.settings)
+        self.guided = bool(training.guided_alignment)
+        compile_model(self.fitted, self.settings)
         self.begin = self._load()
         self.micro_batches = training.micro_batches
         self.seeds: dict[str, np.ndarray] = {}
@@ -94,12 +108,12 @@ class TrainingLoop:
             on_best=lambda step, results: run.mark_best(step),
             initial_step=step,
         )
-        self.validation.set_model(self.model)
+        self.validation.set_model(self.fitted)
         self.validation.restore(self.begin.validation)
         self.guard = NanGuard(
             limit=training.max_skipped, report=self._tell_skipped, on_limit=self._give_up
         )
-        self.validator = Validator(run, self.model, notice)
+        self.validator = Validator(run, self.model, self.fitted, notice)
         self.validator.signature = self.begin.signature
         self.scalars = ScalarLog(run.tensorboard_directory, initial_step=step)
         self.saved_step = step
@@ -142,7 +156,12 @@ class TrainingLoop:
         return self._finish()
 
     def _train(self) -> None:
-        rehearse(self.model, self.largest, self.settings.training.batch_tokens)
+        rehearse(
+            self.fitted,
+            self.largest,
+            self.settings.training.batch_tokens,
+            guided=self.guided,
+        )
         self.validation.catch_up()
         if self.validation.out_of_patience:
             return
@@ -163,8 +182,8 @@ class TrainingLoop:
             ]
         updates = -(-self.stream.batches_per_epoch // self.micro_batches)
         run_fit(
-            self.model,
-            backend.batch_feed(self._batches, fit_batch(self.stream, 0)),
+            self.fitted,
+            backend.batch_feed(self._batches, fit_batch(self.stream, 0, guided=self.guided)),
             # What `fit` calls an epoch has whole updates; that of the stream need not.
             steps_per_epoch=updates * self.micro_batches,
             epochs=10**9,
@@ -176,7 +195,7 @@ class TrainingLoop:
         if not self.run.saved_steps:
             return Standing()
         checkpoint = self.run.load_checkpoint(
-            {"weights": weight_shapes(self.model), "training": training_shapes(self.model)}
+            {"weights": weight_shapes(self.model), "training": training_shapes(self.fitted)}
         )
         try:
             standing = Standing.from_json(checkpoint.state)
@@ -187,7 +206,7 @@ class TrainingLoop:
                 f"{self.run.path}: was trained on {standing.backend}, whose batches are not those "
                 f"of {backend.name()}: set KERAS_BACKEND={standing.backend} to go on"
             )
-        restore_arrays(self.model, checkpoint.tensors["training"])
+        restore_arrays(self.fitted, checkpoint.tensors["training"])
         return standing
 
     def _go_back_to_checkpoint(self) -> None:
@@ -229,10 +248,10 @@ class TrainingLoop:
 
     def _batches(self) -> Iterator[FitBatch]:
         for update in range(self.begin.step, 10**12):
-            for batch in fit_batches(self.stream, update, self.micro_batches):
+            for batch in fit_batches(self.stream, update, self.micro_batches, guided=self.guided):
                 yield batch
                 # Counted when the next one is asked for; a batch or two ahead of the training.
-                self.tokens += int(np.count_nonzero(batch[1]))
+                self.tokens += target_tokens(batch)
 
     def _after_update(self, batch: int, logs: Any = None) -> None:
         self.stop.unsaved()
@@ -248,8 +267,8 @@ class TrainingLoop:
 
     def _note_seeds(self) -> None:
         """Seeds go on with every batch, and weights with every update: where both are one."""
-        backend.sync_variables(self.model)
-        self.seeds = seed_arrays(self.model)
+        backend.sync_variables(self.fitted)
+        self.seeds = seed_arrays(self.fitted)
 
     def _tell_skipped(self, count: int) -> None:
         self.progress.finish_line()
@@ -285,9 +304,9 @@ class TrainingLoop:
     def _save(self, step: int) -> None:
         if step == self.saved_step:
             return
-        backend.sync_variables(self.model)
-        arrays = training_arrays(self.model) | self.seeds
-        with averaged_weights(self.model):
+        backend.sync_variables(self.fitted)
+        arrays = training_arrays(self.fitted) | self.seeds
+        with averaged_weights(self.fitted):
             weights = weight_arrays(self.model)
         standing = Standing(
             step=step,

@@ -6,6 +6,7 @@ import keras
 
 from keras_seq import backend
 from keras_seq.settings import Settings
+from keras_seq.training.guided_alignment import GuidedAlignmentLoss
 from keras_seq.training.losses import SequenceCrossEntropy
 from keras_seq.training.schedules import InverseSquareRoot, noam
 from keras_seq.training.skipping_adam import SkippingAdam
@@ -35,6 +36,7 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
         epsilon=1e-9,
         global_clipnorm=training.clip_norm or None,
         micro_batches=training.micro_batches,
+        initial_loss_scale=2.0**15 if training.precision == "float16" else None,
         use_ema=bool(training.ema),
         ema_momentum=training.ema or 0.99,
         # Its variables are stored under this; a second one would be called adam_1 by itself.
@@ -43,17 +45,21 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
 
 
 def compile_model(model: keras.Model, settings: Settings) -> None:
-    """Compiles a model of `keras_seq.models` for `fit`.
+    """Compiles a model for `fit`.
 
     Args:
-        model: The model.
+        model: What `training_model` gave.
         settings: Those of a run.
     """
+    # The weights that `fit_batch` gives make a mean of it.
+    loss = SequenceCrossEntropy(settings.training.label_smoothing, "sum")
+    guided = settings.training.guided_alignment
     model.compile(
         optimizer=make_optimizer(settings),
-        # The weights that `fit_batch` gives make a mean of it.
-        loss=SequenceCrossEntropy(settings.training.label_smoothing, "sum"),
+        loss={"logits": loss, "attention": GuidedAlignmentLoss(guided)} if guided else loss,
         # XLA on a CPU compiles each shape for longer than it saves.
         jit_compile=False if backend.name() == "tensorflow" else "auto",
+        # Ours scales the loss itself, where it has to.
+        auto_scale_loss=False,
     )
     model.optimizer.build(model.trainable_variables)

@@ -11,7 +11,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.data import BatchStream
 from keras_seq.training.errors import OutOfMemoryError, is_out_of_memory
-from keras_seq.training.feed import FitBatch
+from keras_seq.training.feed import FitBatch, make_fit_batch
 from keras_seq.training.fitting import run_fit
 from keras_seq.training.state import restore_arrays, training_arrays
 
@@ -41,13 +41,16 @@ def largest_shapes(stream: BatchStream) -> list[Shape]:
     ]
 
 
-def rehearse(model: keras.Model, shapes: Sequence[Shape], batch_tokens: int) -> None:
+def rehearse(
+    model: keras.Model, shapes: Sequence[Shape], batch_tokens: int, *, guided: bool = False
+) -> None:
     """Makes an update with each shape and takes it back: weights, moments and seeds.
 
     Args:
         model: Compiled, its optimizer built.
         shapes: From `largest_shapes`.
         batch_tokens: The budget that the batches were made by, for the message.
+        guided: Whether alignments are targets too.
 
     Raises:
         OutOfMemoryError: One of them does not fit; names it.
@@ -58,7 +61,10 @@ def rehearse(model: keras.Model, shapes: Sequence[Shape], batch_tokens: int) -> 
         target = np.ones((rows, target_steps), np.int32)
         source = np.ones((rows, source_steps), np.int32)
         weights = np.full(rows, 1 / (rows * target_steps), np.float32)
-        batch = ({"source": source, "target": target}, target, weights)
+        arrays = {"source": source, "target_input": target, "target_output": target}
+        if guided:
+            arrays["alignment"] = np.zeros((rows, target_steps, source_steps), np.float32)
+        batch = make_fit_batch(arrays, weights)
         model.optimizer.begin_last_micro_batch()
         try:
             feed = backend.batch_feed(functools.partial(_only, batch), batch)

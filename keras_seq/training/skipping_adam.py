@@ -1,9 +1,14 @@
 """Adam that leaves out what would ruin the weights, and adds up gradients of several batches."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_seq import backend
+
+# Gradients of nothing but zeros would let a scale grow until it is infinite.
+_LARGEST_SCALE = 2.0**24
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -21,20 +26,30 @@ class SkippingAdam(keras.optimizers.Adam):
     schedule and the average go by batches. If a gradient of one of the N
     batches is not finite, the update is skipped as a whole.
 
+    With `initial_loss_scale` the loss is multiplied by a scale before its gradients are
+    computed, which are divided by it afterwards: what would vanish in float16 does
+    not. A scale that is too large makes gradients infinite; such an update is left out,
+    the scale is halved, and nothing is counted as skipped unless the scale is 1
+    already. After so many updates without that it is doubled.
+
     Args:
         *arguments: Those of `keras.optimizers.Adam`.
         micro_batches: Positive integer N. Defaults to 1.
+        initial_loss_scale: Float from 1 to 2 ** 24, or None for no scale. Defaults to None.
+        loss_scale_growth_steps: Positive integer, updates after which the scale is
+            doubled. Defaults to 2000.
         **options: Others of `keras.optimizers.Adam`, without
             `gradient_accumulation_steps`.
 
     Attributes:
         skipped: Integer variable, updates skipped so far.
         skipped_in_row: Integer variable, those since the last one made.
+        loss_scale: Float variable, the present scale.
         scratch: Variables that mean nothing between two updates.
 
     Raises:
-        ValueError: If `micro_batches` is not a positive integer, or Keras' accumulation is
-            asked for.
+        ValueError: If a number is not positive, the scale out of bounds, or Keras'
+            accumulation is asked for.
 
     Example:
 
@@ -48,12 +63,30 @@ class SkippingAdam(keras.optimizers.Adam):
 
     _passed = False
     # Made by `build`.
-    skipped = skipped_in_row = None
+    skipped: Any = None
+    skipped_in_row: Any = None
 
-    def __init__(self, *arguments, micro_batches=1, **options):
+    def __init__(
+        self,
+        *arguments,
+        micro_batches=1,
+        initial_loss_scale=None,
+        loss_scale_growth_steps=2000,
+        **options,
+    ):
         if not isinstance(micro_batches, int) or micro_batches < 1:
             raise ValueError(
                 f"`micro_batches` must be a positive integer, received {micro_batches!r}."
+            )
+        if initial_loss_scale is not None and not 1 <= initial_loss_scale <= _LARGEST_SCALE:
+            raise ValueError(
+                "`initial_loss_scale` must be None or from 1 to 2 ** 24, "
+                f"received {initial_loss_scale!r}."
+            )
+        if not isinstance(loss_scale_growth_steps, int) or loss_scale_growth_steps < 1:
+            raise ValueError(
+                "`loss_scale_growth_steps` must be a positive integer, "
+                f"received {loss_scale_growth_steps!r}."
             )
         if options.get("gradient_accumulation_steps") is not None:
             raise ValueError(
@@ -62,6 +95,8 @@ class SkippingAdam(keras.optimizers.Adam):
             )
         super().__init__(*arguments, **options)
         self.micro_batches = micro_batches
+        self.initial_loss_scale = initial_loss_scale
+        self.loss_scale_growth_steps = loss_scale_growth_steps
 
     def build(self, variables):
         if self.built:
@@ -69,12 +104,24 @@ class SkippingAdam(keras.optimizers.Adam):
         super().build(variables)
         self.skipped = self.add_variable((), "zeros", "int32", name="skipped")
         self.skipped_in_row = self.add_variable((), "zeros", "int32", name="skipped_in_row")
+        if self.initial_loss_scale is not None:
+            initial = keras.initializers.Constant(self.initial_loss_scale)
+            self.loss_scale = self.add_variable((), initial, "float32", name="loss_scale")
+            self.steps_since_change = self.add_variable(
+                (), "zeros", "int32", name="loss_scale_steps"
+            )
         # The last ones, so that the numbers of the others do not depend on them.
         self.scratch = []
         if self.micro_batches > 1:
             self.micro_batch = self.add_variable((), "zeros", "int32", name="micro_batch")
             self._sums = self.add_optimizer_variables(variables, "gradient_sum")
             self.scratch = [self.micro_batch, *self._sums]
+
+    def scale_loss(self, loss):
+        """The loss that gradients are computed of, as `fit` asks for it."""
+        if self.initial_loss_scale is None:
+            return super().scale_loss(loss)
+        return loss * (self.loss_scale if self.built else self.initial_loss_scale)
 
     def begin_last_micro_batch(self):
         """Makes the next batch complete an update, as a rehearsal wants it."""
@@ -178,15 +225,34 @@ class SkippingAdam(keras.optimizers.Adam):
         return ops.cond(_all_finite(grads), update, skip)
 
     def _update(self, grads, trainable_variables):
+        if self.initial_loss_scale is not None:
+            inverse = 1.0 / self.loss_scale
+            grads = [None if gradient is None else gradient * inverse for gradient in grads]
         super().apply(grads, trainable_variables)
         self.skipped_in_row.assign(0)
+        if self.initial_loss_scale is not None:
+            steps = self.steps_since_change + 1
+            grown = ops.greater_equal(steps, self.loss_scale_growth_steps)
+            doubled = ops.minimum(self.loss_scale * 2.0, _LARGEST_SCALE)
+            self.loss_scale.assign(ops.where(grown, doubled, self.loss_scale))
+            self.steps_since_change.assign(ops.where(grown, 0, steps))
 
     def _skip(self):
-        self.skipped.assign_add(1)
-        self.skipped_in_row.assign_add(1)
+        counted = 1
+        if self.initial_loss_scale is not None:
+            counted = ops.cast(self.loss_scale <= 1.0, "int32")
+            self.loss_scale.assign(ops.maximum(self.loss_scale / 2.0, 1.0))
+            self.steps_since_change.assign(0)
+        self.skipped.assign_add(counted)
+        self.skipped_in_row.assign_add(counted)
 
     def get_config(self):
-        return {**super().get_config(), "micro_batches": self.micro_batches}
+        return {
+            **super().get_config(),
+            "micro_batches": self.micro_batches,
+            "initial_loss_scale": self.initial_loss_scale,
+            "loss_scale_growth_steps": self.loss_scale_growth_steps,
+        }
 
 
 def _all_finite(gradients):

@@ -24,16 +24,17 @@ class Validator:
 
     Args:
         run: A prepared run; metrics and samples are appended to its logs.
-        model: Its model, compiled.
+        model: Its model.
+        fitted: What is compiled and trained, of the same weights.
         notice: Called with each line for the user.
 
     Attributes:
         signature: sacreBLEU's signature of the last score, "" before it.
     """
 
-    def __init__(self, run: Run, model: keras.Model, notice: Notice) -> None:
+    def __init__(self, run: Run, model: keras.Model, fitted: keras.Model, notice: Notice) -> None:
         self._run = run
-        self._model = model
+        self._fitted = fitted
         self._notice = notice
         self._training = run.settings.training
         self._corpus = TokenCorpus.open(run.valid_directory)
@@ -60,12 +61,12 @@ class Validator:
         Returns:
             `loss`, `perplexity`, `accuracy` and `bleu`.
         """
-        backend.sync_variables(self._model)
+        backend.sync_variables(self._fitted)
         sources, references = self._run.valid_lines()
         batches = sequential_batches(
             self._corpus, batch_tokens=self._training.batch_tokens, shapes=batch_shapes()
         )
-        with averaged_weights(self._model):
+        with averaged_weights(self._fitted):
             results = self._evaluate(batches)
             hypotheses = self._translator(sources)
         score = bleu(hypotheses, [references])

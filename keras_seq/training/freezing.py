@@ -1,0 +1,45 @@
+"""Weights that a training leaves as they are."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+
+import keras
+
+from keras_seq.modelling import named_weights
+from keras_seq.text import InputError
+
+
+def freeze(model: keras.Model, patterns: str | Sequence[str] | None) -> list[str]:
+    """Takes weights out of the training: no gradient, no moments, not a bit changed.
+
+    Call it before the model is compiled.
+
+    Args:
+        model: A built model.
+        patterns: Of weight paths, with `*` and `?` as in file names, such as
+            `"embedding/*"` or `"encoder_*"`.
+
+    Returns:
+        The paths of the weights frozen.
+
+    Raises:
+        InputError: A pattern that no weight has, or nothing left to train.
+    """
+    names = named_weights(model)
+    frozen: dict[str, None] = {}
+    for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
+        matches = fnmatch.filter(names, pattern)
+        if not matches:
+            parts = ", ".join(dict.fromkeys(name.split("/")[0] for name in names))
+            raise InputError(
+                f"training.freeze: received {pattern!r}, expected a pattern of weight names, such "
+                f"as {next(iter(names))!r}, whose first parts are: {parts}"
+            )
+        frozen.update(dict.fromkeys(matches))
+    for name in frozen:
+        names[name].trainable = False
+    if not model.trainable_weights:
+        raise InputError("training.freeze: all weights are frozen, nothing is left to train")
+    return list(frozen)

@@ -1,0 +1,100 @@
+"""The arithmetic of a training: what is asked for, and what is fastest on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from keras_seq import backend
+from keras_seq.run import Run
+
+Precision = Literal["float32", "bfloat16", "float16"]
+
+_POLICIES = {"float32": None, "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
+# Instructions that multiply matrices of bfloat16, as Linux names them.
+_BFLOAT16_FLAGS = ("amx_bf16", "avx512_bf16")
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the choice of a precision goes by.
+
+    Attributes:
+        backend: "tensorflow" or "jax".
+        kind: "cpu", "gpu" or "tpu".
+        capability: Compute capability of an NVIDIA GPU, None for others.
+        cpu_flags: Names of the processor's instructions, as far as they are known.
+    """
+
+    backend: str
+    kind: str
+    capability: tuple[int, int] | None = None
+    cpu_flags: frozenset[str] = frozenset()
+
+
+def this_device() -> Device:
+    """The device that Keras computes on in this process."""
+    kind, capability = backend.device()
+    return Device(backend.name(), kind, capability, _cpu_flags())
+
+
+def choose_precision(device: Device) -> tuple[Precision, str]:
+    """The fastest precision of a device, and why, in words.
+
+    >>> choose_precision(Device("jax", "gpu", capability=(9, 0)))
+    ('bfloat16', 'a GPU of compute capability 9.0')
+    >>> choose_precision(Device("jax", "cpu", cpu_flags=frozenset(["avx512_bf16"])))
+    ('float32', 'on a CPU, JAX is slower in bfloat16')
+    """
+    if device.kind == "tpu":
+        return "bfloat16", "a TPU"
+    if device.kind == "gpu":
+        if device.capability is None:
+            return "float32", "a GPU whose compute capability is not known"
+        reason = "a GPU of compute capability {}.{}".format(*device.capability)
+        if device.capability >= (8, 0):
+            return "bfloat16", reason
+        return ("float16" if device.capability >= (7, 0) else "float32"), reason
+    if device.backend != "tensorflow":
+        return "float32", "on a CPU, JAX is slower in bfloat16"
+    for flag in _BFLOAT16_FLAGS:
+        if flag in device.cpu_flags:
+            return "bfloat16", f"the processor multiplies it ({flag})"
+    return "float32", "the processor has no instructions for bfloat16"
+
+
+def dtype_policy(precision: str) -> str | None:
+    """The Keras dtype policy of a training's model; None is the global one."""
+    return _POLICIES[precision]
+
+
+def settle_precision(run: Run, notice: Callable[[str], None]) -> None:
+    """Puts what is chosen in the place of "auto" in a run's settings, and says so.
+
+    In the directory, too: a training goes on in the precision that it began with.
+
+    Args:
+        run: A prepared run.
+        notice: Called with the line for the user.
+    """
+    training = run.settings.training
+    if training.precision != "auto":
+        return
+    precision, reason = choose_precision(this_device())
+    notice(f"precision {precision}: {reason}")
+    training = training.model_copy(update={"precision": precision})
+    run.update_settings(run.settings.model_copy(update={"training": training}))
+
+
+def _cpu_flags() -> frozenset[str]:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "flags":
+            return frozenset(value.split())
+    return frozenset()

@@ -1,0 +1,123 @@
+"""The attention's loss against numpy, and a training in which attention goes where it is told."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from training.toy import quiet_train, toy_settings
+
+from keras_seq.data import BatchStream, TokenCorpus
+from keras_seq.modelling import load_model
+from keras_seq.run import Run
+from keras_seq.settings import SettingsError, load_settings
+from keras_seq.training.guided_alignment import GuidedAlignmentLoss
+
+generator = np.random.default_rng(1)
+
+
+def test_is_the_weighted_cross_entropy_of_the_linked_rows():
+    attention = generator.random((3, 4, 5)).astype("float32")
+    attention /= attention.sum(-1, keepdims=True)
+    alignment = generator.random((3, 4, 5)).astype("float32")
+    alignment /= alignment.sum(-1, keepdims=True)
+    alignment[1, 2] = 0
+    weights = np.array([0.5, 2.0, 0.0], "float32")
+    expected = 0.7 * -(alignment * np.log(attention) * weights[:, None, None]).sum()
+    loss = GuidedAlignmentLoss(0.7)
+    received = loss(ops.array(alignment), ops.array(attention), sample_weight=ops.array(weights))
+    assert float(received) == pytest.approx(expected, rel=1e-5)
+
+
+def test_padding_gives_neither_infinity_nor_nan():
+    attention = ops.array([[[1.0, 0.0], [0.0, 0.0]]])
+    alignment = ops.array([[[1.0, 0.0], [0.0, 0.0]]])
+    assert float(GuidedAlignmentLoss()(alignment, attention)) == 0
+
+
+def test_config_round_trip_and_refusal():
+    loss = keras.losses.deserialize(keras.losses.serialize(GuidedAlignmentLoss(0.5)))
+    assert loss.factor == 0.5
+    with pytest.raises(ValueError, match="`factor` must not be negative, received -1"):
+        GuidedAlignmentLoss(-1)
+
+
+def write_alignments(folder):
+    """Of the toy's reversed letters, word by word."""
+    line = " ".join(f"{i}-{4 - i}" for i in range(5))
+    (folder / "links").write_text(f"{line}\n" * 200)
+    return str(folder / "links")
+
+
+def alignment_error(run):
+    """One minus the share of attention that lies on the links."""
+    corpus = TokenCorpus.open(run.train_directory)
+    batch = BatchStream(corpus, batch_tokens=300, seed=1).batch(0)
+    model = load_model(run, "latest").with_attention()
+    inputs = {"source": batch["source"], "target": batch["target_input"]}
+    attention = ops.convert_to_numpy(model(inputs)["attention"])
+    return 1 - (attention * batch["alignment"]).sum() / batch["alignment"].sum()
+
+
+RECURRENT = {
+    "model.family": "rnn",
+    "model.embedding_units": 16,
+    "model.encoder_units": 8,
+    "model.decoder_units": 16,
+    "model.attention_units": 16,
+}
+
+
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
+def test_attention_goes_where_it_is_told(tmp_path, family):
+    errors = {}
+    for weight in (0.0, 1.0):
+        settings = toy_settings(
+            tmp_path,
+            training__max_steps=60,
+            training__ema=0.0,
+            training__guided_alignment=weight,
+            data__alignments=write_alignments(tmp_path),
+        )
+        if family == "rnn":
+            values = settings.to_dict() | {"model": {}}
+            settings = load_settings(base=values, overrides=RECURRENT)
+        path = tmp_path / f"{family}-{weight}"
+        quiet_train(settings, path)
+        errors[weight] = alignment_error(Run.open(path))
+    assert errors[1.0] < 0.6 * errors[0.0], errors
+
+
+def test_goes_on_to_the_last_bit(tmp_path):
+    """With scheduled sampling, dropout and frozen weights, too."""
+    settings = {
+        "data__alignments": write_alignments(tmp_path),
+        "training__guided_alignment": 1.0,
+        "training__scheduled_sampling": "linear",
+        "training__scheduled_sampling_steps": 3,
+        "training__scheduled_sampling_rate": 1.0,
+        "training__freeze": "encoder_block_0/*",
+        "model__dropout": 0.3,
+    }
+    arrays = {}
+    for name, limits in {"straight": [7], "stopped": [3, 7]}.items():
+        for steps in limits:
+            quiet_train(
+                toy_settings(tmp_path, training__max_steps=steps, **settings), tmp_path / name
+            )
+        run = Run.open(tmp_path / name)
+        arrays[name] = (
+            run.path / "checkpoints" / "step-00000007" / "training.safetensors"
+        ).read_bytes()
+    assert arrays["straight"] == arrays["stopped"]
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(SettingsError, match="guided_alignment: received 1 without data.alignments"):
+        toy_settings(tmp_path, training__guided_alignment=1.0)
+    with pytest.raises(SettingsError, match="guided_alignment_layer: received 1, expected from -1"):
+        toy_settings(
+            tmp_path,
+            training__guided_alignment=1.0,
+            training__guided_alignment_layer=1,
+            data__alignments="links",
+        )

@@ -1,0 +1,84 @@
+"""Scheduled sampling: which tokens are replaced, and by what."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_seq.models import RecurrentSeq2Seq, Transformer
+from keras_seq.settings import load_settings
+from keras_seq.training.teaching import Teaching, training_model
+
+SOURCE = np.array([[5, 6, 7, 3], [7, 3, 0, 0]], np.int32)
+TARGET = np.array([[2, 6, 4, 7, 9], [2, 6, 0, 0, 0]], np.int32)
+INPUTS = {"source": SOURCE, "target": TARGET}
+
+
+def transformer(dropout=0.0):
+    return Transformer(20, 20, 1, 1, 8, 16, 2, dropout=dropout, seed=1)
+
+
+def recurrent():
+    sizes = {"embedding_units": 4, "encoder_units": 4, "decoder_units": 8, "attention_units": 8}
+    return RecurrentSeq2Seq(20, 20, **sizes, dropout=0.0, seed=1)
+
+
+def logits(model, inputs=INPUTS, **options):
+    return ops.convert_to_numpy(model(inputs, **options))
+
+
+@pytest.mark.parametrize("make", [transformer, recurrent])
+def test_at_rate_0_it_is_teacher_forcing(make):
+    model = make()
+    taught = Teaching(model, lambda step: 0.0)
+    np.testing.assert_array_equal(logits(taught, training=True), logits(model))
+
+
+@pytest.mark.parametrize("make", [transformer, recurrent])
+def test_at_rate_1_every_word_is_the_models_own(make):
+    model = make()
+    own = logits(model).argmax(-1)
+    expected = np.array(TARGET)
+    for row, step in np.argwhere(TARGET != 0):
+        # The start stays; step t says what comes at t + 1; padding (0) is no word.
+        if step and own[row, step - 1]:
+            expected[row, step] = own[row, step - 1]
+    assert (expected != TARGET).sum() >= 3
+    taught = Teaching(model, lambda step: 1.0)
+    second = logits(model, {"source": SOURCE, "target": expected})
+    np.testing.assert_allclose(logits(taught, training=True), second, atol=1e-6)
+
+
+def test_outside_training_nothing_is_replaced_nor_drawn():
+    model = transformer()
+    taught = Teaching(model, lambda step: 1.0)
+    np.testing.assert_array_equal(logits(taught), logits(model))
+    assert ops.convert_to_numpy(taught.seed_generator.state.value)[1] == 0
+
+
+def test_the_share_is_that_of_the_update_whose_batch_it_is():
+    seen = []
+
+    def rate(step):
+        seen.append(int(step))
+        return 0.3
+
+    taught = Teaching(transformer(), rate, micro_batches=2)
+    inputs = {"source": np.ones((200, 3), np.int32), "target": np.full((200, 50), 7, np.int32)}
+    # Where the model itself would say another word.
+    own = logits(taught.plain, inputs).argmax(-1)[:, :-1] != 7
+    assert own.mean() > 0.5
+    replaced = [
+        (ops.convert_to_numpy(taught._replace(inputs)) != 7)[:, 1:][own].mean() for _ in range(5)
+    ]
+    assert seen == [0, 0, 1, 1, 2]
+    np.testing.assert_allclose(replaced, 0.3, atol=0.02)
+    assert len(set(replaced)) > 1
+
+
+def test_weights_are_those_of_the_model():
+    model = transformer()
+    settings = load_settings(overrides={"training.scheduled_sampling": "exponential"})
+    taught = training_model(model, settings)
+    assert [w.path for w in taught.weights] == [w.path for w in model.weights]
+    assert [id(w) for w in taught.trainable_weights] == [id(w) for w in model.trainable_weights]
+    assert training_model(model, load_settings()) is model
