@@ -231,17 +231,18 @@ class SkippingAdam(keras.optimizers.Adam):
         super().apply(grads, trainable_variables)
         self.skipped_in_row.assign(0)
         if self.initial_loss_scale is not None:
-            steps = self.steps_since_change + 1
+            scale, steps = ops.convert_to_tensor(self.loss_scale), self.steps_since_change + 1
             grown = ops.greater_equal(steps, self.loss_scale_growth_steps)
-            doubled = ops.minimum(self.loss_scale * 2.0, _LARGEST_SCALE)
-            self.loss_scale.assign(ops.where(grown, doubled, self.loss_scale))
+            doubled = ops.minimum(scale * 2.0, _LARGEST_SCALE)
+            self.loss_scale.assign(ops.where(grown, doubled, scale))
             self.steps_since_change.assign(ops.where(grown, 0, steps))
 
     def _skip(self):
         counted = 1
         if self.initial_loss_scale is not None:
-            counted = ops.cast(self.loss_scale <= 1.0, "int32")
-            self.loss_scale.assign(ops.maximum(self.loss_scale / 2.0, 1.0))
+            scale = ops.convert_to_tensor(self.loss_scale)
+            counted = ops.cast(scale <= 1.0, "int32")
+            self.loss_scale.assign(ops.maximum(scale / 2.0, 1.0))
             self.steps_since_change.assign(0)
         self.skipped.assign_add(counted)
         self.skipped_in_row.assign_add(counted)
