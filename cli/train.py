@@ -39,6 +39,9 @@ def train(
     valid_pairs: Annotated[
         str | None, typer.Option(help="source<TAB>target lines to validate on.")
     ] = None,
+    from_run: Annotated[
+        str | None, typer.Option(help="Run whose best weights, and vocabulary, are the start.")
+    ] = None,
     preset: Annotated[
         str | None, typer.Option(help="Named settings; chosen by the size of the text if absent.")
     ] = None,
@@ -88,6 +91,7 @@ def train(
         "data.valid_source": valid_source,
         "data.valid_target": valid_target,
         "data.valid_pairs": valid_pairs,
+        "training.from_run": from_run,
         "training.max_minutes": max_minutes,
         "training.max_steps": max_steps,
         "training.max_epochs": max_epochs,

@@ -149,6 +149,9 @@ def _go_on(run: Run, settings: Settings, notice: Notice | None) -> None:
     training_files(settings.data)
     validation_files(settings.data)
     record = check_record(run)
+    training = settings.training
+    if training.from_run is not None and training.from_run_vocabulary == "keep":
+        settings = settings.model_copy(update={"tokenizer": run.settings.tokenizer})
     if settings.tokenizer.size == record.get("asked_vocabulary"):
         size = run.settings.tokenizer.size
         tokenizer = settings.tokenizer.model_copy(update={"size": size})

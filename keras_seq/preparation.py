@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_seq.base_run import open_base_run
 from keras_seq.corpus_record import make_record
 from keras_seq.data import CorpusCounts, TokenPair, write_corpus
 from keras_seq.files import DirectoryLock, reason
@@ -207,7 +208,14 @@ def prepare(
         valid, kept = list(valid_files.read_usable(say)), train.read
         if not valid:
             raise InputError(f"{valid_files}: no pair to validate on has text on both sides")
-    source, target = _train_tokenizers(settings, kept, train, say)
+    base = open_base_run(settings, say)
+    if base is not None and settings.training.from_run_vocabulary == "keep":
+        source, target = base.source_tokenizer, base.target_tokenizer
+        settings = settings.model_copy(update={"tokenizer": base.settings.tokenizer})
+        run.update_settings(settings)
+        say(f"the vocabulary of {base.path} is kept")
+    else:
+        source, target = _train_tokenizers(settings, kept, train, say)
     size = max(source.vocabulary_size, target.vocabulary_size)
     if size < settings.tokenizer.size:
         tokenizer = settings.tokenizer.model_copy(update={"size": size})

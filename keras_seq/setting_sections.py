@@ -170,6 +170,14 @@ class TrainingSettings(Section):
     guided_alignment_layer: int = _number(
         -1, -100, 99, "Decoder layer whose attention is guided; -1: the last."
     )
+    from_run: str | None = _text("Run whose best weights the training starts from.")
+    from_run_vocabulary: Literal["keep", "new"] = _choice(
+        "keep", "Whether the vocabulary of from_run is kept, or learned anew from the text."
+    )
+    source_embeddings: str | None = _text(
+        "File of word vectors that source embeddings start from; a word and its numbers a line."
+    )
+    target_embeddings: str | None = _text("The same for target embeddings.")
     freeze: str | list[str] | None = _text(
         "Weights that stay as they are, by patterns of their names such as encoder_*."
     )

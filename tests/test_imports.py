@@ -23,6 +23,7 @@ BELOW_RUN = {"text", "scoring", "data"} | SETTINGS | FILES | TENSORS
 WITH_RUN = {
     "run",
     "run_checks",
+    "base_run",
     "preparation",
     "corpus_record",
     "continuation",
@@ -52,7 +53,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "run_checks": (SETTINGS | FILES | {"text"}, set()),
     "run": (BELOW_RUN | {"keras_seq", "run_checks"}, {"keras", "numpy"}),
     "corpus_record": (BELOW_RUN | {"run"}, set()),
-    "preparation": (BELOW_RUN | {"run", "run_checks", "corpus_record"}, {"numpy"}),
+    "base_run": (SETTINGS | {"run", "text"}, set()),
+    "preparation": (BELOW_RUN | {"run", "run_checks", "base_run", "corpus_record"}, {"numpy"}),
     "continuation": (
         BELOW_RUN | {"run", "run_checks", "corpus_record", "preparation"},
         set(),

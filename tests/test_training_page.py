@@ -50,6 +50,9 @@ def folder(tmp_path_factory):
         "train.weights": [str(n % 3) for n in range(40)],
         "train.links": ["0-3 1-4 2-2 3-0 4-1"] * 40,
         "valid.en": source[:4],
+        "other.tsv": [f"{line}\tdog {n}" for n, line in enumerate(source)],
+        # As wide as the small model's embedding.
+        "vectors.txt": [f"dog {'0.5 ' * 16}", f"runs {'0.1 ' * 16}"],
         "valid.de": source[:4],
     }
     for name, lines in files.items():

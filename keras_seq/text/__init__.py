@@ -8,6 +8,7 @@ from .reading import check_readable, count_lines, read_lines, read_pairs, read_t
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .tokenizer import Tokenizer
 from .word_links import link_tokens, tokens_of_words
+from .word_vectors import read_word_vectors
 
 __all__ = [
     "BOS_ID",
@@ -29,6 +30,7 @@ __all__ = [
     "read_lines",
     "read_pairs",
     "read_tsv",
+    "read_word_vectors",
     "subword_sampling",
     "tokens_of_words",
 ]

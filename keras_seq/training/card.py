@@ -20,9 +20,10 @@ def model_card(settings: Settings, result: TrainingResult, parameters: int) -> s
     """
     data = settings.data
     source = _names(data.pairs) or f"{_names(data.source)} -> {_names(data.target)}"
+    start = f", from the weights of `{base}`" if (base := settings.training.from_run) else ""
     return f"""# A keras-seq run
 
-A {settings.model.family} of {parameters:,} parameters, trained on `{source}`.
+A {settings.model.family} of {parameters:,} parameters, trained on `{source}`{start}.
 
 | | |
 |---|---|

@@ -35,6 +35,7 @@ from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.scalar_log import ScalarLog
 from keras_seq.training.standing import Standing
+from keras_seq.training.start import set_start
 from keras_seq.training.state import (
     restore_arrays,
     seed_arrays,
@@ -193,6 +194,7 @@ class TrainingLoop:
     def _load(self) -> Standing:
         """Where the last checkpoint left off, after its arrays were put into the model."""
         if not self.run.saved_steps:
+            set_start(self.run, self.model, self.notice)
             return Standing()
         checkpoint = self.run.load_checkpoint(
             {"weights": weight_shapes(self.model), "training": training_shapes(self.fitted)}
