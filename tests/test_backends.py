@@ -15,6 +15,8 @@ TESTS = [
     "tests/models",
     "tests/search",
     "tests/training/test_losses.py",
+    "tests/training/test_teaching.py",
+    "tests/training/test_weighted_pairs.py",
     # A small training from text files to a translation.
     "tests/training/test_trainer.py",
     # A training that goes on where it was stopped.
