@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from keras_seq_cli.average import average
 from keras_seq_cli.demo import demo
 from keras_seq_cli.export import export
 from keras_seq_cli.score import score
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, translate, score, export, serve, demo):
+for command in (train, translate, score, average, export, serve, demo):
     app.command(no_args_is_help=command is not demo)(command)
 
 

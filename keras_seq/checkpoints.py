@@ -17,7 +17,7 @@ import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from keras_seq.tensor_file import (
 from keras_seq.text import InputError
 
 FORMAT = 1
+T = TypeVar("T")
 
 _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
@@ -173,7 +174,7 @@ class CheckpointStore:
     def load(
         self,
         expected: Mapping[str, Mapping[str, TensorSpec]],
-        which: str = "best",
+        which: str | int = "best",
         *,
         notice: Callable[[str], None] | None = None,
     ) -> Checkpoint:
@@ -185,28 +186,49 @@ class CheckpointStore:
 
         Args:
             expected: Shape and dtype of each array, by part and name.
-            which: `"best"` or `"latest"`; the latest where no best is marked.
+            which: `"best"` or `"latest"`; the latest where no best is marked. Or a step,
+                in whose place no other is taken.
             notice: In place of the store's own.
 
         Raises:
             InputError: No checkpoint, none whole, one of another model, or one
                 that a newer version of the format wrote.
         """
-        if which not in ("best", "latest"):
-            raise ValueError(f'which must be "best" or "latest", not {which!r}')
+        return self._first_whole(lambda step: self._load(step, expected), which, notice)
+
+    def copy_weights(self, store: CheckpointStore, which: str = "best") -> int:
+        """Puts the best or the latest whole checkpoint, its weights alone, into another store.
+
+        Args:
+            store: One without checkpoints.
+            which: As for `load`.
+
+        Returns:
+            The step.
+
+        Raises:
+            InputError: No checkpoint, or none whole.
+        """
+        return self._first_whole(lambda step: self._copy(step, store), which, None)
+
+    def _first_whole(
+        self, read: Callable[[int], T], which: str | int, notice: Callable[[str], None] | None
+    ) -> T:
+        if which not in ("best", "latest") and not isinstance(which, int):
+            raise ValueError(f'which must be "best", "latest" or a step, not {which!r}')
         notice = notice or self._notice
         reasons = []
         for step in self._candidates(which):
             try:
-                loaded = self._load(step, expected)
+                found = read(step)
             except _DamagedError as damage:
-                found = f"{self._path(step)}: damaged: {damage}"
-                reasons.append(found)
-                notice(found)
+                reason = f"{self._path(step)}: damaged: {damage}"
+                reasons.append(reason)
+                notice(reason)
                 continue
             if reasons:
                 notice(f"{self._path(step)}: taken in its place")
-            return loaded
+            return found
         if reasons:
             raise InputError(f"{self.directory}: no whole checkpoint; {reasons[0]}")
         raise InputError(f"{self.directory}: no checkpoint, the training has not saved one yet")
@@ -232,7 +254,10 @@ class CheckpointStore:
     def _path(self, step: int) -> Path:
         return self.directory / f"step-{step:08d}"
 
-    def _candidates(self, which: str) -> Iterator[int]:
+    def _candidates(self, which: str | int) -> Iterator[int]:
+        if isinstance(which, int):
+            yield which
+            return
         steps = self.steps
         first = self.best_step if which == "best" else None
         if first is None:
@@ -286,6 +311,24 @@ class CheckpointStore:
             raise _DamagedError("state.json is too large")
         _check_hash(path, files)
         return Checkpoint(step, tensors, _read_json(path))
+
+    def _copy(self, step: int, store: CheckpointStore) -> int:
+        source, destination = self._path(step), store._path(step)
+        files = self._manifest(source, step)
+        remove(destination)
+        destination.mkdir(parents=True)
+        try:
+            for name in ("weights.safetensors", "state.json"):
+                _check_size(source / name, files)
+                shutil.copyfile(source / name, destination / name, follow_symlinks=False)
+                _check_hash(destination / name, files)
+        except (_DamagedError, FileNotFoundError) as error:
+            # Gone, where it was one of a training that goes on meanwhile.
+            remove(destination)
+            raise _DamagedError(str(error)) from None
+        # What the manifest says of the part that is not copied, nobody asks.
+        write_file(destination / "MANIFEST.json", (source / "MANIFEST.json").read_bytes())
+        return step
 
     def _manifest(self, directory: Path, step: int) -> dict[str, Any]:
         manifest = _read_json(directory / "MANIFEST.json")

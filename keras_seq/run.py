@@ -4,6 +4,8 @@
     tokenizer/joint.model          or source.model and target.model
     data/train, data/valid         token ids (`keras_seq.data.write_corpus`)
     data/valid.source, .target     the text validated on
+    data/start                     the run whose weights it began with, if there is one
+    data/source.vectors, .target   word vectors that embeddings began with, if any
     data/prepared.json             what all this was made from; written last
     checkpoints/                   see `keras_seq.checkpoints`
     result.json                    what a finished training came to
@@ -256,6 +258,15 @@ class Run:
         """Where text goes that the package made itself."""
         return self.path / "corpus"
 
+    @property
+    def start_directory(self) -> Path:
+        """Where the run is that this one began with, of which weights and vocabulary are kept."""
+        return self.path / "data" / "start"
+
+    def vectors_file(self, side: str) -> Path:
+        """Where word vectors are that the embeddings of one side began with."""
+        return self.path / "data" / f"{side}.vectors"
+
     def save_valid_lines(self, sources: Iterable[str], references: Iterable[str]) -> None:
         """Keeps the text validated on; a line must not hold a line feed."""
         (self.path / "data").mkdir(exist_ok=True)
@@ -291,6 +302,20 @@ class Run:
         """What `write_preparation` kept, None if the preparation was not finished."""
         return _read_json(self.path / "data" / "prepared.json", _MAX_RECORD_BYTES)
 
+    def copy_best(self, directory: str | os.PathLike[str]) -> Run:
+        """Makes a run of settings, tokenizers and the best weights, without what they came from.
+
+        Args:
+            directory: A new one.
+
+        Raises:
+            InputError: No whole checkpoint, or `directory` cannot be written.
+        """
+        copy = Run.create(directory, self.settings)
+        copy.save_tokenizers(self.source_tokenizer, self.target_tokenizer)
+        self._checkpoints.copy_weights(copy._checkpoints)
+        return copy
+
     # What the training tells
 
     @property
@@ -302,6 +327,20 @@ class Run:
         """Appends one line of JSON to metrics.jsonl."""
         with open(self.path / "metrics.jsonl", "a", encoding="utf-8", newline="\n") as stream:
             stream.write(json.dumps(dict(values), ensure_ascii=False) + "\n")
+
+    def validation_scores(self) -> dict[int, float]:
+        """BLEU of each validation in metrics.jsonl, by step."""
+        path = self.path / "metrics.jsonl"
+        scores: dict[int, float] = {}
+        for line in read_lines(path) if path.exists() else ():
+            try:
+                entry = json.loads(line)
+                if entry["kind"] == "validation":
+                    scores[int(entry["step"])] = float(entry["bleu"])
+            except (ValueError, KeyError, TypeError, RecursionError):
+                # Whatever else stands there is no score.
+                continue
+        return scores
 
     def append_samples(self, text: str) -> None:
         """Appends to samples.txt, ending with a line end."""
@@ -402,6 +441,16 @@ class Run:
         """
         return self._checkpoints.load(
             {part: _specs(shapes) for part, shapes in expected.items()}, which
+        )
+
+    def load_step(self, step: int, expected: Mapping[str, Shapes]) -> Checkpoint:
+        """As `load_checkpoint`, of one saved step and no other.
+
+        Raises:
+            InputError: It is not there, not whole, or not this model's.
+        """
+        return self._checkpoints.load(
+            {part: _specs(shapes) for part, shapes in expected.items()}, step
         )
 
     def require_weights(self) -> None:

@@ -36,7 +36,7 @@ SMALL = {
     "model.num_heads": 2,
     "training.max_steps": 2,
     "training.validate_every": 2,
-    "training.checkpoint_every": 2,
+    "training.checkpoint_every": 1,
     "training.patience": 1,
     "search.max_length": 8,
 }

@@ -7,7 +7,7 @@ import pytest
 
 import keras_seq
 
-COMMANDS = ["train", "translate", "score", "export", "serve", "demo"]
+COMMANDS = ["train", "translate", "score", "average", "export", "serve", "demo"]
 
 # Runs a command line, then says which heavy modules it imported.
 WITNESS = """

@@ -1,0 +1,91 @@
+"""`keras-seq average`: the mean of checkpoints, against numpy on the files."""
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from training.toy import quiet_train, toy_settings
+
+from keras_seq.run import Run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Three checkpoints, all validated."""
+    folder = tmp_path_factory.mktemp("average")
+    settings = {"max_steps": 6, "validate_every": 2, "checkpoint_every": 2, "ema": 0.0}
+    named = {f"training__{key}": value for key, value in settings.items()}
+    quiet_train(toy_settings(folder, **named), folder / "run")
+    return folder / "run"
+
+
+def weights(run, step):
+    path = run / "checkpoints" / f"step-{step:08}" / "weights.safetensors"
+    return safetensors.numpy.load_file(path)
+
+
+def test_the_mean_of_the_last(trained, tmp_path, keras_seq_command):
+    outcome = keras_seq_command("average", trained, tmp_path / "mean", "--last", 2)
+    assert (outcome.code, outcome.out) == (0, b"")
+    assert "the mean of the weights after steps 4, 6" in outcome.err
+    averaged = weights(tmp_path / "mean", 6)
+    given = weights(trained, 4), weights(trained, 6)
+    assert averaged.keys() == given[0].keys()
+    for name, array in averaged.items():
+        assert array.dtype == np.float32
+        expected = (given[0][name].astype("f8") + given[1][name]) / 2
+        np.testing.assert_array_equal(array, expected.astype("f4"), err_msg=name)
+    # The run given is as it was, and what was made translates and scores as any run.
+    assert Run.open(trained).saved_steps == [2, 4, 6]
+    outcome = keras_seq_command("translate", tmp_path / "mean", "-", stdin=b"a b c d e\n")
+    assert outcome.code == 0 and outcome.out.count(b"\n") == 1
+    assert "after steps 4, 6" in (tmp_path / "mean" / "README.md").read_text()
+
+
+def test_one_alone_is_itself_and_the_best_are_those_that_scored_best(
+    trained, tmp_path, keras_seq_command
+):
+    run = Run.open(trained)
+    lines = (trained / "metrics.jsonl").read_text()
+    assert run.validation_scores().keys() == {2, 4, 6}
+    try:
+        for step, score in ((2, 50.0), (4, 90.0), (6, 70.0)):
+            run.log_metrics({"kind": "validation", "step": step, "bleu": score})
+        with open(trained / "metrics.jsonl", "a") as file:
+            file.write('{"kind": "validation"}\nnonsense\n')
+        outcome = keras_seq_command("average", trained, tmp_path / "one", "--best", 1)
+        assert outcome.code == 0, outcome.err
+        for name, array in weights(tmp_path / "one", 4).items():
+            np.testing.assert_array_equal(array, weights(trained, 4)[name])
+        outcome = keras_seq_command("average", trained, tmp_path / "two", "--best", 2)
+        assert "after steps 4, 6" in outcome.err
+    finally:
+        (trained / "metrics.jsonl").write_text(lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give either --last or --best"),
+        (["--last", 1, "--best", 1], "give either --last or --best"),
+        (["--last", 4], "has 3 checkpoints, 4 were asked for"),
+        (["--best", 9], "has 3 validated checkpoints, 9 were asked for"),
+    ],
+)
+def test_refuses(trained, tmp_path, keras_seq_command, options, message):
+    outcome = keras_seq_command("average", trained, tmp_path / "mean", *options)
+    assert outcome.code == 2 and message in outcome.err
+    assert not (tmp_path / "mean").exists()
+
+
+def test_refuses_a_directory_in_use_and_a_damaged_checkpoint(trained, tmp_path, keras_seq_command):
+    outcome = keras_seq_command("average", trained, trained, "--last", 1)
+    assert outcome.code == 2 and "has a run already" in outcome.err
+    file = trained / "checkpoints" / "step-00000006" / "weights.safetensors"
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    try:
+        outcome = keras_seq_command("average", trained, tmp_path / "mean", "--last", 2)
+    finally:
+        file.write_bytes(content)
+    assert outcome.code == 2 and "damaged" in outcome.err
+    assert not (tmp_path / "mean" / "settings.toml").exists()
