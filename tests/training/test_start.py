@@ -127,7 +127,5 @@ def test_embeddings_start_from_word_vectors(folder, starts):
 def test_vectors_of_another_width_are_refused(folder):
     (folder / "wide").write_text("a 1 2 3\n")
     settings = toy_settings(folder, training__target_embeddings=str(folder / "wide"))
-    with pytest.raises(
-        InputError, match="vectors have 3 numbers, the embedding has 16"
-    ):
+    with pytest.raises(InputError, match="vectors have 3 numbers, the embedding has 16"):
         quiet_train(settings, folder / "wide-run")
