@@ -1,10 +1,13 @@
 """Target tokens a second in training: forward, backward and update, on Multi30k.
 
     python benchmarks/training_speed.py --preset transformer-small --updates 40
+    python benchmarks/training_speed.py --preset transformer-small \
+        --turn training.precision=float32 --turn training.precision=bfloat16
 
-Real tokens are counted, padding is not. The first updates, which trace the
-graph, are left out. Prints the median over windows of ten updates, wall and
-processor time.
+Real tokens are counted, padding is not. The first batches, which trace the
+graph, are left out. Prints the median over windows of ten batches, wall and
+processor time. With several turns they take the windows in turn, in one process,
+so that a machine that is shared is shared by all of them alike.
 """
 
 import argparse
@@ -17,14 +20,18 @@ import time
 import machine
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+WINDOW = 10
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--preset", default="transformer-small")
-    parser.add_argument("--updates", type=int, default=40)
+    parser.add_argument("--updates", type=int, default=40, help="batches measured, of each turn")
     parser.add_argument("--warm-up", type=int, default=10)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument(
+        "--turn", action="append", default=[], metavar="KEY=VALUE[,...]", help="may be repeated"
+    )
     arguments = parser.parse_args()
     folder = machine.multi30k()
 
@@ -36,66 +43,93 @@ def main() -> None:
         for split, prefix in (("train", ""), ("val", "valid_"))
         for side, language in (("source", "en"), ("target", "de"))
     }
-    settings = load_settings(
-        preset=arguments.preset,
-        overrides=[*arguments.set, *(f"data.{key}={path}" for key, path in files.items())],
-    )
+
+    def settings_of(turn):
+        overrides = [*arguments.set, *filter(None, turn.split(","))]
+        data = [f"data.{key}={path}" for key, path in files.items()]
+        return load_settings(preset=arguments.preset, overrides=[*overrides, *data])
+
     with tempfile.TemporaryDirectory() as temporary:
-        run = prepare_run(settings, f"{temporary}/run")
+        run = prepare_run(settings_of(""), f"{temporary}/run")
         print(machine.describe())
         print(f"preset {arguments.preset} {' '.join(arguments.set)}")
-        measure(run, arguments.updates, arguments.warm_up)
+        asked = {turn: settings_of(turn) for turn in arguments.turn or [""]}
+        measure(run, asked, arguments.updates, arguments.warm_up)
 
 
-def measure(run, updates: int, warm_up: int) -> None:
-    """Trains on the run's batches and prints the rates."""
-    import keras
-    import numpy as np
-
+def measure(run, asked, updates, warm_up):
+    """Trains on the run's batches under each of the settings, and prints the rates."""
     from keras_seq import backend
-    from keras_seq.modelling import build_run_model
-    from keras_seq.training.feed import fit_batch, training_stream
-    from keras_seq.training.optimizer import compile_model
+    from keras_seq.run import Run
 
-    stream = training_stream(run)
-    model = build_run_model(run)
-    compile_model(model, run.settings)
-    total = updates + warm_up
-    counts = [int(np.count_nonzero(stream.batch(k)["target_output"])) for k in range(total)]
-
-    def batches():
-        for k in range(total):
-            yield fit_batch(stream, k)
-
-    class Clock(keras.callbacks.Callback):
-        def __init__(self):
-            super().__init__()
-            self.wall, self.cpu = [time.perf_counter()], [time.process_time()]
-
-        def on_train_batch_end(self, batch, logs=None):
-            self.wall.append(time.perf_counter())
-            self.cpu.append(time.process_time())
-
-    clock = Clock()
-    model.fit(
-        backend.batch_feed(batches, next(batches())),
-        steps_per_epoch=total,
-        verbose=0,
-        shuffle=False,
-        callbacks=[clock],
-    )
-    windows = range(warm_up, total, 10)
-    spans = [(start, min(start + 10, total)) for start in windows]
-    wall = [sum(counts[a:b]) / (clock.wall[b] - clock.wall[a]) for a, b in spans]
-    cpu = [sum(counts[a:b]) / (clock.cpu[b] - clock.cpu[a]) for a, b in spans]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    turns = {}
+    for name, settings in asked.items():
+        tokenizer = run.settings.tokenizer
+        turns[name] = Turn(Run(run.path, settings.model_copy(update={"tokenizer": tokenizer})))
+    for turn in turns.values():
+        turn.first = turn.train(0, 1)[0]
+        turn.train(1, warm_up)
+    for start in range(warm_up, warm_up + updates, WINDOW):
+        for turn in turns.values():
+            turn.windows.append(turn.train(start, start + WINDOW))
     print(f"backend                                {backend.name()}")
-    print(f"parameters                             {model.count_params():,}")
-    print(f"first update, tracing included         {clock.wall[1] - clock.wall[0]:.1f} s")
-    print(f"target tokens / s                      {statistics.median(wall):,.0f}")
-    print(f"  lowest, highest window               {min(wall):,.0f} {max(wall):,.0f}")
-    print(f"target tokens / s of processor time    {statistics.median(cpu):,.0f}")
+    for name, turn in turns.items():
+        if name:
+            print(name)
+        wall = [tokens / seconds for seconds, _, tokens in turn.windows]
+        cpu = [tokens / seconds for _, seconds, tokens in turn.windows]
+        print(f"parameters                             {turn.model.count_params():,}")
+        print(f"first update, tracing included         {turn.first:.1f} s")
+        print(f"target tokens / s                      {statistics.median(wall):,.0f}")
+        print(f"  lowest, highest window               {min(wall):,.0f} {max(wall):,.0f}")
+        print(f"target tokens / s of processor time    {statistics.median(cpu):,.0f}")
+        print(f"  lowest, highest window               {min(cpu):,.0f} {max(cpu):,.0f}")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"peak resident memory                   {peak:.2f} GiB")
+
+
+class Turn:
+    """One model with its optimizer and batches."""
+
+    def __init__(self, run):
+        import keras
+
+        from keras_seq.modelling import build_run_model
+        from keras_seq.training.feed import training_stream
+        from keras_seq.training.optimizer import compile_model
+        from keras_seq.training.precision import dtype_policy, settle_precision
+        from keras_seq.training.teaching import training_model
+
+        settle_precision(run, print)
+        keras.utils.set_random_seed(run.settings.seed)
+        self.training = run.settings.training
+        self.stream = training_stream(run)
+        self.model = build_run_model(run, dtype_policy(self.training.precision))
+        self.fitted = training_model(self.model, run.settings)
+        compile_model(self.fitted, run.settings)
+        self.windows = []
+
+    def train(self, start, stop):
+        """Wall and processor seconds of these batches, and their tokens."""
+        from keras_seq import backend
+        from keras_seq.training.feed import fit_batches, target_tokens
+        from keras_seq.training.state import restore_arrays, training_arrays
+
+        count = self.training.micro_batches
+        guided = bool(self.training.guided_alignment)
+        batches = [
+            batch
+            for update in range(start // count, -(-stop // count))
+            for batch in fit_batches(self.stream, update, count, guided=guided)
+        ]
+        batches = batches[start % count :][: stop - start]
+        feed = backend.batch_feed(lambda: iter(batches), batches[0])
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.fitted.fit(feed, steps_per_epoch=stop - start, verbose=0, shuffle=False)
+        seconds = time.perf_counter() - wall, time.process_time() - cpu
+        # `fit` ends with the average in place of the weights: on JAX they are one buffer then.
+        restore_arrays(self.fitted, training_arrays(self.fitted))
+        return *seconds, sum(map(target_tokens, batches))
 
 
 if __name__ == "__main__":

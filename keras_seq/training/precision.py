@@ -15,6 +15,8 @@ Precision = Literal["float32", "bfloat16", "float16"]
 _POLICIES = {"float32": None, "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 # Instructions that multiply matrices of bfloat16, as Linux names them.
 _BFLOAT16_FLAGS = ("amx_bf16", "avx512_bf16")
+# Of narrower models a CPU's time goes elsewhere: benchmarks/NOTES.md has the figures.
+_NARROWEST_ON_CPU = 128
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,16 @@ def this_device() -> Device:
     return Device(backend.name(), kind, capability, _cpu_flags())
 
 
-def choose_precision(device: Device) -> tuple[Precision, str]:
-    """The fastest precision of a device, and why, in words.
+def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
+    """The fastest precision for a model on a device, and why, in words.
 
-    >>> choose_precision(Device("jax", "gpu", capability=(9, 0)))
+    Args:
+        device: From `this_device`.
+        width: Units of the model, of a recurrent one those of its decoder.
+
+    >>> choose_precision(Device("jax", "gpu", capability=(9, 0)), 512)
     ('bfloat16', 'a GPU of compute capability 9.0')
-    >>> choose_precision(Device("jax", "cpu", cpu_flags=frozenset(["avx512_bf16"])))
+    >>> choose_precision(Device("jax", "cpu", cpu_flags=frozenset(["avx512_bf16"])), 512)
     ('float32', 'on a CPU, JAX is slower in bfloat16')
     """
     if device.kind == "tpu":
@@ -61,6 +67,8 @@ def choose_precision(device: Device) -> tuple[Precision, str]:
         return "float32", "on a CPU, JAX is slower in bfloat16"
     for flag in _BFLOAT16_FLAGS:
         if flag in device.cpu_flags:
+            if width < _NARROWEST_ON_CPU:
+                return "float32", f"a model {width} wide is no faster in bfloat16 on a CPU"
             return "bfloat16", f"the processor multiplies it ({flag})"
     return "float32", "the processor has no instructions for bfloat16"
 
@@ -82,7 +90,9 @@ def settle_precision(run: Run, notice: Callable[[str], None]) -> None:
     training = run.settings.training
     if training.precision != "auto":
         return
-    precision, reason = choose_precision(this_device())
+    model = run.settings.model
+    width = model.units if model.family == "transformer" else model.decoder_units
+    precision, reason = choose_precision(this_device(), width)
     notice(f"precision {precision}: {reason}")
     training = training.model_copy(update={"precision": precision})
     run.update_settings(run.settings.model_copy(update={"training": training}))

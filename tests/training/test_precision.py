@@ -324,9 +324,18 @@ def test_only_float16_has_a_scale():
     ],
 )
 def test_the_choice(device, precision, reason):
-    chosen, why = choose_precision(device)
+    chosen, why = choose_precision(device, 128)
     assert chosen == precision
     assert reason in why
+
+
+def test_a_narrow_model_gains_nothing_on_a_cpu():
+    flags = frozenset({"avx512_bf16"})
+    assert choose_precision(Device("tensorflow", "cpu", None, flags), 127) == (
+        "float32",
+        "a model 127 wide is no faster in bfloat16 on a CPU",
+    )
+    assert choose_precision(Device("tensorflow", "gpu", (9, 0), flags), 127)[0] == "bfloat16"
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="asks lscpu")
@@ -391,7 +400,8 @@ def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
 
 
 def test_the_choice_is_made_once(tmp_path):
-    chosen, why = choose_precision(this_device())
+    # The toy's model is 16 wide.
+    chosen, why = choose_precision(this_device(), 16)
     run = tmp_path / "run"
     _, said = quiet_train(settings_of(tmp_path, "auto", 2), run)
     assert f"precision {chosen}: {why}\n" in said
