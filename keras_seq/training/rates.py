@@ -65,6 +65,108 @@ def scheduled_sampling_rate(kind, rate, half_steps):
     return rate_at
 
 
+def linear_annealing(steps, start=0.0, end=1.0):
+    """A weight that goes from `start` to `end` in `steps` updates, and stays.
+
+    Args:
+        steps: Positive number of updates.
+        start, end: Floats.
+
+    Returns:
+        A function of the updates made so far that gives a float32 scalar tensor.
+
+    Raises:
+        ValueError: If `steps` is not positive.
+
+    Example:
+
+    >>> float(linear_annealing(100)(25))
+    0.25
+    """
+    _check_steps(steps)
+
+    def weight_at(step):
+        done = ops.minimum(ops.cast(step, "float32") / steps, 1.0)
+        return start + (end - start) * done
+
+    return weight_at
+
+
+def logistic_annealing(half_steps, steepness=None):
+    """A weight that goes from 0 to 1 along 1 / (1 + exp(-steepness (i - half_steps))).
+
+    Args:
+        half_steps: Positive number of updates, until a half.
+        steepness: Positive float; by default 10 / `half_steps`.
+
+    Returns:
+        As `linear_annealing`.
+
+    Raises:
+        ValueError: If an argument is not positive.
+
+    Example:
+
+    >>> float(logistic_annealing(100)(100))
+    0.5
+
+    Reference:
+        Bowman et al., "Generating Sentences from a Continuous Space", 2016, section
+        3.1, https://arxiv.org/abs/1511.06349
+    """
+    _check_steps(half_steps)
+    steepness = 10 / half_steps if steepness is None else steepness
+    if not steepness > 0:
+        raise ValueError(f"`steepness` must be positive, received {steepness!r}.")
+    return lambda step: ops.sigmoid(steepness * (ops.cast(step, "float32") - half_steps))
+
+
+def cyclical_annealing(steps, cycles=4, rise=0.5):
+    """A weight that rises from 0 to 1 several times, and stays at 1 after the last.
+
+        within a cycle of steps / cycles updates:  min(1, i / (rise cycle))
+
+    Args:
+        steps: Positive number of updates, of all cycles.
+        cycles: Positive integer.
+        rise: Float in (0, 1], the share of each cycle in which the weight rises.
+
+    Returns:
+        As `linear_annealing`.
+
+    Raises:
+        ValueError: If an argument is out of its range.
+
+    Example:
+
+    >>> weight = cyclical_annealing(400, cycles=4)
+    >>> float(weight(25)), float(weight(75)), float(weight(100)), float(weight(500))
+    (0.5, 1.0, 0.0, 1.0)
+
+    Reference:
+        Fu et al., "Cyclical Annealing Schedule: A Simple Approach to Mitigating KL
+        Vanishing", 2019, equation 6, https://arxiv.org/abs/1903.10145
+    """
+    _check_steps(steps)
+    if not isinstance(cycles, int) or cycles < 1:
+        raise ValueError(f"`cycles` must be a positive integer, received {cycles!r}.")
+    if not 0 < rise <= 1:
+        raise ValueError(f"`rise` must be above 0 and at most 1, received {rise!r}.")
+    cycle = steps / cycles
+
+    def weight_at(step):
+        step = ops.cast(step, "float32")
+        weight = ops.minimum(ops.mod(step, cycle) / (rise * cycle), 1.0)
+        return ops.where(step >= steps, 1.0, weight)
+
+    return weight_at
+
+
+def _check_steps(steps):
+    if not steps > 0:
+        raise ValueError(f"The number of updates must be positive, received {steps!r}.")
+
+
 def _k_log_k(value):
     """The k > 1 with k log k = value, by Newton's method."""
     k = 1 + value

@@ -1,10 +1,25 @@
 """Keras callbacks for sequence models, one a file; each works in any `fit`."""
 
+from keras_seq.training.callbacks.attention_snapshots import AttentionSnapshots
+from keras_seq.training.callbacks.average_weights import AverageWeights
 from keras_seq.training.callbacks.checkpoint import Checkpoint
+from keras_seq.training.callbacks.follow_schedule import FollowSchedule
 from keras_seq.training.callbacks.nan_guard import NanGuard
 from keras_seq.training.callbacks.progress import Progress
+from keras_seq.training.callbacks.sample_translations import SampleTranslations
 from keras_seq.training.callbacks.stop_at_limit import StopAtLimit
 from keras_seq.training.callbacks.stop_on_signal import StopOnSignal
 from keras_seq.training.callbacks.validation import Validation
 
-__all__ = ["Checkpoint", "NanGuard", "Progress", "StopAtLimit", "StopOnSignal", "Validation"]
+__all__ = [
+    "AttentionSnapshots",
+    "AverageWeights",
+    "Checkpoint",
+    "FollowSchedule",
+    "NanGuard",
+    "Progress",
+    "SampleTranslations",
+    "StopAtLimit",
+    "StopOnSignal",
+    "Validation",
+]

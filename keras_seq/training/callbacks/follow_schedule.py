@@ -1,0 +1,44 @@
+"""A number of the model that follows a schedule."""
+
+import keras
+
+
+class FollowSchedule(keras.callbacks.Callback):
+    """Sets a variable before each update: the weight of a KL term, a rate of sampling.
+
+    `keras_seq.training.rates` has the schedules of the field. The value depends on
+    the number of the update alone, so a `fit` that goes on with `initial_step` goes
+    on with the value.
+
+    Args:
+        variable: A scalar `keras.Variable` that the model or its loss reads. On JAX
+            it must be one that the model tracks, an attribute of one of its layers.
+        schedule: Function of the updates done so far that gives the value.
+        initial_step: Updates done before this `fit`.
+
+    Raises:
+        TypeError: If `schedule` cannot be called.
+
+    Example:
+
+    >>> from keras_seq.training.rates import linear_annealing
+    >>> weight = keras.Variable(0.0, trainable=False)
+    >>> callback = FollowSchedule(weight, linear_annealing(steps=1000))
+    """
+
+    def __init__(self, variable, schedule, initial_step=0):
+        super().__init__()
+        if not callable(schedule):
+            raise TypeError(f"`schedule` must be a function of the update, received {schedule!r}.")
+        self.variable = variable
+        self.schedule = schedule
+        self.step = initial_step
+
+    def on_train_batch_begin(self, batch, logs=None):
+        # On JAX `fit` holds the variables itself; to ask for the model puts them back into it,
+        # and makes `fit` take them from there again.
+        _ = self.model
+        self.variable.assign(self.schedule(self.step))
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.step += 1
