@@ -1,0 +1,25 @@
+"""Every example of docs/callbacks.md runs, and every callback has one."""
+
+import re
+from pathlib import Path
+
+from keras_seq.training import callbacks
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "callbacks.md"
+
+
+def test_the_examples_run_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(
+        r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    assert len(blocks) > len(callbacks.__all__) - 2
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), namespace)
+    assert sorted(path.name for path in tmp_path.glob("attention/*.png"))
+
+
+def test_every_callback_has_an_example():
+    text = PAGE.read_text("utf-8")
+    assert [name for name in callbacks.__all__ if f"callbacks.{name}(" not in text] == []
