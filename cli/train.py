@@ -79,7 +79,12 @@ def train(
     """
     import tempfile
 
-    from keras_seq.continuation import check_directory, known_counts, open_or_prepare
+    from keras_seq.continuation import (
+        check_directory,
+        known_counts,
+        known_start,
+        open_or_prepare,
+    )
     from keras_seq.preparation import prepare_run, resolve_settings
 
     flags = {
@@ -109,6 +114,7 @@ def train(
         ],
         notice=notice,
         known=lambda data: known_counts(run, data),
+        started=lambda path: path if overwrite else known_start(run, path),
     )
     if dry_run:
         with tempfile.TemporaryDirectory() as folder:

@@ -86,6 +86,26 @@ def known_counts(directory: str | os.PathLike[str], data: DataSettings) -> PairC
     return counts if all(type(count) is int and count > 0 for count in counts) else None
 
 
+def known_start(directory: str | os.PathLike[str], path: str) -> str | Path:
+    """Where the settings of the run are that a training starts from.
+
+    Args:
+        directory: Where that training may have begun.
+        path: The run that it names.
+
+    Returns:
+        The copy in `directory`, or `path` where there is none.
+    """
+    try:
+        if is_run(Path(directory)):
+            run = Run.open(directory)
+            if run.settings.training.from_run == path and is_run(run.start_directory):
+                return run.start_directory
+    except InputError:
+        pass
+    return path
+
+
 def open_or_prepare(
     settings: Settings,
     directory: str | os.PathLike[str],

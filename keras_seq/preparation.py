@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_seq.base_run import open_base_run
 from keras_seq.corpus_record import make_record
 from keras_seq.data import CorpusCounts, TokenPair, write_corpus
 from keras_seq.files import DirectoryLock, reason
@@ -21,6 +20,7 @@ from keras_seq.presets import choose_preset
 from keras_seq.run import Run
 from keras_seq.run_checks import check_new
 from keras_seq.settings import DataSettings, Settings, load_settings
+from keras_seq.starting_point import base_settings, check_start, keep_start, vocabulary_run
 from keras_seq.text import (
     Example,
     InputError,
@@ -101,19 +101,29 @@ def resolve_settings(
     overrides: Mapping[str, Any] | Iterable[str] | None = None,
     notice: Notice | None = None,
     known: Callable[[DataSettings], PairCounts | None] | None = None,
+    started: Callable[[str], str | Path] | None = None,
 ) -> tuple[Settings, PairCounts | None]:
     """`load_settings`, with a preset chosen by the size of the corpus if none is named.
+
+    Where the training starts from another run, the settings of that one are in its place.
 
     Args:
         preset, file, overrides: As for `load_settings`.
         notice: Called with the choice and its reason.
         known: Gives the counts of a corpus where they are known without reading it.
+        started: Gives, for the run that `training.from_run` names, where its copy is if
+            there is one.
 
     Returns:
         The settings, and the counts of the corpus if they were needed for the choice.
     """
     overrides = overrides if overrides is None or isinstance(overrides, Mapping) else [*overrides]
     settings = load_settings(preset=preset, file=file, overrides=overrides)
+    if path := settings.training.from_run:
+        if notice and preset is None:
+            notice(f"settings of {path} in the place of a preset")
+        base = base_settings(started(path) if started else path)
+        return load_settings(base=base, preset=preset, file=file, overrides=overrides), None
     if preset is not None:
         return settings, None
     counts = (known(settings.data) if known else None) or count_pairs(settings.data, notice)
@@ -150,6 +160,7 @@ def prepare_run(
     """
     check_new(directory, overwrite=overwrite)
     validation_files(settings.data)
+    check_start(settings, directory, notice)
     counts = counts or count_pairs(settings.data, notice)
     lock = lock or _lock_new(Path(directory))
     # Looked at again: another process may have made a run here in the meantime.
@@ -208,8 +219,8 @@ def prepare(
         valid, kept = list(valid_files.read_usable(say)), train.read
         if not valid:
             raise InputError(f"{valid_files}: no pair to validate on has text on both sides")
-    base = open_base_run(settings, say)
-    if base is not None and settings.training.from_run_vocabulary == "keep":
+    base = vocabulary_run(settings)
+    if base is not None:
         source, target = base.source_tokenizer, base.target_tokenizer
         settings = settings.model_copy(update={"tokenizer": base.settings.tokenizer})
         run.update_settings(settings)
@@ -221,6 +232,7 @@ def prepare(
         tokenizer = settings.tokenizer.model_copy(update={"size": size})
         run.update_settings(settings.model_copy(update={"tokenizer": tokenizer}))
     run.save_tokenizers(source, target)
+    keep_start(run, say)
     lengths: dict[str, Any] = {
         "max_source_length": settings.data.max_source_length,
         "max_target_length": settings.data.max_target_length,

@@ -263,6 +263,11 @@ class Run:
         """Where the run is that this one began with, of which weights and vocabulary are kept."""
         return self.path / "data" / "start"
 
+    @property
+    def start_step(self) -> int | None:
+        """The step of the weights that this run began with, None if they were new."""
+        return CheckpointStore(self.start_directory / "checkpoints").latest_step
+
     def vectors_file(self, side: str) -> Path:
         """Where word vectors are that the embeddings of one side began with."""
         return self.path / "data" / f"{side}.vectors"

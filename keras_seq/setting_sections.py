@@ -210,6 +210,23 @@ class TrainingSettings(Section):
         return self
 
     @model_validator(mode="after")
+    def _one_start(self) -> TrainingSettings:
+        if self.from_run is None:
+            if self.from_run_vocabulary == "new":
+                raise ValueError(
+                    "from_run_vocabulary: received 'new' without training.from_run, the run whose "
+                    "vocabulary is to be changed"
+                )
+            return self
+        for key in ("source_embeddings", "target_embeddings"):
+            if (name := getattr(self, key)) is not None:
+                raise ValueError(
+                    f"{key}: received {name!r} with training.from_run ({self.from_run!r}), whose "
+                    "embeddings go with its other weights: give one of the two"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _update_holds_a_batch(self) -> TrainingSettings:
         effective = self.effective_batch_tokens
         if effective is not None and effective < self.batch_tokens:

@@ -23,7 +23,7 @@ BELOW_RUN = {"text", "scoring", "data"} | SETTINGS | FILES | TENSORS
 WITH_RUN = {
     "run",
     "run_checks",
-    "base_run",
+    "starting_point",
     "preparation",
     "corpus_record",
     "continuation",
@@ -54,8 +54,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "run_checks": (SETTINGS | FILES | {"text"}, set()),
     "run": (BELOW_RUN | {"keras_seq", "run_checks"}, {"keras", "numpy"}),
     "corpus_record": (BELOW_RUN | {"run"}, set()),
-    "base_run": (SETTINGS | {"run", "text"}, set()),
-    "preparation": (BELOW_RUN | {"run", "run_checks", "base_run", "corpus_record"}, {"numpy"}),
+    "starting_point": (SETTINGS | FILES | {"run", "text"}, {"numpy"}),
+    "preparation": (
+        BELOW_RUN | {"run", "run_checks", "starting_point", "corpus_record"},
+        {"numpy"},
+    ),
     "continuation": (
         BELOW_RUN | {"run", "run_checks", "corpus_record", "preparation"},
         set(),

@@ -65,9 +65,15 @@ def folder(tmp_path_factory):
     return folder
 
 
+def blocks(language):
+    text = PAGE.read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
 def commands():
-    blocks = re.findall(r"^```bash\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    lines = [line for block in blocks for line in block.replace("\\\n", " ").split("\n") if line]
+    lines = [
+        line for block in blocks("bash") for line in block.replace("\\\n", " ").split("\n") if line
+    ]
     return [shlex.split(line, comments=True) for line in lines if not line.startswith("#")]
 
 
@@ -87,3 +93,7 @@ def test_every_command_runs(folder, monkeypatch, keras_seq_command):
         assert program == "keras-seq", program
         outcome = keras_seq_command(*with_small_model(arguments))
         assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
+    # After the commands, for they are about the same runs.
+    for block in blocks("python"):
+        assert '"training.max_steps": 2000' in block
+        exec(block.replace("2000", "1"), {})

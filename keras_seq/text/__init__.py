@@ -1,5 +1,6 @@
 """Text on disk, and text to ids and back: no Keras, no TensorFlow."""
 
+from .changed_vocabulary import pieces_in
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
@@ -8,7 +9,7 @@ from .reading import check_readable, count_lines, read_lines, read_pairs, read_t
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .tokenizer import Tokenizer
 from .word_links import link_tokens, tokens_of_words
-from .word_vectors import read_word_vectors
+from .word_vectors import piece_vectors, read_word_vectors, vector_width
 
 __all__ = [
     "BOS_ID",
@@ -27,10 +28,13 @@ __all__ = [
     "date_pairs",
     "expand_names",
     "link_tokens",
+    "piece_vectors",
+    "pieces_in",
     "read_lines",
     "read_pairs",
     "read_tsv",
     "read_word_vectors",
     "subword_sampling",
     "tokens_of_words",
+    "vector_width",
 ]

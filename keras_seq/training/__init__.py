@@ -8,6 +8,7 @@ from keras_seq.training.plan import plan
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.schedules import InverseSquareRoot, noam
 from keras_seq.training.skipping_adam import SkippingAdam
+from keras_seq.training.start import load_word_vectors
 from keras_seq.training.trainer import train
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "SkippingAdam",
     "TrainingError",
     "TrainingResult",
+    "load_word_vectors",
     "make_evaluation",
     "noam",
     "plan",

@@ -10,17 +10,23 @@ if TYPE_CHECKING:
     from keras_seq.training.result import TrainingResult
 
 
-def model_card(settings: Settings, result: TrainingResult, parameters: int) -> str:
+def model_card(
+    settings: Settings, result: TrainingResult, parameters: int, start_step: int | None = None
+) -> str:
     """Markdown that describes a run.
 
     Args:
         settings: Those of the run.
         result: What its training came to.
         parameters: Number of weights.
+        start_step: Of the weights of another run, where the training began with these.
     """
     data = settings.data
     source = _names(data.pairs) or f"{_names(data.source)} -> {_names(data.target)}"
-    start = f", from the weights of `{base}`" if (base := settings.training.from_run) else ""
+    base, start = settings.training.from_run, ""
+    if base is not None:
+        start = f", from the weights of `{base}`"
+        start += f", step {start_step:,}" if start_step is not None else ""
     return f"""# A keras-seq run
 
 A {settings.model.family} of {parameters:,} parameters, trained on `{source}`{start}.

@@ -18,8 +18,8 @@ def freeze(model: keras.Model, patterns: str | Sequence[str] | None) -> list[str
 
     Args:
         model: A built model.
-        patterns: Of weight paths, with `*` and `?` as in file names, such as
-            `"embedding/*"` or `"encoder_*"`.
+        patterns: Of weight paths, or of what they begin with up to a slash, with `*`
+            and `?` as in file names: `"embedding"`, `"encoder_*"`, `"*/bias"`.
 
     Returns:
         The paths of the weights frozen.
@@ -30,7 +30,7 @@ def freeze(model: keras.Model, patterns: str | Sequence[str] | None) -> list[str
     names = named_weights(model)
     frozen: dict[str, None] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
-        matches = fnmatch.filter(names, pattern)
+        matches = fnmatch.filter(names, pattern) + fnmatch.filter(names, f"{pattern}/*")
         if not matches:
             parts = ", ".join(dict.fromkeys(name.split("/")[0] for name in names))
             raise InputError(

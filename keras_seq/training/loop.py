@@ -239,7 +239,8 @@ class TrainingLoop:
             best_step=int(self.validation.best_step or 0),
             signature=self.validator.signature,
         )
-        self.run.write_card(model_card(self.settings, result, self.model.count_params()))
+        card = model_card(self.settings, result, self.model.count_params(), self.run.start_step)
+        self.run.write_card(card)
         values = asdict(result)
         del values["path"]
         self.run.write_result({"result": values, "without_better": self.validation.without_better})

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from typing import Any, Literal
 
 import keras
 import numpy as np
 
-from keras_seq.base_run import open_base_run
 from keras_seq.modelling import build_run_model, named_weights, weight_shapes
 from keras_seq.run import Run
-from keras_seq.text import InputError, Tokenizer, read_word_vectors
+from keras_seq.starting_point import SIDES, kept_vectors
+from keras_seq.text import InputError, Tokenizer, piece_vectors, pieces_in
 
 Notice = Callable[[str], None]
 
-# First parts of the names of weights with a row, or a column, for each token.
+# Shape letters: V vocabulary, D units, N vectors.
+
+# Layers whose weights have a row, or a last dimension, for each token, and of which side.
 _TABLES = {
     "embedding": "source",
     "source_embedding": "source",
     "target_embedding": "target",
     "logits": "target",
 }
-_SPACE = "\u2581"
 
 
 def set_start(run: Run, model: keras.Model, notice: Notice) -> None:
-    """Gives a new model the weights of another run, and the vectors of words, that settings name.
+    """Gives a new model the weights and the word vectors that its run was prepared with.
 
     Args:
         run: Prepared, without a checkpoint.
@@ -33,21 +36,105 @@ def set_start(run: Run, model: keras.Model, notice: Notice) -> None:
         notice: Called with what was done.
 
     Raises:
-        InputError: Another run or a file that does not serve.
+        InputError: The run is not as it was prepared.
     """
-    base = open_base_run(run.settings, notice)
-    if base is not None:
+    if run.settings.training.from_run is not None:
+        base = Run.open(run.start_directory)
         if run.settings.training.from_run_vocabulary == "keep":
             arrays = base.load_weights(weight_shapes(model))
-            notice(f"starts from the weights of {base.path}")
         else:
             arrays = _with_new_vocabulary(run, base, model, notice)
         for name, weight in named_weights(model).items():
             weight.assign(arrays[name])
-    for side in ("source", "target"):
-        path = getattr(run.settings.training, f"{side}_embeddings")
-        if path is not None:
-            _take_vectors(run, model, side, path, notice)
+    taken: set[int] = set()
+    for side in SIDES:
+        weight = _embedding(model, side)
+        kept = kept_vectors(run, side, int(weight.shape[1]))
+        if kept is not None:
+            ids, vectors = kept
+            # One table may be for both sides; what the source's file has stays.
+            new = [place for place, id in enumerate(ids) if id not in taken]
+            _set_rows(weight, ids[new], vectors[new])
+            if run.settings.tokenizer.joint:
+                taken.update(int(id) for id in ids)
+
+
+def load_word_vectors(
+    model: keras.Model,
+    tokenizer: Tokenizer,
+    path: str | os.PathLike[str],
+    side: Literal["source", "target"] = "source",
+) -> int:
+    """Lets rows of a model's embedding start from a file of word vectors.
+
+    Rows of tokens that the file has no word for stay as they are. All vectors are
+    multiplied by one factor, which makes their mean square that of the table's rows.
+
+    Args:
+        model: A model of `keras_seq.models`.
+        tokenizer: Its vocabulary of that side.
+        path: As for `keras_seq.text.read_word_vectors`.
+        side: "source" or "target"; the same where one table is for both.
+
+    Returns:
+        How many rows were set.
+
+    Raises:
+        InputError: A file that is none of word vectors, or of vectors of another width.
+        ValueError: Another side, or a vocabulary of another size than the model's.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_seq.models import Transformer
+    >>> from keras_seq.text import Tokenizer
+    >>> tokenizer = Tokenizer.train(["dog cat dog cat"] * 9, size=280, kind="bpe")
+    >>> size = tokenizer.vocabulary_size
+    >>> model = Transformer(size, size, 1, 1, units=2, feedforward_units=4, num_heads=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "vectors.txt"
+    ...     _ = path.write_text("dog 1 0\\ncow 0 1\\n")
+    ...     load_word_vectors(model, tokenizer, path)
+    2
+    >>> [piece.text for piece in tokenizer.pieces if piece.text.endswith("dog")]
+    ['dog', '▁dog']
+    """
+    if side not in SIDES:
+        raise ValueError(f'`side` must be "source" or "target", received {side!r}.')
+    weight = _embedding(model, side)
+    rows, width = (int(size) for size in weight.shape)
+    if rows != tokenizer.vocabulary_size:
+        raise ValueError(
+            f"The {side} embedding has {rows} rows, the tokenizer {tokenizer.vocabulary_size} "
+            "pieces: give the one that the model was made for."
+        )
+    ids, vectors = piece_vectors(tokenizer, path)
+    if vectors.shape[1] != width:
+        raise InputError(
+            f"{path}: its vectors have {vectors.shape[1]:,} numbers, the {side} embedding has "
+            f"{width:,}"
+        )
+    _set_rows(weight, ids, vectors)
+    return len(ids)
+
+
+def _embedding(model: keras.Model, side: str) -> Any:
+    named = named_weights(model)
+    return named.get(f"{side}_embedding/embeddings", named.get("embedding/embeddings"))
+
+
+def _set_rows(weight: Any, ids: np.ndarray, vectors: np.ndarray) -> None:
+    """Puts vectors `(N, D)` into a table `(V, D)`, as large as the rows that are there."""
+    table = np.array(keras.ops.convert_to_numpy(weight.value))
+    size = _root_mean_square(vectors)
+    if size:
+        vectors = vectors * (_root_mean_square(table) / size)
+    table[ids] = vectors
+    weight.assign(table)
+
+
+def _root_mean_square(array: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(array, dtype=np.float64)))) if array.size else 0.0
 
 
 def _with_new_vocabulary(
@@ -56,83 +143,37 @@ def _with_new_vocabulary(
     """The other run's arrays, with the rows of its tables where the new vocabulary has them."""
     arrays = base.load_weights(weight_shapes(build_run_model(base)))
     rows = {
-        "source": _rows(base.source_tokenizer, run.source_tokenizer),
-        "target": _rows(base.target_tokenizer, run.target_tokenizer),
+        "source": pieces_in(base.source_tokenizer, run.source_tokenizer),
+        "target": pieces_in(base.target_tokenizer, run.target_tokenizer),
     }
-    adapted = {}
     for name, weight in named_weights(model).items():
         side = _TABLES.get(name.split("/")[0])
-        array = arrays[name]
         if side is None:
-            adapted[name] = array
             continue
-        # A table has tokens first; the matrix before the logits has them last.
-        by_token = np.moveaxis(array, -1, 0) if name.startswith("logits/") else array
-        fresh = np.array(keras.ops.convert_to_numpy(weight.value))
-        new = np.moveaxis(fresh, -1, 0) if name.startswith("logits/") else fresh
-        for row, old in enumerate(rows[side]):
-            if old:
-                new[row] = by_token[old].mean(axis=0)
-        adapted[name] = fresh
-    sides = ["joint"] if run.settings.tokenizer.joint else ["source", "target"]
-    for side in sides:
-        found = rows["source" if side == "joint" else side]
-        counts = [sum(len(old) == 1 for old in found), sum(len(old) > 1 for old in found)]
-        notice(
-            f"starts from the weights of {base.path}; {side} vocabulary of {len(found):,}: "
-            f"{counts[0]:,} rows are those of one old token, {counts[1]:,} the mean of several, "
-            f"{len(found) - sum(counts):,} new"
-        )
-    return adapted
+        # A table has tokens first, what makes logits has them last.
+        place = -1 if name.startswith("logits/") else 0
+        old = np.moveaxis(arrays[name], place, 0)
+        arrays[name] = np.array(keras.ops.convert_to_numpy(weight.value))
+        new = np.moveaxis(arrays[name], place, 0)
+        for id, ids in enumerate(rows[side]):
+            if ids:
+                new[id] = old[ids].mean(axis=0)
+    if run.settings.tokenizer.joint:
+        notice(_say_rows("joint", base.source_tokenizer, run.source_tokenizer, rows["source"]))
+    else:
+        notice(_say_rows("source", base.source_tokenizer, run.source_tokenizer, rows["source"]))
+        notice(_say_rows("target", base.target_tokenizer, run.target_tokenizer, rows["target"]))
+    return arrays
 
 
-def _rows(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
-    """For each new id the old ids whose mean it starts from; none where it starts anew."""
-    places = {piece.text: id for id, piece in enumerate(old.pieces)}
-    rows = []
-    for piece in new.pieces:
-        if piece.text in places:
-            rows.append([places[piece.text]])
-            continue
-        ids = old.encode([piece.text.replace(_SPACE, " ")])[0]
-        # A space is put before every text; inside a word it says nothing.
-        space = places.get(_SPACE)
-        rows.append([id for id in ids if id != space])
-    return rows
-
-
-def _take_vectors(run: Run, model: keras.Model, side: str, path: str, notice: Notice) -> None:
-    tokenizer = run.source_tokenizer if side == "source" else run.target_tokenizer
-    name = (
-        "embedding/embeddings" if run.settings.tokenizer.joint else f"{side}_embedding/embeddings"
+def _say_rows(side: str, old: Tokenizer, new: Tokenizer, rows: list[list[int]]) -> str:
+    copied = sum(
+        len(ids) == 1 and old.pieces[ids[0]].text == piece.text
+        for piece, ids in zip(new.pieces, rows, strict=True)
     )
-    weight = named_weights(model)[name]
-    # Only pieces that begin a word can be a word.
-    words = {
-        id: piece.text[1:]
-        for id, piece in enumerate(tokenizer.pieces)
-        if piece.is_text and piece.text.startswith(_SPACE) and len(piece.text) > 1
-    }
-    wanted = set(words.values())
-    vectors, width = read_word_vectors(path, wanted | {word.lower() for word in wanted})
-    units = int(weight.shape[1])
-    if width != units:
-        raise InputError(
-            f"{path}: its vectors have {width:,} numbers, the embedding has {units:,}: set "
-            f"model.{'units' if run.settings.model.family == 'transformer' else 'embedding_units'}"
-            f"={width}, or give another file"
-        )
-    table = np.array(keras.ops.convert_to_numpy(weight.value))
-    found = {}
-    for id, word in words.items():
-        vector = vectors.get(word, vectors.get(word.lower()))
-        if vector is not None:
-            found[id] = vector
-    if found:
-        matrix = np.array(list(found.values()), np.float64)
-        # As large as the rows beside them, by one factor for all.
-        size = np.sqrt(np.mean(matrix**2))
-        factor = np.sqrt(np.mean(np.square(table, dtype=np.float64))) / size if size else 1.0
-        table[list(found)] = matrix * factor
-        weight.assign(table)
-    notice(f"{path}: vectors for {len(found):,} of {len(words):,} {side} tokens that begin a word")
+    fresh = sum(not ids for ids in rows)
+    return (
+        f"{side} vocabulary of {len(rows):,}: the rows of {copied:,} pieces are copied, "
+        f"{len(rows) - copied - fresh:,} start as the mean of the pieces that they were cut into, "
+        f"{fresh:,} are new"
+    )
