@@ -9,12 +9,28 @@ import keras
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+ACCUMULATION = "tests/training/test_accumulation.py"
+PRECISION = "tests/training/test_precision.py"
 TESTS = [
     "tests/conformance",
     "tests/layers",
     "tests/models",
     "tests/search",
     "tests/training/test_losses.py",
+    "tests/training/test_optimizer.py",
+    # Updates of several batches, and one that is stopped within.
+    f"{ACCUMULATION}::test_is_adam_on_the_means_of_three_gradients",
+    f"{ACCUMULATION}::test_a_batch_that_is_not_finite_costs_its_update_and_no_other",
+    f"{ACCUMULATION}::test_a_model_learns_from_parts_what_it_learns_from_the_whole",
+    f"{ACCUMULATION}::test_stopped_within_an_update_it_goes_on_to_the_same_weights",
+    # Half precision.
+    f"{PRECISION}::test_positions_are_told_apart",
+    f"{PRECISION}::test_a_word_looked_up_3000_times_gets_3000_gradients",
+    f"{PRECISION}::test_loss_and_gradients_are_near_those_of_float32[transformer-mixed_bfloat16]",
+    f"{PRECISION}::test_loss_and_gradients_are_near_those_of_float32[gru-mixed_float16]",
+    f"{PRECISION}::test_what_is_not_finite_without_a_scale_is_counted",
+    f"{PRECISION}::test_several_batches_share_a_scale",
+    f"{PRECISION}::test_an_overflow_in_float16_lowers_the_scale_and_the_training_goes_on",
     "tests/training/test_teaching.py",
     "tests/training/test_weighted_pairs.py",
     # A small training from text files to a translation.
