@@ -19,6 +19,7 @@ from keras_seq.layers import SinusoidalPosition, TokenEmbedding
 from keras_seq.modelling import build_model, load_model
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.run import Run
+from keras_seq.search import beam_search
 from keras_seq.settings import load_settings
 from keras_seq.training import SequenceCrossEntropy, SkippingAdam
 from keras_seq.training.callbacks import NanGuard
@@ -436,3 +437,15 @@ def test_learns_as_in_float32():
     assert losses["float32"] < 2.5
     for half in HALF:
         assert abs(losses[half] - losses["float32"]) < 0.1 * losses["float32"], losses
+
+
+@every_half
+@pytest.mark.parametrize("make", [transformer, recurrent])
+def test_scores_of_a_search_are_float32(make, half):
+    """Summed in full: most are no numbers of half precision."""
+    source = ids(4, 5, np.random.default_rng(0))
+    result = beam_search(make(half), source, beam_size=3, n_best=3, max_length=6)
+    assert dtypes(result.scores) == ["float32"]
+    scores = ops.convert_to_numpy(result.scores)
+    rounded = ops.cast(ops.cast(scores, half.removeprefix("mixed_")), "float32")
+    assert np.mean(scores != ops.convert_to_numpy(rounded)) > 0.8
