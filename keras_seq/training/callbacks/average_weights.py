@@ -41,7 +41,7 @@ class AverageWeights(keras.callbacks.Callback):
                 raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
         self.every = every
         self.set_at_end = set_at_end
-        self._kept = collections.deque(maxlen=count)
+        self._kept: collections.deque = collections.deque(maxlen=count)
         self._step = 0
 
     @property
