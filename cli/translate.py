@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.signals import sigterm_exits
+
+
+class Engine(enum.StrEnum):
+    """What computes, and where; Typer has no list of literals."""
+
+    TENSORFLOW = "tensorflow"
+    CTRANSLATE2 = "ctranslate2"
+    RAY = "ray"
 
 
 def translate(
@@ -38,14 +48,34 @@ def translate(
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write score<TAB>translation.")] = False,
     engine: Annotated[
-        Literal["tensorflow", "ctranslate2"],
-        typer.Option(help="What computes; ctranslate2 is an extra, for Transformers."),
-    ] = "tensorflow",
+        list[Engine] | None,
+        typer.Option(
+            help="What computes: tensorflow, or ctranslate2 (an extra, for Transformers). And ray "
+            "(an extra), for the workers of --input to be on a Ray cluster. May be given twice.",
+        ),
+    ] = None,
     quantize: Annotated[
         str | None, typer.Option(help="Arithmetic of ctranslate2: float32 or int8.")
     ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", help="File to translate, or 'texts/*.en'; may be given again."),
+    ] = None,
+    output_dir: Annotated[
+        str | None, typer.Option(help="Directory for a file for each --input, of the same name.")
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes for --input; one for each 4 cores if absent."),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete what another job left in --output-dir.")
+    ] = False,
 ) -> None:
-    """Translate lines: a sentence, a file, or stdin. A blank line stays blank."""
+    """Translate lines: a sentence, a file, or stdin; or many files. A blank line stays blank.
+
+    With --input the same command again goes on where the last one was stopped or killed.
+    """
     from keras_seq.run import Run
     from keras_seq.settings import load_settings
 
@@ -64,17 +94,44 @@ def translate(
         base=opened.settings.to_dict(),
         overrides={f"search.{key}": value for key, value in given.items()},
     ).search
-    if quantize is not None and engine != "ctranslate2":
+    computing, on_ray = _engines(engine or [])
+    if quantize is not None and computing != "ctranslate2":
         raise typer.BadParameter("needs --engine ctranslate2", param_hint="'--quantize'")
+    if inputs:
+        if output_dir is None or text is not None or output is not None:
+            raise typer.BadParameter(
+                "needs --output-dir, and no other text or --output", param_hint="'--input'"
+            )
+        if computing == "ctranslate2":
+            # What is wrong with it is said before there are any workers.
+            _ctranslate2(run, quantize, given)
+        _translate_files(
+            run,
+            inputs,
+            output_dir,
+            on_ray=on_ray,
+            search=given,
+            engine=computing,
+            quantize=quantize or "float32",
+            scores=scores,
+            workers=workers,
+            overwrite=overwrite,
+        )
+        return
+    for name, needless in (
+        ("output-dir", output_dir is not None),
+        ("workers", workers is not None),
+        ("overwrite", overwrite),
+        ("engine", on_ray),
+    ):
+        if needless:
+            said = "ray is for the files of --input" if name == "engine" else "needs --input"
+            raise typer.BadParameter(said, param_hint=f"'--{name}'")
     lines = _lines(text, output)
     translator: Any = None
-    if engine == "ctranslate2":
+    if computing == "ctranslate2":
         # Here, because it takes no time and what is wrong is said before a file is opened.
-        from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
-
-        translator = CTranslate2Translator.load(
-            run, quantize=quantize or "float32", notice=notice, **given
-        )
+        translator = _ctranslate2(run, quantize, given)
 
     def translated(chunk: list[str], first: int) -> Iterator[str]:
         nonlocal translator
@@ -92,6 +149,42 @@ def translate(
         for chunk in _chunks(_prompted(lines) if prompt else lines, size):
             write(translated(chunk, number))
             number += len(chunk)
+
+
+def _engines(given: Sequence[Engine]) -> tuple[str, bool]:
+    """What computes, and whether on Ray."""
+    computing = sorted({engine.value for engine in given} - {"ray"})
+    if len(computing) > 1:
+        raise typer.BadParameter(
+            "tensorflow or ctranslate2, not both: either may be given with ray",
+            param_hint="'--engine'",
+        )
+    return (computing or ["tensorflow"])[0], Engine.RAY in given
+
+
+def _ctranslate2(run: str, quantize: str | None, search: dict[str, Any]) -> Any:
+    from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
+
+    return CTranslate2Translator.load(run, quantize=quantize or "float32", notice=notice, **search)
+
+
+def _translate_files(
+    run: str, inputs: list[str], directory: str, *, on_ray: bool, **options: Any
+) -> None:
+    from keras_seq.jobs import require_ray, run_locally, run_on_ray, translate_files
+
+    if on_ray:
+        require_ray()
+    with sigterm_exits():
+        done = translate_files(
+            run,
+            inputs,
+            directory,
+            runner=run_on_ray if on_ray else run_locally,
+            notice=notice,
+            **options,
+        )
+    notice(f"{directory}: {done.files:,} files of {done.lines:,} lines are translated")
 
 
 def _lines(text: str | None, output: str | None) -> Iterator[str]:
@@ -131,23 +224,12 @@ def _prompted(lines: Iterator[str]) -> Iterator[str]:
 def _format(
     translator: Any, lines: list[str], first: int, n_best: int, scores: bool
 ) -> Iterator[str]:
+    from keras_seq.lines import cut_notice, numbered, written_lines
+
     found = translator.translate(lines) if translator is not None else [[]] * len(lines)
-    cut = 0
-    for number, hypotheses in enumerate(found, first):
-        cut += any(hypothesis.truncated for hypothesis in hypotheses[:1])
-        rows = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in hypotheses]
-        for score, text in rows or [("0.0000", "")]:
-            if n_best > 1:
-                yield f"{number}\t{score}\t{text}"
-            else:
-                yield f"{score}\t{text}" if scores else text
-    if cut:
-        last = first + len(lines) - 1
-        where = f"line {first}" if first == last else f"lines {first} to {last}"
-        notice(
-            f"{where}: {cut} cut short at the longest input or "
-            "output (search.max_length, data.max_source_length)"
-        )
+    yield from written_lines(found, first, n_best=n_best, scores=scores)
+    if said := cut_notice(found, numbered(first, len(lines))):
+        notice(said)
 
 
 @contextlib.contextmanager

@@ -26,12 +26,13 @@ class DirectoryLock:
 
     Args:
         directory: An existing directory. A file `.lock` is made there and stays.
+        holder: What another process that holds it is, for the message.
 
     Raises:
         InputError: Another process holds the lock, or the directory cannot be written.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, holder: str = "training") -> None:
         self._handle = -1
         path = directory / LOCK
         while self._handle < 0:
@@ -47,7 +48,7 @@ class DirectoryLock:
             except OSError:
                 os.close(handle)
                 raise InputError(
-                    f"{directory}: another training is at work there: wait for it, end it, "
+                    f"{directory}: another {holder} is at work there: wait for it, end it, "
                     "or name another directory"
                 ) from None
             # Its holder may have deleted the file meanwhile, and another made it anew.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from keras_seq.text import Tokenizer
@@ -81,3 +81,39 @@ def translate_lines(
 def best_texts(results: Iterable[list[Hypothesis]]) -> list[str]:
     """The best translation of each line, "" where there is none."""
     return [hypotheses[0].text if hypotheses else "" for hypotheses in results]
+
+
+def written_lines(
+    results: Iterable[list[Hypothesis]], first: int, *, n_best: int, scores: bool
+) -> Iterator[str]:
+    """Translations as `keras-seq translate` writes them.
+
+    Args:
+        results: For each line its translations.
+        first: The number of the first line.
+        n_best: Above 1, every translation has a line `number<TAB>score<TAB>translation`.
+        scores: Whether a line is `score<TAB>translation` where there is one.
+    """
+    for number, hypotheses in enumerate(results, first):
+        rows = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in hypotheses]
+        for score, text in rows or [("0.0000", "")]:
+            if n_best > 1:
+                yield f"{number}\t{score}\t{text}"
+            else:
+                yield f"{score}\t{text}" if scores else text
+
+
+def cut_notice(results: Iterable[list[Hypothesis]], where: str) -> str | None:
+    """Says how many of some lines were cut short, None where none was."""
+    cut = sum(any(hypothesis.truncated for hypothesis in found[:1]) for found in results)
+    if not cut:
+        return None
+    return (
+        f"{where}: {cut} cut short at the longest input or "
+        "output (search.max_length, data.max_source_length)"
+    )
+
+
+def numbered(first: int, count: int) -> str:
+    """`line 1`, or `lines 1 to 64`."""
+    return f"line {first}" if count == 1 else f"lines {first} to {first + count - 1}"

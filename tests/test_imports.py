@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 SETTINGS = {"presets", "setting_errors", "setting_sections", "settings"}
 FILES = {"files", "tensor_file", "checkpoints"}
-TENSORS = {"backend", "layers", "models", "search"}
+TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
 BELOW_RUN = {"text", "scoring", "data"} | SETTINGS | FILES | TENSORS
 WITH_RUN = {
     "run",
@@ -29,6 +29,7 @@ WITH_RUN = {
     "continuation",
     "modelling",
     "run_averaging",
+    "run_following",
     "lines",
     "translator",
     "diagnosis",
@@ -47,6 +48,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "checkpoints": (FILES | {"text"}, {"numpy"}),
     "data": ({"text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
+    "devices": ({"text"}, set()),
+    "cluster": ({"backend", "devices", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
     "layers": (set(), {"keras"}),
     "models": ({"layers"}, {"keras"}),
     "search": ({"backend"}, {"keras", "numpy"}),
@@ -65,6 +68,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "demo": (BELOW_RUN | {"run", "run_checks", "preparation"}, set()),
     "modelling": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
+    "run_following": (BELOW_RUN | {"run"}, {"numpy"}),
     "run_averaging": (BELOW_RUN | {"run", "modelling"}, {"numpy"}),
     "lines": ({"text"}, set()),
     "translator": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
@@ -74,6 +78,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         ABOVE_RUN,
         {"keras", "numpy", "ctranslate2", "tensorflow", "tensorflow_serving", "tensorflow_text"},
     ),
+    # Workers load what they need; the one who shares out needs no Keras.
+    "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
     # A server needs the exported graph alone: no Keras, no run.
     "serving.http": (
         {"files", "text"},
@@ -82,7 +88,10 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # The public names, loaded when asked for; and `python -m keras_seq`.
     "keras_seq": (ABOVE_RUN | {"training", "serving"}, set()),
     "__main__": ({"cli"}, set()),
-    "cli": (ABOVE_RUN | {"training", "serving", "serving.http"}, {"typer", "click", "rich"}),
+    "cli": (
+        ABOVE_RUN | {"jobs", "training", "serving", "serving.http"},
+        {"typer", "click", "rich"},
+    ),
 }
 
 

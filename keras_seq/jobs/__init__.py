@@ -1,0 +1,15 @@
+"""Many files shared out among workers that may be killed, on one machine or on a cluster."""
+
+from keras_seq.jobs.failures import JobError
+from keras_seq.jobs.local_workers import run_locally
+from keras_seq.jobs.ray_workers import require_ray, run_on_ray
+from keras_seq.jobs.translation import TranslationCounts, translate_files
+
+__all__ = [
+    "JobError",
+    "TranslationCounts",
+    "require_ray",
+    "run_locally",
+    "run_on_ray",
+    "translate_files",
+]
