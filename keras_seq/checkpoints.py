@@ -36,6 +36,7 @@ from keras_seq.tensor_file import (
     hash_file,
     largest_size,
     read_tensors,
+    tensor_spec,
     write_tensors,
 )
 from keras_seq.text import InputError
@@ -173,7 +174,7 @@ class CheckpointStore:
 
     def load(
         self,
-        expected: Mapping[str, Mapping[str, TensorSpec]],
+        expected: Mapping[str, Mapping[str, tuple[tuple[int, ...], str]]],
         which: str | int = "best",
         *,
         notice: Callable[[str], None] | None = None,
@@ -194,7 +195,11 @@ class CheckpointStore:
             InputError: No checkpoint, none whole, one of another model, or one
                 that a newer version of the format wrote.
         """
-        return self._first_whole(lambda step: self._load(step, expected), which, notice)
+        specs = {
+            part: {name: tensor_spec(*spec) for name, spec in arrays.items()}
+            for part, arrays in expected.items()
+        }
+        return self._first_whole(lambda step: self._load(step, specs), which, notice)
 
     def copy_weights(self, store: CheckpointStore, which: str = "best") -> int:
         """Puts the best or the latest whole checkpoint, its weights alone, into another store.

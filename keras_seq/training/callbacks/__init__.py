@@ -3,6 +3,7 @@
 from keras_seq.training.callbacks.attention_snapshots import AttentionSnapshots
 from keras_seq.training.callbacks.average_weights import AverageWeights
 from keras_seq.training.callbacks.checkpoint import Checkpoint
+from keras_seq.training.callbacks.exact_checkpoint import ExactCheckpoint
 from keras_seq.training.callbacks.follow_schedule import FollowSchedule
 from keras_seq.training.callbacks.nan_guard import NanGuard
 from keras_seq.training.callbacks.progress import Progress
@@ -15,6 +16,7 @@ __all__ = [
     "AttentionSnapshots",
     "AverageWeights",
     "Checkpoint",
+    "ExactCheckpoint",
     "FollowSchedule",
     "NanGuard",
     "Progress",

@@ -1,0 +1,122 @@
+"""A `fit` of somebody's own, as a script that is killed and begun anew: FOLDER [SLOW]."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+
+import keras_seq.checkpoints as checkpoints
+from keras_seq.training import callbacks, rates
+
+STEPS_PER_EPOCH, EPOCHS = 7, 6
+
+
+def batch(step):
+    """A few rows of a plane and noise; the order is another in each epoch."""
+    generator = np.random.default_rng(step)
+    inputs = generator.normal(size=(16, 6)).astype("float32")
+    return inputs, inputs @ np.arange(6, dtype="float32")[:, None] + 0.1
+
+
+class Gated(keras.layers.Layer):
+    """Its input times a number that a schedule sets."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = self.add_weight(name="gate", shape=(), trainable=False)
+
+    def call(self, inputs):
+        return inputs * (1 + self.gate)
+
+
+class Losses(keras.callbacks.Callback):
+    """What the epochs end with, to be carried over."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = {"losses": []}
+
+    def restore(self, state):
+        self.state = state
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == len(self.state["losses"]):
+            self.state["losses"].append([float(logs["loss"]), float(logs["mae"])])
+
+
+def say(line):
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def slow_down():
+    """Says each part of a save as it begins, and takes its time with it."""
+
+    def slowly(name, call):
+        def slow(*arguments):
+            say(f"part {name}")
+            time.sleep(0.005)
+            return call(*arguments)
+
+        return slow
+
+    for name in ("write_tensors", "write_file", "write_file_whole", "remove"):
+        setattr(checkpoints, name, slowly(name, getattr(checkpoints, name)))
+
+
+def main(folder):
+    model = keras.Sequential(
+        [
+            keras.Input((6,)),
+            keras.layers.Dense(16, activation="relu"),
+            keras.layers.Dropout(0.3),
+            Gated(),
+            keras.layers.Dense(1),
+        ]
+    )
+    model.compile(
+        keras.optimizers.Adam(0.05, use_ema=True, ema_momentum=0.9), "mse", metrics=["mae"]
+    )
+    store = checkpoints.CheckpointStore(folder / "checkpoints", keep=3, notice=say)
+    checkpoint = callbacks.ExactCheckpoint(store, every=2, steps_per_epoch=STEPS_PER_EPOCH)
+    say(f"restored {checkpoint.restore(model)}")
+    validation = callbacks.Validation(
+        lambda step: {"bleu": float(-np.abs(keras.ops.convert_to_numpy(model.weights[0])).sum())},
+        every=3,
+        monitor="bleu",
+        initial_step=checkpoint.step,
+    )
+    # After the first epoch the rate falls with every epoch.
+    plateau = keras.callbacks.ReduceLROnPlateau("loss", patience=2, factor=0.5, min_delta=100.0)
+    losses = checkpoint.carry("losses", Losses())
+    checkpoint.carry("validation", validation)
+    checkpoint.carry("plateau", plateau, ("best", "wait", "cooldown_counter"))
+    gate = callbacks.FollowSchedule(
+        model.layers[2].gate, rates.linear_annealing(40), initial_step=checkpoint.step
+    )
+    model.fit(
+        checkpoint.remaining(batch),
+        initial_epoch=checkpoint.epoch,
+        epochs=EPOCHS,
+        steps_per_epoch=STEPS_PER_EPOCH,
+        shuffle=False,
+        verbose=0,
+        callbacks=[gate, validation, plateau, losses, checkpoint],
+    )
+    variables = [*model.variables, *model.optimizer.variables]
+    arrays = {f"{i}": keras.ops.convert_to_numpy(v.value) for i, v in enumerate(variables)}
+    arrays["losses"] = np.array(losses.state["losses"])
+    arrays["best"] = np.array([validation.best, validation.best_step, validation.step])
+    arrays["plateau"] = np.array([plateau.best, plateau.wait])
+    np.savez(folder / "end.tmp.npz", **arrays)
+    os.replace(folder / "end.tmp.npz", folder / "end.npz")
+
+
+if __name__ == "__main__":
+    keras.utils.set_random_seed(1)
+    if len(sys.argv) > 2:
+        slow_down()
+    main(Path(sys.argv[1]))
