@@ -1,0 +1,417 @@
+"""Many files translated by processes that are killed on the way: here and on Ray, the same tests.
+
+The truth is what `keras-seq translate RUN < file` says, byte by byte.
+"""
+
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from keras_seq.run import Run
+from keras_seq.text.dates import date_pairs
+
+# A chunk is 64 batches: with batches of one sentence that is 64 lines.
+OPTIONS = ["--scores", "--batch-size", "1", "--beam-size", "1"]
+SIZES = {"a.en": 64, "b.en": 500, "c.en": 700}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Files of lines, some blank, one file without any."""
+    folder = tmp_path_factory.mktemp("texts")
+    lines = [source for source, _ in date_pairs(sum(SIZES.values()), seed=5)]
+    for name, size in SIZES.items():
+        part, lines = lines[:size], lines[size:]
+        part[size // 2] = ""
+        (folder / name).write_text("".join(f"{line}\n" for line in part), encoding="utf-8")
+    (folder / "empty.en").touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(texts, tiny_run):
+    """What the plain command says of each file."""
+    program = [sys.executable, "-m", "keras_seq", "translate", str(tiny_run), *OPTIONS]
+    text = "".join((texts / name).read_text("utf-8") for name in SIZES)
+    # One process for all: a line's translation does not depend on those around it.
+    result = subprocess.run(program, input=text.encode(), capture_output=True, check=True)
+    lines = result.stdout.split(b"\n")
+    found = {"empty.en": b""}
+    for name, size in SIZES.items():
+        found[name] = b"".join(line + b"\n" for line in lines[:size])
+        lines = lines[size:]
+    assert lines == [b""]
+    return found
+
+
+@pytest.fixture(params=["local", "ray"])
+def where(request):
+    """The options for the two places where workers can be."""
+    if request.param == "local":
+        return []
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    return ["--engine", "ray"]
+
+
+class Job:
+    """A translation in a process of its own."""
+
+    def __init__(self, run, texts, out, *options):
+        arguments = ["--input", f"{texts}/*.en", "--output-dir", str(out), "--workers", "2"]
+        self.out = out
+        self.said = out.with_suffix(".said")
+        self.printed = out.with_suffix(".printed")
+        with open(self.said, "ab") as said, open(self.printed, "ab") as printed:
+            self.process = psutil.Popen(
+                [sys.executable, "-m", "keras_seq", "translate", run, *arguments, *options],
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=said,
+            )
+
+    def workers(self):
+        """The processes that hold a model, those of Ray by the name that it gives them."""
+        names = ("keras_seq.jobs.worker_process", "ray::_Worker")
+        found = []
+        for process in self.process.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if any(name in " ".join(process.cmdline()) for name in names):
+                    found.append(process)
+        return found
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + 120
+        while not condition():
+            assert self.process.poll() is None, self.said.read_text()
+            assert time.monotonic() < deadline, self.said.read_text()
+            time.sleep(0.01)
+
+    def parts(self):
+        return [*(self.out / ".keras-seq" / "parts").glob("*/0*")]
+
+    def end(self):
+        code = self.process.wait(timeout=120)
+        assert self.printed.read_bytes() == b""
+        return code, self.said.read_text()
+
+
+def outputs(out):
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+def test_a_killed_worker_loses_nothing(tiny_run, texts, expected, tmp_path, where):
+    job = Job(tiny_run, texts, tmp_path / "out", *OPTIONS, *where)
+    job.wait_for(job.parts)
+    job.workers()[0].send_signal(signal.SIGKILL)
+    code, said = job.end()
+    assert code == 0, said
+    assert said.count("the worker ended") == 1
+    assert "4 files of 1,264 lines are translated" in said
+    assert outputs(tmp_path / "out") == expected
+
+
+def test_a_killed_job_goes_on(tiny_run, texts, expected, tmp_path, where):
+    out = tmp_path / "out"
+    job = Job(tiny_run, texts, out, *OPTIONS, *where)
+    job.wait_for(lambda: (out / "a.en").exists() and len(job.parts()) >= 2)
+    workers = job.workers()
+    job.process.send_signal(signal.SIGKILL)
+    job.process.wait()
+    # Ray's own processes notice it, too, some of them within a minute.
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert workers and not alive
+    done = {path: path.stat().st_mtime_ns for path in [out / "a.en", out / "empty.en"]}
+    # What is there is whole.
+    for name, content in outputs(out).items():
+        assert name.startswith(".tmp-") or content == expected[name]
+    kept = len(job.parts())
+    job = Job(tiny_run, texts, out, *OPTIONS, *where)
+    code, said = job.end()
+    assert code == 0, said
+    assert f"2 of 4 files, and {kept:,} chunks are done already" in said
+    assert {path: path.stat().st_mtime_ns for path in done} == done
+    assert outputs(out) == expected
+    assert job.parts() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_job_and_its_workers(tiny_run, texts, tmp_path, number):
+    job = Job(tiny_run, texts, tmp_path / "out", *OPTIONS)
+    job.wait_for(job.parts)
+    workers = job.workers()
+    job.process.send_signal(number)
+    code, said = job.end()
+    assert code == 128 + number
+    assert "Traceback" not in said
+    _, alive = psutil.wait_procs(workers, timeout=10)
+    assert workers and not alive
+
+
+def test_a_lost_machine_loses_nothing(tiny_run, texts, expected, tmp_path, monkeypatch):
+    """Two nodes of a cluster, one of them taken away with the worker that it had."""
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    from keras_seq.jobs import require_ray
+
+    require_ray()
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
+    try:
+        second = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        job = Job(tiny_run, texts, tmp_path / "out", *OPTIONS, "--engine", "ray")
+        job.wait_for(lambda: len(job.parts()) >= 2)
+        cluster.remove_node(second, allow_graceful=False)
+        code, said = job.end()
+    finally:
+        cluster.shutdown()
+    assert code == 0, said
+    assert "another begins them again" in said
+    assert outputs(tmp_path / "out") == expected
+
+
+# In this process, by CTranslate2, whose workers are there at once
+
+
+@pytest.fixture
+def translate(keras_seq_command, tiny_run, tmp_path):
+    pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+
+    def call(*arguments, run=tiny_run, output_dir=tmp_path / "out"):
+        return keras_seq_command(
+            "translate",
+            run,
+            *("--engine", "ctranslate2", "--beam-size", "1", "--batch-size", "1"),
+            *("--output-dir", output_dir, *arguments),
+        )
+
+    return call
+
+
+def test_names_order_and_lines(translate, keras_seq_command, tiny_run, texts, tmp_path):
+    nasty = "x\r\n\n \ny\u2028z\n<s> \x1c".encode()
+    (tmp_path / "nasty").write_bytes(b"\xef\xbb\xbf" + nasty + b"\xff")
+    with gzip.open(tmp_path / "packed.en.gz", "wb") as stream:
+        stream.write((texts / "a.en").read_bytes())
+    names = [texts / "c.en", tmp_path / "nasty", tmp_path / "packed.en.gz"]
+    outcome = translate(*(f"--input={name}" for name in names))
+    assert outcome.code == 0, outcome.err
+    assert sorted(outputs(tmp_path / "out")) == ["c.en", "nasty", "packed.en"]
+    engine = ["--engine", "ctranslate2", "--beam-size", "1", "--batch-size", "1"]
+    for name in names:
+        plain = keras_seq_command("translate", tiny_run, name, *engine)
+        output = tmp_path / "out" / name.name.removesuffix(".gz")
+        assert output.read_bytes() == plain.out
+    assert "nasty:1: line ends are CRLF" in outcome.err
+    assert outcome.err.count("invalid UTF-8") == 1
+
+
+def test_n_best_counts_the_lines_of_the_file(
+    translate, keras_seq_command, texts, tiny_run, tmp_path
+):
+    options = ["--beam-size", "2", "--n-best", "2"]
+    assert translate("--input", texts / "b.en", *options).code == 0
+    plain = keras_seq_command(
+        *("translate", tiny_run, texts / "b.en", "--engine", "ctranslate2", "--batch-size", "1"),
+        *options,
+    )
+    assert (tmp_path / "out" / "b.en").read_bytes() == plain.out
+
+
+def test_ray_and_ctranslate2_together(translate, texts, tmp_path):
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    assert translate("--input", texts / "a.en", output_dir=tmp_path / "local").code == 0
+    outcome = translate("--input", texts / "a.en", "--engine", "ray", "--workers", "1")
+    assert (outcome.code, outcome.out) == (0, b""), outcome.err
+    assert outputs(tmp_path / "out") == outputs(tmp_path / "local")
+
+
+def test_what_is_done_is_not_done_again(translate, texts, tmp_path):
+    first = translate("--input", texts / "a.en")
+    assert first.code == 0
+    written = (tmp_path / "out" / "a.en").stat().st_mtime_ns
+    again = translate("--input", texts / "a.en", "--input", texts / "empty.en")
+    assert again.code == 0
+    assert "1 of 2 files are done already" in again.err
+    assert (tmp_path / "out" / "a.en").stat().st_mtime_ns == written
+    # A lower batch size is the way out when memory ran out.
+    assert (
+        "1 of 1 files are done already"
+        in translate("--input", texts / "a.en", "--batch-size=2").err
+    )
+    (tmp_path / "out" / "a.en").unlink()
+    assert translate("--input", texts / "a.en").code == 0
+    assert (tmp_path / "out" / "a.en").exists()
+
+
+def test_a_changed_input_is_done_again(translate, texts, tmp_path):
+    text = tmp_path / "text"
+    shutil.copy(texts / "b.en", text)
+    assert translate("--input", text).code == 0
+    whole = (tmp_path / "out" / "text").read_bytes()
+    lines = text.read_bytes().split(b"\n")
+    text.write_bytes(b"\n".join([b"5 mai 1999", *lines[1:]]))
+    outcome = translate("--input", text)
+    assert outcome.code == 0
+    assert "changed since it was translated" in outcome.err
+    assert (tmp_path / "out" / "text").read_bytes().split(b"\n")[1:] == whole.split(b"\n")[1:]
+
+
+def test_another_job_is_refused_until_it_may_overwrite(translate, texts, tiny_run, tmp_path):
+    text = ("--input", texts / "a.en")
+    assert translate(*text).code == 0
+    out = tmp_path / "out"
+    before = outputs(out)
+    run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
+    vectors = run.path / "checkpoints" / f"step-{run.best_step:08d}" / "weights.safetensors"
+    other = min(set(run.saved_steps) - {run.best_step}, default=None)
+    for arguments, options, words in (
+        (["--alpha", "0.5"], {}, "search.alpha 1.0 -> 0.5"),
+        (["--scores"], {}, "scores False -> True"),
+        (["--quantize", "int8"], {}, "quantize float32 -> int8"),
+    ):
+        outcome = translate(*text, *arguments, **options)
+        assert outcome.code == 2
+        assert f"{out}: begun otherwise: {words}: give what it was begun with" in outcome.error
+        assert outputs(out) == before
+    assert vectors.exists() and other is not None
+    run.mark_best(other)
+    outcome = translate(*text, run=run.path)
+    assert outcome.code == 2
+    assert "begun otherwise: weights.safetensors sha256:" in outcome.error
+    outcome = translate(*text, "--scores", "--overwrite")
+    assert outcome.code == 0
+    assert outputs(out).keys() == before.keys()
+    assert outputs(out) != before
+
+
+def test_files_of_others_are_left_alone(translate, texts, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "a.en").write_text("mine\n")
+    (out / "other").write_text("mine\n")
+    outcome = translate("--input", texts / "a.en")
+    assert outcome.code == 2
+    assert "exists already, and is not of this job" in outcome.error
+    assert (out / "a.en").read_text() == "mine\n"
+    assert translate("--input", texts / "a.en", "--overwrite").code == 0
+    assert (out / "a.en").read_text() != "mine\n"
+    assert (out / "other").read_text() == "mine\n"
+    with open(out / "a.en", "a") as stream:
+        stream.write("corrected by hand\n")
+    outcome = translate("--input", texts / "a.en")
+    assert outcome.code == 2
+    assert "changed since it was written: delete it" in outcome.error
+    (out / ".keras-seq" / "job.json").write_text("[")
+    outcome = translate("--input", texts / "a.en")
+    assert outcome.code == 2
+    assert "not the record of a job" in outcome.error
+
+
+def test_what_cannot_be_a_job(translate, texts, tmp_path):
+    (tmp_path / "bad.gz").write_bytes(b"text")
+    (tmp_path / "other").mkdir()
+    shutil.copy(texts / "a.en", tmp_path / "other" / "a.en")
+    (tmp_path / "file").touch()
+    a, elsewhere = texts / "a.en", tmp_path / "other" / "a.en"
+    for arguments, options, words in (
+        (["--input", f"{tmp_path}/*.fr"], {}, "no file has a name like this"),
+        (["--input", tmp_path / "absent"], {}, "absent: no such file"),
+        (["--input", tmp_path / "bad.gz"], {}, "not a valid gzip file"),
+        (["--input", "-"], {}, "read more than once: name a file"),
+        (["--input", a, "--input", elsewhere], {}, f"would have the same output as {a}"),
+        (["--input", elsewhere], {"output_dir": tmp_path / "other"}, "would take its place"),
+        (["--input", a], {"output_dir": tmp_path / "file"}, "a file, expected a directory"),
+        (["--input", a, "--workers", "0"], {}, "greater than or equal to 1"),
+        (["--input", a, "--output", "x"], {}, "needs --output-dir, and no other text"),
+        (["--input", a, "--engine", "tensorflow"], {}, "not both"),
+        ([], {}, "needs --input"),
+    ):
+        outcome = translate(*arguments, **options)
+        assert (outcome.code, outcome.out) == (2, b""), arguments
+        assert words in outcome.error
+        assert not (tmp_path / "out").exists()
+    assert elsewhere.read_bytes() == a.read_bytes()
+
+
+def test_without_ray_the_extra_is_named(keras_seq_command, tiny_run, texts, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--engine", "ray"]
+    outcome = keras_seq_command("translate", tiny_run, *job)
+    assert outcome.code == 2
+    assert outcome.error.endswith("pip install 'keras-seq[ray]'")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_that_is_not_there(keras_seq_command, tiny_run, texts, tmp_path, monkeypatch):
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    monkeypatch.setenv("RAY_ADDRESS", "nonsense")
+    job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--engine", "ray"]
+    outcome = keras_seq_command("translate", tiny_run, *job)
+    assert outcome.code == 2
+    assert "no Ray cluster to work on" in outcome.error
+
+
+def test_two_jobs_in_one_directory(translate, texts, tmp_path):
+    from keras_seq.files import DirectoryLock
+
+    job = tmp_path / "out" / ".keras-seq"
+    job.mkdir(parents=True)
+    lock = DirectoryLock(job)
+    outcome = translate("--input", texts / "a.en")
+    lock.release()
+    assert outcome.code == 2
+    assert "another job is at work there" in outcome.error
+
+
+def test_a_file_that_changes_meanwhile(tiny_run, texts, tmp_path):
+    from keras_seq.jobs import run_locally, translate_files
+    from keras_seq.text import InputError
+
+    text = tmp_path / "text"
+    for change in ((lambda lines: lines[:70]), (lambda lines: [*lines[:70], "new", *lines[71:]])):
+        shutil.copy(texts / "b.en", text)
+
+        def runner(task, chunks, change=change, **options):
+            # After the look at all files, before the first chunk is taken.
+            text.write_text("\n".join(change(text.read_text("utf-8").split("\n"))), "utf-8")
+            return run_locally(task, chunks, **options)
+
+        with pytest.raises(InputError, match=r"text.*while the job was at work"):
+            translate_files(
+                tiny_run,
+                str(text),
+                tmp_path / "out",
+                search={"batch_size": 1, "beam_size": 1},
+                engine="ctranslate2",
+                runner=runner,
+            )
+        assert not (tmp_path / "out" / "text").exists()
+
+
+def test_the_record_can_be_read(translate, texts, tmp_path):
+    assert translate("--input", texts / "a.en").code == 0
+    record = json.loads((tmp_path / "out" / ".keras-seq" / "job.json").read_text())
+    assert record["search.beam_size"] == 1
+    assert record["engine"] == "ctranslate2"
+    # The copy of the run is gone, so the directory is as large as what is in it.
+    assert sorted(os.listdir(tmp_path / "out" / ".keras-seq")) == [
+        ".lock",
+        "done",
+        "job.json",
+        "parts",
+    ]
+    assert Path(tmp_path, "out", ".keras-seq", "parts").is_dir()
