@@ -1,9 +1,12 @@
 """Random kills of one training, and whether its end is that of the training that was never killed.
 
     python benchmarks/kill_and_resume.py --kills 20
+    python benchmarks/kill_and_resume.py --steps 300 -- --source train.en --target train.de \\
+        --valid-source val.en --valid-target val.de
 
-Trains a small model on the embedded dates twice, once in one piece and once with `kill -9` after
-random times, and compares every array of the last checkpoints.
+Trains a model twice, once in one piece and once with `kill -9` after random times, and compares
+every array of the last checkpoints. The model is a small one of the embedded dates, or that of
+`keras-seq train` with the options after `--`.
 """
 
 import argparse
@@ -31,11 +34,11 @@ SMALL = {
 }
 
 
-def command(folder: Path, name: str, steps: int) -> list[str]:
+def small_training(folder: Path, seed: int) -> list[str]:
+    pairs = date_pairs(5000, seed=seed)
+    (folder / "dates.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
     settings = [f"--set={key}={value}" for key, value in SMALL.items()]
-    pairs = ["--pairs", str(folder / "dates.tsv"), "--preset", "transformer-tiny"]
-    run = [sys.executable, "-m", "keras_seq", "train", str(folder / name)]
-    return [*run, *pairs, "--max-steps", str(steps), *settings]
+    return ["--pairs", str(folder / "dates.tsv"), "--preset", "transformer-tiny", *settings]
 
 
 def fingerprints(run: Path) -> dict[str, str]:
@@ -52,22 +55,30 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("training", nargs="*", help="options of keras-seq train, after --")
     options = parser.parse_args()
     generator = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pairs = date_pairs(5000, seed=options.seed)
-        (folder / "dates.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+        training = options.training or small_training(folder, options.seed)
+        training += ["--max-steps", str(options.steps)]
+
+        def command(name: str) -> list[str]:
+            return [sys.executable, "-m", "keras_seq", "train", str(folder / name), *training]
+
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         begin = time.monotonic()
-        subprocess.run(command(folder, "straight", options.steps), check=True, **silent)
+        subprocess.run(command("straight"), check=True, **silent)
         seconds = time.monotonic() - begin
         # A life is long enough to start and to save, and short enough for so many of them.
         shortest = 6.0
         longest = shortest + 2 * max(1.0, seconds - shortest) / options.kills
         kills = 0
+        print(
+            f"{seconds:.0f} s in one piece; lives of {shortest:.0f} to {longest:.0f} s", flush=True
+        )
         while kills < options.kills:
-            process = subprocess.Popen(command(folder, "killed", options.steps), **silent)
+            process = subprocess.Popen(command("killed"), **silent)
             try:
                 process.wait(generator.uniform(shortest, longest))
                 break
@@ -75,7 +86,7 @@ def main() -> int:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 kills += 1
-        subprocess.run(command(folder, "killed", options.steps), check=True, **silent)
+        subprocess.run(command("killed"), check=True, **silent)
         same = fingerprints(folder / "straight") == fingerprints(folder / "killed")
     print(f"{kills} kills, {options.steps} updates: {'the same' if same else 'DIFFERENT'} arrays")
     return 0 if same else 1
