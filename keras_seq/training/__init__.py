@@ -2,6 +2,7 @@
 
 from keras_seq.training.errors import DivergedError, OutOfMemoryError, TrainingError
 from keras_seq.training.evaluation import make_evaluation
+from keras_seq.training.event_log import EventLog
 from keras_seq.training.losses import SequenceCrossEntropy
 from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.plan import plan
@@ -13,6 +14,7 @@ from keras_seq.training.trainer import train
 
 __all__ = [
     "DivergedError",
+    "EventLog",
     "InverseSquareRoot",
     "OncePerUpdate",
     "OutOfMemoryError",

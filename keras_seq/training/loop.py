@@ -19,6 +19,7 @@ from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Validation
 from keras_seq.training.card import model_card
 from keras_seq.training.errors import DivergedError, is_out_of_memory
+from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import (
     FitBatch,
     fit_batch,
@@ -33,7 +34,6 @@ from keras_seq.training.optimizer import compile_model
 from keras_seq.training.precision import dtype_policy, settle_precision
 from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse
 from keras_seq.training.result import TrainingResult
-from keras_seq.training.scalar_log import ScalarLog
 from keras_seq.training.standing import Standing
 from keras_seq.training.start import set_start
 from keras_seq.training.state import (
@@ -114,9 +114,9 @@ class TrainingLoop:
         self.guard = NanGuard(
             limit=training.max_skipped, report=self._tell_skipped, on_limit=self._give_up
         )
-        self.validator = Validator(run, self.model, self.fitted, notice)
+        self.events = EventLog(run.tensorboard_directory, initial_step=step)
+        self.validator = Validator(run, self.model, self.fitted, notice, self.events)
         self.validator.signature = self.begin.signature
-        self.scalars = ScalarLog(run.tensorboard_directory, initial_step=step)
         self.saved_step = step
         self.start = time.monotonic()
 
@@ -153,7 +153,7 @@ class TrainingLoop:
                     budget = self.settings.training.batch_tokens
                     raise out_of_memory(self.largest[0], budget) from None
                 raise
-        self.scalars.close()
+        self.events.close()
         return self._finish()
 
     def _train(self) -> None:
@@ -289,10 +289,8 @@ class TrainingLoop:
 
     def _log_training(self, numbers: dict[str, float]) -> None:
         self.run.log_metrics({"kind": "training", **rounded(numbers)})
-        step = int(numbers["step"])
-        self.scalars.write(
-            step, {f"training/{key}": value for key, value in numbers.items() if key != "step"}
-        )
+        step = int(numbers.pop("step"))
+        self.events.write(step, numbers, group="training/")
 
     def _validate(self, step: int) -> dict[str, float]:
         self.progress.finish_line()
@@ -300,7 +298,7 @@ class TrainingLoop:
         if step != self.saved_step:
             self._save(step)
         results = self.validator(step, self._minutes())
-        self.scalars.write(step, {f"validation/{key}": value for key, value in results.items()})
+        self.events.write(step, results, group="validation/")
         self.progress.restart_clock()
         return results
 

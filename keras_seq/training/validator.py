@@ -11,8 +11,11 @@ from keras_seq import backend
 from keras_seq.data import TokenCorpus, sequential_batches
 from keras_seq.run import Run
 from keras_seq.scoring import bleu
+from keras_seq.training.attention_view import AttentionView
 from keras_seq.training.averaging import averaged_weights
+from keras_seq.training.callbacks.attention_snapshots import attention_picture
 from keras_seq.training.evaluation import make_evaluation
+from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import batch_shapes
 from keras_seq.translator import Translator
 
@@ -27,15 +30,24 @@ class Validator:
         model: Its model.
         fitted: What is compiled and trained, of the same weights.
         notice: Called with each line for the user.
+        events: Where samples and a picture of attention go.
 
     Attributes:
         signature: sacreBLEU's signature of the last score, "" before it.
     """
 
-    def __init__(self, run: Run, model: keras.Model, fitted: keras.Model, notice: Notice) -> None:
+    def __init__(
+        self,
+        run: Run,
+        model: keras.Model,
+        fitted: keras.Model,
+        notice: Notice,
+        events: EventLog,
+    ) -> None:
         self._run = run
         self._fitted = fitted
         self._notice = notice
+        self._events = events
         self._training = run.settings.training
         self._corpus = TokenCorpus.open(run.valid_directory)
         self._evaluate = make_evaluation(model)
@@ -47,6 +59,12 @@ class Validator:
             run.source_tokenizer,
             run.target_tokenizer,
             search,
+            run.settings.data.max_source_length,
+        )
+        self._attend = AttentionView(
+            model,
+            run.source_tokenizer,
+            run.target_tokenizer,
             run.settings.data.max_source_length,
         )
         self.signature = ""
@@ -69,6 +87,10 @@ class Validator:
         with averaged_weights(self._fitted):
             results = self._evaluate(batches)
             hypotheses = self._translator(sources)
+            samples = _samples(sources, references, hypotheses, self._training.sample_count)
+            # On every host, or none: they compute together.
+            views = samples[:1] if self._events.installed else []
+            pictures = [attention_picture(self._attend(view[1], view[3])) for view in views]
         score = bleu(hypotheses, [references])
         self.signature = score.signature
         results["bleu"] = score.value
@@ -77,10 +99,12 @@ class Validator:
             f"perplexity {results['perplexity']:.2f}, token accuracy {results['accuracy']:.3f}, "
             f"BLEU = {score.value:.2f} {score.signature}"
         )
-        samples = _samples(step, sources, references, hypotheses, self._training.sample_count)
-        for line in samples:
+        lines = _sample_lines(step, samples)
+        for line in lines:
             self._notice(line)
-        self._run.append_samples("\n".join(samples))
+        self._run.append_samples("\n".join(lines))
+        self._events.write_samples(step, [sample[1:] for sample in samples])
+        self._events.write_pictures(step, "attention", pictures)
         self._run.log_metrics(
             {
                 "kind": "validation",
@@ -104,15 +128,22 @@ def rounded(numbers: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _samples(
-    step: int, sources: list[str], references: list[str], hypotheses: list[str], count: int
-) -> list[str]:
+    sources: list[str], references: list[str], hypotheses: list[str], count: int
+) -> list[tuple[int, str, str, str]]:
     """The same few lines at every validation, spread over the set."""
+    return [
+        (i + 1, sources[i], references[i], hypotheses[i])
+        for i in range(0, len(sources), max(1, -(-len(sources) // max(count, 1))))
+    ][:count]
+
+
+def _sample_lines(step: int, samples: list[tuple[int, str, str, str]]) -> list[str]:
     lines = []
-    for i in range(0, len(sources), max(1, -(-len(sources) // max(count, 1))))[:count]:
+    for number, source, reference, hypothesis in samples:
         lines += [
-            f"  step {step:,}, line {i + 1}",
-            f"    source    {sources[i]}",
-            f"    reference {references[i]}",
-            f"    model     {hypotheses[i]}",
+            f"  step {step:,}, line {number}",
+            f"    source    {source}",
+            f"    reference {reference}",
+            f"    model     {hypothesis}",
         ]
     return lines

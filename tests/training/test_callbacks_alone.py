@@ -13,6 +13,7 @@ from keras_seq.training.callbacks import (
     AverageWeights,
     FollowSchedule,
     SampleTranslations,
+    Validation,
 )
 from keras_seq.training.callbacks.attention_snapshots import grey_png
 from keras_seq.training.rates import cyclical_annealing, linear_annealing, logistic_annealing
@@ -111,6 +112,43 @@ def test_average_weights_is_the_mean_of_the_last():
     fit(made, AverageWeights(count=2, every=1, set_at_end=False))
     after = [ops.convert_to_numpy(w.value) for w in made.trainable_weights]
     assert not np.array_equal(before[0], after[0])
+
+
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [
+        ([3.0, 9.0, 1.0, 7.0, 8.0, 2.0], [2, 4, 5]),
+        # Of equals the earlier; what is no number is never among them.
+        ([5.0, 5.0, 5.0, 5.0, np.nan, 5.0], [1, 2, 3]),
+        ([np.nan, 1.0, np.nan, np.nan, 2.0, np.nan], [2, 5]),
+        ([-np.inf, 1.0, 1.0, 4.0, np.inf, 1.0], [2, 4, 5]),
+    ],
+)
+def test_average_weights_is_the_mean_of_the_best(values, best):
+    made = model()
+    made.layers[1].factor.assign(1.0)
+    states = []
+
+    class Keep(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            states.append([ops.convert_to_numpy(w.value) for w in self.model.trainable_weights])
+
+    validation = Validation(lambda step: {"bleu": values[step - 1]}, 1, "bleu")
+    judged = AverageWeights(3, 1, judge=lambda step: validation.results["bleu"])
+    fit(made, Keep(), validation, judged, epochs=2)
+    assert judged.kept == best
+    for i, weight in enumerate(made.trainable_weights):
+        expected = np.mean([states[step - 1][i].astype("f8") for step in best], axis=0)
+        np.testing.assert_allclose(ops.convert_to_numpy(weight.value), expected, rtol=1e-6)
+
+
+def test_validation_reports_every_evaluation():
+    seen = []
+    fit(
+        model(),
+        Validation(lambda step: {"bleu": -step}, 2, "bleu", report=lambda *a: seen.append(a)),
+    )
+    assert seen == [(2, {"bleu": -2}), (3, {"bleu": -3})]
 
 
 def test_sample_translations_sees_the_weights_of_the_update(capsys):

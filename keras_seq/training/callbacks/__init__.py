@@ -9,7 +9,9 @@ from keras_seq.training.callbacks.nan_guard import NanGuard
 from keras_seq.training.callbacks.progress import Progress
 from keras_seq.training.callbacks.sample_translations import SampleTranslations
 from keras_seq.training.callbacks.stop_at_limit import StopAtLimit
+from keras_seq.training.callbacks.stop_at_time import StopAtTime
 from keras_seq.training.callbacks.stop_on_signal import StopOnSignal
+from keras_seq.training.callbacks.tensorboard import TensorBoard
 from keras_seq.training.callbacks.validation import Validation
 
 __all__ = [
@@ -22,6 +24,8 @@ __all__ = [
     "Progress",
     "SampleTranslations",
     "StopAtLimit",
+    "StopAtTime",
     "StopOnSignal",
+    "TensorBoard",
     "Validation",
 ]

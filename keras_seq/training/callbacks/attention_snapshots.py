@@ -54,19 +54,29 @@ class AttentionSnapshots(keras.callbacks.Callback):
     def _write(self):
         os.makedirs(self.directory, exist_ok=True)
         for i, weights in enumerate(self.attend()):
-            weights = np.asarray(keras.ops.convert_to_numpy(weights), np.float64)
-            if weights.ndim != 2:
-                raise ValueError(
-                    "`attend` must give arrays (target steps, source steps), received one of "
-                    f"shape {weights.shape}."
-                )
-            shades = np.round(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8)
-            picture = grey_png(np.kron(shades, np.ones((self.cell, self.cell), np.uint8)))
+            picture = attention_picture(weights, self.cell)
             path = os.path.join(self.directory, f"step-{self.step:08d}-{i}.png")
             # Whoever looks while it is written sees the whole or nothing.
             with open(f"{path}.tmp", "wb") as file:
                 file.write(picture)
             os.replace(f"{path}.tmp", path)
+
+
+def attention_picture(weights, cell=12):
+    """The bytes of a PNG file of weights `(T, S)` in [0, 1], black where all of them is.
+
+    Args:
+        weights: Float array or tensor.
+        cell: Positive integer, pixels of the side of each weight's square.
+    """
+    weights = np.asarray(keras.ops.convert_to_numpy(weights), np.float64)
+    if weights.ndim != 2:
+        raise ValueError(
+            "Attention must be an array (target steps, source steps), received one of shape "
+            f"{weights.shape}."
+        )
+    shades = np.round(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8)
+    return grey_png(np.kron(shades, np.ones((cell, cell), np.uint8)))
 
 
 def grey_png(pixels):

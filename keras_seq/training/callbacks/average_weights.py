@@ -1,26 +1,31 @@
-"""The mean of the last few states of the weights."""
+"""The mean of the last or the best few states of the weights."""
 
-import collections
+import math
 
 import keras
 import numpy as np
 
 
 class AverageWeights(keras.callbacks.Callback):
-    """Keeps the weights at regular updates, and leaves the mean of the last ones.
+    """Keeps the weights at regular updates, and leaves the mean of the last or the best.
 
     A model that is averaged over its last checkpoints is usually better than the
-    last. The states are kept in memory, `count` copies of the trainable weights.
+    last; so is one averaged over those that validated best. The states are kept in
+    memory, `count` copies of the trainable weights.
 
     Args:
         count: Positive integer, states averaged; fewer where `fit` is shorter.
         every: Positive integer, updates between two of them.
         set_at_end: Whether the model has the mean when `fit` ends. Otherwise it is had
             by `average` alone.
+        judge: Optional function of the number of updates done in this `fit` that gives a
+            number; the states with the `count` largest are averaged in place of the last. Of
+            equals the earlier one is kept; one judged NaN never is.
 
     Attributes:
         average: List of float32 arrays, the mean so far, one for each trainable
             weight; None before the first state.
+        kept: List of the updates after which the states averaged were taken, ascending.
 
     Raises:
         ValueError: If `count` or `every` is not a positive integer.
@@ -29,20 +34,34 @@ class AverageWeights(keras.callbacks.Callback):
 
     >>> callback = AverageWeights(count=5, every=1000)
 
+    The best of those that a `Validation`, which comes before it in the list of callbacks,
+    has evaluated at the same updates:
+
+    >>> from keras_seq.training.callbacks import Validation
+    >>> validation = Validation(lambda step: {"bleu": 0.0}, every=1000, monitor="bleu")
+    >>> callback = AverageWeights(5, 1000, judge=lambda step: validation.results["bleu"])
+
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 6.1,
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, count, every, set_at_end=True):
+    def __init__(self, count, every, set_at_end=True, judge=None):
         super().__init__()
         for name, value in (("count", count), ("every", every)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
         self.every = every
         self.set_at_end = set_at_end
-        self._kept: collections.deque = collections.deque(maxlen=count)
+        self.count = count
+        self.judge = judge
+        # By step: the value it is kept for, and the arrays.
+        self._kept: dict = {}
         self._step = 0
+
+    @property
+    def kept(self):
+        return sorted(self._kept)
 
     @property
     def average(self):
@@ -50,15 +69,27 @@ class AverageWeights(keras.callbacks.Callback):
             return None
         return [
             (np.sum(states, axis=0, dtype=np.float64) / len(states)).astype(np.float32)
-            for states in zip(*self._kept, strict=True)
+            for states in zip(*(self._kept[step][1] for step in self.kept), strict=True)
         ]
 
     def on_train_batch_end(self, batch, logs=None):
         self._step += 1
-        if self._step % self.every == 0:
-            # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
-            weights = self.model.trainable_weights
-            self._kept.append([np.array(keras.ops.convert_to_numpy(w.value)) for w in weights])
+        if self._step % self.every:
+            return
+        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
+        weights = self.model.trainable_weights
+        value = self._step if self.judge is None else float(self.judge(self._step))
+        if math.isnan(value):
+            return
+        if len(self._kept) == self.count:
+            worst = min(self._kept, key=lambda step: (self._kept[step][0], -step))
+            if not value > self._kept[worst][0]:
+                return
+            del self._kept[worst]
+        self._kept[self._step] = (
+            value,
+            [np.array(keras.ops.convert_to_numpy(weight.value)) for weight in weights],
+        )
 
     def on_train_end(self, logs=None):
         average = self.average

@@ -20,12 +20,15 @@ class Validation(keras.callbacks.Callback):
             stopped; 0 never stops it.
         on_best: Optional function, called with the number of updates and the
             dict whenever the value is the best so far.
+        report: Optional function, called with the number of updates and the
+            dict of every evaluation.
         initial_step: Updates done before this `fit`.
 
     Attributes:
         best: The best value so far, None before the first evaluation.
         best_step: The number of updates it was reached at.
         without_better: Evaluations since then.
+        results: The dict of the last evaluation, None before it.
         state: A dict of the above for JSON; `restore` takes it.
 
     Raises:
@@ -37,7 +40,9 @@ class Validation(keras.callbacks.Callback):
     >>> callback = Validation(evaluate=lambda step: {"bleu": 0.0}, every=500, monitor="bleu")
     """
 
-    def __init__(self, evaluate, every, monitor, patience=0, on_best=None, initial_step=0):
+    def __init__(
+        self, evaluate, every, monitor, patience=0, on_best=None, initial_step=0, report=None
+    ):
         super().__init__()
         if not isinstance(every, int) or every < 1:
             raise ValueError(f"`every` must be a positive integer, received {every!r}.")
@@ -48,10 +53,12 @@ class Validation(keras.callbacks.Callback):
         self.monitor = monitor
         self.patience = patience
         self.on_best = on_best
+        self.report = report
         self.step = initial_step
         self.best = None
         self.best_step = None
         self.without_better = 0
+        self.results = None
         self._validated = None
 
     @property
@@ -92,9 +99,11 @@ class Validation(keras.callbacks.Callback):
     def _validate(self):
         # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
         _ = self.model
-        results = self.evaluate(self.step)
+        results = self.results = self.evaluate(self.step)
         # Not before: what is saved meanwhile has to do this evaluation again.
         self._validated = self.step
+        if self.report:
+            self.report(self.step, results)
         value = results[self.monitor]
         # Not even the first NaN is the best.
         if value > (-math.inf if self.best is None else self.best):

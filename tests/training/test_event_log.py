@@ -1,8 +1,10 @@
 """Event files, read back by TensorBoard's own reader."""
 
+import time
+
 import pytest
 
-from keras_seq.training.scalar_log import ScalarLog
+from keras_seq.training.event_log import EventLog
 
 
 def read(directory):
@@ -16,7 +18,7 @@ def read(directory):
 
 
 def test_numbers_are_read_back(tmp_path):
-    log = ScalarLog(tmp_path / "events")
+    log = EventLog(tmp_path / "events")
     log.write(10, {"training/loss": 2.5, "training/rate": 0.001})
     log.write(20, {"training/loss": 2.25})
     log.close()
@@ -27,21 +29,46 @@ def test_numbers_are_read_back(tmp_path):
 
 
 def test_numbers_are_there_before_the_log_is_closed(tmp_path):
-    log = ScalarLog(tmp_path)
+    log = EventLog(tmp_path)
     log.write(1, {"loss": 3.0})
     assert read(tmp_path) == {"loss": [(1, 3.0)]}
     log.close()
 
 
 def test_nothing_is_made_before_the_first_number(tmp_path):
-    log = ScalarLog(tmp_path / "events")
+    log = EventLog(tmp_path / "events")
     log.close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_tensorboard_it_does_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    log = ScalarLog(tmp_path)
+    log = EventLog(tmp_path)
     log.write(1, {"loss": 1.0})
     log.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_logged_again_after_a_kill_takes_the_place_of_the_first(tmp_path):
+    """The killed process had logged step 30; the next one goes on after 20."""
+    first = EventLog(tmp_path)
+    for step in (10, 20, 30):
+        first.write(step, {"loss": float(step)}, group="training/")
+    time.sleep(1.1)  # The name of an event file has the second in it.
+    second = EventLog(tmp_path, initial_step=20)
+    second.write(25, {"loss": 1.0}, group="training/")
+    second.close()
+    assert read(tmp_path) == {"training/loss": [(10, 10.0), (20, 20.0), (25, 1.0)]}
+
+
+def test_closed_or_not_enabled_it_writes_nothing(tmp_path):
+    log = EventLog(tmp_path / "a")
+    log.write(1, {"loss": 3.0})
+    log.close()
+    log.write(2, {"loss": 2.0})
+    assert read(tmp_path / "a") == {"loss": [(1, 3.0)]}
+    log = EventLog(tmp_path / "b", enabled=False)
+    log.write(1, {"loss": 3.0})
+    log.write_samples(1, [("a", "b")])
+    log.write_pictures(1, "attention", [b""])
+    assert not (tmp_path / "b").exists()

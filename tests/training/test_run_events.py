@@ -1,0 +1,90 @@
+"""What a training writes for TensorBoard, read back by its reader, and that it costs nothing."""
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+from training.toy import quiet_train, toy_settings
+
+from keras_seq.modelling import load_model
+from keras_seq.run import Run
+from keras_seq.training.attention_view import AttentionView
+from keras_seq.training.callbacks.attention_snapshots import attention_picture
+
+STEPS = 5
+
+
+@pytest.fixture(scope="module", params=["transformer", "rnn"])
+def folder(request, tmp_path_factory):
+    """A run whose validations are written, and the same without TensorBoard."""
+    folder = tmp_path_factory.mktemp("events")
+    family = {} if request.param == "transformer" else {"model__family": "rnn"}
+    settings = toy_settings(
+        folder,
+        training__max_steps=STEPS,
+        training__validate_every=3,
+        training__ema=0.5,
+        model__dropout=0.3,
+        **family,
+    )
+    quiet_train(settings, folder / "run")
+    with pytest.MonkeyPatch.context() as patch:
+        found = __import__("importlib.util").util.find_spec
+        patch.setattr(
+            "importlib.util.find_spec",
+            lambda name, *rest: None if name == "tensorboard" else found(name, *rest),
+        )
+        quiet_train(settings, folder / "without")
+    assert not (folder / "without" / "tensorboard").exists()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def events(folder):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(folder / "run" / "tensorboard"))
+    events.Reload()
+    return events
+
+
+def test_scores_and_samples_are_those_of_the_other_logs(folder, events):
+    assert [event.step for event in events.Scalars("validation/bleu")] == [3, STEPS]
+    text = "".join(
+        f"  step {event.step}, line {line}\n" + event.tensor_proto.string_val[0].decode() + "\n"
+        for i in range(2)
+        for line, event in [((1, 7)[j], events.Tensors(f"samples/{j + 1}")[i]) for j in range(2)]
+    )
+    assert text == (folder / "run" / "samples.txt").read_text()
+
+
+def test_the_picture_shows_the_attention_of_the_weights_that_were_validated(folder, events):
+    pictures = events.Images("attention/1")
+    assert [picture.step for picture in pictures] == [3, STEPS]
+    run = Run.open(folder / "run")
+    # The averaged weights after the last update, which are what is stored as its weights.
+    model = load_model(run, "latest")
+    view = AttentionView(model, run.source_tokenizer, run.target_tokenizer, 100)
+    sample = events.Tensors("samples/1")[-1].tensor_proto.string_val[0].decode().split("\n")
+    source, hypothesis = (sample[i][14:] for i in (0, 2))
+    attention = view(source, hypothesis)
+    # Not compiled and without padding.
+    sources = np.array([[*run.source_tokenizer.encode([source])[0], 3]], np.int32)
+    targets = np.array([[2, *run.target_tokenizer.encode([hypothesis])[0]]], np.int32)
+    expected = model.with_attention()({"source": sources, "target": targets}, training=False)
+    expected = keras.ops.convert_to_numpy(expected["attention"])[0]
+    assert attention.shape == (targets.size, sources.size)
+    np.testing.assert_allclose(attention, expected, atol=1e-5)
+    np.testing.assert_allclose(attention.sum(axis=1), 1, atol=1e-5)
+    assert (pictures[-1].width, pictures[-1].height) == (12 * sources.size, 12 * targets.size)
+    assert pictures[-1].encoded_image_string == attention_picture(attention)
+
+
+def test_the_training_is_the_same_to_the_last_bit(folder):
+    stored = []
+    for name in ("run", "without"):
+        directory = folder / name / "checkpoints" / f"step-{STEPS:08}"
+        for part in ("weights", "training"):
+            stored.append(safetensors.numpy.load_file(directory / f"{part}.safetensors"))
+    for one, other in zip(stored[:2], stored[2:], strict=True):
+        assert one.keys() == other.keys()
+        assert [key for key in one if one[key].tobytes() != other[key].tobytes()] == []
