@@ -57,6 +57,10 @@ def train(
     max_epochs: Annotated[
         int | None, typer.Option(help="Stop after so many passes over the text.")
     ] = None,
+    stop_after: Annotated[
+        float | None,
+        typer.Option(help="Save and exit after so many minutes of this process, to go on later."),
+    ] = None,
     precision: Annotated[
         Literal["float32", "bfloat16", "float16", "auto"] | None,
         typer.Option(help="Arithmetic of the training; auto: what is fastest here."),
@@ -78,6 +82,7 @@ def train(
     The same command again goes on where the last one was stopped or killed.
     """
     import tempfile
+    from datetime import datetime, timedelta
 
     from keras_seq.continuation import (
         check_directory,
@@ -87,6 +92,9 @@ def train(
     )
     from keras_seq.preparation import prepare_run, resolve_settings
 
+    if stop_after is not None and not 0 < stop_after < 10**7:
+        raise typer.BadParameter("must be a number of minutes", param_hint="'--stop-after'")
+    stop_at = None if stop_after is None else datetime.now() + timedelta(minutes=stop_after)
     flags = {
         "data.source": source,
         "data.target": target,
@@ -127,5 +135,5 @@ def train(
         )
         # Only now, so that what is wrong with the text or the settings is said at once.
         training = import_quietly("keras_seq.training")
-        result = training.train(prepared.settings, prepared, notice=notice)
+        result = training.train(prepared.settings, prepared, notice=notice, stop_at=stop_at)
     emit([f"{run}: BLEU = {result.best_bleu:.2f} at step {result.best_step} {result.signature}"])

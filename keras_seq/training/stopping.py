@@ -1,4 +1,6 @@
-"""Ends a training by a signal without losing an update, also inside a long call of the backend.
+"""Ends a training by a signal, or at a time, without losing an update.
+
+Also inside a long call of the backend.
 
 docs/decisions/0007-stopping.md has the reasons.
 """
@@ -11,12 +13,15 @@ import signal
 import socket
 import threading
 import time
+from datetime import datetime
 from types import FrameType
 from typing import Any
 
 # What a caller gets to end by itself, once all is saved. A process has five seconds in all.
 GRACE_SECONDS = 2.5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# What a timer sends; Windows has none.
+_ALARM = getattr(signal, "SIGALRM", None)
 
 
 class SignalStop:
@@ -27,35 +32,63 @@ class SignalStop:
     to it, because the backend compiles or decodes, a thread ends the process. Elsewhere
     `pending` is set, and `saved` raises. A second signal ends the process wherever it is.
 
+    A moment is like a signal: SIGALRM comes then, and SystemExit with 142 is raised.
+
     Outside the main thread, where Python allows no handlers, this does nothing.
+
+    Args:
+        at: A moment to end at, or None.
 
     Attributes:
         pending: The signal that came, None before it.
+
+    Raises:
+        ValueError: If there is to be a moment where no timer can be had.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, at: datetime | None = None) -> None:
         self.pending: int | None = None
+        self._at = at
         self._clean_since: float | None = time.monotonic()
         self._previous: list[Any] = []
         self._installed = threading.current_thread() is threading.main_thread()
+        self._signals: tuple[int, ...] = _SIGNALS
+        if at is not None:
+            if _ALARM is None or not self._installed:
+                raise ValueError(
+                    "a moment to stop at needs a POSIX system and the main thread: leave it out, "
+                    "or set a limit such as training.max_minutes"
+                )
+            self._signals = (*_SIGNALS, _ALARM)
+
+    @property
+    def reason(self) -> str:
+        """What ended the training, for a message."""
+        return "the time is up" if self.pending == _ALARM else "stopped by a signal"
 
     def __enter__(self) -> SignalStop:
         if self._installed:
             self._reader, self._writer = socket.socketpair()
             self._writer.setblocking(False)
-            self._previous = [signal.signal(number, self._handle) for number in _SIGNALS]
+            self._previous = [signal.signal(number, self._handle) for number in self._signals]
             # The byte is written by C code at once, whatever the interpreter is doing.
             self._old_wakeup = signal.set_wakeup_fd(
                 self._writer.fileno(), warn_on_full_buffer=False
             )
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
+            if self._at is not None:
+                # Zero would be no timer at all.
+                seconds = max(self._at.timestamp() - time.time(), 0.001)
+                signal.setitimer(signal.ITIMER_REAL, seconds)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._installed:
+            if self._at is not None:
+                signal.setitimer(signal.ITIMER_REAL, 0)
             signal.set_wakeup_fd(self._old_wakeup)
-            for number, handler in zip(_SIGNALS, self._previous, strict=True):
+            for number, handler in zip(self._signals, self._previous, strict=True):
                 signal.signal(number, handler)
             self._writer.close()
             self._watcher.join()
@@ -70,7 +103,7 @@ class SignalStop:
 
         Raises:
             KeyboardInterrupt: SIGINT has come.
-            SystemExit: SIGTERM has come.
+            SystemExit: SIGTERM has come, or the moment.
         """
         if self._clean_since is None:
             self._clean_since = time.monotonic()
@@ -78,8 +111,12 @@ class SignalStop:
             _raise(self.pending)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        # The alarm is not one of two: a queue's own signal may come while all is saved for it.
         if self.pending is not None:
-            os._exit(128 + number)
+            if number == _ALARM:
+                return
+            if self.pending != _ALARM:
+                os._exit(128 + number)
         self.pending = number
         if self._clean_since is not None:
             _raise(number)
@@ -88,8 +125,11 @@ class SignalStop:
         number = self._next_signal(None)
         begin = time.monotonic()
         while number is not None:
-            if self._next_signal(0.05) is not None:
-                os._exit(128 + number)
+            second = self._next_signal(0.05)
+            if second not in (None, _ALARM):
+                if number != _ALARM:
+                    os._exit(128 + number)
+                number, begin = second, time.monotonic()
             if self._writer.fileno() < 0:
                 return
             clean_since = self._clean_since
@@ -103,7 +143,7 @@ class SignalStop:
             received = self._reader.recv(1)
             if not received:
                 return None
-            if received[0] in _SIGNALS:
+            if received[0] in self._signals:
                 return received[0]
         return None
 

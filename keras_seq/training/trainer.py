@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from datetime import datetime
 
 from keras_seq.continuation import Resume, open_or_prepare
 from keras_seq.run import Run
@@ -23,6 +24,7 @@ def train(
     resume: Resume = "auto",
     overwrite: bool = False,
     notice: Notice | None = None,
+    stop_at: datetime | None = None,
 ) -> TrainingResult:
     """Trains a model from text files, and leaves it in a run directory.
 
@@ -41,6 +43,8 @@ def train(
         overwrite: Whether an earlier run in the directory is deleted.
         notice: Called with a line for each thing done; by default it is
             printed on standard error.
+        stop_at: When to save and end, before a machine's time is over; the next call
+            goes on. In the main thread of a POSIX system only.
 
     Returns:
         What the training came to. The model is in the directory;
@@ -51,7 +55,7 @@ def train(
             with other settings or another text.
         TrainingError: Memory ran out, or gradients are not finite any more.
         KeyboardInterrupt: SIGINT came; what was trained is saved.
-        SystemExit: SIGTERM came, code 143; what was trained is saved.
+        SystemExit: SIGTERM came, code 143, or `stop_at`, code 142; what was trained is saved.
 
     Example:
 
@@ -72,7 +76,7 @@ def train(
     run.lock()
     try:
         run.check_writable()
-        with SignalStop() as stop:
+        with SignalStop(stop_at) as stop:
             return _train(run, notice, stop)
     finally:
         run.unlock()
@@ -84,7 +88,7 @@ def _train(run: Run, notice: Notice, stop: SignalStop) -> TrainingResult:
     except (KeyboardInterrupt, SystemExit):
         saved = run.latest_step
         notice(
-            "stopped by a signal; "
+            f"{stop.reason}; "
             + ("nothing was trained yet" if saved is None else f"step {saved:,} is saved")
             + ": the same command goes on from there"
         )

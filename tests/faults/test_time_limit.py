@@ -1,0 +1,77 @@
+"""`train --stop-after`: saved, said, exit code 142, and the next process goes on to the same."""
+
+import signal
+
+import pytest
+from faults.test_kills import SLOW_SAVES
+from faults.training_process import Training, command, last_arrays, write_corpus
+
+from keras_seq.run import Run
+
+ENDLESS = {"training__validate_every": 10**6, "training__checkpoint_every": 10**6}
+# The hour that is asked for is over while the eighth batch is on its way.
+SHORT_HOUR = """
+import keras_seq.training.loop as loop, signal, time
+batches = loop.TrainingLoop._batches
+def slow(self):
+    for number, batch in enumerate(batches(self)):
+        if number == 8:
+            left, _ = signal.setitimer(signal.ITIMER_REAL, 0.01)
+            print("left", round(left / 60), file=sys.stderr, flush=True)
+        time.sleep(0.05)
+        yield batch
+loop.TrainingLoop._batches = slow
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("time")
+    write_corpus(folder)
+    return folder
+
+
+def test_stopped_by_the_clock_it_goes_on_to_the_same_weights(folder):
+    settings = {**ENDLESS, "model__dropout": 0.3}
+    arguments = command(folder, "stopped", training__max_steps=10**6, **settings)
+    code, said = Training([*arguments, "--stop-after", "60"], SHORT_HOUR).end()
+    assert code == 142, said
+    # Of the sixty minutes, the seconds since the command began are over.
+    assert "left 60" in said or "left 59" in said
+    saved = Run.open(folder / "stopped").latest_step
+    assert f"the time is up; step {saved:,} is saved: the same command goes on from there" in said
+    assert "Traceback" not in said
+    settings["training__max_steps"] = saved + 3
+    straight = Training(command(folder, "straight", **settings))
+    code, said = Training(command(folder, "stopped", **settings)).end()
+    assert code == 0 and f"going on after step {saved:,}" in said, said
+    code, said = straight.end()
+    assert code == 0, said
+    one, other = last_arrays(folder / "stopped"), last_arrays(folder / "straight")
+    assert one.keys() == other.keys()
+    assert [name for name in one if one[name] != other[name]] == []
+
+
+def test_the_signal_of_the_queue_does_not_break_the_save(folder):
+    arguments = command(folder, "both", training__max_steps=10**6, **ENDLESS)
+    training = Training([*arguments, "--stop-after", "60"], SHORT_HOUR + SLOW_SAVES)
+    training.wait_for("part")
+    code, said, _ = training.signalled(signal.SIGTERM)
+    assert code == 143, said
+    saved = Run.open(folder / "both").latest_step
+    assert saved and f"stopped by a signal; step {saved:,} is saved" in said
+
+
+def test_time_that_is_over_before_the_first_update(folder):
+    arguments = command(folder, "early", training__max_steps=10**6, **ENDLESS)
+    code, said = Training([*arguments, "--stop-after", "0.001"]).end()
+    assert code == 142, said
+    assert "the time is up; nothing was trained yet: the same command goes on" in said
+
+
+@pytest.mark.parametrize("minutes", ["0", "-3", "nan"])
+def test_refuses_what_is_no_time(folder, minutes):
+    code, said = Training([*command(folder, "refused"), "--stop-after", minutes]).end()
+    assert code == 2
+    assert "must be a number of minutes" in said
+    assert not (folder / "refused").exists()
