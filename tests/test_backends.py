@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ACCUMULATION = "tests/training/test_accumulation.py"
 PRECISION = "tests/training/test_precision.py"
+RUN_EVENTS = "tests/training/test_run_events.py"
 TESTS = [
     "tests/conformance",
     "tests/layers",
@@ -33,6 +34,13 @@ TESTS = [
     f"{PRECISION}::test_an_overflow_in_float16_lowers_the_scale_and_the_training_goes_on",
     "tests/training/test_teaching.py",
     "tests/training/test_weighted_pairs.py",
+    # Callbacks in anybody's `fit`, and what a run shows in TensorBoard.
+    "tests/training/test_callbacks_alone.py",
+    "tests/training/test_callbacks_exact_checkpoint.py",
+    "tests/training/test_callbacks_tensorboard.py",
+    f"{RUN_EVENTS}::test_the_training_is_the_same_to_the_last_bit[transformer]",
+    f"{RUN_EVENTS}::test_the_picture_shows_the_attention_of_the_weights_that_were_validated"
+    "[transformer]",
     # A small training from text files to a translation.
     "tests/training/test_trainer.py",
     # A training that goes on where it was stopped.
