@@ -104,6 +104,24 @@ def test_goes_on_between_the_batches_of_an_update(tmp_path):
     assert state(ended) == state(straight)
 
 
+def test_with_a_loss_scale_that_grows_and_averaged_weights(tmp_path):
+    def model():
+        inner = keras.optimizers.Adam(0.01, use_ema=True)
+        scaled = keras.optimizers.LossScaleOptimizer(
+            inner, initial_scale=4.0, dynamic_growth_steps=5
+        )
+        return make(scaled)
+
+    straight = model()
+    fit(straight, tmp_path / "straight")
+    fit(model(), tmp_path / "a", StopAtLimit(max_steps=8))
+    ended = model()
+    fit(ended, tmp_path / "a")
+    # Three times in eighteen updates it has doubled.
+    assert float(ended.optimizer.dynamic_scale.value) == 32
+    assert state(ended) == state(straight)
+
+
 def test_carries_what_others_count(tmp_path):
     def run(folder, stop=None):
         """The best of Keras's own early stopping and of a validation."""

@@ -5,6 +5,8 @@ import time
 
 import keras
 
+from keras_seq.training.callbacks.recent_loss import RecentLoss
+
 
 class Progress(keras.callbacks.Callback):
     """Prints step, loss, learning rate, target tokens a second and time left.
@@ -50,7 +52,7 @@ class Progress(keras.callbacks.Callback):
         self._initial_step = initial_step
         self._initial_minutes = initial_minutes
         self._line_open = False
-        self._reported = (0, 0.0)
+        self._recent_loss = RecentLoss()
 
     def on_train_begin(self, logs=None):
         self._start = self._last = time.monotonic()
@@ -58,7 +60,7 @@ class Progress(keras.callbacks.Callback):
         self._write("compiling the training step ...", keep=False)
 
     def on_epoch_begin(self, epoch, logs=None):
-        self._reported = (0, 0.0)
+        self._recent_loss.begin_epoch()
 
     def on_train_batch_end(self, batch, logs=None):
         self.step += 1
@@ -106,14 +108,6 @@ class Progress(keras.callbacks.Callback):
         self._write(" | ".join(parts))
         if self.report:
             self.report(numbers)
-
-    def _recent_loss(self, batch, mean):
-        """The loss since the last line, from the means since the epoch began that `fit` gives."""
-        if mean is None:
-            return None
-        count, (old_count, old_mean) = batch + 1, self._reported
-        self._reported = (count, mean)
-        return (mean * count - old_mean * old_count) / (count - old_count)
 
     def _minutes(self, now):
         return self._initial_minutes + (now - self._start) / 60
