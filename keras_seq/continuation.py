@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from keras_seq.corpus_record import TEXT_KEYS, check_record, text_differences, text_untouched
-from keras_seq.preparation import PairCounts, prepare_run, training_files, validation_files
+from keras_seq.preparation import (
+    Labour,
+    PairCounts,
+    prepare_run,
+    training_files,
+    validation_files,
+)
+from keras_seq.prepared_text import with_prepared
 from keras_seq.run import Run
 from keras_seq.run_checks import check_new, is_run
 from keras_seq.settings import DataSettings, Settings
@@ -114,6 +121,7 @@ def open_or_prepare(
     overwrite: bool = False,
     notice: Notice | None = None,
     counts: PairCounts | None = None,
+    labour: Labour | None = None,
 ) -> Run:
     """The run to train: the one that is there if it is the same, else a new one.
 
@@ -129,6 +137,7 @@ def open_or_prepare(
         overwrite: Whether an earlier run there is deleted.
         notice: Called with a line for each thing done.
         counts: What `count_pairs` said, if the text was read already.
+        labour: As for `prepare_run`.
 
     Returns:
         The run, locked for this process.
@@ -140,8 +149,12 @@ def open_or_prepare(
     """
     path = Path(directory)
     check_directory(path, resume=resume, overwrite=overwrite)
+    if settings.data.prepared is not None:
+        settings = with_prepared(settings).settings
     if overwrite or not is_run(path):
-        return prepare_run(settings, path, overwrite=overwrite, notice=notice, counts=counts)
+        return prepare_run(
+            settings, path, overwrite=overwrite, notice=notice, counts=counts, labour=labour
+        )
     run = Run.open(path, notice=notice)
     lock = run.lock()
     if run.read_preparation() is None:
@@ -153,7 +166,15 @@ def open_or_prepare(
         _require_checkpoint(run, resume)
         if notice:
             notice(f"{path}: its preparation was not finished, and is done again")
-        return prepare_run(settings, path, overwrite=True, notice=notice, counts=counts, lock=lock)
+        return prepare_run(
+            settings,
+            path,
+            overwrite=True,
+            notice=notice,
+            counts=counts,
+            lock=lock,
+            labour=labour,
+        )
     _require_checkpoint(run, resume)
     _go_on(run, settings, notice)
     return run
@@ -166,8 +187,11 @@ def _require_checkpoint(run: Run, resume: Resume) -> None:
 
 def _go_on(run: Run, settings: Settings, notice: Notice | None) -> None:
     """Takes over what may change, refuses what may not."""
-    training_files(settings.data)
-    validation_files(settings.data)
+    if settings.data.prepared is not None:
+        check_record(Run.open(settings.data.prepared))
+    else:
+        training_files(settings.data)
+        validation_files(settings.data)
     record = check_record(run)
     training = settings.training
     if training.from_run is not None and training.from_run_vocabulary == "keep":

@@ -21,6 +21,7 @@ TEXT_KEYS = (
     "source",
     "target",
     "pairs",
+    "prepared",
     "weights",
     "alignments",
     "valid_source",
@@ -112,7 +113,16 @@ def text_untouched(record: Mapping[str, Any], data: DataSettings) -> bool:
     )
 
 
+def text_hashes(data: DataSettings) -> dict[str, list[str]]:
+    """SHA-256 of each file of the text, by setting."""
+    return {key: [hash_file(Path(name)) for name in names] for key, names in _text_files(data)}
+
+
 def _text_files(data: DataSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if data.prepared is not None:
+        # Which has the hashes of all that was prepared.
+        yield "prepared", (str(Run.preparation_file(data.prepared)),)
+        return
     for key in TEXT_KEYS:
         names = getattr(data, key)
         if names is not None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from keras_seq.corpus_record import make_record
 from keras_seq.data import CorpusCounts, TokenPair, write_corpus
+from keras_seq.encoding import Encoded, PairEncoder, encode_here
 from keras_seq.files import DirectoryLock, reason
+from keras_seq.prepared_text import share_prepared, with_prepared
 from keras_seq.presets import choose_preset
 from keras_seq.run import Run
 from keras_seq.run_checks import check_new
@@ -26,8 +28,6 @@ from keras_seq.text import (
     InputError,
     PairFiles,
     Tokenizer,
-    link_tokens,
-    tokens_of_words,
 )
 
 Notice = Callable[[str], None]
@@ -35,7 +35,22 @@ Notice = Callable[[str], None]
 # Enough to measure BLEU to about a point, and never much of a small corpus.
 _HELD_OUT_PAIRS = 1000
 _HELD_OUT_SHARE = 20
-_CHUNK_PAIRS = 4096
+
+
+Tokenizers = tuple[Tokenizer, Tokenizer]
+
+
+class Labour(Protocol):
+    """Who does what takes long in a preparation; see `keras_seq.jobs`."""
+
+    def tokenizers(self, settings: Settings, learn: Callable[[], Tokenizers]) -> Tokenizers:
+        """The tokenizers of source and target, by `learn` if they are not kept."""
+
+    def encode(self, encoder: PairEncoder, pairs: Iterator[Example]) -> Iterator[Encoded]:
+        """The ids of all pairs, in their order."""
+
+    def finish(self) -> None:
+        """All is written."""
 
 
 class PairCounts(NamedTuple):
@@ -119,6 +134,15 @@ def resolve_settings(
     """
     overrides = overrides if overrides is None or isinstance(overrides, Mapping) else [*overrides]
     settings = load_settings(preset=preset, file=file, overrides=overrides)
+    if settings.data.prepared is not None:
+        shared = with_prepared(settings)
+        counts = PairCounts(*shared.counts)
+        if preset is None:
+            preset, reason = choose_preset(counts.pairs, settings.model.family)
+            if notice:
+                notice(f"preset {preset}, chosen by the size of the corpus ({reason})")
+        settings = load_settings(preset=preset, file=file, overrides=overrides)
+        return with_prepared(settings).settings, counts
     if path := settings.training.from_run:
         if notice and preset is None:
             notice(f"settings of {path} in the place of a preset")
@@ -141,6 +165,7 @@ def prepare_run(
     notice: Notice | None = None,
     counts: PairCounts | None = None,
     lock: DirectoryLock | None = None,
+    labour: Labour | None = None,
 ) -> Run:
     """Makes a run directory that is ready to train; leaves none behind if it fails.
 
@@ -151,6 +176,7 @@ def prepare_run(
         notice: Called with a line for each thing done.
         counts: What `count_pairs` said, if the text was read already.
         lock: That of the directory, if this process holds it already.
+        labour: Who learns tokenizers and encodes the text; by default this process.
 
     Returns:
         The run, locked for this process.
@@ -161,14 +187,23 @@ def prepare_run(
     check_new(directory, overwrite=overwrite)
     validation_files(settings.data)
     check_start(settings, directory, notice)
+    if settings.data.prepared is not None:
+        shared = with_prepared(settings)
+        settings, counts = shared.settings, PairCounts(*shared.counts)
     counts = counts or count_pairs(settings.data, notice)
     lock = lock or _lock_new(Path(directory))
     # Looked at again: another process may have made a run here in the meantime.
     run = Run.create(directory, settings, overwrite=overwrite, notice=notice, lock=lock)
     try:
-        prepare(settings, run, notice, counts=counts)
+        if settings.data.prepared is None:
+            prepare(settings, run, notice, counts=counts, labour=labour)
+        else:
+            share_prepared(run, notice)
+            keep_start(run, notice)
         record = make_record(run, settings.data, settings.tokenizer.size, counts)
         run.write_preparation(record)
+        if labour is not None:
+            labour.finish()
     except BaseException:
         run.discard()
         raise
@@ -189,6 +224,7 @@ def prepare(
     notice: Notice | None = None,
     *,
     counts: PairCounts | None = None,
+    labour: Labour | None = None,
 ) -> CorpusCounts:
     """Fills a new run: tokenizers, token ids of both sets, text to validate on.
 
@@ -202,6 +238,7 @@ def prepare(
             vocabulary came out smaller than wanted.
         notice: Called with a line for each thing done.
         counts: What `count_pairs` said, if the text was read already.
+        labour: Who learns tokenizers and encodes the text; by default this process.
 
     Returns:
         The counts of the pairs trained on.
@@ -225,6 +262,10 @@ def prepare(
         settings = settings.model_copy(update={"tokenizer": base.settings.tokenizer})
         run.update_settings(settings)
         say(f"the vocabulary of {base.path} is kept")
+    elif labour is not None:
+        source, target = labour.tokenizers(
+            settings, lambda: _train_tokenizers(settings, kept, train, say)
+        )
     else:
         source, target = _train_tokenizers(settings, kept, train, say)
     size = max(source.vocabulary_size, target.vocabulary_size)
@@ -238,17 +279,37 @@ def prepare(
         "max_target_length": settings.data.max_target_length,
         "vocabulary_size": size,
     }
-    encoder = _Encoder(source, target, settings.data)
+    encoder = PairEncoder(
+        source, target, settings.data.max_source_length, settings.data.max_target_length
+    )
+    encode = labour.encode if labour is not None else encode_here
+    linked = broken = 0
+
+    def tokens() -> Iterator[TokenPair]:
+        nonlocal linked, broken
+        for encoded in encode(encoder, kept()):
+            linked += encoded.linked
+            broken += encoded.broken
+            yield from encoded.pairs
+
     written = write_corpus(
         run.train_directory,
-        encoder(kept()),
+        tokens(),
         weights=train.has_weights,
         alignments=train.has_alignments,
         **lengths,
     )
     _report("training", written, settings.data, str(train), say)
-    encoder.report(say)
-    on_valid = write_corpus(run.valid_directory, encoder(iter(valid)), **lengths)
+    if broken:
+        say(
+            f"alignments: {broken:,} of {linked:,} pairs have links to words that leave no tokens; "
+            "without these links"
+        )
+    on_valid = write_corpus(
+        run.valid_directory,
+        itertools.chain.from_iterable(encoded.pairs for encoded in encode_here(encoder, valid)),
+        **lengths,
+    )
     _report("validation", on_valid, settings.data, str(valid_files or train), say)
     run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))
     return written
@@ -317,53 +378,6 @@ def _train_tokenizers(
         learn((pair.source for pair in counting()), "source", name("source")),
         learn((pair.target for pair in counting()), "target", name("target")),
     )
-
-
-class _Encoder:
-    """Text to token ids, and links between words to links between tokens."""
-
-    def __init__(self, source: Tokenizer, target: Tokenizer, data: DataSettings) -> None:
-        self._source = source
-        self._target = target
-        self._longest = data.max_source_length, data.max_target_length
-        self._linked_pairs = 0
-        self._broken_pairs = 0
-
-    def __call__(self, pairs: Iterator[Example]) -> Iterator[TokenPair]:
-        while chunk := list(itertools.islice(pairs, _CHUNK_PAIRS)):
-            sources, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
-            ids = self._source.encode(sources), self._target.encode(targets)
-            links: Iterable[Sequence[tuple[int, int]]] = itertools.repeat(())
-            if any(pair.links for pair in chunk):
-                links = self._place(chunk, *ids)
-            yield from map(TokenPair, *ids, [pair.weight for pair in chunk], links)
-
-    def report(self, say: Notice) -> None:
-        """Says how many links found no tokens."""
-        if self._broken_pairs:
-            say(
-                f"alignments: {self._broken_pairs:,} of {self._linked_pairs:,} pairs have links to "
-                "words that leave no tokens; without these links"
-            )
-
-    def _place(
-        self, chunk: Sequence[Example], source_ids: list[list[int]], target_ids: list[list[int]]
-    ) -> Iterator[Sequence[tuple[int, int]]]:
-        tokens = zip(
-            tokens_of_words(self._source, [pair.source for pair in chunk]),
-            tokens_of_words(self._target, [pair.target for pair in chunk]),
-            strict=True,
-        )
-        lengths = zip(map(len, source_ids), map(len, target_ids), strict=True)
-        for pair, words, length in zip(chunk, tokens, lengths, strict=True):
-            if length[0] > self._longest[0] or length[1] > self._longest[1]:
-                # Not kept, and maybe with millions of links.
-                yield ()
-                continue
-            links, lost = link_tokens(pair.links, *words)
-            self._linked_pairs += bool(pair.links)
-            self._broken_pairs += bool(lost)
-            yield links
 
 
 def _report(name: str, counts: CorpusCounts, data: DataSettings, files: str, say: Notice) -> None:

@@ -7,6 +7,7 @@
     data/start                     the run whose weights it began with, if there is one
     data/source.vectors, .target   word vectors that embeddings began with, if any
     data/prepared.json             what all this was made from; written last
+                                   (data/train may be another's, which `data.prepared` names)
     checkpoints/                   see `keras_seq.checkpoints`
     result.json                    what a finished training came to
     metrics.jsonl, samples.txt, tensorboard/, README.md
@@ -245,8 +246,9 @@ class Run:
 
     @property
     def train_directory(self) -> Path:
-        """Where the token ids trained on are."""
-        return self.path / "data" / "train"
+        """Where the token ids trained on are: here, or where `data.prepared` says."""
+        shared = self.settings.data.prepared
+        return (self.path if shared is None else Path(shared)) / "data" / "train"
 
     @property
     def valid_directory(self) -> Path:
@@ -299,13 +301,16 @@ class Run:
 
     def write_preparation(self, record: Mapping[str, Any]) -> None:
         """Keeps what the run was prepared from; from now on it counts as prepared."""
-        write_file_whole(
-            self.path / "data" / "prepared.json", json.dumps(record, indent=1).encode()
-        )
+        write_file_whole(self.preparation_file(self.path), json.dumps(record, indent=1).encode())
 
     def read_preparation(self) -> dict[str, Any] | None:
         """What `write_preparation` kept, None if the preparation was not finished."""
-        return _read_json(self.path / "data" / "prepared.json", _MAX_RECORD_BYTES)
+        return _read_json(self.preparation_file(self.path), _MAX_RECORD_BYTES)
+
+    @staticmethod
+    def preparation_file(path: str | os.PathLike[str]) -> Path:
+        """Where the run in a directory keeps what it was prepared from."""
+        return Path(path) / "data" / "prepared.json"
 
     def copy_best(self, directory: str | os.PathLike[str]) -> Run:
         """Makes a run of settings, tokenizers and the best weights, without what they came from.

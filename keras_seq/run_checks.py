@@ -11,6 +11,8 @@ from keras_seq.text import InputError
 
 # The first line of settings.toml tells a run from any directory with such a file.
 MARK = "# keras-seq run directory, format 1\n"
+# What `keras-seq prepare` has done so far.
+WORK = ".work"
 
 
 def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -56,4 +58,4 @@ def is_run(path: Path) -> bool:
 
 def is_empty(path: Path) -> bool:
     """Whether a directory has nothing but what a process killed at its start left."""
-    return set(os.listdir(path)) <= {LOCK, f"{TEMPORARY}settings.toml"}
+    return set(os.listdir(path)) <= {LOCK, WORK, f"{TEMPORARY}settings.toml"}

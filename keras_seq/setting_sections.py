@@ -47,6 +47,7 @@ class DataSettings(Section):
     valid_source: str | None = _text("Source sentences to validate on.")
     valid_target: str | None = _text("Target sentences to validate on.")
     valid_pairs: str | None = _text("File of source<TAB>target lines to validate on.")
+    prepared: str | None = _text("Directory made by `keras-seq prepare`, in place of all text.")
     max_source_length: int = _number(200, 1, 100_000, "Longest source kept, in tokens.")
     max_target_length: int = _number(200, 1, 100_000, "Longest target kept, in tokens.")
     bucket_width: int = _number(1, 1, 10_000, "Lengths this close share a batch.")

@@ -104,7 +104,8 @@ class Settings(Section):
     def _some_attention_to_guide(self) -> Settings:
         if not self.training.guided_alignment:
             return self
-        if self.data.alignments is None:
+        # What was prepared elsewhere is looked at where it is opened.
+        if self.data.alignments is None and self.data.prepared is None:
             raise ValueError(
                 f"training.guided_alignment: received {self.training.guided_alignment:g} without "
                 "data.alignments, which names the file of the alignments to guide by"

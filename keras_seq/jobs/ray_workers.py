@@ -37,7 +37,7 @@ def require_ray() -> Any:
 def run_on_ray(
     task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
 ) -> Results:
-    """Does chunks on a Ray cluster: `RAY_ADDRESS`, one started on this machine, or a new local one.
+    """Does chunks on a Ray cluster: the one that RAY_ADDRESS names, or a new one on this machine.
 
     A worker that ends, or is lost with its machine, takes nothing with it: its chunk is given to
     another, and a new worker is asked for.
@@ -84,12 +84,12 @@ def share_cores(nodes: Sequence[int], workers: int | None) -> tuple[int, int]:
 
 def _connect(ray: Any, workers: int | None) -> None:
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = os.environ.get("RAY_ADDRESS")
     try:
-        try:
-            ray.init(address="auto", **quiet)
-        except ConnectionError:
-            if os.environ.get("RAY_ADDRESS"):
-                raise
+        if address:
+            ray.init(address=address, **quiet)
+        else:
+            # Not "auto", which finds the cluster of another job on this machine, and ends with it.
             cores = max(workers or 1, usable_cores())
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:

@@ -3,7 +3,6 @@
 The truth is what `keras-seq translate RUN < file` says, byte by byte.
 """
 
-import contextlib
 import gzip
 import json
 import os
@@ -11,11 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+from job_process import JobProcess
 
 from keras_seq.run import Run
 from keras_seq.text.dates import date_pairs
@@ -63,46 +62,9 @@ def where(request):
     return ["--engine", "ray"]
 
 
-class Job:
-    """A translation in a process of its own."""
-
-    def __init__(self, run, texts, out, *options):
-        arguments = ["--input", f"{texts}/*.en", "--output-dir", str(out), "--workers", "2"]
-        self.out = out
-        self.said = out.with_suffix(".said")
-        self.printed = out.with_suffix(".printed")
-        with open(self.said, "ab") as said, open(self.printed, "ab") as printed:
-            self.process = psutil.Popen(
-                [sys.executable, "-m", "keras_seq", "translate", run, *arguments, *options],
-                stdin=subprocess.DEVNULL,
-                stdout=printed,
-                stderr=said,
-            )
-
-    def workers(self):
-        """The processes that hold a model, those of Ray by the name that it gives them."""
-        names = ("keras_seq.jobs.worker_process", "ray::_Worker")
-        found = []
-        for process in self.process.children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                if any(name in " ".join(process.cmdline()) for name in names):
-                    found.append(process)
-        return found
-
-    def wait_for(self, condition):
-        deadline = time.monotonic() + 120
-        while not condition():
-            assert self.process.poll() is None, self.said.read_text()
-            assert time.monotonic() < deadline, self.said.read_text()
-            time.sleep(0.01)
-
-    def parts(self):
-        return [*(self.out / ".keras-seq" / "parts").glob("*/0*")]
-
-    def end(self):
-        code = self.process.wait(timeout=120)
-        assert self.printed.read_bytes() == b""
-        return code, self.said.read_text()
+def start(run, texts, out, *options):
+    files = ["--input", f"{texts}/*.en", "--output-dir", out, "--workers", "2"]
+    return JobProcess(out, ".keras-seq/parts/*/0*", "translate", run, *files, *options)
 
 
 def outputs(out):
@@ -110,9 +72,8 @@ def outputs(out):
 
 
 def test_a_killed_worker_loses_nothing(tiny_run, texts, expected, tmp_path, where):
-    job = Job(tiny_run, texts, tmp_path / "out", *OPTIONS, *where)
-    job.wait_for(job.parts)
-    job.workers()[0].send_signal(signal.SIGKILL)
+    job = start(tiny_run, texts, tmp_path / "out", *OPTIONS, *where)
+    job.stop_one().kill()
     code, said = job.end()
     assert code == 0, said
     assert said.count("the worker ended") == 1
@@ -122,32 +83,27 @@ def test_a_killed_worker_loses_nothing(tiny_run, texts, expected, tmp_path, wher
 
 def test_a_killed_job_goes_on(tiny_run, texts, expected, tmp_path, where):
     out = tmp_path / "out"
-    job = Job(tiny_run, texts, out, *OPTIONS, *where)
-    job.wait_for(lambda: (out / "a.en").exists() and len(job.parts()) >= 2)
-    workers = job.workers()
-    job.process.send_signal(signal.SIGKILL)
-    job.process.wait()
-    # Ray's own processes notice it, too, some of them within a minute.
-    _, alive = psutil.wait_procs(workers, timeout=30)
-    assert workers and not alive
+    job = start(tiny_run, texts, out, *OPTIONS, *where)
+    job.wait_for(lambda: (out / "a.en").exists() and len(job.kept()) >= 2)
+    job.kill()
     done = {path: path.stat().st_mtime_ns for path in [out / "a.en", out / "empty.en"]}
     # What is there is whole.
     for name, content in outputs(out).items():
         assert name.startswith(".tmp-") or content == expected[name]
-    kept = len(job.parts())
-    job = Job(tiny_run, texts, out, *OPTIONS, *where)
+    kept = len(job.kept())
+    job = start(tiny_run, texts, out, *OPTIONS, *where)
     code, said = job.end()
     assert code == 0, said
     assert f"2 of 4 files, and {kept:,} chunks are done already" in said
     assert {path: path.stat().st_mtime_ns for path in done} == done
     assert outputs(out) == expected
-    assert job.parts() == []
+    assert job.kept() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_job_and_its_workers(tiny_run, texts, tmp_path, number):
-    job = Job(tiny_run, texts, tmp_path / "out", *OPTIONS)
-    job.wait_for(job.parts)
+    job = start(tiny_run, texts, tmp_path / "out", *OPTIONS)
+    job.wait_for(job.kept)
     workers = job.workers()
     job.process.send_signal(number)
     code, said = job.end()
@@ -172,8 +128,8 @@ def test_a_lost_machine_loses_nothing(tiny_run, texts, expected, tmp_path, monke
         second = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-        job = Job(tiny_run, texts, tmp_path / "out", *OPTIONS, "--engine", "ray")
-        job.wait_for(lambda: len(job.parts()) >= 2)
+        job = start(tiny_run, texts, tmp_path / "out", *OPTIONS, "--engine", "ray")
+        job.wait_for(lambda: len(job.kept()) >= 2)
         cluster.remove_node(second, allow_graceful=False)
         code, said = job.end()
     finally:

@@ -1,0 +1,124 @@
+"""Pairs of lines to token ids, in a worker."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keras_seq.data import TokenPair
+from keras_seq.encoding import CHUNK_PAIRS, Encoded, PairEncoder
+from keras_seq.jobs.chunks import Chunk, Result, blocks
+from keras_seq.text import Example, Tokenizer
+
+
+@dataclass(frozen=True)
+class EncodingTask:
+    """What the workers of a preparation are told.
+
+    Args:
+        source: The model of the source tokenizer.
+        target: That of the target tokenizer; None where it is the same.
+        longest: The longest source and target kept, in tokens.
+    """
+
+    source: bytes
+    target: bytes | None
+    longest: tuple[int, int]
+
+    @classmethod
+    def of(cls, encoder: PairEncoder) -> EncodingTask:
+        """The task that does what an encoder does."""
+        joint = encoder.source is encoder.target
+        target = None if joint else encoder.target.to_bytes()
+        return cls(encoder.source.to_bytes(), target, encoder.longest)
+
+    def portable(self) -> EncodingTask:
+        """The same: all it needs is in itself."""
+        return self
+
+    def start(self, threads: int) -> Callable[[Chunk], Result]:
+        """Makes ready for chunks of pairs."""
+        source = Tokenizer.from_bytes(self.source)
+        target = source if self.target is None else Tokenizer.from_bytes(self.target)
+        encoder = PairEncoder(source, target, *self.longest)
+
+        def work(chunk: Chunk) -> Result:
+            return Result(pack(encoder.encode(_pairs(chunk.body))))
+
+        return work
+
+
+def pair_chunks(pairs: Iterable[Example]) -> Iterator[Chunk]:
+    """Chunks of pairs, numbered from 0."""
+    first = 1
+    for number, block in enumerate(blocks(pairs, CHUNK_PAIRS, _size)):
+        # As JSON, because equal pairs shall make an equal key.
+        body = json.dumps(block, ensure_ascii=False, separators=(",", ":")).encode()
+        where = f"training text, pairs {first:,} to {first + len(block) - 1:,}"
+        yield Chunk(0, number, first, where, body)
+        first += len(block)
+
+
+def pack(encoded: Encoded) -> bytes:
+    """Ids, weights and links as bytes, for `unpack`."""
+    links = [pair.links for pair in encoded.pairs]
+    stream = io.BytesIO()
+    np.savez(
+        stream,
+        source=_flat([pair.source for pair in encoded.pairs]),
+        source_lengths=_lengths([pair.source for pair in encoded.pairs]),
+        target=_flat([pair.target for pair in encoded.pairs]),
+        target_lengths=_lengths([pair.target for pair in encoded.pairs]),
+        weights=np.array([pair.weight for pair in encoded.pairs], np.float64),
+        links=np.array([link for some in links for link in some], np.int32).reshape(-1, 2),
+        link_counts=_lengths(links),
+        words=np.array([encoded.linked, encoded.broken], np.int64),
+    )
+    return stream.getvalue()
+
+
+def unpack(body: bytes) -> Encoded:
+    """What `pack` was given, with arrays of ids in the place of lists."""
+    with np.load(io.BytesIO(body), allow_pickle=False) as packed:
+        arrays = {name: packed[name] for name in packed.files}
+    links = iter(arrays["links"].tolist())
+    pairs = [
+        TokenPair(source, target, weight, tuple(map(tuple, itertools.islice(links, count))))
+        for source, target, weight, count in zip(
+            _cut(arrays["source"], arrays["source_lengths"]),
+            _cut(arrays["target"], arrays["target_lengths"]),
+            arrays["weights"].tolist(),
+            arrays["link_counts"].tolist(),
+            strict=True,
+        )
+    ]
+    return Encoded(pairs, *arrays["words"].tolist())
+
+
+def _pairs(body: bytes) -> list[Example]:
+    return [
+        Example(source, target, weight, tuple((one, other) for one, other in links))
+        for source, target, weight, links in json.loads(body)
+    ]
+
+
+def _size(pair: Example) -> int:
+    return len(pair.source) + len(pair.target)
+
+
+def _lengths(rows: Sequence[Sequence]) -> np.ndarray:
+    return np.array([len(row) for row in rows], np.int64)
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.fromiter(itertools.chain.from_iterable(rows), np.int32)
+
+
+def _cut(flat: np.ndarray, lengths: np.ndarray) -> list[Any]:
+    return np.split(flat, np.cumsum(lengths)[:-1])

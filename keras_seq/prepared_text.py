@@ -1,0 +1,94 @@
+"""Runs that share the text of another directory, made by `keras-seq prepare`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from typing import NamedTuple
+
+from keras_seq.run import Run
+from keras_seq.settings import DataSettings, Settings, SettingsError
+from keras_seq.text import InputError
+
+Notice = Callable[[str], None]
+
+# What batches are made of is the run's own business.
+_OWN = {"prepared", "bucket_width"}
+
+
+class Shared(NamedTuple):
+    """What a run has from a prepared directory.
+
+    Attributes:
+        settings: The run's, with those of the directory for text and vocabulary.
+        counts: Pairs of the training text, and how many of them have text on both sides.
+    """
+
+    settings: Settings
+    counts: tuple[int, int]
+
+
+def with_prepared(settings: Settings) -> Shared:
+    """Takes over how text was prepared that a run shares.
+
+    Args:
+        settings: With `data.prepared`.
+
+    Raises:
+        InputError: Nothing is prepared there.
+        SettingsError: Text of its own, too, or another vocabulary or other limits than there.
+    """
+    base = _open(settings)
+    record = base.read_preparation() or {}
+    if settings.training.from_run is not None:
+        raise SettingsError(
+            f"training.from_run: received {settings.training.from_run!r} with data.prepared "
+            f"({base.path}), which has a vocabulary of its own: give the text itself"
+        )
+    there = base.settings
+    fields = {"data": set(DataSettings.model_fields) - _OWN, "tokenizer": None}
+    for section, names in fields.items():
+        ours, theirs = getattr(settings, section), getattr(there, section)
+        for name in sorted(
+            ours.model_fields_set if names is None else ours.model_fields_set & names
+        ):
+            asked, has = getattr(ours, name), getattr(theirs, name)
+            lowered = name == "size" and asked == record.get("asked_vocabulary")
+            if asked != has and not lowered:
+                raise SettingsError(
+                    f"{section}.{name}: received {asked!r} with data.prepared ({base.path}), which "
+                    f"was prepared with {has!r}: leave it out, or prepare another directory"
+                )
+    own = {name: getattr(settings.data, name) for name in _OWN}
+    data = there.data.model_copy(update=own)
+    if settings.training.guided_alignment and data.alignments is None:
+        raise SettingsError(
+            f"training.guided_alignment: {base.path} was prepared without alignments to guide by"
+        )
+    counts = record.get("pairs", 0), record.get("usable", 0)
+    return Shared(settings.model_copy(update={"data": data, "tokenizer": there.tokenizer}), counts)
+
+
+def share_prepared(run: Run, notice: Notice | None = None) -> None:
+    """Puts into a run what it does not share: the vocabulary, and what is validated on.
+
+    Args:
+        run: With `data.prepared` in its settings.
+        notice: Called with a line for what is shared.
+    """
+    base = _open(run.settings)
+    run.save_tokenizers(base.source_tokenizer, base.target_tokenizer)
+    run.save_valid_lines(*base.valid_lines())
+    shutil.copytree(base.valid_directory, run.valid_directory)
+    if notice:
+        notice(f"text and vocabulary of {base.path}, which stays where it is")
+
+
+def _open(settings: Settings) -> Run:
+    path = settings.data.prepared or ""
+    run = Run.open(path)
+    if run.settings.data.prepared is not None:
+        raise InputError(f"{path}: shares the text of {run.settings.data.prepared}: name that")
+    if run.read_preparation() is None:
+        raise InputError(f"{path}: its preparation was not finished: give its command again")
+    return run

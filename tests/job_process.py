@@ -1,0 +1,86 @@
+"""A job in a process of its own, with workers that can be found and killed."""
+
+import contextlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+
+class JobProcess:
+    """`keras-seq` in a process.
+
+    Args:
+        out: The directory that it makes.
+        kept: Pattern in `out` for the results kept of a job that is not at its end.
+        arguments: Of `keras-seq`.
+    """
+
+    def __init__(self, out: Path, kept: str, *arguments: object) -> None:
+        self._out = out
+        self._kept = kept
+        self._said = out.with_suffix(".said")
+        self._printed = out.with_suffix(".printed")
+        with open(self._said, "ab") as said, open(self._printed, "ab") as printed:
+            self.process = psutil.Popen(
+                [sys.executable, "-m", "keras_seq", *map(str, arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=said,
+            )
+
+    def workers(self) -> list[psutil.Process]:
+        """The processes that do the work, those of Ray by the name that it gives them."""
+        names = ("keras_seq.jobs.worker_process", "ray::_Worker")
+        found = []
+        for process in self.process.children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if any(name in " ".join(process.cmdline()) for name in names):
+                    found.append(process)
+        return found
+
+    def wait_for(self, condition):
+        """Waits until something is so, while the job is at work; gives what it is."""
+        deadline = time.monotonic() + 120
+        while not (found := condition()):
+            assert self.process.poll() is None, self._said.read_text()
+            assert time.monotonic() < deadline, self._said.read_text()
+            time.sleep(0.005)
+        return found
+
+    def kept(self) -> list[Path]:
+        """The results of chunks that are kept."""
+        return [*self._out.glob(self._kept)]
+
+    def stop_one(self) -> psutil.Process:
+        """Makes a worker stand still that has a chunk, so that the job cannot come to its end."""
+
+        def stopped():
+            for worker in self.workers():
+                worker.suspend()
+                # Workers here have a chunk from the start on; those of Ray show it by their name.
+                if self.kept() and worker.cmdline()[0] != "ray::_Worker":
+                    return worker
+                worker.resume()
+
+        return self.wait_for(stopped)
+
+    def kill(self) -> None:
+        """Kills the job alone, and sees its workers end."""
+        workers = self.workers()
+        self.process.kill()
+        self.process.wait()
+        for worker in workers:
+            with contextlib.suppress(psutil.Error):
+                worker.resume()
+        # Ray's own processes notice it, too, some of them within a minute.
+        _, alive = psutil.wait_procs(workers, timeout=30)
+        assert workers and not alive
+
+    def end(self) -> tuple[int, str]:
+        """Exit code and what was said, once it has ended; nothing was printed."""
+        code = self.process.wait(timeout=120)
+        assert self._printed.read_bytes() == b""
+        return code, self._said.read_text()

@@ -1,0 +1,299 @@
+"""A corpus prepared by several workers: byte by byte what a training prepares by itself."""
+
+import gzip
+import shutil
+
+import pytest
+from job_process import JobProcess
+
+from keras_seq.data import TokenPair
+from keras_seq.encoding import Encoded, PairEncoder
+from keras_seq.jobs import SharedLabour, run_locally
+from keras_seq.jobs.corpus_task import pack, pair_chunks, unpack
+from keras_seq.preparation import prepare_run, resolve_settings
+from keras_seq.run import Run
+from keras_seq.settings import SettingsError, load_settings
+from keras_seq.text import Example, InputError, Tokenizer
+from keras_seq.text.dates import date_pairs
+
+TINY = [
+    "tokenizer.size=700",
+    "model.num_encoder_layers=1",
+    "model.num_decoder_layers=1",
+    "model.units=16",
+    "model.feedforward_units=16",
+    "model.num_heads=2",
+    "training.max_steps=2",
+    "training.validate_every=2",
+    "training.checkpoint_every=2",
+    "training.sample_count=0",
+    "search.max_length=4",
+]
+CHUNKS = 10
+SET = [f"--set={key}" for key in TINY]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Three pairs of files, one of them packed, of some ten chunks."""
+    folder = tmp_path_factory.mktemp("corpus")
+    pairs = date_pairs(40_000, seed=3)
+    for number, opened in enumerate((open, gzip.open, open)):
+        part = pairs[number * 13_000 : (number + 1) * 13_000]
+        ending = ".gz" if opened is gzip.open else ""
+        for side, column in (("en", 0), ("de", 1)):
+            with opened(folder / f"{number}.{side}{ending}", "wt", encoding="utf-8") as stream:
+                stream.writelines(f"{pair[column]}\n" for pair in part)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def text_options(texts):
+    return ["--source", f"{texts}/*.en*", "--target", f"{texts}/*.de*"]
+
+
+@pytest.fixture(scope="module")
+def expected(texts, tmp_path_factory):
+    """What a training prepares by itself."""
+    overrides = [*TINY, f"data.source={texts}/*.en*", f"data.target={texts}/*.de*"]
+    settings, counts = resolve_settings(overrides=overrides)
+    return prepare_run(settings, tmp_path_factory.mktemp("alone") / "run", counts=counts).path
+
+
+@pytest.fixture(params=["local", "ray"])
+def where(request):
+    if request.param == "ray":
+        pytest.importorskip("ray", reason="the extra ray is not installed")
+    return ["--engine", request.param]
+
+
+def content(path):
+    """All that is prepared; the record has times of change."""
+    return {
+        file.relative_to(path).as_posix(): file.read_bytes()
+        for folder in ("data", "tokenizer")
+        for file in (path / folder).rglob("*")
+        if file.is_file() and file.name != "prepared.json"
+    }
+
+
+def start(out, *options):
+    return JobProcess(out, ".work/ids-*/0*", "prepare", out, *SET, "--workers", "2", *options)
+
+
+def test_a_killed_worker_loses_nothing(expected, text_options, tmp_path, where):
+    job = start(tmp_path / "out", *text_options, *where)
+    stopped = job.stop_one()
+    # All is done but for the chunk that the killed one has.
+    job.wait_for(lambda: len(job.kept()) == CHUNKS - 1)
+    stopped.kill()
+    code, said = job.end()
+    assert code == 0, said
+    assert said.count("the worker ended") == 1
+    assert content(tmp_path / "out") == content(expected)
+    assert (tmp_path / "out" / "settings.toml").read_bytes() == (
+        expected / "settings.toml"
+    ).read_bytes()
+    assert not (tmp_path / "out" / ".work").exists()
+
+
+def test_a_killed_preparation_goes_on(expected, text_options, tmp_path, where):
+    out = tmp_path / "out"
+    job = start(out, *text_options, *where)
+    job.stop_one()
+    job.wait_for(lambda: len(job.kept()) >= 3)
+    job.kill()
+    kept = len(job.kept())
+    assert 3 <= kept < CHUNKS
+    code, said = start(out, *text_options, *where).end()
+    assert code == 0, said
+    assert "its preparation was not finished, and is done again" in said
+    assert "vocabulary learned already" in said
+    assert f"{kept} of {CHUNKS} chunks of token ids were done already" in said
+    assert content(out) == content(expected)
+    assert not (out / ".work").exists()
+
+
+def test_it_is_not_done_twice(keras_seq_command, texts, text_options, tmp_path, monkeypatch):
+    arguments = ["prepare", tmp_path / "out", *text_options, *SET]
+    assert keras_seq_command(*arguments).code == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    assert keras_seq_command(*arguments).code == 0
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")} == before
+    outcome = keras_seq_command(*arguments, "--set=tokenizer.size=650")
+    assert outcome.code == 2
+    assert "tokenizer.size 700 -> 650" in outcome.error
+    assert keras_seq_command(*arguments, "--set=tokenizer.size=650", "--overwrite").code == 0
+    assert Run.open(tmp_path / "out").source_tokenizer.vocabulary_size == 650
+
+
+def test_an_interrupted_preparation_keeps_what_it_has(expected, texts, tmp_path):
+    """Ctrl-C, and a change of the text before the next time."""
+    for side in ("en", "de"):
+        for path in texts.glob(f"*.{side}*"):
+            shutil.copy(path, tmp_path)
+    overrides = [*TINY, f"data.source={tmp_path}/*.en*", f"data.target={tmp_path}/*.de*"]
+    settings, counts = resolve_settings(overrides=overrides)
+    notices = []
+
+    def interrupted(task, chunks, **options):
+        for number, done in enumerate(run_locally(task, chunks, **options)):
+            if number == 4:
+                raise KeyboardInterrupt
+            yield done
+
+    def prepared(runner):
+        labour = SharedLabour(tmp_path / "out", runner=runner, notice=notices.append)
+        return prepare_run(settings, tmp_path / "out", counts=counts, labour=labour)
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            prepared(interrupted)
+    with open(tmp_path / "0.de", "r+b") as stream:
+        stream.write(b"9")
+    before = content(expected)
+    run = prepared(run_locally)
+    run.unlock()
+    # Another text: nothing of what was kept is taken for it, not even the vocabulary.
+    assert notices == ["vocabulary learned already"]
+    settings, counts = resolve_settings(overrides=overrides)
+    alone = prepare_run(settings, tmp_path / "alone", counts=counts)
+    assert content(run.path) == content(alone.path) != before
+
+
+def test_what_a_chunk_holds_comes_back():
+    tokenizer = Tokenizer.train((source for source, _ in date_pairs(2000)), size=600)
+    pairs = [
+        Example("5 mai 1999", "1999-05-05", 0.5, ((0, 0), (2, 0))),
+        Example("", "x", 1 / 3),
+        Example("6 mai 1999", "1999-05-06"),
+    ]
+    encoded = PairEncoder(tokenizer, tokenizer, 99, 99).encode(pairs)
+    back = unpack(pack(encoded))
+    assert (back.linked, back.broken) == (encoded.linked, encoded.broken) == (1, 0)
+    for pair, other in zip(encoded.pairs, back.pairs, strict=True):
+        assert [list(other.source), list(other.target)] == [pair.source, pair.target]
+        assert (other.weight, list(other.links)) == (pair.weight, list(pair.links))
+    assert len(encoded.pairs[0].links) > 2
+    empty = Encoded([TokenPair([], [])])
+    assert [len(pair.source) for pair in unpack(pack(empty)).pairs] == [0]
+    first, again = (next(pair_chunks(pairs)).key for _ in range(2))
+    assert first == again != next(pair_chunks(pairs[1:])).key
+
+
+def test_weights_and_alignments_are_prepared_the_same(keras_seq_command, tmp_path):
+    lines = [f"a dog runs {n % 7} times" for n in range(200)]
+    files = {
+        "x.en": lines,
+        "x.de": [f"{n % 7} times runs a dog" for n in range(200)],
+        "x.weights": [str(n % 3) for n in range(200)],
+        "x.links": ["0-3 1-4 2-2 3-0 4-1"] * 200,
+    }
+    for name, some in files.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in some))
+    options = {"source": "en", "target": "de", "weights": "weights", "alignments": "links"}
+    flags = {key: str(tmp_path / f"x.{name}") for key, name in options.items()}
+    vocabulary = ["tokenizer.size=276"]
+    arguments = [f"--{key}={name}" for key, name in flags.items()]
+    outcome = keras_seq_command(
+        "prepare", tmp_path / "out", *arguments, "--set", *vocabulary, "--preset=transformer-tiny"
+    )
+    assert outcome.code == 0, outcome.err
+    settings = load_settings(
+        preset="transformer-tiny",
+        overrides=[*vocabulary, *(f"data.{key}={name}" for key, name in flags.items())],
+    )
+    assert content(tmp_path / "out") == content(prepare_run(settings, tmp_path / "alone").path)
+
+
+# Runs that share it
+
+
+@pytest.fixture(scope="module")
+def shared(expected, tmp_path_factory):
+    """A prepared directory; how it came to be is told above."""
+    return shutil.copytree(expected, tmp_path_factory.mktemp("shared") / "prepared")
+
+
+def test_a_training_on_shared_text_is_the_same_training(
+    keras_seq_command, shared, text_options, tmp_path
+):
+    one = keras_seq_command("train", tmp_path / "one", "--prepared", shared, *SET)
+    assert one.code == 0, one.err
+    assert not (tmp_path / "one" / "data" / "train").exists()
+    # Complete for all but further training.
+    assert keras_seq_command("translate", tmp_path / "one", "5 mai 1999").code == 0
+    other = keras_seq_command("train", tmp_path / "other", *text_options, *SET)
+    assert other.code == 0, other.err
+    weights = [
+        (tmp_path / name / "checkpoints/step-00000002/weights.safetensors").read_bytes()
+        for name in ("one", "other")
+    ]
+    assert weights[0] == weights[1]
+    # It goes on, also where the directory was moved; not on another text.
+    moved = shutil.copytree(shared, tmp_path / "moved")
+    more = [*SET, "--set=training.max_steps=3"]
+    assert keras_seq_command("train", tmp_path / "one", "--prepared", moved, *more).code == 0
+    with open(moved / "data" / "train" / "shard-00000.source.ids", "r+b") as stream:
+        stream.write(b"\x09")
+    outcome = keras_seq_command("train", tmp_path / "one", "--prepared", moved, *more)
+    assert outcome.code == 2
+    assert "shard-00000.source.ids: not what the training began with" in outcome.error
+    outcome = keras_seq_command("train", tmp_path / "one", *text_options, *more)
+    assert outcome.code == 2
+    assert "data.prepared" in outcome.error
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+def test_what_does_not_go_with_shared_text(keras_seq_command, shared, tmp_path):
+    unfinished = shutil.copytree(shared, tmp_path / "unfinished")
+    (unfinished / "data" / "prepared.json").unlink()
+    sharing = shutil.copytree(shared, tmp_path / "sharing")
+    run = Run.open(sharing)
+    data = run.settings.data.model_copy(update={"prepared": str(shared)})
+    run.update_settings(run.settings.model_copy(update={"data": data}))
+    for arguments, words in (
+        (["--prepared", tmp_path / "absent"], "absent: no such run directory"),
+        (["--prepared", unfinished], "its preparation was not finished: give its command again"),
+        (["--prepared", sharing], f"shares the text of {shared}: name that"),
+        (["--prepared", shared, "--pairs", "x.tsv"], "data.pairs: received 'x.tsv' with data.prep"),
+        (["--prepared", shared, "--set=tokenizer.size=600"], "tokenizer.size: received 600 with"),
+        (["--prepared", shared, "--set=data.max_source_length=9"], "was prepared with 200: leave"),
+        (["--prepared", shared, "--from-run", "x"], "training.from_run: received 'x' with"),
+        (["--prepared", shared, "--set=training.guided_alignment=1"], "without alignments"),
+    ):
+        outcome = keras_seq_command("train", tmp_path / "run", *arguments)
+        assert (outcome.code, outcome.out) == (2, b""), arguments
+        assert words in outcome.error
+        assert not (tmp_path / "run").exists()
+
+
+def test_what_cannot_be_prepared(keras_seq_command, shared, text_options, tmp_path):
+    (tmp_path / "file").touch()
+    for arguments, words in (
+        ([tmp_path / "out"], "no text to train on"),
+        ([tmp_path / "out", "--source", f"{tmp_path}/*.no", "--target", "x"], "no file has a name"),
+        ([tmp_path / "file", *text_options], "a file, expected a new or empty directory"),
+        ([tmp_path, *text_options], "not empty and not a run"),
+        ([tmp_path / "out", f"--set=data.prepared={shared}"], "`prepare` takes text alone"),
+        ([tmp_path / "out", *text_options, "--set=tokenizer.size=270"], "too small for the char"),
+    ):
+        outcome = keras_seq_command("prepare", *arguments)
+        assert (outcome.code, outcome.out) == (2, b""), arguments
+        assert words in outcome.error
+        assert not (tmp_path / "out").exists()
+
+
+def test_settings_that_are_made_in_python(shared, tmp_path):
+    settings = load_settings(preset="transformer-tiny", overrides={"data.prepared": str(shared)})
+    run = prepare_run(settings, tmp_path / "run")
+    assert run.settings.tokenizer == Run.open(shared).settings.tokenizer
+    assert run.train_directory == shared / "data" / "train"
+    assert run.valid_lines() == Run.open(shared).valid_lines()
+    with pytest.raises(SettingsError, match="leave it out"):
+        prepare_run(
+            load_settings(base=settings.to_dict(), overrides={"tokenizer.size": 300}),
+            tmp_path / "other",
+        )
+    with pytest.raises(InputError, match="no such run directory"):
+        prepare_run(load_settings(overrides={"data.prepared": "absent"}), tmp_path / "third")
