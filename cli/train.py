@@ -39,6 +39,10 @@ def train(
     valid_pairs: Annotated[
         str | None, typer.Option(help="source<TAB>target lines to validate on.")
     ] = None,
+    prepared_text: Annotated[
+        str | None,
+        typer.Option("--prepared", help="Directory that prepare made, in place of all text."),
+    ] = None,
     from_run: Annotated[
         str | None, typer.Option(help="Run whose best weights, and vocabulary, are the start.")
     ] = None,
@@ -104,6 +108,7 @@ def train(
         "data.valid_source": valid_source,
         "data.valid_target": valid_target,
         "data.valid_pairs": valid_pairs,
+        "data.prepared": prepared_text,
         "training.from_run": from_run,
         "training.max_minutes": max_minutes,
         "training.max_steps": max_steps,
