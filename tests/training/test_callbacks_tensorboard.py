@@ -1,11 +1,14 @@
 """Event files of a user's own `fit`, read back by TensorBoard's own reader."""
 
+import time
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_seq.training.callbacks import TensorBoard, Validation
+from keras_seq.checkpoints import CheckpointStore
+from keras_seq.training.callbacks import ExactCheckpoint, StopAtLimit, TensorBoard, Validation
 from keras_seq.training.callbacks.attention_snapshots import attention_picture
 from keras_seq.training.event_log import EventLog
 
@@ -101,6 +104,39 @@ def test_curves_texts_and_pictures_are_read_back(tmp_path):
         (step, 36, 24) for step in (5, 10, 12)
     ]
     assert pictures[0].encoded_image_string == attention_picture(attention)
+
+
+def test_the_loss_of_an_epoch_that_another_fit_began(tmp_path):
+    """Its metrics are carried over, so that `fit` tells the mean of more than its own batches."""
+
+    def fit(name, *others):
+        generator = np.random.default_rng(1)
+        inputs = generator.normal(size=(12, 4, 2)).astype("float32")
+        model, folder = make(), tmp_path / name
+        checkpoint = ExactCheckpoint(CheckpointStore(folder / "saved"), 100, 6)
+        begin = checkpoint.restore(model)
+        log = EventLog(folder / "events", initial_step=begin)
+        model.fit(
+            checkpoint.remaining(lambda step: (inputs[step], inputs[step, :, :1])),
+            initial_epoch=checkpoint.epoch,
+            epochs=2,
+            steps_per_epoch=6,
+            shuffle=False,
+            verbose=0,
+            callbacks=[TensorBoard(log, every=1, initial_step=begin), *others, checkpoint],
+        )
+        log.close()
+        return folder / "events"
+
+    straight = scalars(read(fit("straight")), "training/loss")
+    fit("stopped", StopAtLimit(max_steps=3))
+    # The name of an event file has the second in it.
+    time.sleep(1.1)
+    stopped = scalars(read(fit("stopped")), "training/loss")
+    # The first look is at the epoch so far.
+    assert stopped.pop(4) == pytest.approx(np.mean([straight[i] for i in range(1, 5)]), rel=1e-4)
+    del straight[4]
+    assert stopped == pytest.approx(straight, rel=1e-3)
 
 
 def test_an_outside_decoder_sees_the_weights(tmp_path):

@@ -183,6 +183,8 @@ class ExactCheckpoint(keras.callbacks.Callback):
                 "`fit` `initial_epoch=checkpoint.epoch`."
             )
         self._within_epoch = self.step % self.steps_per_epoch != 0
+        # All callbacks share them; `RecentLoss` asks.
+        self.params["batches_before"] = self.step % self.steps_per_epoch
         if self._within_epoch and self.step == self._begun_at:
             metrics = _metrics(self.model)
             specs = _specs({name: _bits(variable) for name, variable in metrics.items()})

@@ -70,7 +70,7 @@ class Progress(keras.callbacks.Callback):
             self._last, self._last_tokens = now, self.tokens() if self.tokens else 0
             self._first_end = now
         elif now - self._last >= self.seconds:
-            self._print(now, self._recent_loss(batch, (logs or {}).get("loss")))
+            self._print(now, self._recent_loss(batch, (logs or {}).get("loss"), self.params))
 
     def on_train_end(self, logs=None):
         self.finish_line()

@@ -79,7 +79,7 @@ class TensorBoard(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self.step += 1
         if self.step % self.every == 0:
-            self._write_scalars(self._recent_loss(batch, (logs or {}).get("loss")))
+            self._write_scalars(self._recent_loss(batch, (logs or {}).get("loss"), self.params))
         if self.step % self.show_every == 0:
             self._show()
 
