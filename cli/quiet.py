@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _NOISE = re.compile(
@@ -17,20 +17,25 @@ _NOISE = re.compile(
 )
 
 
-def import_quietly(name: str) -> Any:
+def import_quietly(name: str, start: Callable[[], None] | None = None) -> Any:
     """Imports a module that imports Keras, and starts its backend.
+
+    Args:
+        name: Of the module.
+        start: What starts the backend; by default something small is computed.
 
     TensorFlow logs on the file descriptor before it looks at
     TF_CPP_MIN_LOG_LEVEL, so that variable alone does not silence it. Whoever
     sets it to 0 hears everything.
     """
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if level == "0" or "keras" in sys.modules:
-        return importlib.import_module(name)
-    with without_noise():
+    known = "keras" in sys.modules
+    with contextlib.nullcontext() if level == "0" or known else without_noise():
         module = importlib.import_module(name)
-        # Devices are looked for at the first operation, with words of its own.
-        if "keras" in sys.modules:
+        if start is not None:
+            start()
+        elif "keras" in sys.modules and not known:
+            # Devices are looked for at the first operation, with words of its own.
             sys.modules["keras"].ops.zeros(1)
     return module
 

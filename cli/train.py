@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.signals import sigterm_exits
+
+if TYPE_CHECKING:
+    from keras_seq.devices import Devices
 
 
 def train(
@@ -61,6 +65,12 @@ def train(
     max_epochs: Annotated[
         int | None, typer.Option(help="Stop after so many passes over the text.")
     ] = None,
+    max_batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOKENS|auto", help="Token budget of a batch; auto: the largest that fits."
+        ),
+    ] = None,
     stop_after: Annotated[
         float | None,
         typer.Option(help="Save and exit after so many minutes of this process, to go on later."),
@@ -70,6 +80,27 @@ def train(
         typer.Option(help="Arithmetic of the training; auto: what is fastest here."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
+    backend: Annotated[
+        Literal["tensorflow", "jax"] | None,
+        typer.Option(help="What computes; KERAS_BACKEND, or tensorflow, if absent."),
+    ] = None,
+    device: Annotated[
+        Literal["cpu", "gpu", "tpu"] | None,
+        typer.Option(help="Kind of device; the best if absent."),
+    ] = None,
+    devices: Annotated[
+        int | None, typer.Option(help="How many of this host's; all if absent, of CPUs one.")
+    ] = None,
+    model_devices: Annotated[
+        int, typer.Option(help="Devices that share one copy of the weights (jax).")
+    ] = 1,
+    hosts: Annotated[
+        str | None,
+        typer.Option(help="NAME:PORT,NAME:PORT,...: all hosts, which see the same files."),
+    ] = None,
+    host: Annotated[
+        int, typer.Option(help="This host's place in --hosts, from 0; the first one writes.")
+    ] = 0,
     resume: Annotated[
         Literal["auto", "never", "require"],
         typer.Option(help="Go on with the run that is there: if there is one, never, or must."),
@@ -85,15 +116,18 @@ def train(
 
     The same command again goes on where the last one was stopped or killed.
     """
+    import os
     import tempfile
     from datetime import datetime, timedelta
 
+    from keras_seq.batch_search import known_budget, settle_batch
     from keras_seq.continuation import (
         check_directory,
         known_counts,
         known_start,
         open_or_prepare,
     )
+    from keras_seq.devices import Devices
     from keras_seq.preparation import prepare_run, resolve_settings
 
     if stop_after is not None and not 0 < stop_after < 10**7:
@@ -113,9 +147,24 @@ def train(
         "training.max_minutes": max_minutes,
         "training.max_steps": max_steps,
         "training.max_epochs": max_epochs,
+        "training.batch_tokens": max_batch,
         "training.precision": precision,
         "seed": seed,
     }
+    if backend is not None:
+        os.environ["KERAS_BACKEND"] = backend
+    used = Devices(
+        device, devices, model_devices, tuple(hosts.split(",")) if hosts is not None else (), host
+    )
+    if used.host > 0:
+        # The first host prepares the run, and tells.
+        with sigterm_exits():
+            training = import_quietly("keras_seq.training", _start(used))
+            training.follow(run, used, notice)
+        return
+    find_batch = max_batch == "auto"
+    if find_batch:
+        flags["training.batch_tokens"] = None if overwrite else known_budget(run)
     if not dry_run:
         check_directory(run, resume=resume, overwrite=overwrite)
     resolved, counts = resolve_settings(
@@ -134,11 +183,40 @@ def train(
             prepared = prepare_run(resolved, f"{folder}/run", notice=notice, counts=counts)
             emit([import_quietly("keras_seq.training").plan(prepared)])
         return
+    if used != Devices() and not find_batch:
+        # Before the text is read, which may take long, but not without need before what is wrong
+        # with it is said.
+        import_quietly("keras_seq.training", _start(used))
     with sigterm_exits():
         prepared = open_or_prepare(
             resolved, run, resume=resume, overwrite=overwrite, notice=notice, counts=counts
         )
+        if find_batch:
+            # Before this process takes the device's memory.
+            settle_batch(prepared, used, notice)
         # Only now, so that what is wrong with the text or the settings is said at once.
-        training = import_quietly("keras_seq.training")
-        result = training.train(prepared.settings, prepared, notice=notice, stop_at=stop_at)
+        training = import_quietly("keras_seq.training", _start(used))
+        result = training.train(
+            prepared.settings, prepared, notice=notice, devices=used, stop_at=stop_at
+        )
     emit([f"{run}: BLEU = {result.best_bleu:.2f} at step {result.best_step} {result.signature}"])
+
+
+def _start(devices: Devices) -> Callable[[], None]:
+    """What is done with the backend first of all."""
+
+    def start() -> None:
+        import importlib
+
+        import keras
+
+        from keras_seq.cluster import configure
+
+        configure(devices)
+        # Where hosts are to meet, nothing may be computed before.
+        if not devices.together:
+            keras.ops.zeros(1)
+        # `fit` does so on any backend, and it has words of its own.
+        importlib.import_module("tensorflow")
+
+    return start

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 _MODULES = ("data", "layers", "models", "scoring", "search", "text", "training")
 _NAMES = {
+    "Devices": "keras_seq.devices",
     "InputError": "keras_seq.text",
     "Run": "keras_seq.run",
     "Settings": "keras_seq.settings",
@@ -23,6 +24,7 @@ _NAMES = {
 }
 
 __all__ = [
+    "Devices",
     "InputError",
     "Run",
     "Settings",
@@ -42,6 +44,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from keras_seq import data, layers, models, scoring, search, text, training
+    from keras_seq.devices import Devices
     from keras_seq.run import Run
     from keras_seq.settings import Settings, SettingsError, load_settings
     from keras_seq.text import InputError

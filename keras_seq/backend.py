@@ -137,6 +137,20 @@ def _counted(batches: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]
     return counted
 
 
+def to_numpy(value: Any) -> np.ndarray:
+    """A copy of the value of a tensor or of a Keras variable.
+
+    If several hosts have parts of it, all of them must ask.
+    """
+    # A copy on several devices is a tensor only then.
+    value = keras.ops.convert_to_tensor(value)
+    if name() == "jax" and not (value.is_fully_addressable or value.is_fully_replicated):
+        from jax.experimental import multihost_utils
+
+        value = multihost_utils.process_allgather(value, tiled=True)
+    return np.array(keras.ops.convert_to_numpy(value))
+
+
 def dense(gradient: Any) -> Any:
     """A gradient as a tensor: TensorFlow gives that of a table as rows and their numbers."""
     if name() == "tensorflow":
@@ -148,6 +162,16 @@ def dense(gradient: Any) -> Any:
                 gradient.values, gradient.indices, gradient.dense_shape[0]
             )
     return gradient
+
+
+def strategy_of_all_replicas() -> Any:
+    """The `tf.distribute` strategy whose replicas are all seen here, None within one of them."""
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        if tf.distribute.in_cross_replica_context():
+            return tf.distribute.get_strategy()
+    return None
 
 
 def sync_variables(model: Any) -> None:

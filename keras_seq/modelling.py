@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_seq import backend
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.run import Run, Shapes
 from keras_seq.settings import Settings
@@ -90,7 +91,4 @@ def weight_shapes(model: keras.Model) -> Shapes:
 
 def weight_arrays(model: keras.Model) -> dict[str, np.ndarray]:
     """Copies of a model's weights as numpy arrays, by path."""
-    return {
-        name: np.array(keras.ops.convert_to_numpy(weight.value))
-        for name, weight in named_weights(model).items()
-    }
+    return {name: backend.to_numpy(weight) for name, weight in named_weights(model).items()}

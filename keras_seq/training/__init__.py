@@ -10,7 +10,7 @@ from keras_seq.training.result import TrainingResult
 from keras_seq.training.schedules import InverseSquareRoot, noam
 from keras_seq.training.skipping_adam import SkippingAdam
 from keras_seq.training.start import load_word_vectors
-from keras_seq.training.trainer import train
+from keras_seq.training.trainer import follow, train
 
 __all__ = [
     "DivergedError",
@@ -22,6 +22,7 @@ __all__ = [
     "SkippingAdam",
     "TrainingError",
     "TrainingResult",
+    "follow",
     "load_word_vectors",
     "make_evaluation",
     "noam",

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import keras
-import numpy as np
+
+from keras_seq import backend
 
 
 @contextmanager
@@ -27,13 +28,13 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
     """
     optimizer = model.optimizer
     # Before the first update the averages are zeros.
-    if not optimizer.use_ema or not int(keras.ops.convert_to_numpy(optimizer.iterations)):
+    if not optimizer.use_ema or not int(backend.to_numpy(optimizer.iterations)):
         yield
         return
     # Not by `SwapEMAWeights`, which on TensorFlow swaps by sums and differences: these round, and
     # each look at the average would change the training.
     variables = model.trainable_variables
-    weights = [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in variables]
+    weights = [backend.to_numpy(variable) for variable in variables]
     optimizer.finalize_variable_values(variables)
     try:
         yield

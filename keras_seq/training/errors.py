@@ -25,4 +25,6 @@ def is_out_of_memory(error: BaseException) -> bool:
         isinstance(error, MemoryError)
         or type(error).__name__ == "ResourceExhaustedError"
         or "RESOURCE_EXHAUSTED" in str(error)
+        # oneDNN, which TensorFlow computes with on CPUs; its status 1 is `dnnl_out_of_memory`.
+        or (type(error).__name__ == "AbortedError" and "Status: 1," in str(error))
     )

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from keras_seq import backend
+from keras_seq.cluster import Cluster
 from keras_seq.data import BatchStream, PairSampling, TokenCorpus
 from keras_seq.run import Run
 from keras_seq.text import subword_sampling
@@ -22,18 +23,23 @@ def batch_shapes() -> Literal["exact", "buckets"]:
     return "buckets" if backend.wants_static_shapes() else "exact"
 
 
-def training_stream(run: Run) -> BatchStream:
+def training_stream(run: Run, cluster: Cluster | None = None) -> BatchStream:
     """The batches that a run is trained on.
 
     Args:
         run: A prepared run.
+        cluster: What shares the rows of each batch; without it they are all here.
     """
+    cluster = cluster or Cluster()
     return BatchStream(
         TokenCorpus.open(run.train_directory),
         batch_tokens=run.settings.training.batch_tokens,
         seed=run.settings.seed,
         bucket_width=run.settings.data.bucket_width,
         shapes=batch_shapes(),
+        host=cluster.host,
+        hosts=cluster.hosts,
+        row_multiple=cluster.row_multiple,
         word_dropout=run.settings.training.word_dropout,
         source_word_dropout=run.settings.training.source_word_dropout,
         sampling=_pair_sampling(run),

@@ -5,15 +5,23 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
 import keras
 
 from keras_seq import backend
+from keras_seq.cluster import Cluster
 
 
-def run_fit(model: keras.Model, batches: Any, **options: Any) -> None:
+def run_fit(
+    cluster: Cluster,
+    model: keras.Model,
+    batches: Callable[[], Iterator[Any]],
+    example: Any,
+    **options: Any,
+) -> None:
     """Calls `fit`, quietly and in the order of the batches.
 
     The iterator that `fit` leaves in a cycle, or in the frames of an exception, has threads that
@@ -21,17 +29,18 @@ def run_fit(model: keras.Model, batches: Any, **options: Any) -> None:
     that there is no Python any more. So here it goes first.
 
     Args:
+        cluster: Whose `fit` is called.
         model: Compiled.
-        batches: From `backend.batch_feed`.
-        **options: Others of `fit`.
+        batches: Function that gives an iterator over batches.
+        example: One of them.
+        **options: `steps_per_epoch`, `epochs` and `callbacks` of `fit`.
     """
     try:
-        model.fit(batches, verbose=0, shuffle=False, **options)
+        cluster.fit(model, batches, example, **options)
     except BaseException as error:
         _clear_frames(error)
         raise
     finally:
-        del batches
         gc.collect()
         backend.wait_for_feeds()
 

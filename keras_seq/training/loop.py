@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -12,6 +13,7 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.checkpoints import NotFiniteError
+from keras_seq.cluster import Cluster
 from keras_seq.modelling import build_run_model, weight_arrays, weight_shapes
 from keras_seq.run import Run
 from keras_seq.text import InputError
@@ -56,20 +58,26 @@ class TrainingLoop:
         run: Prepared, and locked by this process.
         notice: Called with each line for the user.
         stop: Entered; told when all is saved and when not.
+        cluster: What it runs on, in whose scope this is made and used. All hosts do the
+            same, and of what they see by themselves the first host's counts.
 
     Raises:
         InputError: Checkpoints that this training cannot go on from.
     """
 
-    def __init__(self, run: Run, notice: Notice, stop: SignalStop) -> None:
+    def __init__(
+        self, run: Run, notice: Notice, stop: SignalStop, cluster: Cluster | None = None
+    ) -> None:
+        cluster = cluster or Cluster()
         settle_precision(run, notice)
+        self.cluster = cluster
         self.run = run
         self.stop = stop
         self.settings = run.settings
         self.notice = notice
         training = self.settings.training
         keras.utils.set_random_seed(self.settings.seed)
-        self.stream = training_stream(run)
+        self.stream = training_stream(run, cluster)
         self.largest = largest_shapes(self.stream)
         self.model = build_run_model(run, dtype_policy(training.precision))
         freeze(self.model, training.freeze)
@@ -78,6 +86,7 @@ class TrainingLoop:
         self.guided = bool(training.guided_alignment)
         compile_model(self.fitted, self.settings)
         self.begin = self._load()
+        self._check_hosts()
         self.micro_batches = training.micro_batches
         self.seeds: dict[str, np.ndarray] = {}
         self.tokens = 0
@@ -93,6 +102,7 @@ class TrainingLoop:
             report=self._log_training,
             initial_step=step,
             initial_minutes=minutes,
+            stream=io.StringIO() if cluster.follows else None,
         )
         self.limit = StopAtLimit(
             max_steps=max_steps,
@@ -114,7 +124,9 @@ class TrainingLoop:
         self.guard = NanGuard(
             limit=training.max_skipped, report=self._tell_skipped, on_limit=self._give_up
         )
-        self.events = EventLog(run.tensorboard_directory, initial_step=step)
+        self.events = EventLog(
+            run.tensorboard_directory, initial_step=step, enabled=not cluster.follows
+        )
         self.validator = Validator(run, self.model, self.fitted, notice, self.events)
         self.validator.signature = self.begin.signature
         self.saved_step = step
@@ -156,13 +168,32 @@ class TrainingLoop:
         self.events.close()
         return self._finish()
 
-    def _train(self) -> None:
+    def rehearse(self) -> None:
+        """Tries the largest batches, and takes back what they changed.
+
+        Raises:
+            OutOfMemoryError: One of them does not fit.
+        """
         rehearse(
+            self.cluster,
             self.fitted,
             self.largest,
             self.settings.training.batch_tokens,
             guided=self.guided,
         )
+
+    def try_updates(self, count: int) -> None:
+        """Makes so many updates, of which nothing is kept but what they do to the model."""
+        run_fit(
+            self.cluster,
+            self.fitted,
+            self._batches,
+            fit_batch(self.stream, 0, guided=self.guided),
+            steps_per_epoch=count * self.micro_batches,
+        )
+
+    def _train(self) -> None:
+        self.rehearse()
         self.validation.catch_up()
         if self.validation.out_of_patience:
             return
@@ -183,8 +214,10 @@ class TrainingLoop:
             ]
         updates = -(-self.stream.batches_per_epoch // self.micro_batches)
         run_fit(
+            self.cluster,
             self.fitted,
-            backend.batch_feed(self._batches, fit_batch(self.stream, 0, guided=self.guided)),
+            self._batches,
+            fit_batch(self.stream, 0, guided=self.guided),
             # What `fit` calls an epoch has whole updates; that of the stream need not.
             steps_per_epoch=updates * self.micro_batches,
             epochs=10**9,
@@ -258,6 +291,7 @@ class TrainingLoop:
 
     def _after_update(self, batch: int, logs: Any = None) -> None:
         self.stop.unsaved()
+        self._agree_to_stop()
         if self.micro_batches > 1:
             self._note_seeds()
         if self.stop.pending is not None:
@@ -265,8 +299,31 @@ class TrainingLoop:
 
     def _within_update(self, batch: int, logs: Any = None) -> None:
         # Who wants it stopped does not wait for the other batches; those done are done again.
-        if self.stop.pending is not None and (batch + 1) % self.micro_batches:
+        if (
+            self.cluster.hosts == 1
+            and self.stop.pending is not None
+            and (batch + 1) % self.micro_batches
+        ):
             self._save(self.limit.step)
+
+    def _agree_to_stop(self) -> None:
+        """A signal to one host is one to all, and the time is up for all at once."""
+        if self.cluster.hosts > 1:
+            wanted = [self.stop.pending or 0, self.fitted.stop_training]
+            pending, stopping = self.cluster.largest(wanted)
+            self.stop.pending = int(pending) or None
+            self.fitted.stop_training = bool(stopping)
+
+    def _check_hosts(self) -> None:
+        """InputError where hosts see different files or have different packages."""
+        precisions = ("float32", "bfloat16", "float16")
+        precision = precisions.index(self.settings.training.precision)
+        sizes = [self.begin.step, self.stream.batches_per_epoch, self.model.count_params()]
+        if self.cluster.differs([precision, *sizes]):
+            raise InputError(
+                f"{self.run.path}: hosts disagree about its checkpoint, its text, its model or the "
+                "precision: give all of them the same directory and the same command"
+            )
 
     def _note_seeds(self) -> None:
         """Seeds go on with every batch, and weights with every update: where both are one."""
@@ -298,6 +355,8 @@ class TrainingLoop:
         if step != self.saved_step:
             self._save(step)
         results = self.validator(step, self._minutes())
+        agreed = self.cluster.of_first([*results.values()])
+        results = dict(zip(results, map(float, agreed), strict=True))
         self.events.write(step, results, group="validation/")
         self.progress.restart_clock()
         return results

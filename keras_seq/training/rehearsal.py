@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import keras
 import numpy as np
 
-from keras_seq import backend
+from keras_seq.cluster import Cluster
 from keras_seq.data import BatchStream
 from keras_seq.training.errors import OutOfMemoryError, is_out_of_memory
 from keras_seq.training.feed import FitBatch, make_fit_batch
@@ -42,11 +42,17 @@ def largest_shapes(stream: BatchStream) -> list[Shape]:
 
 
 def rehearse(
-    model: keras.Model, shapes: Sequence[Shape], batch_tokens: int, *, guided: bool = False
+    cluster: Cluster,
+    model: keras.Model,
+    shapes: Sequence[Shape],
+    batch_tokens: int,
+    *,
+    guided: bool = False,
 ) -> None:
     """Makes an update with each shape and takes it back: weights, moments and seeds.
 
     Args:
+        cluster: What it will be trained on.
         model: Compiled, its optimizer built.
         shapes: From `largest_shapes`.
         batch_tokens: The budget that the batches were made by, for the message.
@@ -67,8 +73,7 @@ def rehearse(
         batch = make_fit_batch(arrays, weights)
         model.optimizer.begin_last_micro_batch()
         try:
-            feed = backend.batch_feed(functools.partial(_only, batch), batch)
-            run_fit(model, feed, steps_per_epoch=1)
+            run_fit(cluster, model, functools.partial(_only, batch), batch, steps_per_epoch=1)
         except Exception as error:
             if is_out_of_memory(error):
                 raise out_of_memory(shape, batch_tokens) from None

@@ -224,6 +224,17 @@ class SkippingAdam(keras.optimizers.Adam):
         parent = super().stateless_apply
         return ops.cond(_all_finite(grads), update, skip)
 
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        strategy = backend.strategy_of_all_replicas()
+        if strategy is None:
+            super()._backend_update_step(grads, trainable_variables, learning_rate)
+            return
+        # Keras leaves a replica's context for this, which `ReplicaTrainer` has left already: the
+        # gradients are those of all replicas, and in a replica there are no conditional updates.
+        values = [variable.value for variable in trainable_variables]
+        pairs = list(zip(grads, values, strict=True))
+        self._distributed_tf_update_step(strategy, pairs, learning_rate)
+
     def _update(self, grads, trainable_variables):
         if self.initial_loss_scale is not None:
             inverse = 1.0 / self.loss_scale

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import keras
 import numpy as np
 
+from keras_seq import backend
 from keras_seq.modelling import build_run_model, named_weights, weight_shapes
 from keras_seq.run import Run
 from keras_seq.starting_point import SIDES, kept_vectors
@@ -125,7 +126,7 @@ def _embedding(model: keras.Model, side: str) -> Any:
 
 def _set_rows(weight: Any, ids: np.ndarray, vectors: np.ndarray) -> None:
     """Puts vectors `(N, D)` into a table `(V, D)`, as large as the rows that are there."""
-    table = np.array(keras.ops.convert_to_numpy(weight.value))
+    table = backend.to_numpy(weight)
     size = _root_mean_square(vectors)
     if size:
         vectors = vectors * (_root_mean_square(table) / size)
@@ -153,7 +154,7 @@ def _with_new_vocabulary(
         # A table has tokens first, what makes logits has them last.
         place = -1 if name.startswith("logits/") else 0
         old = np.moveaxis(arrays[name], place, 0)
-        arrays[name] = np.array(keras.ops.convert_to_numpy(weight.value))
+        arrays[name] = backend.to_numpy(weight)
         new = np.moveaxis(arrays[name], place, 0)
         for id, ids in enumerate(rows[side]):
             if ids:

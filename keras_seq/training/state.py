@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_seq import backend
 from keras_seq.modelling import named_weights
 from keras_seq.run import Shapes
 
@@ -21,18 +22,12 @@ def training_arrays(model: keras.Model) -> dict[str, np.ndarray]:
     Returns:
         Arrays by name: `weight/<path>`, `optimizer/<number>/<path>`, `seed/<number>`.
     """
-    return {
-        name: np.array(keras.ops.convert_to_numpy(variable.value))
-        for name, variable in _variables(model).items()
-    }
+    return {name: backend.to_numpy(variable) for name, variable in _variables(model).items()}
 
 
 def seed_arrays(model: keras.Model) -> dict[str, np.ndarray]:
     """Copies of the seed generators alone, under the names of `training_arrays`."""
-    return {
-        name: np.array(keras.ops.convert_to_numpy(variable.value))
-        for name, variable in _seeds(model).items()
-    }
+    return {name: backend.to_numpy(variable) for name, variable in _seeds(model).items()}
 
 
 def training_shapes(model: keras.Model) -> Shapes:

@@ -7,8 +7,11 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 
+from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.continuation import Resume, open_or_prepare
+from keras_seq.devices import Devices
 from keras_seq.run import Run
+from keras_seq.run_following import FollowedRun
 from keras_seq.settings import Settings
 from keras_seq.training.loop import TrainingLoop
 from keras_seq.training.result import TrainingResult
@@ -25,6 +28,7 @@ def train(
     overwrite: bool = False,
     notice: Notice | None = None,
     stop_at: datetime | None = None,
+    devices: Devices | None = None,
 ) -> TrainingResult:
     """Trains a model from text files, and leaves it in a run directory.
 
@@ -45,6 +49,9 @@ def train(
             printed on standard error.
         stop_at: When to save and end, before a machine's time is over; the next call
             goes on. In the main thread of a POSIX system only.
+        devices: What to train on, and the hosts that share the training; by default
+            all GPUs or TPUs of this host, or its processor. Nothing may have been computed
+            by Keras before it is used with hosts, or with several CPUs.
 
     Returns:
         What the training came to. The model is in the directory;
@@ -52,7 +59,7 @@ def train(
 
     Raises:
         InputError: Wrong files, a directory that cannot be used, a run that was begun
-            with other settings or another text.
+            with other settings or another text, devices or hosts that are not there.
         TrainingError: Memory ran out, or gradients are not finite any more.
         KeyboardInterrupt: SIGINT came; what was trained is saved.
         SystemExit: SIGTERM came, code 143, or `stop_at`, code 142; what was trained is saved.
@@ -67,6 +74,9 @@ def train(
     >>> keras_seq.train(settings, "runs/mine")  # doctest: +SKIP
     """
     notice = notice or _to_stderr
+    devices = devices or Devices()
+    if devices.host > 0:
+        return follow(directory, devices, notice)
     if isinstance(directory, Run):
         run = directory
     else:
@@ -77,14 +87,36 @@ def train(
     try:
         run.check_writable()
         with SignalStop(stop_at) as stop:
-            return _train(run, notice, stop)
+            # Only now, for then the other hosts find the run prepared.
+            return _train(run, notice, stop, start_cluster(devices, notice))
     finally:
         run.unlock()
 
 
-def _train(run: Run, notice: Notice, stop: SignalStop) -> TrainingResult:
+def follow(
+    directory: str | os.PathLike[str] | Run, devices: Devices, notice: Notice
+) -> TrainingResult:
+    """What another host than the first does: the same, without writing or saying anything.
+
+    Args:
+        directory: The run, which the first host prepares.
+        devices: What to train on, and the hosts.
+        notice: Called with a line while it waits.
+
+    Returns:
+        What the training came to.
+    """
+    path = directory.path if isinstance(directory, Run) else directory
+    with SignalStop() as stop:
+        cluster = start_cluster(devices, notice)
+        run = FollowedRun(Run.open(path))
+        return _train(run, lambda line: None, stop, cluster)
+
+
+def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> TrainingResult:
     try:
-        return TrainingLoop(run, notice, stop).fit()
+        with cluster.scope():
+            return TrainingLoop(run, notice, stop, cluster).fit()
     except (KeyboardInterrupt, SystemExit):
         saved = run.latest_step
         notice(

@@ -2,6 +2,8 @@
 
 import keras
 
+from keras_seq import backend
+
 
 class NanGuard(keras.callbacks.Callback):
     """Watches the updates that `SkippingAdam` skips, and stops after too many in a row.
@@ -70,4 +72,4 @@ class NanGuard(keras.callbacks.Callback):
 
 
 def _number(variable):
-    return int(keras.ops.convert_to_numpy(variable.value))
+    return int(backend.to_numpy(variable))

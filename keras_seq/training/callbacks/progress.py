@@ -5,6 +5,7 @@ import time
 
 import keras
 
+from keras_seq import backend
 from keras_seq.training.callbacks.recent_loss import RecentLoss
 
 
@@ -88,7 +89,7 @@ class Progress(keras.callbacks.Callback):
         self._last_tokens = self.tokens() if self.tokens else 0
 
     def _print(self, now, loss):
-        rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        rate = float(backend.to_numpy(self.model.optimizer.learning_rate))
         numbers = {"step": self.step, "minutes": self._minutes(now), "learning_rate": rate}
         parts = [f"step {self.step:,}"]
         if loss is not None:

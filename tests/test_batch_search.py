@@ -1,0 +1,85 @@
+"""The largest budget that fits is found, and what does not fit harms nobody."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+from faults.training_process import SETTINGS, Training, command, write_corpus
+from hypothesis import given
+from hypothesis import strategies as st
+from training.toy import write_pairs
+
+from keras_seq import InputError, Run, load_settings
+from keras_seq.batch_search import largest_budget
+from keras_seq.preparation import prepare_run
+
+
+@given(st.integers(1024, 1 << 20))
+def test_is_near_what_fits(limit):
+    tried = []
+
+    def fits(budget):
+        tried.append(budget)
+        return budget <= limit
+
+    found = largest_budget(fits, lambda line: None)
+    assert found <= limit
+    assert found >= 0.64 * limit or found == 1024
+    assert max(budget for budget in tried if budget <= limit) * 0.8 <= found + 1
+    # What does not fit is slow to find out.
+    assert len([budget for budget in tried if budget > limit]) <= 3
+
+
+@given(st.integers(1024, 1 << 20))
+def test_does_not_try_more_than_there_is(largest):
+    tried = []
+    found = largest_budget(lambda b: tried.append(b) or True, lambda line: None, largest=largest)
+    assert found == max(tried) == largest
+
+
+def test_nothing_fits():
+    with pytest.raises(InputError, match="1,024 tokens"):
+        largest_budget(lambda budget: False, lambda line: None)
+
+
+def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
+    """With less memory than the whole text in one batch takes."""
+    write_corpus(tmp_path)
+    write_pairs(tmp_path / "train.tsv", 2000, seed=1)
+    overrides = SETTINGS | {"model.units": 64, "model.feedforward_units": 16384}
+    files = {"data.pairs": tmp_path / "train.tsv", "data.valid_pairs": tmp_path / "valid.tsv"}
+    settings = load_settings(
+        preset="transformer-tiny",
+        overrides={key: str(value) for key, value in (overrides | files).items()},
+    )
+    prepare_run(settings, tmp_path / "run").unlock()
+    script = (
+        "import sys; from keras_seq import Devices, Run; "
+        "from keras_seq.batch_search import settle_batch; "
+        f"settle_batch(Run.open({str(tmp_path / 'run')!r}), Devices('cpu'), print)"
+    )
+    limit = 2_500_000 << 10
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
+    )
+    assert result.returncode == 0, result.stderr
+    *tries, found = result.stdout.strip().split("\n")
+    tokens = [int(line.split()[3].replace(",", "")) for line in tries]
+    fits = [budget for budget, line in zip(tokens, tries, strict=True) if line.endswith("s fits")]
+    assert tokens[0] == 1024 and 0 < len(fits) < len(tokens)
+    budget = Run.open(tmp_path / "run").settings.training.batch_tokens
+    assert budget == max(1024, int(0.8 * max(fits)))
+    assert found == f"--max-batch auto: training.batch_tokens = {budget:,}"
+
+
+def test_a_training_keeps_what_was_found(tmp_path):
+    write_corpus(tmp_path)
+    for steps, words in ((2, "training.batch_tokens = 1,"), (3, "training.batch_tokens stays 1,")):
+        arguments = command(tmp_path, "run", training__max_steps=steps)
+        code, said = Training([*arguments, "--max-batch", "auto"]).end(120)
+        assert code == 0, said
+        assert words in said
