@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # Its blocks are many trainings: tests/test_training_page.py runs them in one process.
-TRAINING = ROOT / "docs" / "training.md"
+PAGES_WITH_OWN_TESTS = [ROOT / "docs" / name for name in ("callbacks.md", "training.md")]
 COMMANDS = ROOT / "docs" / "commands.md"
 SETTINGS = ROOT / "docs" / "settings.md"
 
@@ -102,7 +102,7 @@ def run_in(folder, *command):
 
 def test_every_shell_block_runs(folder):
     for path in DOCUMENTS:
-        for block in blocks(path, "bash") if path != TRAINING else []:
+        for block in blocks(path, "bash") if path not in PAGES_WITH_OWN_TESTS else []:
             run_in(folder, "bash", "-euo", "pipefail", "-c", block)
     lines = (folder / "test.en").read_text().count("\n")
     assert (folder / "test.hyp").read_text().count("\n") == lines
@@ -111,7 +111,7 @@ def test_every_shell_block_runs(folder):
 
 
 def test_every_python_block_runs(folder):
-    documents = [path for path in DOCUMENTS if path != TRAINING]
+    documents = [path for path in DOCUMENTS if path not in PAGES_WITH_OWN_TESTS]
     python = [block for path in documents for block in blocks(path, "python")]
     assert any(PYTHON_LIMIT in block for block in python)
     small = "".join(f"{key!r}: {value!r}," for key, value in SMALL.items())
