@@ -1,0 +1,136 @@
+"""Tokens a second and share of the chip's peak, on an accelerator.
+
+    python benchmarks/accelerator.py --backend jax --preset transformer-big
+    python benchmarks/accelerator.py --backend jax --preset transformer-base --devices 8
+
+Whole updates by `fit`, Adam included, with the shape of a preset and a vocabulary of 32,000, on
+batches of made-up ids that are all of one length: no token is padding, and no text is needed.
+The moving average of the weights is left out. Reports the median over windows of updates; the first
+window, which compiles, is left out.
+
+Operations are those of the matrix products of the mathematics, three times those of a forward
+pass; what is computed anew or masked is not counted. Peaks are those of dense products in bfloat16
+as the makers give them.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+
+# Floating-point operations a second, 1e12, bfloat16, dense: data sheets of NVIDIA and Google.
+PEAKS = {
+    "NVIDIA H200": 989.0,
+    "NVIDIA H100 80GB HBM3": 989.0,
+    "NVIDIA A100": 312.0,
+    "NVIDIA L4": 121.0,
+    "NVIDIA L40S": 362.0,
+    "TPU v4": 275.0,
+    "TPU v5 lite": 197.0,
+    "TPU v5p": 459.0,
+    "TPU v6 lite": 918.0,
+}
+
+
+def operations(model, rows, source, target, vocabulary):
+    """Floating-point operations of an update, by the settings of a Transformer's shape."""
+    units, inner = model.units, model.feedforward_units
+    weights = 4 * units**2 + 2 * units * inner
+    encoder = model.num_encoder_layers * source * (2 * weights + 4 * source * units)
+    crossing = 4 * units**2 * source + 4 * units**2 * target + 4 * source * target * units
+    decoder = model.num_decoder_layers * (target * (2 * weights + 4 * target * units) + crossing)
+    return 3 * rows * (encoder + decoder + 2 * target * units * vocabulary)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--preset", default="transformer-base")
+    parser.add_argument("--backend", choices=["jax", "tensorflow"], default="jax")
+    parser.add_argument("--device", choices=["cpu", "gpu", "tpu"])
+    parser.add_argument("--devices", type=int)
+    parser.add_argument("--model-devices", type=int, default=1)
+    parser.add_argument("--precision", default="bfloat16")
+    parser.add_argument("--batch-tokens", type=int, default=25_000, help="target tokens, each host")
+    parser.add_argument("--length", type=int, default=32, help="steps of source and of target")
+    parser.add_argument("--window", type=int, default=20, help="updates timed together")
+    parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--peak", type=float, help="1e12 operations a second of one device")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    options = parser.parse_args()
+    os.environ["KERAS_BACKEND"] = options.backend
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+    import keras
+    import numpy as np
+
+    from keras_seq import Devices, backend, load_settings
+    from keras_seq.cluster import start_cluster
+    from keras_seq.modelling import build_model
+    from keras_seq.training.fitting import run_fit
+    from keras_seq.training.optimizer import compile_model
+    from keras_seq.training.precision import dtype_policy
+
+    settings = load_settings(
+        preset=options.preset,
+        overrides=["training.ema=0", f"training.precision={options.precision}", *options.set],
+    )
+    devices = Devices(options.device, options.devices, options.model_devices)
+    cluster = start_cluster(devices, print)
+    vocabulary, length = settings.tokenizer.size, options.length
+    rows = -(-options.batch_tokens // (length * cluster.row_multiple)) * cluster.row_multiple
+    generator = np.random.default_rng(0)
+    ids = generator.integers(4, vocabulary, (2, rows, length), dtype=np.int32)
+    weights = np.full(rows, 1 / (rows * length), np.float32)
+    batch = ({"source": ids[0], "target": ids[1]}, ids[1], weights)
+    with cluster.scope():
+        keras.utils.set_random_seed(1)
+        model = build_model(settings, vocabulary, vocabulary, dtype_policy(options.precision))
+        compile_model(model, settings)
+
+        def window(count):
+            begin = time.perf_counter()
+            repeated = (batch for _ in range(count))
+            run_fit(cluster, model, lambda: repeated, batch, steps_per_epoch=count)
+            # Only now is all of it computed.
+            backend.to_numpy(model.optimizer.iterations)
+            return (time.perf_counter() - begin) / count
+
+        compiling = window(options.window)
+        seconds = statistics.median(window(options.window) for _ in range(options.windows))
+    kind = describe(options.backend)
+    count = max(1, cluster.row_multiple * options.model_devices)
+    done = operations(settings.model, rows, length, length, vocabulary) / seconds
+    peak = options.peak or next((p for name, p in PEAKS.items() if kind.startswith(name)), None)
+    figures = {
+        "device": kind,
+        "devices": count,
+        "backend": options.backend,
+        "precision": options.precision,
+        "preset": options.preset,
+        "parameters": int(model.count_params()),
+        "batch": [rows, length, length],
+        "milliseconds_an_update": round(seconds * 1000, 2),
+        "target_tokens_per_second": round(rows * length / seconds),
+        "operations_per_second_1e12": round(done / 1e12, 3),
+        "share_of_peak": round(done / 1e12 / (peak * count), 4) if peak else None,
+        "first_window_seconds": round(compiling * options.window, 1),
+    }
+    print(json.dumps(figures, indent=1))
+
+
+def describe(name):
+    """The kind of device, as its driver calls it."""
+    if name == "jax":
+        import jax
+
+        return jax.devices()[0].device_kind
+    import tensorflow as tf
+
+    gpus = tf.config.list_physical_devices("GPU")
+    details = tf.config.experimental.get_device_details(gpus[0]) if gpus else {}
+    return details.get("device_name", "cpu")
+
+
+if __name__ == "__main__":
+    main()
