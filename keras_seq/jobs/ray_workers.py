@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import os
+import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from keras_seq.jobs.local_workers import default_workers, usable_cores
 from keras_seq.text import InputError
 
 _WAIT_SECONDS = 30.0
+_KNOCK_SECONDS = 10.0
 # A cluster that ends every worker at its start would be asked for ever.
 _STARTS = 3
 
@@ -87,14 +89,23 @@ def _connect(ray: Any, workers: int | None) -> None:
     address = os.environ.get("RAY_ADDRESS")
     try:
         if address:
+            _knock(address)
             ray.init(address=address, **quiet)
         else:
             # Not "auto", which finds the cluster of another job on this machine, and ends with it.
             cores = max(workers or 1, usable_cores())
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         raise InputError(f"--engine ray: no Ray cluster to work on: {said}") from None
+
+
+def _knock(address: str) -> None:
+    """OSError if nobody answers at `host:port`; Ray itself would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit() and "/" not in host:
+        with socket.create_connection((host.strip("[]"), int(port)), _KNOCK_SECONDS):
+            pass
 
 
 class _Worker:

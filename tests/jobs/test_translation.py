@@ -314,11 +314,12 @@ def test_without_ray_the_extra_is_named(keras_seq_command, tiny_run, texts, tmp_
 
 def test_a_cluster_that_is_not_there(keras_seq_command, tiny_run, texts, tmp_path, monkeypatch):
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    monkeypatch.setenv("RAY_ADDRESS", "nonsense")
     job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--engine", "ray"]
-    outcome = keras_seq_command("translate", tiny_run, *job)
-    assert outcome.code == 2
-    assert "no Ray cluster to work on" in outcome.error
+    for address in ("nonsense", "127.0.0.1:1"):
+        monkeypatch.setenv("RAY_ADDRESS", address)
+        outcome = keras_seq_command("translate", tiny_run, *job)
+        assert outcome.code == 2
+        assert "no Ray cluster to work on" in outcome.error
 
 
 def test_two_jobs_in_one_directory(translate, texts, tmp_path):
