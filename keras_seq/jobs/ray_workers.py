@@ -65,11 +65,13 @@ def run_on_ray(
         ours = not ray.is_initialized()
         if ours:
             _connect(ray, workers)
-        team = _Team(ray, task, workers, notice)
         try:
-            yield from team.run(chunks)
+            team = _Team(ray, task, workers, notice)
+            try:
+                yield from team.run(chunks)
+            finally:
+                team.dismiss()
         finally:
-            team.dismiss()
             if ours:
                 ray.shutdown()
 
