@@ -206,17 +206,8 @@ def _start(devices: Devices) -> Callable[[], None]:
     """What is done with the backend first of all."""
 
     def start() -> None:
-        import importlib
+        from keras_seq.cluster import wake
 
-        import keras
-
-        from keras_seq.cluster import configure
-
-        configure(devices)
-        # Where hosts are to meet, nothing may be computed before.
-        if not devices.together:
-            keras.ops.zeros(1)
-        # `fit` does so on any backend, and it has words of its own.
-        importlib.import_module("tensorflow")
+        wake(devices)
 
     return start

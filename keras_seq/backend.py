@@ -5,6 +5,8 @@ compiling a function, feeding batches of changing shapes, and bringing a
 model's variables up to date in the middle of `fit`.
 """
 
+import contextlib
+import importlib
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -42,6 +44,15 @@ def device() -> tuple[str, tuple[int, int] | None]:
         major, _, minor = str(capability).partition(".")
         return "gpu", (int(major), int(minor or 0))
     return "cpu", None
+
+
+def wake(compute: bool = True) -> None:
+    """Imports what `fit` will import, and computes something unless told not to."""
+    if compute:
+        keras.ops.zeros(1)
+    # `fit` asks for it on any backend.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("tensorflow")
 
 
 def wants_static_shapes() -> bool:

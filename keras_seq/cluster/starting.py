@@ -40,6 +40,20 @@ def configure(devices: Devices) -> None:
         ) from None
 
 
+def wake(devices: Devices) -> None:
+    """Lets the backend say at once all that it says when it starts.
+
+    Args:
+        devices: What is asked for.
+
+    Raises:
+        InputError: As for `configure`.
+    """
+    configure(devices)
+    # Where hosts are to meet, nothing may be computed before.
+    backend.wake(compute=not devices.together)
+
+
 def start_cluster(devices: Devices, notice: Callable[[str], None]) -> Cluster:
     """Meets the other hosts, and makes the devices ready.
 

@@ -38,6 +38,8 @@ class SignalStop:
 
     Args:
         at: A moment to end at, or None.
+        together: Whether other hosts train with this one. A signal then waits for the next
+            update, at which they are told; if that takes too long, the thread ends this process.
 
     Attributes:
         pending: The signal that came, None before it.
@@ -46,8 +48,9 @@ class SignalStop:
         ValueError: If there is to be a moment where no timer can be had.
     """
 
-    def __init__(self, at: datetime | None = None) -> None:
+    def __init__(self, at: datetime | None = None, together: bool = False) -> None:
         self.pending: int | None = None
+        self._together = together
         self._at = at
         self._clean_since: float | None = time.monotonic()
         self._previous: list[Any] = []
@@ -118,7 +121,7 @@ class SignalStop:
             if self.pending != _ALARM:
                 os._exit(128 + number)
         self.pending = number
-        if self._clean_since is not None:
+        if self._clean_since is not None and not self._together:
             _raise(number)
 
     def _watch(self) -> None:

@@ -13,6 +13,8 @@ from keras_seq.devices import Devices
 from keras_seq.run import Run
 from keras_seq.run_following import FollowedRun
 from keras_seq.settings import Settings
+from keras_seq.text import InputError
+from keras_seq.training.errors import TrainingError
 from keras_seq.training.loop import TrainingLoop
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.stopping import SignalStop
@@ -86,9 +88,11 @@ def train(
     run.lock()
     try:
         run.check_writable()
-        with SignalStop(stop_at) as stop:
-            # Only now, for then the other hosts find the run prepared.
-            return _train(run, notice, stop, start_cluster(devices, notice))
+        # Only now, for then the other hosts find the run prepared; and before signals are ours, for
+        # JAX and TensorFlow take SIGTERM to themselves when hosts meet.
+        cluster = start_cluster(devices, notice)
+        with SignalStop(stop_at, cluster.hosts > 1) as stop:
+            return _train(run, notice, stop, cluster)
     finally:
         run.unlock()
 
@@ -107,9 +111,9 @@ def follow(
         What the training came to.
     """
     path = directory.path if isinstance(directory, Run) else directory
-    with SignalStop() as stop:
-        cluster = start_cluster(devices, notice)
-        run = FollowedRun(Run.open(path))
+    cluster = start_cluster(devices, notice)
+    run = FollowedRun(Run.open(path))
+    with SignalStop(together=True) as stop:
         return _train(run, lambda line: None, stop, cluster)
 
 
@@ -125,6 +129,16 @@ def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> Trai
             + ": the same command goes on from there"
         )
         raise
+    except Exception as error:
+        # Not one of ours: a collective operation that has lost a partner.
+        if cluster.hosts == 1 or isinstance(error, (TrainingError, InputError, OSError)):
+            raise
+        saved = run.latest_step
+        raise TrainingError(
+            f"{run.path}: another host ended or cannot be reached ({type(error).__name__}): "
+            + ("nothing is saved" if saved is None else f"step {saved:,} is saved")
+            + "; the same commands go on from there"
+        ) from error
 
 
 def _to_stderr(line: str) -> None:

@@ -63,9 +63,13 @@ def two_hosts(folder, run, backend, **settings):
 
 
 def both_end(processes, expected=0):
-    for process in processes:
-        code, said = process.end(240)
-        assert code == expected, said
+    try:
+        ends = [process.end(240) for process in processes]
+    finally:
+        for training in processes:
+            training.process.kill()
+            training.process.wait()
+    assert [code for code, _ in ends] == [expected] * 2, "\n".join(said for _, said in ends)
 
 
 def weights(run):
@@ -152,3 +156,18 @@ def test_a_recurrent_model_on_two_devices(folder, backend):
     assert_near(
         folder, f"{backend}-rnn-2", f"{backend}-rnn-1", weights(folder / f"{backend}-rnn-1")
     )
+
+
+def test_a_lost_host_is_said(folder):
+    """Killed at once, as a machine that is taken away; JAX notices by itself, but much later."""
+    settings = {"training__max_steps": 10**6, "training__validate_every": 10**6}
+    processes = two_hosts(folder, "lost", "tensorflow", **settings)
+    checkpoints = folder / "lost" / "checkpoints"
+    while not (checkpoints / "latest").exists():
+        assert processes[0].process.poll() is None, processes[0].end()
+    processes[1].process.kill()
+    code, said = processes[0].end(120)
+    processes[1].end()
+    assert code == 1
+    assert "another host ended or cannot be reached" in said
+    assert "is saved; the same commands go on from there" in said
