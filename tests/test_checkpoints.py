@@ -4,10 +4,9 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,7 @@ import pytest
 import safetensors.numpy
 from run_helpers import BOTH, FILES, SHAPES, forge, save, weights
 
-from keras_seq.checkpoints import CheckpointStore
 from keras_seq.run import Run
-from keras_seq.tensor_file import tensor_spec
 from keras_seq.text import InputError
 
 
@@ -190,45 +187,52 @@ def test_what_a_killed_process_left_is_ignored_and_then_cleaned(run, reopened, d
     assert not left.exists()
 
 
-SAVER = """
-import sys
-import numpy as np
-from pathlib import Path
-from keras_seq.checkpoints import CheckpointStore
-store = CheckpointStore(Path(sys.argv[1]), keep=2)
-step = max(store.steps, default=0)
-while True:
-    step += 1
-    store.save(step, {"weights": {"a": np.full(300_000, step, np.float32)}}, {"step": step})
-    store.mark_best(step)
-    print(step, flush=True)
-"""
+def killed_saves(*arguments):
+    script = Path(__file__).parent / "faults" / "killed_saves.py"
+    result = subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(script.parents[2])},
+    )
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
 def test_kills_at_any_moment_lose_at_most_the_save_under_way(tmp_path):
-    generator = np.random.default_rng(3)
-    done = 0
-    for _ in range(8):
-        process = subprocess.Popen(
-            [sys.executable, "-c", SAVER, str(tmp_path)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        process.stdout.readline()
-        time.sleep(generator.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        said = process.stdout.read().split()
-        process.stdout.close()
-        process.wait()
-        done = max([done, *map(int, said)])
-        notices: list[str] = []
-        store = CheckpointStore(tmp_path, keep=2, notice=notices.append)
-        specs = {"weights": {"a": tensor_spec((300_000,), "float32")}}
-        for which in ("latest", "best"):
-            loaded = store.load(specs, which)
-            assert loaded.step >= done
-            assert (loaded.tensors["weights"]["a"] == loaded.step).all()
-        assert notices == []
+    """Forty processes that do nothing but save."""
+    kills = killed_saves("random", 40, tmp_path)
+    assert len(kills) == 40
+    for kill in kills:
+        assert kill["killed"] and kill["notices"] == []
+        assert kill["done"] <= kill["best"] <= kill["latest"] <= kill["done"] + 1
+    # They were killed where it hurts.
+    assert sum(kill["writing"] for kill in kills) >= 5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
+def test_killed_before_each_line_of_a_save(tmp_path):
+    """Between two files, between rename and pointer, while an old one is deleted: all of them."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
+        said = killed_saves("lines", folder)
+    kills, after = said[::2], said[1::2]
+    assert len(kills) > 200
+    assert [kill["killed"] for kill in kills] == [True] * (len(kills) - 1) + [False]
+    assert kills[-1]["ended_well"]
+    # What was whole before is read until what is new is whole: no step back, none between.
+    for which, before in (("latest", 3), ("best", 1)):
+        found = [kill[which] for kill in kills]
+        assert found == sorted(found) and set(found) == {before, 4}
+    assert [kill for kill in kills if kill["notices"]] == []
+    # Many died with half a checkpoint on the disk, many while an old one was deleted.
+    assert sum(kill["writing"] for kill in kills) > 50
+    assert sum(kill["old"] for kill in kills) > 20
+    for line in after:
+        assert line["left"] == []
+        assert set(line["steps"]) - {1} in ({3, 5}, {4, 5})
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

@@ -2,7 +2,6 @@
 
 import random
 import signal
-import time
 
 import pytest
 from faults.training_process import Training, command, last_arrays, validations, write_corpus
@@ -10,30 +9,48 @@ from faults.training_process import Training, command, last_arrays, validations,
 from keras_seq.run import Run
 
 LIMITS = {
-    "training__max_steps": 31,
+    "training__max_steps": 41,
     "training__checkpoint_every": 2,
     "training__validate_every": 10,
     "model__dropout": 0.3,
 }
-# Says each part of a save as it begins, and takes its time with it.
-SLOW_SAVES = """
-import os, time
+RECURRENT = LIMITS | {
+    "model__embedding_units": 8,
+    "model__encoder_units": 8,
+    "model__decoder_units": 8,
+    "model__attention_units": 8,
+}
+# The process is killed soon after so many events of the kinds that are asked for.
+KILLED = """
+import os, threading, time
 import keras_seq.checkpoints as checkpoints
-def slowly(name, call):
-    def slow(*arguments):
-        print("part", name, file=sys.stderr, flush=True)
+import keras_seq.training.loop as loop
+import keras_seq.translator as translator
+begun = 0
+def event(call):
+    def told(*arguments, **options):
+        global begun
+        begun += 1
+        if begun == EVENTS:
+            threading.Timer(SECONDS, os.kill, (os.getpid(), 9)).start()
+        # A moment to be killed in.
         time.sleep(0.01)
-        return call(*arguments)
-    return slow
-checkpoints.write_tensors = slowly("tensors", checkpoints.write_tensors)
-checkpoints.write_file = slowly("file", checkpoints.write_file)
-checkpoints.write_file_whole = slowly("pointer", checkpoints.write_file_whole)
-checkpoints.remove = slowly("remove", checkpoints.remove)
+        return call(*arguments, **options)
+    return told
 checkpoints.os = type(sys)("os")
 checkpoints.os.__dict__.update(os.__dict__)
-checkpoints.os.rename = slowly("rename", os.rename)
+for owner, name in (
+    (checkpoints, "write_tensors"),
+    (checkpoints, "write_file"),
+    (checkpoints, "write_file_whole"),
+    (checkpoints, "remove"),
+    (checkpoints.os, "rename"),
+    (loop.TrainingLoop, "_after_update"),
+    (translator.Translator, "__call__"),
+):
+    if owner in (checkpoints, checkpoints.os) or EVERYWHERE:
+        setattr(owner, name, event(getattr(owner, name)))
 """
-KILLS = 4
 
 
 @pytest.fixture(scope="module")
@@ -43,35 +60,61 @@ def folder(tmp_path_factory):
     return folder
 
 
+def killed_after(arguments, events, seconds, everywhere):
+    """What was said by a training that was killed."""
+    code = KILLED.replace("EVENTS", str(events)).replace("SECONDS", str(seconds))
+    code, said = Training(arguments, code.replace("EVERYWHERE", str(everywhere))).end()
+    assert code == -signal.SIGKILL, said
+    return said
+
+
+def assert_the_same_end(straight, killed):
+    assert not list(killed.rglob(".tmp-*"))
+    expected, arrays = last_arrays(straight), last_arrays(killed)
+    assert arrays.keys() == expected.keys()
+    assert [name for name in arrays if arrays[name] != expected[name]] == []
+    assert validations(killed) == validations(straight)
+    samples = [(path / "samples.txt").read_text() for path in (killed, straight)]
+    assert samples[0] == samples[1]
+    assert Run.open(killed).best_step == Run.open(straight).best_step
+
+
 def test_kills_inside_saves_change_nothing(folder):
     code, said = Training(command(folder, "straight", **LIMITS)).end()
     assert code == 0, said
+    arguments = command(folder, "killed", **LIMITS)
     generator = random.Random(1)
     saved = [0]
-    for _ in range(KILLS):
-        training = Training(command(folder, "killed", **LIMITS), SLOW_SAVES)
-        # A save has eight parts or so; at least one of them shall come to its end.
-        for _ in range(generator.randrange(12, 30)):
-            training.wait_for("part")
-        time.sleep(generator.uniform(0, 0.01))
-        code, said, _ = training.signalled(signal.SIGKILL)
-        assert code == -signal.SIGKILL, said
+    for _ in range(4):
+        # A save has nine parts or so; at least one of them shall come to its end.
+        said = killed_after(arguments, generator.randrange(12, 30), generator.uniform(0, 0.02), 0)
         if saved[-1]:
             assert f"going on after step {saved[-1]:,}" in said
         run = Run.open(folder / "killed")
-        assert run.latest_step > saved[-1]
+        assert saved[-1] < run.latest_step < LIMITS["training__max_steps"]
         saved.append(run.latest_step)
-    code, said = Training(command(folder, "killed", **LIMITS)).end()
+    code, said = Training(arguments).end()
     assert code == 0, said
     assert f"going on after step {saved[-1]:,}" in said
     assert "damaged" not in said
-    assert not list((folder / "killed").rglob(".tmp-*"))
-    straight, killed = last_arrays(folder / "straight"), last_arrays(folder / "killed")
-    assert killed.keys() == straight.keys()
-    assert [name for name in killed if killed[name] != straight[name]] == []
-    assert validations(folder / "killed") == validations(folder / "straight")
-    samples = [(folder / name / "samples.txt").read_text() for name in ("killed", "straight")]
-    assert samples[0] == samples[1]
+    assert_the_same_end(folder / "straight", folder / "killed")
+
+
+def test_kills_at_random_moments_change_nothing(folder):
+    """In updates, saves and validations of a recurrent model; benchmarks/kill_and_resume.py does
+    so twenty times, by the clock."""
+    preset = {"preset": "rnn-small"}
+    straight = Training(command(folder, "rnn", **preset, **RECURRENT))
+    arguments = command(folder, "killed-rnn", **preset, **RECURRENT)
+    generator = random.Random(2)
+    for _ in range(5):
+        killed_after(arguments, generator.randrange(1, 60), generator.uniform(0, 0.1), 1)
+    assert Run.open(folder / "killed-rnn").latest_step < LIMITS["training__max_steps"]
+    code, said = Training(arguments).end()
+    assert code == 0 and "damaged" not in said, said
+    code, said = straight.end()
+    assert code == 0, said
+    assert_the_same_end(folder / "rnn", folder / "killed-rnn")
 
 
 def test_a_second_training_in_a_directory_is_refused_while_the_first_lives(folder):

@@ -4,22 +4,38 @@ import signal
 import time
 
 import pytest
-from faults.training_process import Training, command, last_arrays, write_corpus
+from faults.training_process import (
+    HOLD_SAVES,
+    SAY_UPDATES,
+    Training,
+    command,
+    last_arrays,
+    write_corpus,
+)
 
 from keras_seq.run import Run
 
 # Long enough to be met, and never over by itself.
 ENDLESS = {"training__validate_every": 10**6, "training__checkpoint_every": 10**6}
-# Says when something is begun, then waits in C code, as a backend that compiles or decodes does;
-# the interpreter cannot handle a signal until it is over.
+# Says when something is begun, then stays in C code that no signal wakes, as a backend that
+# compiles or decodes does; the interpreter cannot handle a signal until it is over.
 DEAF = """
 import ctypes
-def deaf(what):
-    print("begin", what, file=sys.stderr, flush=True)
-    wait = ctypes.CDLL(None).sleep
-    left = 30
-    while left > 0:
-        left = wait(left)
+def deaf(*_, **__):
+    libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(256)
+    libc.pthread_mutex_init(mutex, None)
+    libc.pthread_mutex_lock(mutex)
+    print("begin", file=sys.stderr, flush=True)
+    # Held already, by this very thread: it waits for ever.
+    libc.pthread_mutex_lock(mutex)
+"""
+# Says when something is begun, and does it.
+SAYS = """
+def says(call):
+    def saying(*arguments, **options):
+        print("begin", file=sys.stderr, flush=True)
+        return call(*arguments, **options)
+    return saying
 """
 
 
@@ -34,26 +50,14 @@ def begun(folder, name, code="", **settings):
     return Training(command(folder, name, **(ENDLESS | settings)), code)
 
 
-SLOW_STEPS = """
-import keras_seq.training.loop as loop, time
-batches = loop.TrainingLoop._batches
-def slow(self):
-    for batch in batches(self):
-        print("batch", file=sys.stderr, flush=True)
-        time.sleep(0.05)
-        yield batch
-loop.TrainingLoop._batches = slow
-"""
-
-
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"]
 )
 def test_in_training(folder, number, code):
     """No checkpoint was due: that of the running update is made for the signal."""
-    training = begun(folder, f"training-{number}", SLOW_STEPS)
-    for _ in range(12):
-        training.wait_for("batch")
+    training = begun(folder, f"training-{number}", SAY_UPDATES)
+    for _ in range(5):
+        training.wait_for("update")
     ended, said, seconds = training.signalled(number)
     assert ended == code, said
     assert seconds < 5
@@ -61,54 +65,76 @@ def test_in_training(folder, number, code):
     run = Run.open(folder / f"training-{number}")
     assert run.latest_step >= 5
     assert said.endswith(
-        f"stopped by a signal; step {run.latest_step} is saved: the same command goes on from there"
+        f"stopped by a signal; step {run.latest_step:,} is saved: "
+        "the same command goes on from there"
     )
     assert last_arrays(run.path)
 
 
+def check_first_compilation(folder, name, training):
+    ended, said, seconds = training.signalled(signal.SIGTERM)
+    assert (ended, seconds < 5) == (143, True), (seconds, said)
+    assert "Traceback" not in said
+    run = Run.open(folder / name)
+    assert run.read_preparation() is not None and run.saved_steps == []
+
+
 def test_in_the_first_compilation(folder):
-    code = (
-        DEAF
-        + """
-import keras
-keras.Model.fit = lambda *_, **__: deaf("compilation")
-"""
-    )
+    """The backend's own, whatever it does at that moment."""
+    code = SAYS + "import keras\nkeras.Model.fit = says(keras.Model.fit)"
     training = begun(folder, "compile", code)
-    training.wait_for("begin compilation")
-    time.sleep(0.2)
+    training.wait_for("begin")
+    # Some hundredths of what it takes.
+    time.sleep(0.1)
+    check_first_compilation(folder, "compile", training)
+
+
+def test_in_a_first_compilation_that_hears_nothing(folder):
+    code = DEAF + "import keras\nkeras.Model.fit = deaf"
+    training = begun(folder, "deaf", code)
+    training.wait_for("begin")
+    check_first_compilation(folder, "deaf", training)
+
+
+def check_validation(folder, name, training):
+    training.wait_for("begin")
     ended, said, seconds = training.signalled(signal.SIGTERM)
     assert (ended, seconds < 5) == (143, True), (seconds, said)
-    assert Run.open(folder / "compile").read_preparation() is not None
+    assert "Traceback" not in said
+    run = Run.open(folder / name)
+    assert run.saved_steps == [3]
+    assert last_arrays(run.path)
 
 
-def test_in_decoding(folder):
-    """Nothing is lost: what validation looks at was saved before."""
-    code = (
-        DEAF
-        + """
-import keras_seq.translator as translator
-translator.Translator.__call__ = lambda *_: deaf("decoding")
+EVALUATION = """
+import keras_seq.training.validator as validator
+make = validator.make_evaluation
+validator.make_evaluation = lambda model: {}(make(model))
 """
-    )
-    training = begun(folder, "decoding", code, training__validate_every=3)
-    training.wait_for("begin decoding")
-    ended, said, seconds = training.signalled(signal.SIGTERM)
-    assert (ended, seconds < 5) == (143, True), (seconds, said)
-    assert Run.open(folder / "decoding").saved_steps == [3]
+DECODING = """
+import keras_seq.translator as translator
+translator.Translator.__call__ = {}(translator.Translator.__call__)
+"""
+
+
+@pytest.mark.parametrize("how", ["says", "deaf"])
+def test_in_evaluation(folder, how):
+    """Nothing is lost: what validation looks at was saved before."""
+    name = f"evaluation-{how}"
+    code = DEAF + SAYS + EVALUATION.format(how if how == "says" else "(lambda _: deaf)")
+    check_validation(folder, name, begun(folder, name, code, training__validate_every=3))
+
+
+@pytest.mark.parametrize("how", ["says", "deaf"])
+def test_in_decoding(folder, how):
+    name = f"decoding-{how}"
+    code = DEAF + SAYS + DECODING.format(how if how == "says" else "(lambda _: deaf)")
+    check_validation(folder, name, begun(folder, name, code, training__validate_every=3))
 
 
 def test_in_a_save(folder):
     """The save is brought to its end."""
-    code = """
-import keras_seq.checkpoints as checkpoints, time
-write = checkpoints.write_tensors
-def slow(path, arrays):
-    print("begin save", file=sys.stderr, flush=True)
-    time.sleep(1)
-    return write(path, arrays)
-checkpoints.write_tensors = slow
-"""
+    code = HOLD_SAVES.format(signal.SIGTERM)
     training = begun(folder, "save", code, training__checkpoint_every=2)
     training.wait_for("begin save")
     ended, said, seconds = training.signalled(signal.SIGTERM)
@@ -127,15 +153,15 @@ import keras_seq.checkpoints as checkpoints
 write = checkpoints.write_tensors
 def stuck(path, arrays):
     if "step-00000004" in str(path):
-        deaf("save")
+        deaf()
     return write(path, arrays)
 checkpoints.write_tensors = stuck
 """
     )
     training = begun(folder, "twice", code, training__checkpoint_every=2)
-    training.wait_for("begin save")
+    training.wait_for("begin")
     training.process.send_signal(signal.SIGINT)
-    time.sleep(0.5)
+    time.sleep(1)
     # Once is not enough here: two updates are not yet saved.
     assert training.process.poll() is None
     ended, said, seconds = training.signalled(signal.SIGINT)
@@ -153,10 +179,9 @@ def test_while_the_text_is_prepared(folder):
     """Nothing is left behind that a later command would trip over."""
     code = """
 import keras_seq.preparation as preparation, time
-train = preparation.Tokenizer.train
 def slow(*arguments, **options):
     print("begin vocabulary", file=sys.stderr, flush=True)
-    time.sleep(30)
+    time.sleep(1000)
 preparation.Tokenizer.train = slow
 """
     training = begun(folder, "text", code)

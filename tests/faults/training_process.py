@@ -1,5 +1,6 @@
 """A small training in a process of its own, to be killed, and what it left."""
 
+import contextlib
 import json
 import os
 import queue
@@ -12,13 +13,17 @@ from pathlib import Path
 import safetensors.numpy
 from training.toy import write_pairs
 
-SETTINGS = {
-    "seed": 1,
+# How long anything may take on the slowest machine before a test gives up.
+PATIENCE = 300.0
+MODEL = {
     "model.num_encoder_layers": 1,
     "model.num_decoder_layers": 1,
     "model.units": 16,
     "model.feedforward_units": 16,
     "model.num_heads": 2,
+}
+SETTINGS = {
+    "seed": 1,
     "training.batch_tokens": 300,
     "training.ema": 0.5,
     "training.patience": 0,
@@ -26,6 +31,37 @@ SETTINGS = {
     "search.beam_size": 2,
     "search.max_length": 8,
 }
+# Code to run before, for `Training`: says when an update was made.
+SAY_UPDATES = """
+import keras_seq.training.loop as loop
+def saying(after):
+    def said(self, *arguments, **options):
+        after(self, *arguments, **options)
+        print("update", file=sys.stderr, flush=True)
+    return said
+loop.TrainingLoop._after_update = saying(loop.TrainingLoop._after_update)
+"""
+# Says when a save has begun, which waits for the signal that is put in for {}.
+HOLD_SAVES = """
+import time
+import keras_seq.checkpoints as checkpoints
+from keras_seq.training.stopping import SignalStop
+came = []
+def noting(handle):
+    def noted(self, number, frame):
+        came.append(number)
+        return handle(self, number, frame)
+    return noted
+def holding(write):
+    def held(path, arrays):
+        print("begin save", file=sys.stderr, flush=True)
+        while {} not in came:
+            time.sleep(0.01)
+        return write(path, arrays)
+    return held
+SignalStop._handle = noting(SignalStop._handle)
+checkpoints.write_tensors = holding(checkpoints.write_tensors)
+"""
 
 
 def write_corpus(folder: Path) -> None:
@@ -33,12 +69,17 @@ def write_corpus(folder: Path) -> None:
     write_pairs(folder / "valid.tsv", 12, seed=2)
 
 
-def command(folder: Path, run: str, **settings: object) -> list[str]:
+def command(
+    folder: Path, run: str, preset: str = "transformer-tiny", **settings: object
+) -> list[str]:
     """The command line; settings by `training__max_steps=5`."""
     files = ["--pairs", str(folder / "train.tsv"), "--valid-pairs", str(folder / "valid.tsv")]
-    all_settings = SETTINGS | {key.replace("__", "."): value for key, value in settings.items()}
+    sizes = MODEL if preset == "transformer-tiny" else {}
+    all_settings = (
+        sizes | SETTINGS | {key.replace("__", "."): value for key, value in settings.items()}
+    )
     return [
-        *("train", str(folder / run), *files, "--preset", "transformer-tiny"),
+        *("train", str(folder / run), *files, "--preset", preset),
         *(f"--set={key}={value}" for key, value in all_settings.items()),
     ]
 
@@ -56,7 +97,7 @@ class Training:
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
         self.said: list[str] = []
-        self._lines: queue.Queue[str] = queue.Queue()
+        self._lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -64,14 +105,17 @@ class Training:
         for line in self.process.stderr:
             self.said.append(line.rstrip("\n"))
             self._lines.put(line)
+        self._lines.put(None)
 
-    def wait_for(self, text: str, seconds: float = 60) -> None:
+    def wait_for(self, text: str, seconds: float = PATIENCE) -> None:
         """Until a line with `text` is said."""
         end = time.monotonic() + seconds
-        while text not in self._lines.get(timeout=max(0.01, end - time.monotonic())):
-            pass
+        while (line := self._lines.get(timeout=max(0.01, end - time.monotonic()))) is not None:
+            if text in line:
+                return
+        raise AssertionError("\n".join(self.said))
 
-    def end(self, seconds: float = 60) -> tuple[int, str]:
+    def end(self, seconds: float = PATIENCE) -> tuple[int, str]:
         """Exit code and what was said."""
         try:
             code = self.process.wait(timeout=seconds)
@@ -83,11 +127,32 @@ class Training:
         return code, "\n".join(self.said)
 
     def signalled(self, number: int) -> tuple[int, str, float]:
-        """Sends a signal; exit code, what was said and the seconds to the end."""
+        """Sends a signal; exit code, what was said and the seconds to the end.
+
+        Without those in which a busy machine had no processor for one of its threads.
+        """
+        waited = self._waits()
+        before = dict(waited)
         begin = time.monotonic()
         self.process.send_signal(number)
+        # It stays readable until it is waited for.
+        while os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            if time.monotonic() - begin > PATIENCE:
+                break
+            time.sleep(0.01)
+            waited |= self._waits()
+        seconds = time.monotonic() - begin
+        seconds -= max((wait - before.get(key, 0.0) for key, wait in waited.items()), default=0.0)
         code, said = self.end()
-        return code, said, time.monotonic() - begin
+        return code, said, seconds
+
+    def _waits(self) -> dict[str, float]:
+        """Seconds that each thread could have run and had no processor; Linux counts them."""
+        found = {}
+        for path in Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError, IndexError):
+                found[path.parent.name] = int(path.read_text().split()[1]) / 1e9
+        return found
 
 
 def last_arrays(run: Path) -> dict[str, bytes]:
