@@ -1,7 +1,12 @@
-"""A `fit` of somebody's own, as a script that is killed and begun anew: FOLDER [SLOW]."""
+"""A `fit` of somebody's own, as a script that is begun anew: FOLDER [PARTS SECONDS].
+
+It is killed so many seconds after it has begun so many parts of saves.
+"""
 
 import os
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +16,7 @@ import numpy as np
 import keras_seq.checkpoints as checkpoints
 from keras_seq.training import callbacks, rates
 
-STEPS_PER_EPOCH, EPOCHS = 7, 6
+STEPS_PER_EPOCH, EPOCHS = 7, 8
 
 
 def batch(step):
@@ -52,19 +57,23 @@ def say(line):
     sys.stdout.flush()
 
 
-def slow_down():
-    """Says each part of a save as it begins, and takes its time with it."""
+def kill_after(parts, seconds):
+    begun = 0
 
-    def slowly(name, call):
+    def slowly(call):
         def slow(*arguments):
-            say(f"part {name}")
-            time.sleep(0.005)
+            nonlocal begun
+            begun += 1
+            if begun == parts:
+                threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+            # A moment to be killed in.
+            time.sleep(0.01)
             return call(*arguments)
 
         return slow
 
     for name in ("write_tensors", "write_file", "write_file_whole", "remove"):
-        setattr(checkpoints, name, slowly(name, getattr(checkpoints, name)))
+        setattr(checkpoints, name, slowly(getattr(checkpoints, name)))
 
 
 def main(folder):
@@ -118,5 +127,5 @@ def main(folder):
 if __name__ == "__main__":
     keras.utils.set_random_seed(1)
     if len(sys.argv) > 2:
-        slow_down()
+        kill_after(int(sys.argv[2]), float(sys.argv[3]))
     main(Path(sys.argv[1]))
