@@ -116,20 +116,28 @@ def assert_same_run(run, expected):
 def test_stopped_in_an_epoch_at_its_end_and_after_the_first_of_the_next(folder, family, straight):
     run = folder / "pieces"
     stops = (straight - 2, straight, straight + 1)
-    for stop in stops if family == "transformer" else stops[-1:]:
-        result, _ = quiet_train(SETTINGS[family](folder, stop), run)
+    for before, stop in zip((0, *stops), stops, strict=False):
+        result, said = quiet_train(SETTINGS[family](folder, stop), run)
         assert result.steps == stop
+        assert ("going on after step" in said) == bool(before)
     result, said = quiet_train(SETTINGS[family](folder, STEPS), run, resume="require")
     assert f"going on after step {straight + 1}" in said
     assert f"from here on training.max_steps {straight + 1} -> {STEPS}" in said
     assert_same_run(run, folder / "straight")
 
 
-def test_seeds_of_dropout_are_among_what_is_compared(folder, straight):
-    """Else the comparison would hold for a state that lacks them."""
-    names = last_checkpoint(folder / "straight")[0]
-    assert sum(name.startswith("training/seed/") for name in names) >= 2
-    assert any("moving_average" in name or "average" in name for name in names)
+def test_what_is_compared_has_all_that_goes_on(folder, straight):
+    """Else the comparison would hold for a state that lacks it."""
+    arrays, state = last_checkpoint(folder / "straight")
+    assert sum(name.startswith("training/seed/") for name in arrays) >= 2
+    weights = [name for name in arrays if name.startswith("training/weight/")]
+    for slot in ("momentum", "velocity", "average"):
+        assert sum(name.endswith(slot) for name in arrays) == len(weights), slot
+    # The rate is a function of it.
+    (iteration,) = (array for name, array in arrays.items() if name.endswith("/iteration"))
+    assert int(iteration) == STEPS
+    assert state["validation"]["best_step"] > 0
+    assert len(validations(folder / "straight")) == 5
 
 
 def test_what_is_trained_is_not_trained_again(folder, family, straight):
@@ -170,19 +178,18 @@ def test_logs_lose_what_was_not_saved_and_have_no_gap(folder, family, stopped):
 
 def test_an_earlier_checkpoint_serves_where_the_last_is_damaged(folder, family, stopped):
     os.truncate(stopped / "checkpoints" / "step-00000004" / "training.safetensors", 1000)
-    notices = []
-    quiet_train(SETTINGS[family](folder, STEPS), stopped, notice=notices.append)
-    assert any("step-00000004: damaged: training.safetensors" in line for line in notices)
-    assert "going on after step 3" in notices
+    _, said = quiet_train(SETTINGS[family](folder, STEPS), stopped)
+    assert "step-00000004: damaged: training.safetensors has 1000 bytes, the manifest" in said
+    assert "step-00000003: taken in its place" in said
+    assert "going on after step 3\n" in said
     assert_same_run(stopped, folder / "straight")
 
 
-@ONE_FAMILY
-def test_without_a_checkpoint_it_begins_again(folder, stopped):
+def test_without_a_checkpoint_it_begins_again(folder, family, stopped):
     shutil.rmtree(stopped / "checkpoints")
     with pytest.raises(keras_seq.InputError, match="no checkpoint to go on from"):
-        quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped, resume="require")
-    quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped)
+        quiet_train(SETTINGS[family](folder, STEPS), stopped, resume="require")
+    quiet_train(SETTINGS[family](folder, STEPS), stopped)
     assert_same_run(stopped, folder / "straight")
 
 
