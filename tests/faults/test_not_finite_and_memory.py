@@ -1,10 +1,12 @@
-"""Losses that are no numbers, and batches that do not fit: exit codes of their own."""
+"""Losses and weights that are no numbers, and batches that do not fit, in real processes."""
 
 import re
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from faults.training_process import Training, command, write_corpus
+from run_helpers import forge
 
 from keras_seq.run import Run
 
@@ -16,7 +18,6 @@ def folder(tmp_path_factory):
     return folder
 
 
-# From the fifth update on: the fourth is saved.
 NAN = """
 import keras
 import keras_seq.training.optimizer as optimizer
@@ -26,7 +27,7 @@ class Loss(optimizer.SequenceCrossEntropy):
         self.calls = keras.Variable(0, dtype="int32", trainable=False, name="calls")
     def call(self, target, logits):
         self.calls.assign_add(1)
-        ruin = keras.ops.where(self.calls > FIRST, float("nan"), 1.0)
+        ruin = keras.ops.where(WHERE, float("nan"), 1.0)
         return super().call(target, logits) * ruin
 optimizer.SequenceCrossEntropy = Loss
 """
@@ -39,8 +40,8 @@ def test_too_many_losses_in_a_row_that_are_no_numbers(folder):
         "training__validate_every": 10**6,
         "training__max_skipped": 3,
     }
-    # One call of the loss is the rehearsal's.
-    code = NAN.replace("FIRST", "5")
+    # From the fifth update on: the fourth is saved. One call of the loss is the rehearsal's.
+    code = NAN.replace("WHERE", "self.calls > 5")
     ended, said = Training(command(folder, "nan", **settings), code).end()
     assert ended == 3, said
     run = Run.open(folder / "nan")
@@ -55,6 +56,104 @@ def test_too_many_losses_in_a_row_that_are_no_numbers(folder):
         for step in (4, run.latest_step)
     )
     assert (good == later).all()
+
+
+def last_training(run):
+    return safetensors.numpy.load_file(
+        run.path / f"checkpoints/step-{run.latest_step:08}/training.safetensors"
+    )
+
+
+def counted(arrays, name):
+    (found,) = (array for key, array in arrays.items() if key.endswith(f"/{name}"))
+    return float(found)
+
+
+def test_one_loss_that_is_no_number(folder):
+    """Skipped, counted and said; the training comes to its end."""
+    settings = {
+        "training__max_steps": 8,
+        "training__checkpoint_every": 8,
+        "training__validate_every": 10**6,
+        "training__max_skipped": 2,
+    }
+    code = NAN.replace("WHERE", "keras.ops.equal(self.calls, 5)")
+    ended, said = Training(command(folder, "once", **settings), code).end()
+    assert ended == 0, said
+    assert "gradients are not finite; 1 updates skipped so far" in said
+    run = Run.open(folder / "once")
+    arrays = last_training(run)
+    assert run.latest_step == 8
+    # The fourth of eight batches made no update.
+    assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (1, 7)
+
+
+def test_an_overflow_in_float16_lowers_the_scale_and_goes_on(folder):
+    """Of the largest scale, in which float16 cannot hold a gradient."""
+    code = """
+import keras_seq.training.optimizer as optimizer
+make = optimizer.SkippingAdam
+def scaled(*arguments, initial_loss_scale, **options):
+    assert initial_loss_scale == 2.0**15
+    return make(*arguments, initial_loss_scale=2.0**24, **options)
+optimizer.SkippingAdam = scaled
+"""
+    settings = {
+        "training__precision": "float16",
+        "training__max_steps": 24,
+        "training__checkpoint_every": 24,
+        "training__validate_every": 10**6,
+        "training__max_skipped": 2,
+    }
+    ended, said = Training(command(folder, "half", **settings), code).end()
+    assert ended == 0, said
+    assert "not finite" not in said
+    run = Run.open(folder / "half")
+    arrays = last_training(run)
+    assert run.latest_step == 24
+    falls = 24 - np.log2(counted(arrays, "loss_scale"))
+    assert 1 <= falls < 20
+    assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (0, 24 - falls)
+
+
+def test_weights_that_are_no_numbers_are_neither_saved_nor_loaded(folder):
+    """What else went wrong with them: here they are ruined by hand, in memory and on disk."""
+    code = """
+import keras_seq.training.loop as loop
+after = loop.TrainingLoop._after_update
+def ruined(self, *arguments, **options):
+    after(self, *arguments, **options)
+    if self.limit.step == 5:
+        weight = self.model.trainable_variables[0]
+        weight.assign(weight * float("inf"))
+loop.TrainingLoop._after_update = ruined
+"""
+    settings = {
+        "training__max_steps": 9,
+        "training__checkpoint_every": 2,
+        "training__validate_every": 10**6,
+        # Such gradients are skipped, too: not so many that this ends it first.
+        "training__max_skipped": 100,
+    }
+    arguments = command(folder, "weights", **settings)
+    ended, said = Training(arguments, code).end()
+    assert ended == 3, said
+    assert "not saved: " in said and "holds a value that is not finite" in said
+    assert "lower training.learning_rate" in said.split("\n")[-1]
+    run = Run.open(folder / "weights")
+    assert run.saved_steps == [2, 4]
+    assert not list(run.path.rglob(".tmp-*"))
+    path = run.path / "checkpoints" / "step-00000004"
+    weights = safetensors.numpy.load_file(path / "weights.safetensors")
+    name = sorted(weights)[0]
+    weights[name].flat[0] = np.nan
+    forge(path, "weights.safetensors", safetensors.numpy.save(weights))
+    ended, said = Training(arguments).end()
+    assert ended == 0, said
+    assert f"step-00000004: damaged: weights.safetensors: {name} holds a value that is not" in said
+    assert "step-00000002: taken in its place" in said
+    assert "going on after step 2\n" in said
+    assert Run.open(run.path).latest_step == 9
 
 
 def test_a_batch_that_does_not_fit(folder):
