@@ -1,0 +1,79 @@
+"""Runs that the first version of the format has written are read for ever, and trained further.
+
+`golden/format-1.tar.xz` has one of each family, of 150 updates on the text beside them, as
+keras-seq 0.1.0 wrote them, without what TensorBoard reads.
+"""
+
+import tarfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+from training.toy import quiet_train
+
+import keras_seq
+from keras_seq.modelling import load_model, named_weights
+from keras_seq.run import Run
+from keras_seq.settings import load_settings
+
+ARCHIVE = Path(__file__).parent / "golden" / "format-1.tar.xz"
+STEPS = 150
+# As they were translated then, and the mean log-probability of a token.
+TRANSLATIONS = {
+    "transformer": {"a": ("e f", -0.10489), "b": ("f e", -0.09384), "d": ("f f f", -0.09122)},
+    "rnn": {"a": ("e f", -0.61675), "b": ("f", -0.56679), "c": ("e e e", -0.56301)},
+}
+every_family = pytest.mark.parametrize("family", TRANSLATIONS)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path, filter="data")
+    # Where its settings say that the text is.
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def arrays_of(run, step, part):
+    return safetensors.numpy.load_file(run / f"checkpoints/step-{step:08}/{part}.safetensors")
+
+
+@every_family
+def test_it_is_read_and_translates_as_it_did(folder, family):
+    weights = named_weights(load_model(Run.open(folder / family)))
+    stored = arrays_of(folder / family, STEPS, "weights")
+    assert weights.keys() == stored.keys()
+    for name, weight in weights.items():
+        np.testing.assert_array_equal(keras.ops.convert_to_numpy(weight), stored[name])
+    translator = keras_seq.Translator.load(folder / family)
+    expected = TRANSLATIONS[family]
+    for (best,), (text, score) in zip(
+        translator.translate([*expected]), expected.values(), strict=True
+    ):
+        assert best.text == text
+        assert best.score == pytest.approx(score, abs=1e-3)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="was trained on TensorFlow")
+@every_family
+def test_its_training_goes_on(folder, family):
+    run = folder / family
+    before = arrays_of(run, STEPS, "training")
+    settings = load_settings(
+        file=run / "settings.toml", overrides={"training.max_steps": STEPS + 2}
+    )
+    result, said = quiet_train(settings, run, resume="require")
+    assert f"going on after step {STEPS}\n" in said
+    assert result.steps == STEPS + 2
+    after = arrays_of(run, STEPS + 2, "training")
+    assert after.keys() == before.keys()
+    moved = {name for name in after if (after[name] != before[name]).any()}
+    # Two updates: the counter is two further, no weight is far, the seeds of dropout went on.
+    (counter,) = (name for name in after if name.endswith("/iteration"))
+    assert (int(before[counter]), int(after[counter])) == (STEPS, STEPS + 2)
+    assert any(name.startswith("seed/") for name in moved)
+    for name in (name for name in moved if name.startswith("weight/")):
+        assert np.abs(after[name] - before[name]).max() < 0.2, name
