@@ -335,8 +335,7 @@ class Run:
 
     def log_metrics(self, values: Mapping[str, Any]) -> None:
         """Appends one line of JSON to metrics.jsonl."""
-        with open(self.path / "metrics.jsonl", "a", encoding="utf-8", newline="\n") as stream:
-            stream.write(json.dumps(dict(values), ensure_ascii=False) + "\n")
+        _append(self.path / "metrics.jsonl", json.dumps(dict(values), ensure_ascii=False) + "\n")
 
     def validation_scores(self) -> dict[int, float]:
         """BLEU of each validation in metrics.jsonl, by step."""
@@ -354,8 +353,7 @@ class Run:
 
     def append_samples(self, text: str) -> None:
         """Appends to samples.txt, ending with a line end."""
-        with open(self.path / "samples.txt", "a", encoding="utf-8", newline="\n") as stream:
-            stream.write(text if text.endswith("\n") else text + "\n")
+        _append(self.path / "samples.txt", text if text.endswith("\n") else text + "\n")
 
     def log_sizes(self) -> dict[str, int]:
         """Bytes of metrics.jsonl and samples.txt by now, for `truncate_logs`."""
@@ -482,6 +480,14 @@ class Run:
                 f"{self.path}: settings.toml describes a model of at least {least:,} bytes, "
                 f"the weights have {size:,}: they do not belong together"
             )
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with open(path, "a", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise OSError(f"{path}: not written: {reason(error)}") from error
 
 
 def _read_json(path: Path, limit: int) -> dict[str, Any] | None:

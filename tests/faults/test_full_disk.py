@@ -57,6 +57,36 @@ def test_a_full_disk_and_then_a_read_only_one(folder, small_disk):
     assert "going on" not in said
 
 
+def test_a_disk_that_others_fill_after_the_save(folder, small_disk):
+    """The logs cannot be written: said with the file, and the checkpoint is there."""
+    disk, _ = small_disk
+    code = f"""
+import keras_seq.translator as translator
+call = translator.Translator.__call__
+def filling(self, lines):
+    found = call(self, lines)
+    try:
+        with open("{disk}/others", "wb", buffering=0) as stream:
+            while stream.write(bytes(4096)):
+                pass
+    except OSError:
+        pass
+    return found
+translator.Translator.__call__ = filling
+"""
+    settings = EVERY | {"training__validate_every": 4}
+    arguments = command(folder, "run", **settings)
+    arguments[1] = str(disk / "run")
+    ended, said = Training(arguments, code).end()
+    assert ended == 1, said
+    assert "samples.txt: not written: no space left on device" in said.split("\n")[-1]
+    assert "Traceback" not in said
+    assert Run.open(disk / "run").saved_steps == [2, 4]
+    (disk / "others").unlink()
+    ended, said = Training(arguments).end()
+    assert ended == 1 and "going on after step 4\n" in said, said
+
+
 def test_a_limit_on_the_size_of_files(folder):
     code = """
 import resource

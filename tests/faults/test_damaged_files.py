@@ -1,0 +1,101 @@
+"""Files of checkpoints that were cut short or deleted: what `keras-seq` says, and takes instead."""
+
+import os
+import shutil
+
+import pytest
+from faults.training_process import Training, command, last_arrays, validations, write_corpus
+
+SETTINGS = {
+    "training__max_steps": 17,
+    "training__checkpoint_every": 2,
+    "training__validate_every": 10**6,
+    "training__keep_checkpoints": 100,
+    "model__dropout": 0.3,
+}
+# Step, file, and how much of it is left; None deletes it.
+DAMAGES = [
+    (4, "weights.safetensors", 0.0),
+    (6, "MANIFEST.json", 0.01),
+    (8, "state.json", 0.5),
+    (10, "training.safetensors", 0.99),
+    (12, "MANIFEST.json", None),
+    (14, "weights.safetensors", 0.99),
+    (16, "training.safetensors", None),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("damaged")
+    write_corpus(folder)
+    code, said = Training(command(folder, "straight", **SETTINGS)).end()
+    assert code == 0, said
+    return folder
+
+
+@pytest.fixture
+def damaged(folder, tmp_path):
+    """As a kill before the last update leaves it, and then all but the first is damaged."""
+    path = tmp_path / "run"
+    shutil.copytree(folder / "straight", path)
+    shutil.rmtree(path / "checkpoints" / "step-00000017")
+    (path / "checkpoints" / "latest").write_text("step-00000016\n")
+    (path / "checkpoints" / "best").unlink()
+    (path / "result.json").unlink()
+    for step, name, share in DAMAGES:
+        file = path / "checkpoints" / f"step-{step:08}" / name
+        if share is None:
+            file.unlink()
+        else:
+            os.truncate(file, int(file.stat().st_size * share))
+    return path
+
+
+def check_said(said, damages):
+    lines = said.split("\n")
+    for step, name, share in damages:
+        (line,) = (line for line in lines if f"step-{step:08}: damaged: " in line)
+        if share is None:
+            assert f"{name} is missing" in line
+        elif name == "MANIFEST.json":
+            assert f"{name} is not valid JSON" in line
+        else:
+            assert f"{name} has " in line and "bytes, the manifest says" in line
+    (taken,) = (line for line in lines if "taken in its place" in line)
+    assert "step-00000002: taken" in taken
+
+
+def test_a_training_goes_on_from_the_last_whole_one_and_says_so(folder, damaged):
+    arguments = command(folder, "straight", **SETTINGS)
+    arguments[1] = str(damaged)
+    code, said = Training(arguments).end()
+    assert code == 0, said
+    check_said(said, DAMAGES)
+    assert "going on after step 2\n" in said
+    assert last_arrays(damaged) == last_arrays(folder / "straight")
+    assert validations(damaged) == validations(folder / "straight")
+
+
+@pytest.fixture
+def damaged_weights(damaged):
+    """Without those whose moments alone are damaged, which nobody reads who translates."""
+    for step, name, _ in DAMAGES:
+        if name == "training.safetensors":
+            shutil.rmtree(damaged / "checkpoints" / f"step-{step:08}")
+    return damaged
+
+
+def test_translate_takes_the_last_whole_one_and_says_so(damaged_weights, keras_seq_process):
+    result = keras_seq_process("translate", damaged_weights, stdin=b"a b c\n")
+    assert result.code == 0, result.err
+    assert len(result.lines) == 1
+    check_said(result.err, [damage for damage in DAMAGES if damage[1] != "training.safetensors"])
+
+
+def test_where_none_is_whole_nothing_is_translated(damaged_weights, keras_seq_process):
+    shutil.rmtree(damaged_weights / "checkpoints" / "step-00000002")
+    result = keras_seq_process("translate", damaged_weights, stdin=b"a b c\n")
+    assert result.code == 2, result.err
+    assert "no whole checkpoint; " in result.error and "step-00000014: damaged: " in result.error
+    assert result.out == b""
