@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -20,3 +21,23 @@ def sigterm_exits() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+@contextlib.contextmanager
+def leaves_at_once() -> Iterator[None]:
+    """While entered, what ends the program ends the process too, without what Python does at last.
+
+    There JAX would crash, where a signal has interrupted it while it compiled.
+    """
+    try:
+        yield
+        return
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit as end:
+        if not isinstance(end.code, int):
+            raise
+        code = end.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

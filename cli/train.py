@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
-from keras_seq_cli.signals import sigterm_exits
+from keras_seq_cli.signals import leaves_at_once, sigterm_exits
 
 if TYPE_CHECKING:
     from keras_seq.devices import Devices
@@ -116,6 +116,7 @@ def train(
 
     The same command again goes on where the last one was stopped or killed.
     """
+    import contextlib
     import os
     import tempfile
     from datetime import datetime, timedelta
@@ -196,9 +197,11 @@ def train(
             settle_batch(prepared, used, notice)
         # Only now, so that what is wrong with the text or the settings is said at once.
         training = import_quietly("keras_seq.training", _start(used))
-        result = training.train(
-            prepared.settings, prepared, notice=notice, devices=used, stop_at=stop_at
-        )
+        # Hosts end together: they have to take leave of each other.
+        with contextlib.nullcontext() if used.hosts else leaves_at_once():
+            result = training.train(
+                prepared.settings, prepared, notice=notice, devices=used, stop_at=stop_at
+            )
     emit([f"{run}: BLEU = {result.best_bleu:.2f} at step {result.best_step} {result.signature}"])
 
 

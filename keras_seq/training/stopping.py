@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 from datetime import datetime
@@ -43,6 +44,7 @@ class SignalStop:
 
     Attributes:
         pending: The signal that came, None before it.
+        raised: What was raised for it, None before that.
 
     Raises:
         ValueError: If there is to be a moment where no timer can be had.
@@ -50,6 +52,7 @@ class SignalStop:
 
     def __init__(self, at: datetime | None = None, together: bool = False) -> None:
         self.pending: int | None = None
+        self.raised: BaseException | None = None
         self._together = together
         self._at = at
         self._clean_since: float | None = time.monotonic()
@@ -80,6 +83,8 @@ class SignalStop:
             )
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
+            self._old_hook = sys.unraisablehook
+            sys.unraisablehook = self._lost
             if self._at is not None:
                 # Zero would be no timer at all.
                 seconds = max(self._at.timestamp() - time.time(), 0.001)
@@ -90,6 +95,7 @@ class SignalStop:
         if self._installed:
             if self._at is not None:
                 signal.setitimer(signal.ITIMER_REAL, 0)
+            sys.unraisablehook = self._old_hook
             signal.set_wakeup_fd(self._old_wakeup)
             for number, handler in zip(self._signals, self._previous, strict=True):
                 signal.signal(number, handler)
@@ -111,7 +117,7 @@ class SignalStop:
         if self._clean_since is None:
             self._clean_since = time.monotonic()
         if self.pending is not None:
-            _raise(self.pending)
+            self._raise(self.pending)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         # The alarm is not one of two: a queue's own signal may come while all is saved for it.
@@ -122,7 +128,17 @@ class SignalStop:
                 os._exit(128 + number)
         self.pending = number
         if self._clean_since is not None and not self._together:
-            _raise(number)
+            self._raise(number)
+
+    def _lost(self, unraisable: Any) -> None:
+        # Raised where Python lets nothing out, as in a callback of the garbage collector: the
+        # watcher ends the process, or the next save does.
+        if unraisable.exc_value is None or unraisable.exc_value is not self.raised:
+            self._old_hook(unraisable)
+
+    def _raise(self, number: int) -> None:
+        self.raised = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
+        raise self.raised
 
     def _watch(self) -> None:
         number = self._next_signal(None)
@@ -149,7 +165,3 @@ class SignalStop:
             if received[0] in self._signals:
                 return received[0]
         return None
-
-
-def _raise(number: int) -> None:
-    raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)

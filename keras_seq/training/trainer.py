@@ -121,15 +121,17 @@ def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> Trai
     try:
         with cluster.scope():
             return TrainingLoop(run, notice, stop, cluster).fit()
-    except (KeyboardInterrupt, SystemExit):
-        saved = run.latest_step
-        notice(
-            f"{stop.reason}; "
-            + ("nothing was trained yet" if saved is None else f"step {saved:,} is saved")
-            + ": the same command goes on from there"
-        )
-        raise
-    except Exception as error:
+    except BaseException as error:
+        # A backend that was interrupted while it compiles may fail in a way of its own then.
+        ended = stop.raised or error
+        if isinstance(ended, (KeyboardInterrupt, SystemExit)):
+            saved = run.latest_step
+            notice(
+                f"{stop.reason}; "
+                + ("nothing was trained yet" if saved is None else f"step {saved:,} is saved")
+                + ": the same command goes on from there"
+            )
+            raise ended from None
         # Not one of ours: a collective operation that has lost a partner.
         if cluster.hosts == 1 or isinstance(error, (TrainingError, InputError, OSError)):
             raise

@@ -30,7 +30,7 @@ def test_ends_after_its_time_and_what_saves_does_so():
     callback = StopAtTime(minutes=5 / 60)
     begin = time.monotonic()
     steps = fit(Slow(), callback, Checkpoint(saved.append, every=10**6))
-    assert 5 <= time.monotonic() - begin < 15
+    assert 5 <= time.monotonic() - begin < 60
     # The sleeps alone fill the time with a hundred.
     assert 1 <= steps <= 100
     assert saved == [steps] and callback.reached
@@ -42,7 +42,7 @@ def test_ends_at_a_moment_of_any_time_zone(zone):
     callback = StopAtTime(at=moment)
     assert not callback.reached
     assert fit(Slow(), callback) <= 40
-    assert 0 <= (datetime.datetime.now(zone) - moment).total_seconds() < 10
+    assert 0 <= (datetime.datetime.now(zone) - moment).total_seconds() < 60
 
 
 def test_makes_an_update_where_the_time_is_over_already():
