@@ -26,11 +26,18 @@ SETTINGS = {
     "model__attention_dropout": 0.0,
     "model__activation_dropout": 0.0,
     "training__warmup_steps": 3,
+    # What is cut to one norm has lost its size.
+    "training__clip_norm": 0,
     "training__validate_every": 3,
     "training__checkpoint_every": 2,
     "training__effective_batch_tokens": 600,
     "training__max_steps": STEPS,
 }
+TRANSFORMER = tuple(
+    f"--set=model.{name}"
+    for name in ("num_", "units", "feedforward", "attention_dropout", "activation_dropout")
+)
+RECURRENT = [f"model.{name}_units" for name in ("embedding", "encoder", "decoder", "attention")]
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +47,14 @@ def folder(tmp_path_factory):
     return folder
 
 
-def arguments(folder, run, options, **settings):
-    return [*command(folder, run, **(SETTINGS | settings)), "--device", "cpu", *options.split()]
-
-
-def trained(folder, run, options, **settings):
-    code, said = Training(arguments(folder, run, options, **settings)).end(240)
-    assert code == 0, said
-    return weights(folder / run)
+def arguments(folder, run, options, preset="transformer-tiny", **settings):
+    line = command(folder, run, **(SETTINGS | settings))
+    if preset == "rnn-small":
+        # Those of a Transformer's shape are none of a recurrent model's.
+        line = [word for word in line if not word.startswith(TRANSFORMER)]
+        line += [f"--set={key}=16" for key in RECURRENT]
+    line[line.index("--preset") + 1] = preset
+    return [*line, "--device", "cpu", *options.split()]
 
 
 def two_hosts(folder, run, backend, **settings):
@@ -72,10 +79,15 @@ def both_end(processes, expected=0):
     assert [code for code, _ in ends] == [expected] * 2, "\n".join(said for _, said in ends)
 
 
-def weights(run):
+def arrays(run):
+    """Weights, moments and averages by name, but for what no gradient decides."""
     step = (run / "checkpoints" / "latest").read_text().strip()
-    arrays = safetensors.numpy.load_file(run / "checkpoints" / step / "training.safetensors")
-    return {name[7:]: array for name, array in arrays.items() if name.startswith("weight/")}
+    found = safetensors.numpy.load_file(run / "checkpoints" / step / "training.safetensors")
+    return {
+        name: array
+        for name, array in found.items()
+        if array.dtype == np.float32 and not any(part in name for part in NO_GRADIENT)
+    }
 
 
 def losses(run: Path) -> list[float]:
@@ -83,32 +95,45 @@ def losses(run: Path) -> list[float]:
     return [line["loss"] for line in lines if line["kind"] == "validation"]
 
 
-def assert_near(folder, run, alone, straight):
-    found = weights(folder / run)
+def assert_near(run, alone):
+    found, straight = arrays(run), arrays(alone)
     assert found.keys() == straight.keys()
+    moments = 0
     for name, array in straight.items():
-        if not name.endswith(NO_GRADIENT):
-            np.testing.assert_allclose(found[name], array, rtol=0, atol=TOLERANCE, err_msg=name)
-    assert losses(folder / run) == pytest.approx(losses(folder / alone), abs=1e-4)
+        # Adam's steps are the same for a gradient twice as large; its moments are not.
+        moment = name.endswith(("_momentum", "_velocity"))
+        moments += moment
+        tolerance = 2e-3 * np.abs(array).max() if moment else TOLERANCE
+        np.testing.assert_allclose(found[name], array, rtol=0, atol=tolerance, err_msg=name)
+    assert moments > 20
+    assert losses(run) == pytest.approx(losses(alone), abs=1e-4)
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
-def alone(request, folder):
-    """Backend, run and weights of a training on one device."""
+def ended(request, folder):
+    """The backend whose trainings on one device and on two are there, of both families."""
     backend = request.param
-    return backend, f"{backend}-1", trained(folder, f"{backend}-1", f"--backend {backend}")
+    # Two at a time: most of what they do is to start and to compile, which takes one core.
+    for preset in ("transformer-tiny", "rnn-small"):
+        both = [
+            Training(arguments(folder, f"{backend}-{preset}-{count}", options, preset))
+            for count, options in (
+                (1, f"--backend {backend}"),
+                (2, f"--backend {backend} --devices 2"),
+            )
+        ]
+        both_end(both)
+    return backend
 
 
-def test_two_devices_are_one(folder, alone):
-    backend, run, straight = alone
-    trained(folder, f"{backend}-2", f"--backend {backend} --devices 2")
-    assert_near(folder, f"{backend}-2", run, straight)
+@pytest.mark.parametrize("preset", ["transformer-tiny", "rnn-small"])
+def test_two_devices_are_one(folder, ended, preset):
+    assert_near(folder / f"{ended}-{preset}-2", folder / f"{ended}-{preset}-1")
 
 
-def test_two_hosts_are_one(folder, alone):
-    backend, run, straight = alone
-    both_end(two_hosts(folder, f"{backend}-hosts", backend))
-    assert_near(folder, f"{backend}-hosts", run, straight)
+def test_two_hosts_are_one(folder, ended):
+    both_end(two_hosts(folder, f"{ended}-hosts", ended))
+    assert_near(folder / f"{ended}-hosts", folder / f"{ended}-transformer-tiny-1")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -131,31 +156,14 @@ def test_two_hosts_go_on_where_they_were_stopped(folder, backend):
 
 def test_devices_that_share_the_weights(folder):
     """With dropout: under JAX its masks are those of the whole batch, however that is cut."""
-    straight = trained(folder, "whole", "--backend jax", model__dropout=0.2)
-    options = "--backend jax --devices 4 --model-devices 2"
-    trained(folder, "shared", options, model__dropout=0.2)
-    assert_near(folder, "shared", "whole", straight)
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_recurrent_model_on_two_devices(folder, backend):
-    small = {"model__encoder_units": 16, "model__decoder_units": 16, "model__embedding_units": 16}
-
-    def train(run, options):
-        code, said = Training(rnn_arguments(folder, run, f"--backend {backend} {options}")).end(240)
-        assert code == 0, said
-
-    def rnn_arguments(folder, run, options):
-        line = arguments(folder, run, options, **small)
-        transformer = ("num_", "model.units", "feedforward", "n_dropout")
-        kept = [word for word in line if not any(name in word for name in transformer)]
-        return [*kept, "--preset", "rnn-small"]
-
-    train(f"{backend}-rnn-1", "")
-    train(f"{backend}-rnn-2", "--devices 2")
-    assert_near(
-        folder, f"{backend}-rnn-2", f"{backend}-rnn-1", weights(folder / f"{backend}-rnn-1")
+    options = {"whole": "--backend jax", "shared": "--backend jax --devices 4 --model-devices 2"}
+    both_end(
+        [
+            Training(arguments(folder, run, line, model__dropout=0.2))
+            for run, line in options.items()
+        ]
     )
+    assert_near(folder / "shared", folder / "whole")
 
 
 def test_a_lost_host_is_said(folder):
