@@ -36,6 +36,7 @@ _SHARE = 0.8
 # A training takes a little more than its largest batch alone.
 _SPARE = 0.8
 _OUT_OF_MEMORY = 4
+_OUT_OF_MEMORY_WORDS = ("RESOURCE_EXHAUSTED", "bad_alloc", "out of memory", "Cannot allocate")
 _START = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
     "from keras_seq.training.trial import main; sys.exit(main())"
@@ -146,10 +147,15 @@ def _fits(path: Path, budget: int, devices: Devices) -> bool:
     if process.returncode == 0:
         return True
     # A process that the kernel kills has run out of memory, too.
-    if killed or process.returncode in (_OUT_OF_MEMORY, -signal.SIGKILL) or "bad_alloc" in said:
+    if killed or process.returncode in (_OUT_OF_MEMORY, -signal.SIGKILL):
+        return False
+    # Libraries that find no memory may crash, having said so or not to the end.
+    if process.returncode < 0 and any(words in said for words in _OUT_OF_MEMORY_WORDS):
         return False
     words = said.strip().split("\n")[-1][:300]
-    raise InputError(f"--max-batch auto: a batch of {budget:,} tokens: {words}")
+    raise InputError(
+        f"--max-batch auto: a batch of {budget:,} tokens: exit code {process.returncode}: {words}"
+    )
 
 
 def _watch(process: subprocess.Popen[str]) -> bool:

@@ -57,7 +57,7 @@ def test_changes_nothing_that_is_trained(tmp_path, monkeypatch):
     settings = toy_settings(tmp_path, training__max_steps=3, model__dropout=0.3)
     name = "with"
     quiet_train(settings, tmp_path / name)
-    monkeypatch.setattr(loop, "rehearse", lambda *_: None)
+    monkeypatch.setattr(loop, "rehearse", lambda *_, **__: None)
     name = "without"
     quiet_train(settings, tmp_path / name)
     for key, array in found["with"].items():
