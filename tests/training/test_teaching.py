@@ -71,8 +71,7 @@ def test_the_share_is_that_of_the_update_whose_batch_it_is():
     own = logits(taught.plain, inputs).argmax(-1)[:, :-1] != word
     assert own.mean() >= 0.5
     replaced = [
-        (ops.convert_to_numpy(taught._replace(inputs)) != word)[:, 1:][own].mean()
-        for _ in range(5)
+        (ops.convert_to_numpy(taught._replace(inputs)) != word)[:, 1:][own].mean() for _ in range(5)
     ]
     assert seen == [0, 0, 1, 1, 2]
     np.testing.assert_allclose(replaced, 0.3, atol=0.02)
