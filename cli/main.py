@@ -56,11 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: Without the program's name; those of the process by default.
 
     Returns:
-        0; 1 for an error of ours; 2 for one of the user's; 130 when interrupted; of a training
-        3 where it diverged and 4 where memory ran out.
+        0; 1 for an error of ours, or of the disk; 2 for one of the user's; 130 when interrupted
+        by Ctrl-C; of a training 3 where it diverged and 4 where memory ran out.
 
     Raises:
-        SystemExit: With 143, where a training got SIGTERM.
+        SystemExit: With 143, where SIGTERM ended a command, and with 142, where the time of
+            `train --stop-after` was up.
     """
     try:
         with warnings.catch_warnings():

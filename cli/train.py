@@ -76,8 +76,11 @@ def train(
         typer.Option(help="Save and exit after so many minutes of this process, to go on later."),
     ] = None,
     precision: Annotated[
-        Literal["float32", "bfloat16", "float16", "auto"] | None,
-        typer.Option(help="Arithmetic of the training; auto: what is fastest here."),
+        str | None,
+        typer.Option(
+            metavar="<float32|bfloat16|float16|auto>",
+            help="Arithmetic of the training; auto: what is fastest here.",
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
     backend: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 
 class Section(BaseModel):
@@ -198,6 +198,13 @@ class TrainingSettings(Section):
     keep_checkpoints: int = _number(3, 1, 1000, "Newest checkpoints kept, besides the best.")
     sample_count: int = _number(3, 0, 1000, "Translations shown at each validation.")
     validation_beam_size: int = _number(1, 1, 100, "Beam of the decoding in validation.")
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _by_its_short_name(cls, value: Any) -> Any:
+        # What Keras calls its policies is as good a name.
+        names = {"mixed_bfloat16": "bfloat16", "mixed_float16": "float16"}
+        return names.get(value, value) if isinstance(value, str) else value
 
     @property
     def micro_batches(self) -> int:

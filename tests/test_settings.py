@@ -149,6 +149,18 @@ def test_a_wrong_override_is_one_line(override, words):
     assert "\n" not in str(error.value)
 
 
+def test_a_precision_by_the_name_of_its_policy(tmp_path):
+    file = tmp_path / "half.toml"
+    file.write_text('[training]\nprecision = "mixed_float16"\n')
+    assert load_settings(file=file).training.precision == "float16"
+    half = load_settings(overrides=["training.precision=mixed_bfloat16"])
+    assert half == load_settings(overrides={"training.precision": "bfloat16"})
+    assert 'precision = "bfloat16"' in half.to_toml()
+    for wrong in ("mixed_float32", "half", 16):
+        with pytest.raises(SettingsError, match="precision: received .* expected 'float32' or"):
+            load_settings(overrides={"training.precision": wrong})
+
+
 def test_an_unknown_preset_is_named_with_the_nearest():
     with pytest.raises(SettingsError, match="did you mean transformer-tiny"):
         load_settings(preset="transformer-tny")

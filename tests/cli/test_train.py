@@ -104,6 +104,7 @@ def test_gzip_that_is_broken(keras_seq_command, corpus, tmp_path, content, words
         ([*GOOD, "--set", "model.units=-1"], "model.units: received -1, expected an integer"),
         ([*GOOD, "--max-steps", "0"], "training.max_steps: received 0"),
         ([*GOOD, "--max-minutes", "nan"], "training.max_minutes: received nan"),
+        ([*GOOD, "--precision", "half"], "training.precision: received 'half', expected 'float32'"),
         ([*GOOD, "--settings", "absent.toml"], "absent.toml: no such file"),
         ([*GOOD, "--settings", "good.en"], "good.en: not valid TOML"),
         ([*GOOD, "--set", "tokenizer.size=90000"], "is larger than this corpus allows: at most"),
@@ -139,10 +140,11 @@ def test_a_directory_that_is_in_use(keras_seq_command, corpus, tmp_path):
 
 
 def test_a_dry_run_shows_and_leaves_nothing(keras_seq_command, corpus, tmp_path):
-    outcome = keras_seq_command("train", "run", *GOOD, "--dry-run", "--set", "model.units=32")
+    options = ["--set", "model.units=32", "--precision", "mixed_bfloat16"]
+    outcome = keras_seq_command("train", "run", *GOOD, "--dry-run", *options)
     assert outcome.code == 0
     text = outcome.out.decode()
-    assert "units = 32" in text
+    assert "units = 32" in text and 'precision = "bfloat16"' in text
     assert "parameters" in text and "a dog runs" in text
     assert not (tmp_path / "run").exists()
     assert "preset transformer-tiny" in outcome.err
