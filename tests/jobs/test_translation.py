@@ -106,8 +106,10 @@ def test_a_killed_job_goes_on(tiny_run, texts, expected, tmp_path, where):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_job_and_its_workers(tiny_run, texts, tmp_path, number):
-    job = start(tiny_run, texts, tmp_path / "out", *OPTIONS)
+def test_a_signal_ends_a_job_and_its_workers(tiny_run, tmp_path, number):
+    # More than is translated while this process waits for its turn.
+    (tmp_path / "long.en").write_text("3 May 2001\n" * 20_000)
+    job = start(tiny_run, tmp_path, tmp_path / "out", *OPTIONS)
     job.wait_for(job.kept)
     workers = job.workers()
     job.process.send_signal(number)
