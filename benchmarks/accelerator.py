@@ -10,13 +10,14 @@ window, which compiles, is left out.
 
 Operations are those of the matrix products of the mathematics, three times those of a forward
 pass; what is computed anew or masked is not counted. Peaks are those of dense products in bfloat16
-as the makers give them.
+as the makers give them; where that of a device is not known, give it with `--peak`.
 """
 
 import argparse
 import json
 import os
 import statistics
+import sys
 import time
 
 # Floating-point operations a second, 1e12, bfloat16, dense: data sheets of NVIDIA and Google.
@@ -102,6 +103,8 @@ def main():
     count = max(1, cluster.row_multiple * options.model_devices)
     done = operations(settings.model, rows, length, length, vocabulary) / seconds
     peak = options.peak or next((p for name, p in PEAKS.items() if kind.startswith(name)), None)
+    if peak is None:
+        print(f"peak of {kind!r} unknown: give it by --peak, in 1e12", file=sys.stderr)
     figures = {
         "device": kind,
         "devices": count,

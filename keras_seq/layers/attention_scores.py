@@ -63,6 +63,8 @@ def attend_to(scores, value, value_mask=None, noise=None):
         context: Tensor `(B, T, D)`, sum over s of weights[b, t, s] * value[b, s].
         weights: Tensor `(B, T, S)`.
     """
+    # Rounded once, when all of the softmax is done: the product below multiplies halves anyway, and
+    # in a decoder's loop the weights ride on its outputs.
     weights = ops.cast(masked_softmax(scores, value_mask), value.dtype)
     if noise is not None:
         weights = weights * ops.cast(noise, value.dtype)

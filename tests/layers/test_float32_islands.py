@@ -1,0 +1,73 @@
+"""In half precision softmax and norms are computed as in float32: against float64 numpy."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_seq.layers.attention_scores import masked_softmax
+from keras_seq.layers.residual import Residual
+from keras_seq.layers.scaled_dot_product import attention_weights, padding_bias
+
+KEYS, REAL = 4000, 3900
+HALF = ["bfloat16", "float16"]
+# Half a unit in the last place of what is rounded to it.
+ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
+
+
+def to_numpy(tensor):
+    return ops.convert_to_numpy(ops.cast(tensor, "float32")).astype("float64")
+
+
+def half_scores(dtype):
+    """Logits `(1, 2, KEYS)` that the dtype holds exactly, and a mask without the last hundred."""
+    scores = np.random.default_rng(0).normal(0, 3, (1, 2, KEYS))
+    return ops.cast(scores.astype("float32"), dtype), np.arange(KEYS)[None] < REAL
+
+
+def softmax(scores, mask):
+    exponentials = np.exp(scores - scores.max(-1, keepdims=True)) * mask[:, None]
+    return exponentials / exponentials.sum(-1, keepdims=True)
+
+
+def check(weights, scores, mask):
+    assert keras.backend.standardize_dtype(weights.dtype) == "float32"
+    weights = to_numpy(weights)
+    np.testing.assert_allclose(weights, softmax(to_numpy(scores), mask), rtol=1e-5)
+    np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-6)
+    assert not weights[..., REAL:].any()
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_softmax_over_4000_keys(dtype):
+    scores, mask = half_scores(dtype)
+    check(masked_softmax(scores, ops.convert_to_tensor(mask)), scores, mask)
+    # Ten times better than the dtype could hold them: the tolerance is no idle one.
+    rounded = to_numpy(ops.cast(softmax(to_numpy(scores), mask).astype("float32"), dtype))
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(rounded, softmax(to_numpy(scores), mask), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_attention_weights_over_4000_keys(dtype):
+    """A query of ones and keys of one number each, so that the products are exact in the dtype."""
+    scores, mask = half_scores(dtype)
+    query = ops.ones((1, 1, 1, 1), dtype)
+    key = ops.cast(ops.reshape(scores[:, :1], (1, 1, KEYS, 1)), dtype)
+    weights = attention_weights(query, key, padding_bias(ops.convert_to_tensor(mask)))
+    check(weights[:, 0], scores[:, :1], mask)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_a_norm_of_4000_features(dtype):
+    """Far from 0, where the dtype's own sums of squares are lost; rounded at the end alone."""
+    norm = Residual(norm="post", dtype=f"mixed_{dtype}")
+    norm.build((1, 3, KEYS))
+    inputs = ops.cast(np.random.default_rng(1).normal(50, 5, (1, 3, KEYS)), dtype)
+    found = norm.around(ops.zeros_like, inputs)
+    assert keras.backend.standardize_dtype(found.dtype) == dtype
+    exact = to_numpy(inputs)
+    centred = exact - exact.mean(-1, keepdims=True)
+    expected = centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + 1e-5)
+    limit = ROUNDING[dtype] * np.abs(expected) + 1e-5
+    assert (np.abs(to_numpy(found) - expected) <= limit).all()
