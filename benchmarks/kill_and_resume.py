@@ -1,16 +1,21 @@
 """Random kills of one training, and whether its end is that of the training that was never killed.
 
     python benchmarks/kill_and_resume.py --kills 20
-    python benchmarks/kill_and_resume.py --steps 300 -- --source train.en --target train.de \\
-        --valid-source val.en --valid-target val.de
+    python benchmarks/kill_and_resume.py --steps 400 -- --source train.en --target train.de \\
+        --valid-source val.en --valid-target val.de --preset transformer-tiny
 
 Trains a model twice, once in one piece and once with `kill -9` after random times, and compares
-every array of the last checkpoints. The model is a small one of the embedded dates, or that of
-`keras-seq train` with the options after `--`.
+what the two runs leave: every array of the last checkpoints, their counters, the validations, the
+samples and which checkpoint is the best. The model is a small one of the embedded dates, or that
+of `keras-seq train` with the options after `--`.
+
+Fails, too, where less was killed than was asked for, or where most lives were too short to save
+anything, so that the training only began again and again: `--start` is how long a life is at least.
 """
 
 import argparse
 import hashlib
+import json
 import random
 import signal
 import subprocess
@@ -18,6 +23,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from keras_seq.text.dates import date_pairs
 
@@ -28,8 +34,6 @@ SMALL = {
     "model.feedforward_units": 128,
     "model.dropout": 0.2,
     "training.batch_tokens": 1024,
-    "training.checkpoint_every": 10,
-    "training.validate_every": 100,
     "training.keep_checkpoints": 2,
 }
 
@@ -41,27 +45,54 @@ def small_training(folder: Path, seed: int) -> list[str]:
     return ["--pairs", str(folder / "dates.tsv"), "--preset", "transformer-tiny", *settings]
 
 
-def fingerprints(run: Path) -> dict[str, str]:
+def latest_step(run: Path) -> int:
+    pointer = run / "checkpoints" / "latest"
+    return int(pointer.read_text().strip().split("-")[-1]) if pointer.exists() else 0
+
+
+def what_is_left(run: Path) -> dict[str, Any]:
+    """Of a run at its end, what does not depend on the clock."""
     checkpoints = run / "checkpoints"
     last = checkpoints / (checkpoints / "latest").read_text().strip()
+    state = json.loads((last / "state.json").read_text())
+    validations = [
+        {key: value for key, value in line.items() if "minutes" not in key}
+        for line in map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+        if line["kind"] == "validation"
+    ]
     return {
-        name: hashlib.sha256((last / name).read_bytes()).hexdigest()
-        for name in ("weights.safetensors", "training.safetensors")
+        **{
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in last.glob("*.safetensors")
+        },
+        "counters": {key: value for key, value in state.items() if "minutes" not in key},
+        "validations": validations,
+        "samples": (run / "samples.txt").read_text(),
+        "best": (checkpoints / "best").read_text(),
     }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=600, help="updates of the training")
+    parser.add_argument("--checkpoint-every", type=int, default=10)
+    parser.add_argument("--validate-every", type=int, default=100)
+    parser.add_argument("--start", type=float, default=8.0, help="seconds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("training", nargs="*", help="options of keras-seq train, after --")
     options = parser.parse_args()
     generator = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        training = options.training or small_training(folder, options.seed)
-        training += ["--max-steps", str(options.steps)]
+        training = [
+            *(options.training or small_training(folder, options.seed)),
+            f"--set=training.checkpoint_every={options.checkpoint_every}",
+            f"--set=training.validate_every={options.validate_every}",
+            f"--max-steps={options.steps}",
+        ]
 
         def command(name: str) -> list[str]:
             return [sys.executable, "-m", "keras_seq", "train", str(folder / name), *training]
@@ -70,26 +101,33 @@ def main() -> int:
         begin = time.monotonic()
         subprocess.run(command("straight"), check=True, **silent)
         seconds = time.monotonic() - begin
-        # A life is long enough to start and to save, and short enough for so many of them.
-        shortest = 6.0
-        longest = shortest + 2 * max(1.0, seconds - shortest) / options.kills
-        kills = 0
-        print(
-            f"{seconds:.0f} s in one piece; lives of {shortest:.0f} to {longest:.0f} s", flush=True
-        )
-        while kills < options.kills:
+        longest = options.start + 2 * max(1.0, seconds - options.start) / options.kills
+        print(f"{seconds:.0f} s in one piece; lives of {options.start:.0f} to {longest:.0f} s")
+        reached = [0]
+        while len(reached) <= options.kills:
             process = subprocess.Popen(command("killed"), **silent)
+            life = generator.uniform(options.start, longest)
             try:
-                process.wait(generator.uniform(shortest, longest))
+                process.wait(life)
                 break
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 process.wait()
-                kills += 1
+                reached.append(latest_step(folder / "killed"))
+                print(f"killed after {life:.1f} s; last checkpoint {reached[-1]:,}", flush=True)
         subprocess.run(command("killed"), check=True, **silent)
-        same = fingerprints(folder / "straight") == fingerprints(folder / "killed")
-    print(f"{kills} kills, {options.steps} updates: {'the same' if same else 'DIFFERENT'} arrays")
-    return 0 if same else 1
+        straight, killed = (what_is_left(folder / name) for name in ("straight", "killed"))
+    kills = len(reached) - 1
+    saved = sum(later > earlier for earlier, later in zip(reached, reached[1:], strict=False))
+    different = [
+        key for key in straight.keys() | killed.keys() if straight.get(key) != killed.get(key)
+    ]
+    print(
+        f"{kills} kills of {options.kills}, {saved} of them after a save of that life; "
+        f"{options.steps} updates; {len(straight['validations'])} validations: "
+        + (f"DIFFERENT: {', '.join(sorted(different))}" if different else "the same")
+    )
+    return int(bool(different) or kills < options.kills or 2 * saved < kills)
 
 
 if __name__ == "__main__":
