@@ -1,4 +1,4 @@
-"""benchmarks/accelerator.py runs, and counts operations as XLA counts those of the real gradient."""
+"""benchmarks/accelerator.py runs, and counts the operations that XLA counts of the gradient."""
 
 import importlib.util
 import json

@@ -10,6 +10,7 @@ from faults.training_process import (
     Training,
     command,
     last_arrays,
+    on,
     write_corpus,
 )
 
@@ -51,28 +52,31 @@ def begun(folder, name, code="", **settings):
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["term", "int"]
+    ("number", "code", "backend"),
+    [
+        (signal.SIGTERM, 143, "tensorflow"),
+        (signal.SIGINT, 130, "tensorflow"),
+        (signal.SIGTERM, 143, "jax"),
+    ],
+    ids=["term-tensorflow", "int-tensorflow", "term-jax"],
 )
-def test_in_training(folder, number, code):
+def test_in_training(folder, number, code, backend):
     """No checkpoint was due: that of the running update is made for the signal."""
-    training = begun(folder, f"training-{number}", SAY_UPDATES)
+    name = f"training-{number}-{backend}"
+    training = begun(folder, name, on(backend) + SAY_UPDATES)
     for _ in range(5):
         training.wait_for("update")
     ended, said, seconds = training.signalled(number)
     assert ended == code, said
     assert seconds < 5
     assert "Traceback" not in said
-    run = Run.open(folder / f"training-{number}")
+    run = Run.open(folder / name)
     assert run.latest_step >= 5
     assert said.endswith(
         f"stopped by a signal; step {run.latest_step:,} is saved: "
         "the same command goes on from there"
     )
     assert last_arrays(run.path)
-
-
-def on(backend):
-    return f"import os\nos.environ['KERAS_BACKEND'] = '{backend}'\n"
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
@@ -141,14 +145,16 @@ def test_in_decoding(folder, how, backend):
     check_validation(folder, name, begun(folder, name, code, training__validate_every=3))
 
 
-def test_in_a_save(folder):
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_in_a_save(folder, backend):
     """The save is brought to its end."""
-    code = HOLD_SAVES.format(signal.SIGTERM)
-    training = begun(folder, "save", code, training__checkpoint_every=2)
+    name = f"save-{backend}"
+    code = on(backend) + HOLD_SAVES.format(signal.SIGTERM)
+    training = begun(folder, name, code, training__checkpoint_every=2)
     training.wait_for("begin save")
     ended, said, seconds = training.signalled(signal.SIGTERM)
     assert (ended, seconds < 5) == (143, True), (seconds, said)
-    run = Run.open(folder / "save")
+    run = Run.open(folder / name)
     assert run.saved_steps == [2]
     assert not list(run.path.rglob(".tmp-*"))
     assert "step 2 is saved" in said

@@ -41,6 +41,13 @@ def saying(after):
     return said
 loop.TrainingLoop._after_update = saying(loop.TrainingLoop._after_update)
 """
+
+
+def on(backend: str) -> str:
+    """Code to run before, for `Training`: chooses what computes."""
+    return f"import os\nos.environ['KERAS_BACKEND'] = '{backend}'\n"
+
+
 # Says when a save has begun, which waits for the signal that is put in for {}.
 HOLD_SAVES = """
 import time
