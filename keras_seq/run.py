@@ -43,6 +43,8 @@ from keras_seq.settings import MAX_FILE_BYTES, Settings, SettingsError
 from keras_seq.tensor_file import TensorSpec, tensor_spec
 from keras_seq.text import InputError, Tokenizer, read_lines
 
+__all__ = ["Run"]
+
 # In the order of deleting: what a kill leaves has no checkpoint and is not prepared.
 _OWN = (
     "checkpoints",
@@ -369,7 +371,7 @@ class Run:
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Keeps what a finished training came to."""
-        write_file_whole(self.path / "result.json", json.dumps(result, indent=1).encode())
+        _put(self.path / "result.json", json.dumps(result, indent=1))
 
     def read_result(self) -> dict[str, Any] | None:
         """What `write_result` kept, None if the training was never finished."""
@@ -381,7 +383,7 @@ class Run:
 
     def write_card(self, markdown: str) -> None:
         """Writes the run's README.md: the model card."""
-        write_file_whole(self.path / "README.md", markdown.encode())
+        _put(self.path / "README.md", markdown)
 
     # Checkpoints
 
@@ -480,6 +482,13 @@ class Run:
                 f"{self.path}: settings.toml describes a model of at least {least:,} bytes, "
                 f"the weights have {size:,}: they do not belong together"
             )
+
+
+def _put(path: Path, text: str) -> None:
+    try:
+        write_file_whole(path, text.encode())
+    except OSError as error:
+        raise OSError(f"{path}: not written: {reason(error)}") from error
 
 
 def _append(path: Path, text: str) -> None:

@@ -14,7 +14,8 @@ class EventLog:
     """Writes what TensorBoard shows; does nothing where it is not installed.
 
     Uses TensorBoard's own writer, so it needs no TensorFlow and is the same on
-    every backend. All is flushed as it is written: what was logged is there after a kill.
+    every backend. All is flushed as it is written: what was logged is there after a kill. OSError
+    says what cannot be written.
 
     Args:
         directory: Where the event file goes; made when first written to.
@@ -118,13 +119,19 @@ class EventLog:
         from tensorboard.compat.proto.summary_pb2 import Summary
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-        if self._writer is None:
-            self._writer = EventFileWriter(self._directory)
-            start = SessionLog(status=SessionLog.START)
+        try:
+            if self._writer is None:
+                self._writer = EventFileWriter(self._directory)
+                start = SessionLog(status=SessionLog.START)
+                self._writer.add_event(
+                    Event(wall_time=time.time(), step=self._initial_step + 1, session_log=start)
+                )
             self._writer.add_event(
-                Event(wall_time=time.time(), step=self._initial_step + 1, session_log=start)
+                Event(wall_time=time.time(), step=step, summary=Summary(value=values))
             )
-        self._writer.add_event(
-            Event(wall_time=time.time(), step=step, summary=Summary(value=values))
-        )
-        self._writer.flush()
+            self._writer.flush()
+        except Exception as error:
+            # Where TensorFlow is installed its errors come in the place of the system's, as
+            # "FILE; No space left on device".
+            reason = getattr(error, "strerror", None) or str(error).rpartition("; ")[-1]
+            raise OSError(f"{self._directory}: not written: {reason.lower()}") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
@@ -78,6 +79,8 @@ class TrainingLoop:
         training = self.settings.training
         keras.utils.set_random_seed(self.settings.seed)
         self.stream = training_stream(run, cluster)
+        # Before weights are made, for which the hosts of JAX compute together.
+        self._check_hosts(self.stream.batches_per_epoch, *self._fingerprint())
         self.largest = largest_shapes(self.stream)
         self.model = build_run_model(run, dtype_policy(training.precision))
         freeze(self.model, training.freeze)
@@ -86,7 +89,6 @@ class TrainingLoop:
         self.guided = bool(training.guided_alignment)
         compile_model(self.fitted, self.settings)
         self.begin = self._load()
-        self._check_hosts()
         self.micro_batches = training.micro_batches
         self.seeds: dict[str, np.ndarray] = {}
         self.tokens = 0
@@ -227,6 +229,7 @@ class TrainingLoop:
     def _load(self) -> Standing:
         """Where the last checkpoint left off, after its arrays were put into the model."""
         if not self.run.saved_steps:
+            self._check_hosts(0)
             set_start(self.run, self.model, self.notice)
             return Standing()
         checkpoint = self.run.load_checkpoint(
@@ -241,6 +244,7 @@ class TrainingLoop:
                 f"{self.run.path}: was trained on {standing.backend}, whose batches are not those "
                 f"of {backend.name()}: set KERAS_BACKEND={standing.backend} to go on"
             )
+        self._check_hosts(standing.step)
         restore_arrays(self.fitted, checkpoint.tensors["training"])
         return standing
 
@@ -276,7 +280,11 @@ class TrainingLoop:
         self.run.write_card(card)
         values = asdict(result)
         del values["path"]
-        self.run.write_result({"result": values, "without_better": self.validation.without_better})
+        # Where a limit brought it about, a validation that was not due is no sign that the training
+        # would have stopped: with a higher limit it goes on.
+        due = self.limit.step % self.validation.every == 0
+        without_better = self.validation.without_better if due else 0
+        self.run.write_result({"result": values, "without_better": without_better})
         return result
 
     def _minutes(self) -> float:
@@ -309,17 +317,20 @@ class TrainingLoop:
     def _agree_to_stop(self) -> None:
         """A signal to one host is one to all, and the time is up for all at once."""
         if self.cluster.hosts > 1:
-            wanted = [self.stop.pending or 0, self.fitted.stop_training]
+            wanted = [self.stop.came or 0, self.fitted.stop_training]
             pending, stopping = self.cluster.largest(wanted)
             self.stop.pending = int(pending) or None
             self.fitted.stop_training = bool(stopping)
 
-    def _check_hosts(self) -> None:
-        """InputError where hosts see different files or have different packages."""
-        precisions = ("float32", "bfloat16", "float16")
-        precision = precisions.index(self.settings.training.precision)
-        sizes = [self.begin.step, self.stream.batches_per_epoch, self.model.count_params()]
-        if self.cluster.differs([precision, *sizes]):
+    def _fingerprint(self) -> list[int]:
+        """Numbers that tell runs apart, the precision that was chosen included."""
+        parts = [self.run.settings.model_dump_json().encode()]
+        parts += [t.to_bytes() for t in (self.run.source_tokenizer, self.run.target_tokenizer)]
+        return [zlib.crc32(part) for part in parts]
+
+    def _check_hosts(self, *numbers: int) -> None:
+        """InputError where hosts see different files, which these numbers show."""
+        if self.cluster.differs(numbers):
             raise InputError(
                 f"{self.run.path}: hosts disagree about its checkpoint, its text, its model or the "
                 "precision: give all of them the same directory and the same command"

@@ -1,5 +1,7 @@
 """A disk that is full, a file that may not grow, a directory that may not be written."""
 
+import os
+import shutil
 import subprocess
 import sys
 
@@ -87,8 +89,8 @@ translator.Translator.__call__ = filling
     assert ended == 1 and "going on after step 4\n" in said, said
 
 
-def test_a_limit_on_the_size_of_files(folder):
-    code = """
+# No file may grow any more after a checkpoint.
+AFTER_A_SAVE = """
 import resource
 import keras_seq.checkpoints as checkpoints
 save = checkpoints.CheckpointStore.save
@@ -98,11 +100,81 @@ def then_limit(self, *arguments):
     return path
 checkpoints.CheckpointStore.save = then_limit
 """
-    ended, said = Training(command(folder, "limit", **EVERY), code).end()
+# Nor is one begun after a method was called.
+BEFORE = """
+import resource
+from {module} import {owner}
+call = {owner}.{method}
+def limit_then(self, *arguments, **options):
+    if options.get("group") != "training/":
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    return call(self, *arguments, **options)
+{owner}.{method} = limit_then
+"""
+# Root may write where nobody may, unless it lays this right down.
+POWERLESS = """
+import ctypes
+header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+if hasattr(ctypes.CDLL(None), "capset"):
+    ctypes.CDLL(None).capset(header, (ctypes.c_uint32 * 6)())
+"""
+
+
+@pytest.fixture(scope="module")
+def limited(folder):
+    """A run whose second save failed, and what was said."""
+    ended, said = Training(command(folder, "limited", **EVERY), AFTER_A_SAVE).end()
     assert ended == 1, said
+    return folder / "limited", said
+
+
+@pytest.fixture
+def stopped(limited, folder, tmp_path):
+    """A copy of it, and the command that goes on with it."""
+    shutil.copytree(limited[0], tmp_path / "run")
+    return tmp_path / "run", [
+        argument if argument != str(limited[0]) else str(tmp_path / "run")
+        for argument in command(folder, "limited", **EVERY)
+    ]
+
+
+def test_a_limit_on_the_size_of_files(limited, stopped):
+    path, said = limited
     assert said.endswith("not saved: file too large; the last one saved is step 2")
-    assert Run.open(folder / "limit").saved_steps == [2]
-    assert not list(folder.rglob(".tmp-*"))
-    ended, said = Training(command(folder, "limit", **EVERY)).end()
+    assert "Traceback" not in said
+    run, arguments = stopped
+    assert Run.open(run).saved_steps == [2]
+    assert not list(path.rglob(".tmp-*"))
+    # The last files of all: each is named, and the same command makes them.
+    for module, owner, method, name in (
+        ("keras_seq.training.event_log", "EventLog", "write", "tensorboard"),
+        ("keras_seq.run", "Run", "write_result", "result.json"),
+    ):
+        code = BEFORE.format(module=module, owner=owner, method=method)
+        ended, said = Training(arguments, code).end()
+        assert ended == 1, said
+        assert f"{run}/{name}: not written: file too large" in said.split("\n")[-1], said
+    # All was trained already.
+    assert "going on" not in said and "Traceback" not in said
+    ended, said = Training(arguments).end()
     assert ended == 0, said
-    assert "going on after step 2" in said
+    assert Run.open(run).read_result()["result"]["steps"] == EVERY["training__max_steps"]
+    assert "40 of 40" in (run / "README.md").read_text()
+
+
+@pytest.mark.skipif(
+    os.name != "posix" or (sys.platform != "linux" and os.geteuid() == 0),
+    reason="needs permissions that count",
+)
+def test_a_run_that_may_not_be_written(stopped):
+    """Nothing is trained where nothing can be saved."""
+    run, arguments = stopped
+    directory = run / "checkpoints"
+    directory.chmod(0o500)
+    try:
+        ended, said = Training(arguments, POWERLESS).end()
+    finally:
+        directory.chmod(0o700)
+    assert ended == 2, said
+    assert f"{directory}: cannot be written: permission denied" in said.split("\n")[-1]
+    assert "going on" not in said and "Traceback" not in said

@@ -194,6 +194,34 @@ def test_without_a_checkpoint_it_begins_again(folder, family, stopped):
 
 
 @ONE_FAMILY
+def test_patience_stops_after_the_same_update_wherever_it_was_stopped(folder, tmp_path):
+    """Weights that hardly move translate no better: of validations at 3, 6, 9 the first is best."""
+    still = TRANSFORMER | {"training__learning_rate": 1e-9, "training__patience": 2}
+    result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "straight")
+    assert (result.steps, result.best_step) == (9, 3)
+    # What a limit has validated besides does not wear it out.
+    result, _ = quiet_train(settings_of(folder, 8, **still), tmp_path / "pieces")
+    assert [line["step"] for line in validations(tmp_path / "pieces")] == [3, 6, 8]
+    result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
+    assert "going on after step 8\n" in said
+    assert_same_run(tmp_path / "pieces", tmp_path / "straight")
+    # Killed after its last update, or in the validation that ends it.
+    (tmp_path / "pieces" / "result.json").unlink()
+    _, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
+    assert "going on after step 9\n" in said and said.count("validation at step") == 1
+    assert_same_run(tmp_path / "pieces", tmp_path / "straight")
+    again, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
+    assert "trained already, 9 updates" in said and "validation at" not in said
+    assert (again.steps, again.best_step) == (9, 3)
+    # Who has more of it goes on.
+    still["training__patience"] = 3
+    more, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
+    assert "going on after step 9\n" in said
+    assert (more.steps, more.best_step) == (12, 3)
+    assert [line["step"] for line in validations(tmp_path / "pieces")] == [3, 6, 9, 12]
+
+
+@ONE_FAMILY
 def test_killed_in_the_last_validation(folder, stopped):
     """All is trained and saved, but the last score is lacking."""
     settings = settings_of(folder, 4, **TRANSFORMER)
