@@ -12,6 +12,8 @@ from keras_seq.modelling import build_run_model, weight_shapes
 from keras_seq.run import Run
 from keras_seq.text import InputError
 
+__all__ = ["average_run"]
+
 
 def average_run(
     run: str | os.PathLike[str],

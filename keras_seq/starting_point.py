@@ -19,6 +19,8 @@ from keras_seq.settings import Settings
 from keras_seq.tensor_file import TensorFileError, TensorSpec, read_tensors, write_tensors
 from keras_seq.text import InputError, piece_vectors, vector_width
 
+__all__ = ["base_settings", "check_start", "keep_start", "kept_vectors", "vocabulary_run"]
+
 Notice = Callable[[str], None]
 
 SIDES = ("source", "target")

@@ -6,11 +6,16 @@ Files that a command names are made by `folder`.
 """
 
 import gzip
+import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
+import safetensors.numpy
+
+from keras_seq.presets import PRESETS
+from keras_seq.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "training.md"
@@ -36,6 +41,12 @@ SMALL_MODEL = {
         "model.decoder_units": 8,
         "model.attention_units": 8,
     },
+}
+
+
+PYTHON_NUMBERS = {
+    '"training.max_steps": 2000': '"training.max_steps": 1',
+    '"runs/best", 3,': '"runs/best", 1,',
 }
 
 
@@ -65,6 +76,11 @@ def folder(tmp_path_factory):
     return folder
 
 
+def last_weights(run):
+    (path,) = run.glob("checkpoints/step-*/weights.safetensors")
+    return safetensors.numpy.load_file(path)
+
+
 def blocks(language):
     text = PAGE.read_text("utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
@@ -78,6 +94,9 @@ def commands():
 
 
 def with_small_model(arguments):
+    if arguments[0] == "average":
+        # Of one update there is one checkpoint.
+        return ["1" if argument == "3" else argument for argument in arguments]
     if arguments[0] != "train":
         return arguments
     family = "rnn" if "rnn" in " ".join(arguments) else "transformer"
@@ -94,6 +113,46 @@ def test_every_command_runs(folder, monkeypatch, keras_seq_command):
         outcome = keras_seq_command(*with_small_model(arguments))
         assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
     # After the commands, for they are about the same runs.
+    assert sum(word in block for block in blocks("python") for word in PYTHON_NUMBERS) == 2
     for block in blocks("python"):
-        assert '"training.max_steps": 2000' in block
-        exec(block.replace("2000", "1"), {})
+        for word, small in PYTHON_NUMBERS.items():
+            block = block.replace(word, small)
+        exec(block, {})
+    # The mean of one is itself.
+    one, mean = (last_weights(folder / "runs" / name) for name in ("first", "mean"))
+    assert one.keys() == mean.keys()
+    assert all((one[name] == mean[name]).all() for name in one)
+
+
+def test_what_is_on_by_default_is_so():
+    section = PAGE.read_text("utf-8").split("\n## ")[1]
+    rows = re.findall(r"^\| `(\w+)\.(\w+)` \| ([^|]*) \|", section, re.MULTILINE)
+    assert len(rows) == 7
+    for section, key, said in rows:
+        default = getattr(getattr(Settings(), section), key)
+        by_preset = {
+            name: preset.get(section, {}).get(key, default) for name, preset in PRESETS.items()
+        }
+        if said.startswith("by preset"):
+            low, high = map(float, re.findall(r"0\.\d", said))
+            assert (low, high) == (min(by_preset.values()), max(by_preset.values()))
+            continue
+        assert said.split(",")[0].strip("`") == str(default)
+        others = {name: str(value) for name, value in by_preset.items() if value != default}
+        assert all(value in said and f"`{name}`" in said for name, value in others.items()), others
+        assert set(re.findall(r"`([a-z]+-?[a-z]*)`", said)) - {default} == set(others)
+
+
+def test_what_the_pages_import_is_public():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = {
+        line
+        for page in pages
+        for line in re.findall(r"^from (keras_seq.*) import (.*)$", page.read_text("utf-8"), re.M)
+    }
+    assert len(found) > 8
+    for name, imported in found:
+        module = importlib.import_module(name)
+        for part in imported.split(", "):
+            # Or a module of its own, which says what in it is public.
+            assert part in module.__all__ or getattr(module, part).__all__, f"{name}.{part}"

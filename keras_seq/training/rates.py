@@ -4,6 +4,13 @@ import math
 
 from keras import ops
 
+__all__ = [
+    "cyclical_annealing",
+    "linear_annealing",
+    "logistic_annealing",
+    "scheduled_sampling_rate",
+]
+
 KINDS = ("constant", "linear", "exponential", "inverse_sigmoid")
 
 
