@@ -185,6 +185,16 @@ def strategy_of_all_replicas() -> Any:
     return None
 
 
+def strategy_of_this_replica() -> Any:
+    """The `tf.distribute` strategy within one of whose replicas this is, None elsewhere."""
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        if tf.distribute.has_strategy() and not tf.distribute.in_cross_replica_context():
+            return tf.distribute.get_strategy()
+    return None
+
+
 def sync_variables(model: Any) -> None:
     """Writes what a running `fit` holds back into the model's variables (JAX)."""
     if name() == "jax":

@@ -23,6 +23,7 @@ import numpy as np
 
 from keras_seq.files import (
     TEMPORARY,
+    DirectoryLock,
     check_writable,
     reason,
     remove,
@@ -40,6 +41,8 @@ from keras_seq.tensor_file import (
     write_tensors,
 )
 from keras_seq.text import InputError
+
+__all__ = ["Checkpoint", "CheckpointStore", "NotFiniteError"]
 
 FORMAT = 1
 T = TypeVar("T")
@@ -158,13 +161,28 @@ class CheckpointStore:
         self._clean()
         return final
 
+    def lock(self, holder: str) -> DirectoryLock:
+        """Makes this process the only one that saves here, until the lock is released.
+
+        Args:
+            holder: What it is for, in the message where another of these has it.
+
+        Raises:
+            InputError: Another holds it, or the directory cannot be made or written.
+        """
+        self._make_directory()
+        return DirectoryLock(self.directory, holder)
+
     def check_writable(self) -> None:
         """InputError if no checkpoint could be saved for lack of permission or space."""
+        self._make_directory()
+        check_writable(self.directory)
+
+    def _make_directory(self) -> None:
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{self.directory}: cannot be made: {reason(error)}") from None
-        check_writable(self.directory)
 
     def mark_best(self, step: int) -> None:
         """Points `best` to a saved step, which is kept from then on."""
@@ -178,6 +196,7 @@ class CheckpointStore:
         which: str | int = "best",
         *,
         notice: Callable[[str], None] | None = None,
+        check_all: bool = False,
     ) -> Checkpoint:
         """Reads the parts asked for from the best or the latest whole checkpoint.
 
@@ -190,6 +209,7 @@ class CheckpointStore:
             which: `"best"` or `"latest"`; the latest where no best is marked. Or a step,
                 in whose place no other is taken.
             notice: In place of the store's own.
+            check_all: Whether a checkpoint is damaged where a part is that is not asked for.
 
         Raises:
             InputError: No checkpoint, none whole, one of another model, or one
@@ -199,7 +219,7 @@ class CheckpointStore:
             part: {name: tensor_spec(*spec) for name, spec in arrays.items()}
             for part, arrays in expected.items()
         }
-        return self._first_whole(lambda step: self._load(step, specs), which, notice)
+        return self._first_whole(lambda step: self._load(step, specs, check_all), which, notice)
 
     def copy_weights(self, store: CheckpointStore, which: str = "best") -> int:
         """Puts the best or the latest whole checkpoint, its weights alone, into another store.
@@ -293,7 +313,9 @@ class CheckpointStore:
         write_file(directory / "MANIFEST.json", json.dumps(manifest, indent=1).encode())
         sync_directory(directory)
 
-    def _load(self, step: int, expected: Mapping[str, Mapping[str, TensorSpec]]) -> Checkpoint:
+    def _load(
+        self, step: int, expected: Mapping[str, Mapping[str, TensorSpec]], check_all: bool
+    ) -> Checkpoint:
         directory = self._path(step)
         files = self._manifest(directory, step)
         tensors = {}
@@ -311,6 +333,12 @@ class CheckpointStore:
                 raise InputError(f"{path}: does not belong to this model: {error}") from None
             except OSError as error:
                 raise _DamagedError(f"{path.name}: {error.strerror}") from None
+        if check_all:
+            for name in sorted(files.keys() - {f"{part}.safetensors" for part in expected}):
+                # A manifest names files beside it.
+                path = directory / Path(name).name
+                _check_size(path, files)
+                _check_hash(path, files)
         path = directory / "state.json"
         if _check_size(path, files) > _MAX_JSON_BYTES:
             raise _DamagedError("state.json is too large")

@@ -13,7 +13,8 @@ class OncePerUpdate(keras.callbacks.CallbackList):
 
     Where an optimizer adds up the gradients of N batches, `fit` still calls its
     callbacks at every batch. Those given here are called at the first and after the last
-    of N, with the number of the update in the epoch.
+    of N, with the number of the update in the epoch. Where `compile` was told
+    `steps_per_execution`, as often as whole updates have been made.
 
     Args:
         callbacks: Keras callbacks.
@@ -21,7 +22,8 @@ class OncePerUpdate(keras.callbacks.CallbackList):
 
     Raises:
         ValueError: If `micro_batches` is not a positive integer, or `fit` is called with a
-            number of steps in an epoch that is not a multiple of it.
+            number of steps in an epoch that is not a multiple of it, or with a
+            `steps_per_execution` that is neither a multiple nor a divisor.
 
     Example:
 
@@ -47,7 +49,18 @@ class OncePerUpdate(keras.callbacks.CallbackList):
                     f"({self.micro_batches}): give `fit` such a `steps_per_epoch`."
                 )
             params = {**params, "steps": steps // self.micro_batches}
+            params["micro_batches"] = self.micro_batches
         super().set_params(params)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        size = getattr(self.model, "steps_per_execution", 1)
+        if size % self.micro_batches and self.micro_batches % size:
+            raise ValueError(
+                f"`fit` runs {size} batches in an execution, and {self.micro_batches} make an "
+                "update: compile the model with a `steps_per_execution` that is a multiple or a "
+                "divisor of `micro_batches`."
+            )
+        super().on_train_begin(logs)
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         if batch % self.micro_batches == 0:

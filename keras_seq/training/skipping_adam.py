@@ -49,7 +49,8 @@ class SkippingAdam(keras.optimizers.Adam):
 
     Raises:
         ValueError: If a number is not positive, the scale out of bounds, or Keras'
-            accumulation is asked for.
+            accumulation is asked for; in `fit`, if the model has replicas on several devices
+            (`tf.distribute`).
 
     Example:
 
@@ -134,6 +135,15 @@ class SkippingAdam(keras.optimizers.Adam):
         if self._passed:
             self._update(grads, trainable_variables)
             return
+        strategy = backend.strategy_of_this_replica()
+        if strategy is not None:
+            # TensorFlow would say that `merge_call` was called in a new graph.
+            raise ValueError(
+                "SkippingAdam was asked for an update within a replica of "
+                f"{type(strategy).__name__}, where none can be skipped for all replicas: compile "
+                "with `keras.optimizers.Adam`, or let `keras_seq.train` share the model among "
+                "devices."
+            )
         variables = list(trainable_variables or self._trainable_variables)
         if backend.name() == "jax":
             values = self.stateless_apply(
@@ -229,8 +239,8 @@ class SkippingAdam(keras.optimizers.Adam):
         if strategy is None:
             super()._backend_update_step(grads, trainable_variables, learning_rate)
             return
-        # Keras leaves a replica's context for this, which `ReplicaTrainer` has left already: the
-        # gradients are those of all replicas, and in a replica there are no conditional updates.
+        # Keras leaves a replica's context for this, which whoever trains replicas with this has
+        # left already: the gradients are those of all, and in a replica no update is conditional.
         values = [variable.value for variable in trainable_variables]
         pairs = list(zip(grads, values, strict=True))
         self._distributed_tf_update_step(strategy, pairs, learning_rate)

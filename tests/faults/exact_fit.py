@@ -89,7 +89,7 @@ def main(folder):
     model.compile(
         keras.optimizers.Adam(0.05, use_ema=True, ema_momentum=0.9), "mse", metrics=["mae"]
     )
-    store = checkpoints.CheckpointStore(folder / "checkpoints", keep=3, notice=say)
+    store = checkpoints.CheckpointStore(folder / "checkpoints", keep=5, notice=say)
     checkpoint = callbacks.ExactCheckpoint(store, every=2, steps_per_epoch=STEPS_PER_EPOCH)
     say(f"restored {checkpoint.restore(model)}")
     validation = callbacks.Validation(
@@ -102,6 +102,7 @@ def main(folder):
     plateau = keras.callbacks.ReduceLROnPlateau("loss", patience=2, factor=0.5, min_delta=100.0)
     losses = checkpoint.carry("losses", Losses())
     checkpoint.carry("validation", validation)
+    average = checkpoint.carry("average", callbacks.AverageWeights(3, every=5))
     checkpoint.carry("plateau", plateau, ("best", "wait", "cooldown_counter"))
     gate = callbacks.FollowSchedule(
         model.layers[2].gate, rates.linear_annealing(40), initial_step=checkpoint.step
@@ -113,12 +114,13 @@ def main(folder):
         steps_per_epoch=STEPS_PER_EPOCH,
         shuffle=False,
         verbose=0,
-        callbacks=[gate, validation, plateau, losses, checkpoint],
+        callbacks=[gate, validation, plateau, losses, average, checkpoint],
     )
     variables = [*model.variables, *model.optimizer.variables]
     arrays = {f"{i}": keras.ops.convert_to_numpy(v.value) for i, v in enumerate(variables)}
     arrays["losses"] = np.array(losses.state["losses"])
     arrays["best"] = np.array([validation.best, validation.best_step, validation.step])
+    arrays["averaged"] = np.array(average.kept)
     arrays["plateau"] = np.array([plateau.best, plateau.wait])
     np.savez(folder / "end.tmp.npz", **arrays)
     os.replace(folder / "end.tmp.npz", folder / "end.npz")

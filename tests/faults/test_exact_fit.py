@@ -48,16 +48,35 @@ def end(folder):
         return {name: (file[name].shape, file[name].tobytes()) for name in file}
 
 
-def assert_the_same_end(folder):
-    straight, killed = end(folder / "straight"), end(folder / "killed")
-    assert killed.keys() == straight.keys()
-    assert [name for name in killed if killed[name] != straight[name]] == []
+class Straight:
+    """A `fit` that nobody kills, once on each backend; it runs beside those that are killed."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.processes = {}
+
+    def begin(self, backend):
+        if backend not in self.processes:
+            self.processes[backend] = start(self.folder / backend, backend)
+
+    def assert_the_same_end(self, backend, folder):
+        process = self.processes[backend]
+        if process.returncode is None:
+            finish(process)
+        straight, killed = end(self.folder / backend), end(folder)
+        assert killed.keys() == straight.keys()
+        assert [name for name in killed if killed[name] != straight[name]] == []
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    return Straight(tmp_path_factory.mktemp("straight"))
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_kills_at_any_moment_change_nothing(tmp_path, backend):
-    """Weights, optimizer, seeds of the dropout, and what other callbacks have counted."""
-    straight = start(tmp_path / "straight", backend)
+def test_kills_at_any_moment_change_nothing(tmp_path, straight, backend):
+    """The mean of weights, optimizer, seeds of the dropout, what other callbacks have counted."""
+    straight.begin(backend)
     generator = random.Random(backend)
     store = CheckpointStore(tmp_path / "killed" / "checkpoints")
     saved = [0]
@@ -71,30 +90,38 @@ def test_kills_at_any_moment_change_nothing(tmp_path, backend):
     # Some of them within an epoch.
     assert any(step % STEPS_PER_EPOCH for step in saved)
     assert finish(start(tmp_path / "killed", backend)).startswith(f"restored {saved[-1]}\n")
-    finish(straight)
     assert not list((tmp_path / "killed").rglob(".tmp-*"))
-    assert_the_same_end(tmp_path)
+    straight.assert_the_same_end(backend, tmp_path / "killed")
     # What is over is not done again, and stays what it is.
     assert finish(start(tmp_path / "killed", backend)) == f"restored {STEPS}\n"
-    assert_the_same_end(tmp_path)
+    straight.assert_the_same_end(backend, tmp_path / "killed")
 
 
-def test_damaged_checkpoints_are_passed_over(tmp_path):
-    """A file cut short and a bit turned over: the one before them is taken, and it is said."""
-    straight = start(tmp_path / "straight", "tensorflow")
+def test_damaged_checkpoints_are_passed_over(tmp_path, straight):
+    """A file cut short and a bit turned over: the one before them is taken, and it is said.
+
+    Not while another process holds the folder.
+    """
+    straight.begin("tensorflow")
     finish_killed(start(tmp_path / "killed", "tensorflow", 60, 0))
     store = CheckpointStore(tmp_path / "killed" / "checkpoints")
-    *_, before, middle, last = store.steps
-    path = store.directory / f"step-{last:08d}" / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
-    path = store.directory / f"step-{middle:08d}" / "optimizer.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-3] ^= 1
-    path.write_bytes(content)
+    before, *damaged = store.steps
+    cut, turned = ("model", "metrics"), ("optimizer", "callbacks")
+    for step, part in zip(damaged, [*cut, *turned], strict=True):
+        path = store.directory / f"step-{step:08d}" / f"{part}.safetensors"
+        content = bytearray(path.read_bytes())
+        content[-3] ^= 1
+        path.write_bytes(content[:-1] if part in cut else content)
+    lock = store.lock("test")
+    refused = start(tmp_path / "killed", "tensorflow")
+    _, errors = refused.communicate(timeout=300)
+    assert refused.returncode == 1
+    assert f"{store.directory}: another `fit` with an ExactCheckpoint is at work there: " in errors
+    lock.release()
     said = finish(start(tmp_path / "killed", "tensorflow"))
-    assert f"step-{last:08d}: damaged: model.safetensors has" in said
-    assert f"step-{middle:08d}: damaged: optimizer.safetensors is not what was written" in said
+    for step, part in zip(damaged, [*cut, *turned], strict=True):
+        found = " has" if part in cut else " is not what was written"
+        assert f"step-{step:08d}: damaged: {part}.safetensors{found}" in said
     assert f"step-{before:08d}: taken in its place" in said
     assert f"restored {before}\n" in said
-    finish(straight)
-    assert_the_same_end(tmp_path)
+    straight.assert_the_same_end("tensorflow", tmp_path / "killed")

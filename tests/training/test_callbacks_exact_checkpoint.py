@@ -8,7 +8,12 @@ from keras import ops
 from keras_seq import InputError
 from keras_seq.checkpoints import CheckpointStore
 from keras_seq.training import SkippingAdam
-from keras_seq.training.callbacks import ExactCheckpoint, StopAtLimit, Validation
+from keras_seq.training.callbacks import (
+    AverageWeights,
+    ExactCheckpoint,
+    StopAtLimit,
+    Validation,
+)
 
 STEPS_PER_EPOCH = 6
 
@@ -65,9 +70,9 @@ def state(model):
     return [ops.convert_to_numpy(variable.value).tobytes() for variable in variables]
 
 
-@pytest.mark.parametrize("stops", [[1, 6, 7], [3, 4, 12, 17]])
-def test_stopped_anywhere_it_ends_the_same(tmp_path, stops):
+def test_stopped_anywhere_it_ends_the_same(tmp_path):
     """Within an epoch, at its last batch, at the first of the next; logs are of whole epochs."""
+    stops = [1, 4, 6, 7, 17]
     straight, expected = make(), Ends()
     fit(straight, tmp_path / "straight", expected)
     ends = Ends()
@@ -151,6 +156,75 @@ def test_carries_what_others_count(tmp_path):
     assert (straight[4]["best_step"], straight[4]["without_better"]) == (2, 11)
     run(tmp_path / "a", stop=8)
     assert run(tmp_path / "a") == straight
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_carries_the_states_that_are_averaged(tmp_path, best):
+    """The last or the best three, some of them from before the stop."""
+
+    def run(folder, stop=None, carried=True):
+        model = make()
+        checkpoint = ExactCheckpoint(CheckpointStore(folder), 100, STEPS_PER_EPOCH)
+        checkpoint.restore(model)
+        average = AverageWeights(
+            3,
+            every=2,
+            judge=(lambda step: -abs(step - 6)) if best else None,
+            initial_step=checkpoint.step,
+        )
+        if carried:
+            checkpoint.carry("average", average)
+        others = [average] + ([StopAtLimit(max_steps=stop)] if stop else [])
+        model.fit(
+            checkpoint.remaining(batch, lengths_vary=True),
+            initial_epoch=checkpoint.epoch,
+            epochs=2,
+            steps_per_epoch=STEPS_PER_EPOCH,
+            shuffle=False,
+            verbose=0,
+            callbacks=[*others, checkpoint],
+        )
+        return average.kept, [ops.convert_to_numpy(w.value).tobytes() for w in model.weights]
+
+    straight = run(tmp_path / "straight")
+    assert straight[0] == ([4, 6, 8] if best else [8, 10, 12])
+    run(tmp_path / "a", stop=9)
+    assert run(tmp_path / "a") == straight
+    # What is over is averaged again.
+    assert run(tmp_path / "a") == straight
+    # A script that does not carry them loses its own, and not those of before.
+    run(tmp_path / "b", stop=7)
+    run(tmp_path / "b", stop=2, carried=False)
+    assert run(tmp_path / "b")[0] == ([2, 4, 6] if best else [6, 10, 12])
+
+
+def test_two_in_one_folder_are_refused(tmp_path):
+    """Also from within, and no longer once the first has ended, by an exception or well."""
+    refusals = []
+
+    class Second(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            for begin in (
+                lambda: fit(make(), tmp_path),
+                lambda: CheckpointStore(tmp_path).lock("x"),
+            ):
+                with pytest.raises(InputError) as refusal:
+                    begin()
+                refusals.append(str(refusal.value))
+            raise KeyboardInterrupt
+
+    model = make()
+    with pytest.raises(KeyboardInterrupt):
+        fit(model, tmp_path, Second())
+    assert refusals[0] == (
+        f"{tmp_path}: another `fit` with an ExactCheckpoint is at work there: wait for it, end it, "
+        "or name another directory"
+    )
+    # While the first, which is over, still exists.
+    assert model is not None
+    CheckpointStore(tmp_path).lock("x").release()
+    assert fit(make(), tmp_path).step == 18
+    CheckpointStore(tmp_path).lock("x").release()
 
 
 def test_a_weight_that_is_no_number_is_not_saved(tmp_path):

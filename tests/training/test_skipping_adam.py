@@ -1,5 +1,11 @@
 """`SkippingAdam` against Adam, and `NanGuard` beside it in a user's own `fit`."""
 
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -28,7 +34,7 @@ def bad(rows):
     return x
 
 
-@pytest.mark.parametrize("bad_rows", [[], [4], [0, 5, 11]])
+@pytest.mark.parametrize("bad_rows", [[], [0, 5, 11]])
 def test_is_adam_on_the_batches_whose_gradients_are_finite(bad_rows):
     skipping = SkippingAdam(InverseSquareRoot(0.1, 3), **OPTIONS)
     model = fit(skipping, bad(bad_rows), Y)
@@ -75,16 +81,51 @@ def test_the_guard_stops_after_so_many_in_a_row():
     model = fit(
         SkippingAdam(0.1), bad(slice(2, 12)), Y, NanGuard(limit=2, report=reports.append), updates
     )
-    # The first update is good; the counter is looked at after two, with one skipped, and four.
-    assert updates.done == 4
-    assert reports == [1, 3]
+    # The first update is good; after the second the counter is one, after the third it is two.
+    assert updates.done == 3
+    assert reports == [1, 2]
     assert np.isfinite(model.get_weights()[0]).all()
 
 
-def test_the_guard_lets_a_few_pass():
+@pytest.mark.parametrize(
+    ("bad_updates", "done"),
+    # Three in a row between the looks at three and six; and twice two, which are fewer.
+    [([2, 3, 4], 4), ([2, 3, 5, 6], 6)],
+)
+def test_the_guard_stops_at_so_many_in_a_row_wherever_they_begin(bad_updates, done):
     updates, reports = Updates(), []
-    fit(SkippingAdam(0.1), bad([3, 7]), Y, NanGuard(limit=2, report=reports.append), updates)
-    assert (updates.done, reports) == (6, [1, 2])
+    rows = [row for update in bad_updates for row in (2 * update - 2, 2 * update - 1)]
+    fit(SkippingAdam(0.1), bad(rows), Y, NanGuard(limit=3, report=reports.append), updates)
+    assert updates.done == done
+    assert reports[-1] == len(bad_updates)
+
+
+def test_the_guard_stops_at_the_same_update_however_often_it_began_anew():
+    """Against a count by hand, over random updates and restarts; the optimizer goes on."""
+    generator = random.Random(1)
+    stopped = 0
+    for limit in (1, 2, 3, 4, 5, 6):
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
+        model.compile(SkippingAdam(0.1), "mse")
+        model.optimizer.build(model.trainable_variables)
+        model.stop_training = False
+        in_row, guard = 0, None
+        for _ in range(24):
+            if guard is None or generator.random() < 0.3:
+                guard = keras.callbacks.CallbackList([NanGuard(limit)], model=model)
+                guard.on_train_begin()
+                guard.on_epoch_begin(0)
+                batch = 0
+            good = generator.random() < 0.35
+            in_row = 0 if good else in_row + 1
+            model.optimizer.apply([keras.ops.full((1, 1), 1.0 if good else np.nan)])
+            guard.on_train_batch_end(batch)
+            batch += 1
+            assert model.stop_training == (in_row == limit)
+            if model.stop_training:
+                stopped += 1
+                break
+    assert 0 < stopped < 6
 
 
 def test_the_guard_tells_in_place_of_stopping():
@@ -99,3 +140,46 @@ def test_the_guard_refuses_what_it_cannot_watch():
         NanGuard(limit=0)
     with pytest.raises(ValueError, match="such as SkippingAdam; received Adam"):
         fit(keras.optimizers.Adam(), X, Y, NanGuard())
+
+
+REPLICAS = """
+import keras, numpy as np, tensorflow as tf
+from keras_seq.checkpoints import CheckpointStore
+from keras_seq.training import SkippingAdam
+from keras_seq.training.callbacks import ExactCheckpoint
+(cpu,) = tf.config.list_physical_devices("CPU")
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+def refused(call):
+    try:
+        call()
+    except ValueError as error:
+        print(error)
+
+with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    for options in ({}, {"micro_batches": 2}):
+        model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+        model.compile(SkippingAdam(0.1, **options), "mse")
+        refused(lambda: model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=4, verbose=0))
+    model.compile("adam", "mse")
+    refused(lambda: ExactCheckpoint(CheckpointStore("unused"), 1, 2).restore(model))
+    model.fit(np.ones((8, 3)), np.ones((8, 1)), batch_size=4, verbose=0)
+"""
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="`tf.distribute` is TensorFlow's")
+def test_replicas_of_tensorflow_are_refused_with_a_sentence(tmp_path):
+    said = subprocess.run(
+        [sys.executable, "-c", REPLICAS],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert said.returncode == 0, said.stderr
+    plain, several, checkpoint = said.stdout.splitlines()
+    assert plain == several
+    assert plain.startswith("SkippingAdam was asked for an update within a replica of Mirrored")
+    assert "compile with `keras.optimizers.Adam`, or let `keras_seq.train`" in plain
+    assert checkpoint.startswith("ExactCheckpoint received a model of MirroredStrategy with 2 ")
+    assert not list(tmp_path.iterdir())

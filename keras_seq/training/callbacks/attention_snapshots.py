@@ -7,10 +7,12 @@ import zlib
 import keras
 import numpy as np
 
+from keras_seq.training.callbacks.counting_callback import CountingCallback
+
 # Shape letters: T target steps, S source steps.
 
 
-class AttentionSnapshots(keras.callbacks.Callback):
+class AttentionSnapshots(CountingCallback):
     """Writes attention weights as pictures every so many updates.
 
     One PNG in shades of grey for each matrix, a row for each target step, black
@@ -34,7 +36,7 @@ class AttentionSnapshots(keras.callbacks.Callback):
     """
 
     def __init__(self, attend, directory, every, cell=12, initial_step=0):
-        super().__init__()
+        super().__init__(initial_step)
         for name, value in (("every", every), ("cell", cell)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
@@ -42,11 +44,10 @@ class AttentionSnapshots(keras.callbacks.Callback):
         self.directory = directory
         self.every = every
         self.cell = cell
-        self.step = initial_step
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        if self.step % self.every == 0:
+        super().on_train_batch_end(batch, logs)
+        if self._due(self.every):
             # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
             _ = self.model
             self._write()

@@ -5,27 +5,33 @@ import math
 import keras
 import numpy as np
 
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 
-class AverageWeights(keras.callbacks.Callback):
+
+class AverageWeights(CountingCallback):
     """Keeps the weights at regular updates, and leaves the mean of the last or the best.
 
     A model that is averaged over its last checkpoints is usually better than the
     last; so is one averaged over those that validated best. The states are kept in
-    memory, `count` copies of the trainable weights.
+    memory, `count` copies of the trainable weights. `ExactCheckpoint.carry` saves them in every
+    checkpoint, so that the mean after a kill is that of a `fit` without.
 
     Args:
         count: Positive integer, states averaged; fewer where `fit` is shorter.
         every: Positive integer, updates between two of them.
         set_at_end: Whether the model has the mean when `fit` ends. Otherwise it is had
             by `average` alone.
-        judge: Optional function of the number of updates done in this `fit` that gives a
-            number; the states with the `count` largest are averaged in place of the last. Of
-            equals the earlier one is kept; one judged NaN never is.
+        judge: Optional function of the number of updates done that gives a number; the
+            states with the `count` largest are averaged in place of the last. Of equals the
+            earlier one is kept; one judged NaN never is.
+        initial_step: Updates done before this `fit`.
 
     Attributes:
         average: List of float32 arrays, the mean so far, one for each trainable
             weight; None before the first state.
         kept: List of the updates after which the states averaged were taken, ascending.
+        state: A dict for JSON, of what each is kept for.
+        arrays: The states themselves, a dict of arrays by name; `restore` takes both.
 
     Raises:
         ValueError: If `count` or `every` is not a positive integer.
@@ -46,8 +52,8 @@ class AverageWeights(keras.callbacks.Callback):
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, count, every, set_at_end=True, judge=None):
-        super().__init__()
+    def __init__(self, count, every, set_at_end=True, judge=None, initial_step=0):
+        super().__init__(initial_step)
         for name, value in (("count", count), ("every", every)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
@@ -57,7 +63,6 @@ class AverageWeights(keras.callbacks.Callback):
         self.judge = judge
         # By step: the value it is kept for, and the arrays.
         self._kept: dict = {}
-        self._step = 0
 
     @property
     def kept(self):
@@ -72,13 +77,33 @@ class AverageWeights(keras.callbacks.Callback):
             for states in zip(*(self._kept[step][1] for step in self.kept), strict=True)
         ]
 
+    @property
+    def state(self):
+        return {"step": self.step, "kept": [[step, self._kept[step][0]] for step in self.kept]}
+
+    @property
+    def arrays(self):
+        return {
+            f"{step}/{i:05d}": array
+            for step in self.kept
+            for i, array in enumerate(self._kept[step][1])
+        }
+
+    def restore(self, state, arrays):
+        """Takes over what an earlier `fit` had as `state` and `arrays`."""
+        # Later, if another `fit` went on meanwhile that did not keep this.
+        self.step, self._kept = max(self.step, state["step"]), {}
+        for step, value in state["kept"]:
+            names = sorted(name for name in arrays if name.startswith(f"{step}/"))
+            self._kept[step] = (value, [arrays[name] for name in names])
+
     def on_train_batch_end(self, batch, logs=None):
-        self._step += 1
-        if self._step % self.every:
+        super().on_train_batch_end(batch, logs)
+        if not self._due(self.every):
             return
         # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
         weights = self.model.trainable_weights
-        value = self._step if self.judge is None else float(self.judge(self._step))
+        value = self.step if self.judge is None else float(self.judge(self.step))
         if math.isnan(value):
             return
         if len(self._kept) == self.count:
@@ -86,7 +111,7 @@ class AverageWeights(keras.callbacks.Callback):
             if not value > self._kept[worst][0]:
                 return
             del self._kept[worst]
-        self._kept[self._step] = (
+        self._kept[self.step] = (
             value,
             [np.array(keras.ops.convert_to_numpy(weight.value)) for weight in weights],
         )

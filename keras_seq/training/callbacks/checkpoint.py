@@ -1,9 +1,9 @@
 """Saves at regular updates."""
 
-import keras
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 
 
-class Checkpoint(keras.callbacks.Callback):
+class Checkpoint(CountingCallback):
     """Calls a function every so many updates, and once at the end.
 
     Args:
@@ -20,17 +20,16 @@ class Checkpoint(keras.callbacks.Callback):
     """
 
     def __init__(self, save, every, initial_step=0):
-        super().__init__()
+        super().__init__(initial_step)
         if not isinstance(every, int) or every < 1:
             raise ValueError(f"`every` must be a positive integer, received {every!r}.")
         self.save = save
         self.every = every
-        self.step = initial_step
         self._saved = initial_step
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        if self.step % self.every == 0:
+        super().on_train_batch_end(batch, logs)
+        if self._due(self.every):
             self._save()
 
     def on_epoch_end(self, epoch, logs=None):

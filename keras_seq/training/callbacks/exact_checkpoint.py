@@ -1,15 +1,18 @@
 """Saves all of a `fit`, so that a killed one goes on as if nothing had happened."""
 
+import functools
+
 import keras
 import numpy as np
 
 from keras_seq import backend
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 
 # What ends an epoch that was begun by an earlier `fit`; others who stop `fit` say True.
 _EPOCH_IS_OVER = "the epoch is over"
 
 
-class ExactCheckpoint(keras.callbacks.Callback):
+class ExactCheckpoint(CountingCallback):
     """Saves everything that the next update depends on, and goes on from there.
 
     That is the weights, the optimizer's variables, the state of every seed generator
@@ -20,6 +23,7 @@ class ExactCheckpoint(keras.callbacks.Callback):
     on with other dropout and from the start of the epoch.
 
     Put it last in the list of callbacks, so that it sees what the others have counted.
+    While `fit` runs, no other process and no other object of this kind gets the folder.
 
     Args:
         store: Where the checkpoints go; see `keras_seq.checkpoints.CheckpointStore`.
@@ -33,9 +37,11 @@ class ExactCheckpoint(keras.callbacks.Callback):
 
     Raises:
         ValueError: If `every` or `steps_per_epoch` is not a positive integer, or `fit` is
-            called in a way that would not go on where the checkpoint was made.
+            called in a way that would not go on where the checkpoint was made, or the model
+            has replicas on several devices (`tf.distribute`).
         keras_seq.InputError: In `restore`, if no checkpoint is whole, or they
-            are of another model; in `fit`, if a weight is no longer finite.
+            are of another model; in `fit`, if a weight is no longer finite, or another `fit` is
+            at work in the folder.
 
     Example:
 
@@ -65,10 +71,11 @@ class ExactCheckpoint(keras.callbacks.Callback):
         self.store = store
         self.every = every
         self.steps_per_epoch = steps_per_epoch
-        self.step = 0
         self._saved = 0
+        self._lock = None
         self._carried = {}
         self._states = {}
+        self._arrays = {}
         self._restored = None
         self._begun_at = None
         self._within_epoch = False
@@ -91,13 +98,26 @@ class ExactCheckpoint(keras.callbacks.Callback):
                 "`restore` needs a model that is compiled and whose weights exist: "
                 "call `compile`, and `build` or the model on a batch, before."
             )
+        strategy = getattr(model, "distribute_strategy", None)
+        replicas = getattr(strategy, "num_replicas_in_sync", 1)
+        if replicas > 1:
+            raise ValueError(
+                f"ExactCheckpoint received a model of {type(strategy).__name__} with "
+                f"{replicas} replicas, whose own parts of the state it cannot "
+                "put back: build the model without a strategy, or let `keras_seq.train` share it "
+                "among devices, which goes on exactly, too."
+            )
         if not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
+        if model is not self._restored:
+            # `fit` tells callbacks of its end only where that is no exception.
+            object.__setattr__(model, "fit", self._unlocking(model.fit))
         self._restored = model
         if not self.store.steps:
             return self.step
         arrays = _arrays(model)
-        loaded = self.store.load({part: _specs(arrays[part]) for part in arrays}, "latest")
+        specs = {part: _specs(arrays[part]) for part in arrays}
+        loaded = self.store.load(specs, "latest", check_all=True)
         if loaded.state["steps_per_epoch"] != self.steps_per_epoch:
             raise ValueError(
                 f"`steps_per_epoch` is {self.steps_per_epoch}, the checkpoint was made with "
@@ -108,6 +128,7 @@ class ExactCheckpoint(keras.callbacks.Callback):
                 variable.assign(_shaped(loaded.tensors[part][name], variable))
         self.step = self._saved = loaded.step
         self._states = loaded.state["callbacks"]
+        self._arrays = self._load_arrays(loaded.step, loaded.state.get("arrays", {}))
         for name in self._carried:
             self._put_back(name)
         return self.step
@@ -118,7 +139,8 @@ class ExactCheckpoint(keras.callbacks.Callback):
         Args:
             name: Text that stands for it in the checkpoint.
             callback: One with a dict `state` that JSON can hold and a method `restore`
-                that takes it, such as `Validation`.
+                that takes it, such as `Validation`. Where it has a dict `arrays` of arrays by
+                name as well, `restore` takes both, as that of `AverageWeights` does.
             attributes: Names of attributes that hold a number, for one without:
                 `("best", "wait")` of `keras.callbacks.EarlyStopping`. They are
                 put back when `fit` begins.
@@ -165,18 +187,20 @@ class ExactCheckpoint(keras.callbacks.Callback):
         if self._begun_at != self.step:
             raise ValueError("Give `fit` the batches that are left: `remaining(batch)`.")
         steps = self.params.get("steps")
-        if steps != self.steps_per_epoch or steps % self._fitted.steps_per_execution:
+        if steps != self.steps_per_epoch:
             raise ValueError(
-                f"An epoch of `fit` has {steps} batches, {self._fitted.steps_per_execution} in one "
-                f"execution; expected `steps_per_epoch={self.steps_per_epoch}`, a multiple of "
-                "`steps_per_execution`."
+                f"An epoch of `fit` has {steps} batches; expected "
+                f"`steps_per_epoch={self.steps_per_epoch}`."
             )
+        super().on_train_begin(logs)
+        self._lock = self.store.lock("`fit` with an ExactCheckpoint")
         for name, (_, attributes) in self._carried.items():
             # Those of Keras start anew with `fit`.
             if attributes is not None:
                 self._put_back(name)
 
     def on_epoch_begin(self, epoch, logs=None):
+        super().on_epoch_begin(epoch, logs)
         if epoch != self.epoch:
             raise ValueError(
                 f"Epoch {epoch} begins, but {self.step} batches are {self.epoch} epochs: give "
@@ -193,9 +217,9 @@ class ExactCheckpoint(keras.callbacks.Callback):
                 variable.assign(_shaped(saved[name], variable))
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += self._fitted.steps_per_execution
+        super().on_train_batch_end(batch, logs)
         if self.step % self.steps_per_epoch:
-            if self._due() or self._fitted.stop_training:
+            if self._due(self.every) or self._fitted.stop_training:
                 self._save()
         elif self._within_epoch and not self._fitted.stop_training:
             # `fit` would make this epoch as long as the others. What is saved, is saved when the
@@ -207,11 +231,28 @@ class ExactCheckpoint(keras.callbacks.Callback):
             self._fitted.stop_training = False
         last = epoch + 1 == self.params["epochs"]
         # Not at the end of `fit`, where the optimizer's average has replaced the weights.
-        if self.step != self._saved and (self._due() or last or self._fitted.stop_training):
+        if self.step != self._saved and (
+            self._due(self.every) or last or self._fitted.stop_training
+        ):
             self._save()
 
-    def _due(self):
-        return self.step % self.every < self._fitted.steps_per_execution
+    def on_train_end(self, logs=None):
+        self._unlock()
+
+    def _unlocking(self, fit):
+        @functools.wraps(fit)
+        def fit_and_unlock(*arguments, **options):
+            try:
+                return fit(*arguments, **options)
+            finally:
+                self._unlock()
+
+        return fit_and_unlock
+
+    def _unlock(self):
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _save(self):
         # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
@@ -223,20 +264,41 @@ class ExactCheckpoint(keras.callbacks.Callback):
             else {key: np.asarray(getattr(callback, key)).item() for key in attributes}
             for name, (callback, attributes) in self._carried.items()
         }
+        # What is not carried now may be by the next script.
+        arrays = self._arrays | {
+            name: callback.arrays
+            for name, (callback, attributes) in self._carried.items()
+            if attributes is None and hasattr(callback, "arrays")
+        }
+        tensors = {**_arrays(model), "metrics": metrics}
+        named = _joined(arrays)
+        if named:
+            tensors["callbacks"] = named
         self.store.save(
             self.step,
-            {**_arrays(model), "metrics": metrics},
-            # What is not carried now may be by the next script.
-            {"steps_per_epoch": self.steps_per_epoch, "callbacks": self._states | states},
+            tensors,
+            {
+                "steps_per_epoch": self.steps_per_epoch,
+                "callbacks": self._states | states,
+                "arrays": {name: _specs(arrays[name]) for name in arrays},
+            },
         )
         self._saved = self.step
+
+    def _load_arrays(self, step, specs):
+        expected = _joined(specs)
+        if not expected:
+            return {name: {} for name in specs}
+        found = self.store.load({"callbacks": expected}, step).tensors["callbacks"]
+        return {name: {key: found[f"{name}/{key}"] for key in specs[name]} for name in specs}
 
     def _put_back(self, name):
         callback, attributes = self._carried[name]
         if name not in self._states:
             return
         if attributes is None:
-            callback.restore(self._states[name])
+            arrays = [self._arrays.pop(name)] if name in self._arrays else []
+            callback.restore(self._states[name], *arrays)
             return
         for key in attributes:
             setattr(callback, key, self._states[name][key])
@@ -246,6 +308,10 @@ def _from(batch, first):
     while True:
         yield batch(first)
         first += 1
+
+
+def _joined(parts):
+    return {f"{name}/{key}": part[key] for name, part in parts.items() for key in part}
 
 
 def _variables(model):

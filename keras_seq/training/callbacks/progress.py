@@ -3,13 +3,12 @@
 import sys
 import time
 
-import keras
-
 from keras_seq import backend
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 from keras_seq.training.callbacks.recent_loss import RecentLoss
 
 
-class Progress(keras.callbacks.Callback):
+class Progress(CountingCallback):
     """Prints step, loss, learning rate, target tokens a second and time left.
 
     On a terminal one line is rewritten; into a file a line is written every
@@ -42,34 +41,36 @@ class Progress(keras.callbacks.Callback):
         initial_step=0,
         initial_minutes=0.0,
     ):
-        super().__init__()
+        super().__init__(initial_step)
         self.tokens = tokens
         self.max_steps = max_steps
         self.max_minutes = max_minutes
         self.seconds = seconds
         self.report = report
         self.stream = stream or sys.stderr
-        self.step = initial_step
-        self._initial_step = initial_step
+        self._first_step = None
         self._initial_minutes = initial_minutes
         self._line_open = False
         self._recent_loss = RecentLoss()
 
     def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
+        self._first_step = None
         self._start = self._last = time.monotonic()
         self._last_tokens = self.tokens() if self.tokens else 0
         self._write("compiling the training step ...", keep=False)
 
     def on_epoch_begin(self, epoch, logs=None):
+        super().on_epoch_begin(epoch, logs)
         self._recent_loss.begin_epoch()
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
+        super().on_train_batch_end(batch, logs)
         now = time.monotonic()
-        if self.step == self._initial_step + 1:
+        if self._first_step is None:
             # The rate of tokens shall not include the compilation.
             self._last, self._last_tokens = now, self.tokens() if self.tokens else 0
-            self._first_end = now
+            self._first_step, self._first_end = self.step, now
         elif now - self._last >= self.seconds:
             self._print(now, self._recent_loss(batch, (logs or {}).get("loss"), self.params))
 
@@ -117,7 +118,7 @@ class Progress(keras.callbacks.Callback):
         left = []
         if self.max_minutes is not None:
             left.append(self.max_minutes - self._minutes(now))
-        done = self.step - self._initial_step - 1
+        done = self.step - self._first_step
         if self.max_steps is not None and done:
             pace = (now - self._first_end) / 60 / done
             left.append(pace * (self.max_steps - self.step))

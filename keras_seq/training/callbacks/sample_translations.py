@@ -2,10 +2,10 @@
 
 import sys
 
-import keras
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 
 
-class SampleTranslations(keras.callbacks.Callback):
+class SampleTranslations(CountingCallback):
     """Translates the same few inputs every so many updates, and at the end.
 
     Args:
@@ -29,7 +29,7 @@ class SampleTranslations(keras.callbacks.Callback):
     """
 
     def __init__(self, translate, sources, every, references=None, report=None, initial_step=0):
-        super().__init__()
+        super().__init__(initial_step)
         if not isinstance(every, int) or every < 1:
             raise ValueError(f"`every` must be a positive integer, received {every!r}.")
         if references is not None and len(references) != len(sources):
@@ -42,12 +42,11 @@ class SampleTranslations(keras.callbacks.Callback):
         self.every = every
         self.references = references
         self.report = report or self._print
-        self.step = initial_step
         self._shown = None
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        if self.step % self.every == 0:
+        super().on_train_batch_end(batch, logs)
+        if self._due(self.every):
             self._show()
 
     def on_train_end(self, logs=None):

@@ -2,10 +2,10 @@
 
 import time
 
-import keras
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 
 
-class StopAtLimit(keras.callbacks.Callback):
+class StopAtLimit(CountingCallback):
     """Stops `fit` after a number of updates or a time, whichever comes first.
 
     Args:
@@ -24,13 +24,12 @@ class StopAtLimit(keras.callbacks.Callback):
     """
 
     def __init__(self, max_steps=None, max_minutes=None, initial_step=0, initial_minutes=0.0):
-        super().__init__()
+        super().__init__(initial_step)
         for name, value in (("max_steps", max_steps), ("max_minutes", max_minutes)):
             if value is not None and value <= 0:
                 raise ValueError(f"`{name}` must be positive, received {value!r}.")
         self.max_steps = max_steps
         self.max_minutes = max_minutes
-        self.step = initial_step
         self.initial_minutes = initial_minutes
         self._start = None
 
@@ -42,9 +41,10 @@ class StopAtLimit(keras.callbacks.Callback):
         return self.max_minutes is not None and self.initial_minutes + since >= self.max_minutes
 
     def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
         self._start = time.monotonic()
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
+        super().on_train_batch_end(batch, logs)
         if self.reached():
             self.model.stop_training = True

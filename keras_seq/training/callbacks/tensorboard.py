@@ -5,10 +5,11 @@ import time
 import keras
 
 from keras_seq.training.callbacks.attention_snapshots import attention_picture
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 from keras_seq.training.callbacks.recent_loss import RecentLoss
 
 
-class TensorBoard(keras.callbacks.Callback):
+class TensorBoard(CountingCallback):
     """Writes what a sequence model does while it learns into event files.
 
     Every `every` updates the loss since the last look, the learning rate, updates and
@@ -51,7 +52,7 @@ class TensorBoard(keras.callbacks.Callback):
         show_every=1000,
         initial_step=0,
     ):
-        super().__init__()
+        super().__init__(initial_step)
         for name, value in (("every", every), ("show_every", show_every)):
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
@@ -66,21 +67,22 @@ class TensorBoard(keras.callbacks.Callback):
         self.samples = samples
         self.attend = attend
         self.show_every = show_every
-        self.step = initial_step
         self._shown = initial_step
         self._recent_loss = RecentLoss()
 
     def on_train_begin(self, logs=None):
+        super().on_train_begin(logs)
         self._look()
 
     def on_epoch_begin(self, epoch, logs=None):
+        super().on_epoch_begin(epoch, logs)
         self._recent_loss.begin_epoch()
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        if self.step % self.every == 0:
+        super().on_train_batch_end(batch, logs)
+        if self._due(self.every):
             self._write_scalars(self._recent_loss(batch, (logs or {}).get("loss"), self.params))
-        if self.step % self.show_every == 0:
+        if self._due(self.show_every):
             self._show()
 
     def on_epoch_end(self, epoch, logs=None):

@@ -2,10 +2,10 @@
 
 import math
 
-import keras
+from keras_seq.training.callbacks.counting_callback import CountingCallback
 
 
-class Validation(keras.callbacks.Callback):
+class Validation(CountingCallback):
     """Evaluates every so many updates and at the end, and stops early.
 
     Keras' `EarlyStopping` sees what `fit` computes at the end of an epoch; this
@@ -43,7 +43,7 @@ class Validation(keras.callbacks.Callback):
     def __init__(
         self, evaluate, every, monitor, patience=0, on_best=None, initial_step=0, report=None
     ):
-        super().__init__()
+        super().__init__(initial_step)
         if not isinstance(every, int) or every < 1:
             raise ValueError(f"`every` must be a positive integer, received {every!r}.")
         if patience < 0:
@@ -54,7 +54,6 @@ class Validation(keras.callbacks.Callback):
         self.patience = patience
         self.on_best = on_best
         self.report = report
-        self.step = initial_step
         self.best = None
         self.best_step = None
         self.without_better = 0
@@ -88,8 +87,8 @@ class Validation(keras.callbacks.Callback):
             self._validate()
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        if self.step % self.every == 0:
+        super().on_train_batch_end(batch, logs)
+        if self._due(self.every):
             self._validate()
 
     def on_train_end(self, logs=None):
