@@ -7,6 +7,7 @@ from keras_seq.training.losses import SequenceCrossEntropy
 from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.plan import plan
 from keras_seq.training.result import TrainingResult
+from keras_seq.training.scheduled_sampling import ScheduledSampling
 from keras_seq.training.schedules import InverseSquareRoot, noam
 from keras_seq.training.skipping_adam import SkippingAdam
 from keras_seq.training.start import load_word_vectors
@@ -18,6 +19,7 @@ __all__ = [
     "InverseSquareRoot",
     "OncePerUpdate",
     "OutOfMemoryError",
+    "ScheduledSampling",
     "SequenceCrossEntropy",
     "SkippingAdam",
     "TrainingError",

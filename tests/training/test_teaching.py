@@ -1,12 +1,15 @@
 """Scheduled sampling: which tokens are replaced, and by what."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.settings import load_settings
-from keras_seq.training.teaching import Teaching, training_model
+from keras_seq.training import ScheduledSampling, SequenceCrossEntropy
+from keras_seq.training.callbacks import FollowSchedule
+from keras_seq.training.teaching import training_model
 
 SOURCE = np.array([[5, 6, 7, 3], [7, 3, 0, 0]], np.int32)
 TARGET = np.array([[2, 6, 4, 7, 9], [2, 6, 0, 0, 0]], np.int32)
@@ -29,7 +32,7 @@ def logits(model, inputs=INPUTS, **options):
 @pytest.mark.parametrize("make", [transformer, recurrent])
 def test_at_rate_0_it_is_teacher_forcing(make):
     model = make()
-    taught = Teaching(model, lambda step: 0.0)
+    taught = ScheduledSampling(model, 0.0)
     np.testing.assert_array_equal(logits(taught, training=True), logits(model))
 
 
@@ -43,14 +46,14 @@ def test_at_rate_1_every_word_is_the_models_own(make):
         if step and own[row, step - 1]:
             expected[row, step] = own[row, step - 1]
     assert (expected != TARGET).sum() >= 3
-    taught = Teaching(model, lambda step: 1.0)
+    taught = ScheduledSampling(model, 1.0)
     second = logits(model, {"source": SOURCE, "target": expected})
     np.testing.assert_allclose(logits(taught, training=True), second, atol=1e-6)
 
 
 def test_outside_training_nothing_is_replaced_nor_drawn():
     model = transformer()
-    taught = Teaching(model, lambda step: 1.0)
+    taught = ScheduledSampling(model, 1.0)
     np.testing.assert_array_equal(logits(taught), logits(model))
     assert ops.convert_to_numpy(taught.seed_generator.state.value)[1] == 0
 
@@ -62,7 +65,7 @@ def test_the_share_is_that_of_the_update_whose_batch_it_is():
         seen.append(int(step))
         return 0.3
 
-    taught = Teaching(transformer(), rate, micro_batches=2)
+    taught = ScheduledSampling(transformer(), rate, micro_batches=2)
     inputs = {"source": np.ones((200, 3), np.int32), "target": np.full((200, 50), 7, np.int32)}
     if (logits(taught.plain, inputs).argmax(-1) == 7).mean() > 0.5:
         inputs["target"][:] = 8
@@ -85,3 +88,36 @@ def test_weights_are_those_of_the_model():
     assert [w.path for w in taught.weights] == [w.path for w in model.weights]
     assert [id(w) for w in taught.trainable_weights] == [id(w) for w in model.trainable_weights]
     assert training_model(model, load_settings()) is model
+
+
+def test_a_variable_is_what_a_callback_has_set():
+    """In `fit`, by the outputs of the two ends: at 0 the true words, at 1 the model's own."""
+    model, share = transformer(), keras.Variable(0.0, trainable=False)
+    taught = ScheduledSampling(model, share)
+    assert [w.path for w in taught.trainable_weights] == [w.path for w in model.trainable_weights]
+    loss = SequenceCrossEntropy()
+    taught.compile(keras.optimizers.SGD(0.0), loss, jit_compile=False)
+    targets = np.array([[6, 4, 7, 9, 3], [6, 3, 0, 0, 0]], np.int32)
+    expected = [
+        float(loss(targets, ScheduledSampling(model, rate)(INPUTS, training=True)))
+        for rate in (0.0, 1.0, 0.0)
+    ]
+    assert expected[0] != pytest.approx(expected[1], rel=1e-4)
+    follow = FollowSchedule(share, lambda step: [0.0, 1.0, 0.0][step])
+    history = taught.fit(
+        INPUTS, targets, epochs=3, shuffle=False, verbose=0, callbacks=[follow]
+    ).history
+    np.testing.assert_allclose(history["loss"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rate", "error", "message"),
+    [
+        (1.5, ValueError, "`rate` must be from 0 to 1, received 1.5"),
+        ("linear", TypeError, "a function of the update or a keras.Variable, received 'linear'"),
+        (keras.Variable(0.5), ValueError, "a trainable variable: make it with `trainable=False`"),
+    ],
+)
+def test_refuses(rate, error, message):
+    with pytest.raises(error, match=message):
+        ScheduledSampling(transformer(), rate)
