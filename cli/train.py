@@ -131,7 +131,7 @@ def train(
         known_start,
         open_or_prepare,
     )
-    from keras_seq.devices import Devices
+    from keras_seq.devices import Devices, check_backend
     from keras_seq.preparation import prepare_run, resolve_settings
 
     if stop_after is not None and not 0 < stop_after < 10**7:
@@ -157,6 +157,8 @@ def train(
     }
     if backend is not None:
         os.environ["KERAS_BACKEND"] = backend
+    # Now, for the text may take long to prepare.
+    check_backend(os.environ.get("KERAS_BACKEND"))
     used = Devices(
         device, devices, model_devices, tuple(hosts.split(",")) if hosts is not None else (), host
     )

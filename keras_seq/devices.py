@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -73,3 +74,59 @@ class Devices:
     def together(self) -> bool:
         """Whether several hosts share the training."""
         return len(self.hosts) > 1
+
+
+def count_used(devices: Devices, there: int, kind: str) -> int:
+    """How many devices of a host are used.
+
+    Args:
+        devices: What is asked for.
+        there: How many the host has.
+        kind: What they are: "cpu", "gpu" or "tpu".
+
+    Returns:
+        As many as are asked for; otherwise all, of CPUs one.
+
+    Raises:
+        InputError: There are fewer, or they cannot be shared out as asked.
+
+    Example:
+
+    >>> count_used(Devices(model_devices=2), there=8, kind="gpu")
+    8
+    """
+    parts = devices.model_devices
+    if devices.count is not None:
+        option, count = "--devices", devices.count
+    else:
+        option, count = "--model-devices", max(parts, 1 if kind == "cpu" else there)
+    if count > there:
+        advice = ": a processor is several with --device cpu and --devices"
+        raise InputError(
+            f"{option}: received {count}, this host has {there} ({kind})"
+            + (advice if kind == "cpu" else "")
+        )
+    if count % parts:
+        raise InputError(
+            f"--model-devices: received {parts}, which does not divide the {count} devices of "
+            "this host"
+        )
+    return count
+
+
+def check_backend(name: str | None) -> None:
+    """Refuses a backend that trains no models or is not installed; imports nothing.
+
+    Args:
+        name: What KERAS_BACKEND has, or None.
+
+    Raises:
+        InputError: As said.
+    """
+    if name not in (None, "", "tensorflow", "jax"):
+        raise InputError(f"KERAS_BACKEND={name} trains no models: set tensorflow or jax")
+    if name == "jax" and importlib.util.find_spec("jax") is None:
+        raise InputError(
+            "--backend jax: JAX is not installed: pip install 'keras-seq[jax]', or leave it out "
+            "to train on TensorFlow"
+        )

@@ -11,8 +11,7 @@ import keras
 import numpy as np
 
 from keras_seq.cluster.alone import Cluster, Numbers
-from keras_seq.devices import Devices
-from keras_seq.text import InputError
+from keras_seq.devices import Devices, count_used
 
 # Kernels whose input is what the kernel before them gave: these are cut along their input.
 _CUT_FIRST = re.compile(r"(output_kernel|projection/kernel|embeddings)$")
@@ -35,18 +34,7 @@ def count_devices(devices: Devices) -> int:
         InputError: There are fewer, or they cannot be shared out as asked.
     """
     here = jax.local_devices()
-    count = devices.count or (1 if here[0].platform == "cpu" else len(here))
-    count = max(count, devices.model_devices if devices.count is None else 1)
-    if count > len(here):
-        raise InputError(
-            f"--devices: received {count}, this host has {len(here)} ({here[0].platform})"
-        )
-    if count % devices.model_devices:
-        raise InputError(
-            f"--model-devices: received {devices.model_devices}, which does not divide the "
-            f"{count} devices of this host"
-        )
-    return count
+    return count_used(devices, len(here), here[0].platform)
 
 
 def start(devices: Devices) -> Cluster:

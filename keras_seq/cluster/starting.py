@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_seq import backend
 from keras_seq.cluster.alone import Cluster
-from keras_seq.devices import Devices
+from keras_seq.devices import Devices, check_backend
 from keras_seq.text import InputError
 
 # As long as the first host may prepare the text.
@@ -84,8 +84,7 @@ def start_cluster(devices: Devices, notice: Callable[[str], None]) -> Cluster:
 
 def _refuse(devices: Devices) -> None:
     name = backend.name()
-    if name == "torch":
-        raise InputError("KERAS_BACKEND=torch trains no models: set tensorflow or jax")
+    check_backend(name)
     if name == "jax":
         return
     if devices.kind == "tpu":

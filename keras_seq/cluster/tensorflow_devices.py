@@ -19,8 +19,7 @@ import tensorflow as tf
 
 from keras_seq import backend
 from keras_seq.cluster.alone import Cluster, Numbers
-from keras_seq.devices import Devices
-from keras_seq.text import InputError
+from keras_seq.devices import Devices, count_used
 
 # An odd number far from small ones, by which replicas draw otherwise.
 _SEED_STEP = 0x1E3779B1
@@ -51,11 +50,8 @@ def count_devices(devices: Devices) -> int:
         InputError: There are fewer.
     """
     there = _names(devices)
-    on_cpu = there[0].rpartition(":")[0].endswith("CPU")
-    count = devices.count or (1 if on_cpu else len(there))
-    if count > len(there):
-        raise InputError(f"--devices: received {count}, this host has {len(there)} ({there[0]})")
-    return count
+    kind = there[0].split(":")[-2].lower()
+    return count_used(devices, len(there), kind)
 
 
 def _names(devices: Devices) -> list[str]:

@@ -181,9 +181,11 @@ class BatchStream:
         if not self._fixed:
             source_steps = int(pairs.source_lengths[places].max()) + 1
             target_steps = int(pairs.target_lengths[places].max()) + 1
-        share = self._share(rows)
+        # Rows of zeros are the last ones of the whole batch, and of those before them each has the
+        # place that it has on one host: what is drawn for a place is drawn for the same pair.
+        share = self._filled(self._share(rows))
         mine = slice(self._host * share, (self._host + 1) * share)
-        batch = make_batch(pairs, places[mine], self._filled(share), source_steps, target_steps)
+        batch = make_batch(pairs, places[mine], share, source_steps, target_steps)
         for key, (chance, purpose) in self._dropout.items():
             if chance:
                 epoch = k // len(self._plan)
@@ -250,11 +252,11 @@ class BatchStream:
         return drawn, np.arange(len(members))
 
     def _share(self, rows: T) -> T:
-        """The rows with pairs that each host takes of so many."""
+        """The rows that each host takes of so many, at least."""
         return -(-rows // self._hosts)
 
     def _filled(self, share: T) -> T:
-        """The rows of a host's batch, those of zeros below its pairs included."""
+        """The rows of a host's batch, those of zeros included."""
         return -(-share // self._row_multiple) * self._row_multiple
 
     def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:

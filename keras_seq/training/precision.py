@@ -73,6 +73,30 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
     return "float32", "the processor has no instructions for bfloat16"
 
 
+def faster_precision(device: Device, width: int, asked: str) -> tuple[Precision, str] | None:
+    """What is probably faster than the half precision that is asked for, and why, in words.
+
+    Args:
+        device: From `this_device`.
+        width: Units of the model, of a recurrent one those of its decoder.
+        asked: "float32", "bfloat16" or "float16".
+
+    Returns:
+        As `choose_precision`, or None if nothing is.
+
+    >>> faster_precision(Device("jax", "cpu"), 512, "bfloat16")
+    ('float32', 'on a CPU, JAX is slower in bfloat16')
+    >>> faster_precision(Device("jax", "gpu", capability=(9, 0)), 512, "float16")
+    """
+    if asked == "float32":
+        return None
+    chosen, reason = choose_precision(device, width)
+    # GPUs that compute in bfloat16 do so in float16 as fast.
+    as_fast = device.kind == "gpu" and chosen == "bfloat16"
+    unknown = device.kind == "gpu" and device.capability is None
+    return None if chosen == asked or as_fast or unknown else (chosen, reason)
+
+
 def dtype_policy(precision: str) -> str | None:
     """The Keras dtype policy of a training's model; None is the global one."""
     return _POLICIES[precision]
@@ -81,17 +105,23 @@ def dtype_policy(precision: str) -> str | None:
 def settle_precision(run: Run, notice: Callable[[str], None]) -> None:
     """Puts what is chosen in the place of "auto" in a run's settings, and says so.
 
-    In the directory, too: a training goes on in the precision that it began with.
+    In the directory, too: a training goes on in the precision that it began with. Where
+    one is asked for by name that is probably slower here, that is said.
 
     Args:
         run: A prepared run.
         notice: Called with the line for the user.
     """
     training = run.settings.training
-    if training.precision != "auto":
+    if training.precision == "float32":
         return
     model = run.settings.model
     width = model.units if model.family == "transformer" else model.decoder_units
+    if training.precision != "auto":
+        faster = faster_precision(this_device(), width, training.precision)
+        if faster is not None:
+            notice(f"precision {training.precision}: {faster[0]} is probably faster: {faster[1]}")
+        return
     precision, reason = choose_precision(this_device(), width)
     notice(f"precision {precision}: {reason}")
     training = training.model_copy(update={"precision": precision})

@@ -41,9 +41,12 @@ class SignalStop:
         at: A moment to end at, or None.
         together: Whether other hosts train with this one. A signal then waits for the next
             update, at which they are told; if that takes too long, the thread ends this process.
+            The moment waits for the update as long as that takes.
 
     Attributes:
-        pending: The signal that came, None before it.
+        came: The signal that came to this process, None before it.
+        pending: The signal to end for: the one that came, or, where other hosts train with this
+            one, what is set once all have agreed on it; to end alone would be to fail them.
         raised: What was raised for it, None before that.
 
     Raises:
@@ -51,6 +54,7 @@ class SignalStop:
     """
 
     def __init__(self, at: datetime | None = None, together: bool = False) -> None:
+        self.came: int | None = None
         self.pending: int | None = None
         self.raised: BaseException | None = None
         self._together = together
@@ -121,13 +125,16 @@ class SignalStop:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         # The alarm is not one of two: a queue's own signal may come while all is saved for it.
-        if self.pending is not None:
+        if self.came is not None:
             if number == _ALARM:
                 return
-            if self.pending != _ALARM:
+            if self.came != _ALARM:
                 os._exit(128 + number)
+        self.came = number
+        if self._together:
+            return
         self.pending = number
-        if self._clean_since is not None and not self._together:
+        if self._clean_since is not None:
             self._raise(number)
 
     def _lost(self, unraisable: Any) -> None:
@@ -152,7 +159,9 @@ class SignalStop:
             if self._writer.fileno() < 0:
                 return
             clean_since = self._clean_since
-            if clean_since is not None:
+            # Other hosts would lose this one, and nobody waits for a moment that was chosen.
+            waits = self._together and number == _ALARM
+            if clean_since is not None and not waits:
                 if time.monotonic() - max(begin, clean_since) > GRACE_SECONDS:
                     os._exit(128 + number)
 

@@ -1,11 +1,20 @@
 """What is asked for must be possible, and is refused in a sentence before anything is read."""
 
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from keras_seq import Devices, InputError
+from keras_seq import Devices, InputError, backend, load_settings
+from keras_seq.devices import check_backend, count_used
+from keras_seq.modelling import build_model
+from keras_seq.training.optimizer import compile_model
+from keras_seq.training.precision import Device, faster_precision
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -34,13 +43,61 @@ def test_one_host_is_no_cluster():
 
 
 @pytest.mark.parametrize(
+    ("options", "there", "kind", "used"),
+    [
+        ({}, 8, "gpu", 8),
+        ({}, 1, "cpu", 1),
+        # A processor is several devices only for who says so.
+        ({}, 4, "cpu", 1),
+        ({"count": 3}, 8, "gpu", 3),
+        ({"model_devices": 4}, 8, "tpu", 8),
+        ({"model_devices": 2}, 2, "cpu", 2),
+    ],
+)
+def test_all_are_used_and_of_processors_one(options, there, kind, used):
+    assert count_used(Devices(**options), there, kind) == used
+
+
+@pytest.mark.parametrize(
+    ("options", "there", "kind", "words"),
+    [
+        ({"count": 3}, 2, "gpu", r"^--devices: received 3, this host has 2 \(gpu\)$"),
+        ({"count": 2}, 1, "cpu", "^--devices: received 2, .* with --device cpu and --devices$"),
+        ({"model_devices": 2}, 1, "cpu", r"^--model-devices: received 2, this host has 1 \(cpu\)"),
+        ({"model_devices": 3}, 8, "gpu", "^--model-devices: received 3, .* the 8 devices"),
+    ],
+)
+def test_more_than_there_are_or_a_part_of_one_is_refused(options, there, kind, words):
+    with pytest.raises(InputError, match=words):
+        count_used(Devices(**options), there, kind)
+
+
+def test_backends_that_train():
+    for name in (None, "", "tensorflow", "jax"):
+        check_backend(name)
+    with pytest.raises(InputError, match="KERAS_BACKEND=openvino trains no models"):
+        check_backend("openvino")
+
+
+HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a host without GPU")
+
+
+@pytest.mark.parametrize(
     ("options", "words"),
     [
         ("--backend tensorflow --device tpu", "through JAX"),
         ("--backend tensorflow --model-devices 2", "--backend jax"),
-        ("--backend tensorflow --device gpu", "finds no GPU"),
+        pytest.param("--backend tensorflow --device gpu", "finds no GPU", marks=HAS_NO_GPU),
         ("--backend jax --device tpu", "cannot use it here"),
-        ("--backend tensorflow --devices 2", "this host has 1"),
+        pytest.param("--backend tensorflow --devices 2", "this host has 1", marks=HAS_NO_GPU),
+        (
+            "--backend jax --device cpu --model-devices 2",
+            "--model-devices: received 2, this host has 1 (cpu)",
+        ),
+        (
+            "--backend tensorflow --device cpu --max-batch auto --hosts a:1,b:1",
+            "--max-batch auto: with several hosts, give the number found on one",
+        ),
         (
             "--backend tensorflow --device cpu --devices 2 --hosts a:1,b:1 --host 1",
             "has one CPU",
@@ -49,14 +106,106 @@ def test_one_host_is_no_cluster():
 )
 def test_what_is_not_there_is_refused(tmp_path, options, words):
     """In a process of its own, for what a backend computes on is settled once in each."""
-    (tmp_path / "pairs.tsv").write_text("a b c\tc b a\nb c a\ta c b\n" * 40)
-    arguments = ["--pairs", "pairs.tsv", "--valid-pairs", "pairs.tsv", *options.split()]
+    assert words in refused(tmp_path, *options.split())
+
+
+def test_a_backend_that_trains_nothing(tmp_path):
+    said = refused(tmp_path, KERAS_BACKEND="torch")
+    assert said == "keras-seq: KERAS_BACKEND=torch trains no models: set tensorflow or jax\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--hosts", "a:1,b:1", "--host", "1")])
+def test_jax_where_it_is_not_installed(tmp_path, options):
+    """Said at once, and not after the text was prepared."""
+    code = """
+import importlib.machinery
+find = importlib.machinery.PathFinder.find_spec
+def find_spec(cls, name, *arguments):
+    return None if name.partition(".")[0] == "jax" else find(name, *arguments)
+importlib.machinery.PathFinder.find_spec = classmethod(find_spec)
+"""
+    said = refused(tmp_path, "--backend", "jax", *options, code=code)
+    assert said == (
+        "keras-seq: --backend jax: JAX is not installed: pip install 'keras-seq[jax]', or leave "
+        "it out to train on TensorFlow\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+def refused(folder, *options, code="", **environment):
+    """What a training says that is refused."""
+    (folder / "pairs.tsv").write_text("a b c\tc b a\nb c a\ta c b\n" * 40)
+    script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
+    arguments = ["--pairs", "pairs.tsv", "--valid-pairs", "pairs.tsv", *options]
     result = subprocess.run(
-        [sys.executable, "-m", "keras_seq", "train", "run", *arguments],
-        cwd=tmp_path,
+        [sys.executable, "-c", script, "train", "run", *arguments],
+        cwd=folder,
         capture_output=True,
         text=True,
+        env=os.environ | environment,
     )
     assert result.returncode == 2, result.stderr
-    assert words in result.stderr
     assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "jax"])
+def test_devices_are_settled_once_in_a_process(name):
+    """What has computed on one processor cannot have two of them any more, and says so."""
+    script = """
+import keras
+from keras_seq import Devices, InputError
+from keras_seq.cluster import configure
+keras.ops.zeros(1)
+try:
+    configure(Devices("cpu", count=2))
+except InputError as error:
+    print(error)
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"KERAS_BACKEND": name},
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith(f"--device cpu: {name} cannot use it here: ")
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "faster"),
+    [
+        (Device("jax", "cpu"), "bfloat16", "float32"),
+        (Device("jax", "cpu"), "float16", "float32"),
+        (Device("tensorflow", "cpu"), "bfloat16", "float32"),
+        (Device("tensorflow", "cpu", cpu_flags=frozenset(["amx_bf16"])), "bfloat16", None),
+        (Device("tensorflow", "cpu", cpu_flags=frozenset(["amx_bf16"])), "float16", "bfloat16"),
+        (Device("tensorflow", "cpu"), "float32", None),
+        (Device("jax", "gpu", (7, 0)), "bfloat16", "float16"),
+        (Device("jax", "gpu", (6, 1)), "float16", "float32"),
+        (Device("jax", "gpu", (9, 0)), "float16", None),
+        (Device("jax", "gpu"), "bfloat16", None),
+        (Device("jax", "tpu"), "bfloat16", None),
+    ],
+)
+def test_half_precision_that_is_slow_is_told(device, asked, faster):
+    found = faster_precision(device, 512, asked)
+    assert (None if found is None else found[0]) == faster
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="what fails there alone")
+def test_xla_and_several_updates_a_call_are_off():
+    """Both fail under a strategy of TensorFlow's."""
+    sizes = {"units": "4", "num_heads": "1", "num_encoder_layers": "1", "num_decoder_layers": "1"}
+    settings = load_settings(overrides={f"model.{key}": size for key, size in sizes.items()})
+    model = build_model(settings, 8, 8)
+    compile_model(model, settings)
+    assert model.jit_compile is False and model.steps_per_execution == 1
+
+
+def test_tests_that_the_page_names_are_there():
+    page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 10
+    for path, name in named:
+        assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"

@@ -143,22 +143,28 @@ def test_the_parts_of_the_hosts_are_the_batch(place, lengths, stream, hosts):
     row_multiple=st.sampled_from([2, 3, 8]),
 )
 def test_rows_are_filled_up_to_a_multiple(place, lengths, stream, hosts, row_multiple):
+    """Rows of zeros come after all pairs of all hosts, so that each pair keeps its place."""
     corpus = corpus_of(random_pairs(lengths), place)
-    for host in range(hosts):
-        plain = BatchStream(corpus, **stream, host=host, hosts=hosts)
-        filled = BatchStream(corpus, **stream, host=host, hosts=hosts, row_multiple=row_multiple)
-        shapes = set()
-        for k in range(plain.batches_per_epoch):
-            expected, batch = plain.batch(k), filled.batch(k)
-            rows = len(expected["source"])
-            for key, array in batch.items():
-                assert len(array) % row_multiple == 0 and len(array) - rows < row_multiple
-                assert np.array_equal(array[:rows], expected[key]) and not array[rows:].any()
-            shapes.add((*batch["source"].shape, batch["target_input"].shape[1]))
-        bounds = filled.bounds
+    whole = BatchStream(corpus, **stream)
+    parts = [
+        BatchStream(corpus, **stream, host=host, hosts=hosts, row_multiple=row_multiple)
+        for host in range(hosts)
+    ]
+    shapes = set()
+    for k in range(whole.batches_per_epoch):
+        expected, shares = whole.batch(k), [part.batch(k) for part in parts]
+        rows = len(expected["source"])
+        for key in expected:
+            (size,) = {len(share[key]) for share in shares}
+            joined = np.concatenate([share[key] for share in shares])
+            assert size % row_multiple == 0 and len(joined) - rows < hosts * row_multiple
+            assert np.array_equal(joined[:rows], expected[key]) and not joined[rows:].any()
+        shapes |= {(*s["source"].shape, s["target_input"].shape[1]) for s in shares}
+    for part in parts:
+        bounds = part.bounds
         assert all((np.array(shape) <= bounds).all(axis=1).any() for shape in shapes)
         if stream["shapes"] == "buckets":
-            assert filled.shapes() == sorted(shapes)
+            assert part.shapes() == sorted(shapes)
 
 
 @LAW

@@ -1,0 +1,111 @@
+"""What a training may be told besides, on two devices: each part of it, as on one."""
+
+import numpy as np
+import pytest
+from cluster.shared_training import (
+    BACKENDS,
+    DROPOUTS,
+    all_arrays,
+    all_end,
+    arguments,
+    assert_near,
+    before,
+    copy_of,
+    number,
+)
+from faults.training_process import Training, last_arrays
+
+METHODS = {
+    "training__guided_alignment": 1,
+    "training__scheduled_sampling": "constant",
+    "training__scheduled_sampling_rate": 1,
+    "training__freeze": "encoder_block_0/attention",
+    "training__word_dropout": 0.1,
+    "training__clip_norm": 1,
+    # Weights stay so near each other that the likeliest word, which is sampled, is the same.
+    "training__learning_rate": 1e-4,
+}
+# Of the third update one row weighs what is no number: that of the first device.
+SPOIL = """
+import keras_seq.training.loop as loop
+def spoiling(make):
+    def spoilt(stream, update, *arguments, **options):
+        for inputs, targets, weights in make(stream, update, *arguments, **options):
+            if update == 2:
+                for part in weights.values():
+                    part[0] = float("nan")
+            yield inputs, targets, weights
+    return spoilt
+loop.fit_batches = spoiling(loop.fit_batches)
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_all_methods_at_once(folder, backend):
+    """Alignments, sampled words, frozen weights, weighted pairs, clipping and a skipped update.
+
+    A part of the loss that had another weight would show in the moments, although they are
+    clipped, and so would gradients that are clipped before they are added up.
+    """
+    lines = range(len((folder / "train.tsv").read_text().splitlines()))
+    (folder / "links").write_text("".join("0-4 1-3 2-2 3-1 4-0\n" for _ in lines))
+    (folder / "weights").write_text("".join(f"{1 + n % 3}\n" for n in lines))
+    files = {"data__alignments": folder / "links", "data__weights": folder / "weights"}
+    runs = [folder / f"{backend}-methods-{count}" for count in (1, 2)]
+    saying = all_end(
+        Training(
+            arguments(folder, run.name, f"--devices {count}", **METHODS, **files),
+            before(backend, SPOIL),
+        )
+        for count, run in zip((1, 2), runs, strict=True)
+    )
+    assert "devices 2 (cpu)\n" in saying[1] and "devices " not in saying[0]
+    assert_near(*runs, tolerance=1e-5)
+    for run, said in zip(runs, saying, strict=True):
+        assert "gradients are not finite; 1 updates skipped so far" in said
+        arrays = all_arrays(run)
+        assert (number(arrays, "skipped"), number(arrays, "iteration")) == (1, 5)
+        assert not any("encoder_block_0_attention_qkv_kernel_momentum" in name for name in arrays)
+        assert any("decoder_block_0_self_attention_qkv_kernel_momentum" in name for name in arrays)
+
+
+# A scale in which float16 cannot hold the gradients.
+OVERFLOW = """
+import keras_seq.training.optimizer as optimizer
+make = optimizer.SkippingAdam
+def scaled(*arguments, initial_loss_scale, **options):
+    assert initial_loss_scale == 2.0**15
+    return make(*arguments, initial_loss_scale=2.0**20, **options)
+optimizer.SkippingAdam = scaled
+"""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_an_overflow_in_float16_lowers_the_scale_on_all(folder, backend):
+    """With dropout; and it goes on with that scale, to the last bit."""
+    settings = {f"model__{name}": 0.2 for name in DROPOUTS} | {
+        "training__precision": "float16",
+        "training__max_steps": 12,
+        "training__max_skipped": 2,
+        "training__validate_every": 10**6,
+    }
+
+    def train(run):
+        line = arguments(folder, run, "--devices 2", **settings)
+        (said,) = all_end([Training(line, before(backend, OVERFLOW))])
+        assert "devices 2 (cpu)\n" in said and "not finite" not in said
+        # Two notes for the user: slower, and going on.
+        assert "precision float16: float32 is probably faster: " in said
+        return said
+
+    train(f"{backend}-half")
+    straight = folder / f"{backend}-half"
+    arrays = all_arrays(straight)
+    for name, array in arrays.items():
+        assert np.isfinite(array).all(), name
+    made = number(arrays, "iteration")
+    assert 0 < made < 12 and number(arrays, "skipped") == 0
+    assert number(arrays, "loss_scale") == 2.0 ** (20 - (12 - made))
+    copied = copy_of(straight, f"{backend}-half-on", 8)
+    assert "going on after step 8\n" in train(copied.name)
+    assert last_arrays(copied) == last_arrays(straight)

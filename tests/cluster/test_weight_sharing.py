@@ -1,0 +1,129 @@
+"""Devices that share one copy of the weights: what is cut, and that it trains what one does."""
+
+import json
+import os
+import subprocess
+import sys
+
+from cluster.shared_training import (
+    SAME_DROPOUT,
+    all_end,
+    arguments,
+    assert_near,
+    copy_of,
+    two_hosts,
+)
+from faults.training_process import Training
+
+DROPOUT = SAME_DROPOUT["jax"]
+# Prints of each variable its shape and that of a device's part, before and after an update.
+PARTS = """
+import json
+import numpy as np
+from keras_seq import Devices, backend, load_settings
+from keras_seq.cluster import start_cluster
+from keras_seq.modelling import build_model
+from keras_seq.training.feed import make_fit_batch
+from keras_seq.training.optimizer import compile_model
+settings = load_settings(overrides={
+    "model.num_encoder_layers": "1", "model.num_decoder_layers": "1", "model.units": "16",
+    "model.feedforward_units": "32", "model.num_heads": "2"})
+cluster = start_cluster(Devices("cpu", count=4, model_devices=2), lambda line: None)
+ids = np.arange(24, dtype="int32").reshape(4, 6)
+batch = make_fit_batch(
+    {"source": ids, "target_input": ids, "target_output": ids}, np.ones(4, "float32") / 24)
+with cluster.scope():
+    model = build_model(settings, 302, 302)
+    compile_model(model, settings)
+    def parts():
+        variables = model.weights + model.optimizer.variables
+        return {v.path: (v.shape, v.value.sharding.shard_shape(v.value.shape)) for v in variables}
+    made = parts()
+    before = backend.to_numpy(model.weights[0])
+    cluster.fit(model, lambda: (part for part in [batch]), batch, steps_per_epoch=1)
+    assert not np.array_equal(before, backend.to_numpy(model.weights[0]))
+    print(json.dumps([made, parts()]))
+"""
+# Prints the parameters of the largest preset, and how many of them are cut.
+LAYOUTS = """
+import math
+import keras
+import numpy as np
+from keras_seq import Devices, load_settings
+from keras_seq.cluster import configure
+from keras_seq.cluster.jax_devices import WeightSharing
+from keras_seq.modelling import build_model
+configure(Devices("cpu", count=4))
+names = np.array([f"cpu:{number}" for number in range(4)])
+mesh = keras.distribution.DeviceMesh((1, 4), ["batch", "model"], names)
+sharing = WeightSharing(layout_map=keras.distribution.LayoutMap(mesh))
+# They have paths and shapes there, and no values.
+with keras.StatelessScope(initialize_variables=False):
+    model = build_model(load_settings(preset="transformer-big"), 32000, 32000)
+sizes = [(math.prod(weight.shape), sharing.get_variable_layout(weight)) for weight in model.weights]
+print(sum(size for size, _ in sizes), sum(size for size, cut in sizes if any(cut.axes)))
+"""
+
+
+def printed(script):
+    """What a script on JAX prints last."""
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"KERAS_BACKEND": "jax"},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip().split("\n")[-1]
+
+
+def test_weights_and_their_moments_are_in_parts():
+    """On a mesh of two by two devices, each of which holds a half."""
+    for parts in json.loads(printed(PARTS)):
+        weights = {
+            # Cut by tokens.
+            "embedding/embeddings": ([302, 16], [151, 16]),
+            # The first of two kernels along its output, the second along its input.
+            "encoder_block_0/attention/qkv_kernel": ([16, 48], [16, 24]),
+            "encoder_block_0/attention/output_kernel": ([16, 16], [8, 16]),
+            "decoder_block_0/cross_attention/query_kernel": ([16, 16], [16, 8]),
+            "decoder_block_0/cross_attention/key_value_kernel": ([16, 32], [16, 16]),
+            "decoder_block_0/feed_forward/hidden/kernel": ([16, 32], [16, 16]),
+            "decoder_block_0/feed_forward/hidden/bias": ([32], [16]),
+            "decoder_block_0/feed_forward/projection/kernel": ([32, 16], [16, 16]),
+            # What is small is copied.
+            "decoder_block_0/feed_forward/projection/bias": ([16], [16]),
+            "decoder_norm/gamma": ([16], [16]),
+        }
+        for path, shapes in weights.items():
+            assert tuple(parts[path]) == shapes, path
+            slots = [name for name in parts if name.startswith(f"adam/{path.replace('/', '_')}_")]
+            # Two moments and an average.
+            assert len(slots) == 3, path
+            for name in slots:
+                assert tuple(parts[name]) == shapes, name
+
+
+def test_most_of_the_largest_preset_is_cut():
+    parameters, cut = map(int, printed(LAYOUTS).split())
+    assert parameters > 2e8
+    assert cut > 0.95 * parameters
+
+
+def test_devices_that_share_the_weights(folder):
+    """With dropout, of one host and of two; and one device goes on with what they saved."""
+    hosts = two_hosts(folder, "hosts", "--backend jax --devices 2 --model-devices 2", **DROPOUT)
+    words = "2 for each copy of the weights\n"
+    first, _ = all_end(hosts)
+    assert f"devices 4 (cpu) of 2 hosts, {words}" in first
+    options = {"whole": "--backend jax", "shared": "--backend jax --devices 4 --model-devices 2"}
+    whole, shared = all_end(
+        Training(arguments(folder, run, line, **DROPOUT)) for run, line in options.items()
+    )
+    assert "devices " not in whole
+    assert f"devices 4 (cpu), {words}" in shared
+    on = copy_of(folder / "shared", "on", 4)
+    (said,) = all_end([Training(arguments(folder, on.name, options["whole"], **DROPOUT))])
+    assert "going on after step 4\n" in said and "devices " not in said
+    for run in ("hosts", "shared", "on"):
+        assert_near(folder / run, folder / "whole")
