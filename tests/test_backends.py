@@ -38,8 +38,17 @@ TESTS = [
     "tests/training/test_weighted_pairs.py",
     # Callbacks in anybody's `fit`, and what a run shows in TensorBoard.
     "tests/training/test_callbacks_alone.py",
+    "tests/training/test_callbacks_checkpoint.py",
+    "tests/training/test_callbacks_counting.py",
     "tests/training/test_callbacks_exact_checkpoint.py",
+    "tests/training/test_callbacks_page.py",
+    "tests/training/test_callbacks_progress.py",
+    "tests/training/test_callbacks_stop_at_limit.py",
+    "tests/training/test_callbacks_stop_at_time.py::test_tells_in_place_of_stopping",
+    "tests/training/test_callbacks_stop_on_signal.py",
     "tests/training/test_callbacks_tensorboard.py",
+    "tests/training/test_callbacks_validation.py",
+    "tests/training/test_skipping_adam.py",
     f"{RUN_EVENTS}::test_the_training_is_the_same_to_the_last_bit[transformer]",
     f"{RUN_EVENTS}::test_the_picture_shows_the_attention_of_the_weights_that_were_validated"
     "[transformer]",
