@@ -4,7 +4,14 @@ import random
 import signal
 
 import pytest
-from faults.training_process import Training, command, last_arrays, validations, write_corpus
+from faults.training_process import (
+    Training,
+    command,
+    last_arrays,
+    on,
+    validations,
+    write_corpus,
+)
 
 from keras_seq.run import Run
 
@@ -20,7 +27,8 @@ RECURRENT = LIMITS | {
     "model__decoder_units": 8,
     "model__attention_units": 8,
 }
-# The process is killed soon after so many events of the kinds that are asked for.
+# The process says of each update that it is made, and is killed soon after so many events of the
+# kinds that are asked for.
 KILLED = """
 import os, threading, time
 import keras_seq.checkpoints as checkpoints
@@ -39,6 +47,12 @@ def event(call):
     return told
 checkpoints.os = type(sys)("os")
 checkpoints.os.__dict__.update(os.__dict__)
+after = loop.TrainingLoop._after_update
+def said(self, *arguments, **options):
+    # In one piece, or not at all.
+    os.write(2, f"made {self.limit.step}\\n".encode())
+    return after(self, *arguments, **options)
+loop.TrainingLoop._after_update = said
 for owner, name in (
     (checkpoints, "write_tensors"),
     (checkpoints, "write_file"),
@@ -60,11 +74,16 @@ def folder(tmp_path_factory):
     return folder
 
 
-def killed_after(arguments, events, seconds, everywhere):
-    """What was said by a training that was killed."""
-    code = KILLED.replace("EVENTS", str(events)).replace("SECONDS", str(seconds))
-    code, said = Training(arguments, code.replace("EVERYWHERE", str(everywhere))).end()
-    assert code == -signal.SIGKILL, said
+def killed_after(run, arguments, events, seconds, everywhere, code=""):
+    """What was said by a training that was killed, which may cost it the updates since a save."""
+    killed = KILLED.replace("EVENTS", str(events)).replace("SECONDS", str(seconds))
+    killed = code + killed.replace("EVERYWHERE", str(everywhere))
+    ended, said = Training(arguments, killed).end()
+    assert ended == -signal.SIGKILL, said
+    made = [int(line.split()[1]) for line in said.split("\n") if line.startswith("made ")]
+    if made:
+        saved = Run.open(run).latest_step or 0
+        assert made[-1] - LIMITS["training__checkpoint_every"] <= saved <= made[-1], said
     return said
 
 
@@ -79,25 +98,35 @@ def assert_the_same_end(straight, killed):
     assert Run.open(killed).best_step == Run.open(straight).best_step
 
 
-def test_kills_inside_saves_change_nothing(folder):
-    code, said = Training(command(folder, "straight", **LIMITS)).end()
-    assert code == 0, said
-    arguments = command(folder, "killed", **LIMITS)
+# JAX takes longer to compile.
+@pytest.mark.parametrize(
+    ("backend", "kills", "steps"),
+    [("tensorflow", 3, 31), ("jax", 1, 11)],
+    ids=["tensorflow", "jax"],
+)
+def test_kills_inside_saves_change_nothing(folder, backend, kills, steps):
+    limits = LIMITS | {"training__max_steps": steps}
+    straight, killed = folder / f"straight-{backend}", folder / f"killed-{backend}"
+    beside = Training(command(folder, straight.name, **limits), on(backend))
+    arguments = command(folder, killed.name, **limits)
     generator = random.Random(1)
     saved = [0]
-    for _ in range(4):
+    for _ in range(kills):
         # A save has nine parts or so; at least one of them shall come to its end.
-        said = killed_after(arguments, generator.randrange(12, 30), generator.uniform(0, 0.02), 0)
+        events, seconds = generator.randrange(12, 30), generator.uniform(0, 0.02)
+        said = killed_after(killed, arguments, events, seconds, 0, on(backend))
         if saved[-1]:
             assert f"going on after step {saved[-1]:,}" in said
-        run = Run.open(folder / "killed")
-        assert saved[-1] < run.latest_step < LIMITS["training__max_steps"]
+        run = Run.open(killed)
+        assert saved[-1] < run.latest_step < steps
         saved.append(run.latest_step)
-    code, said = Training(arguments).end()
+    code, said = Training(arguments, on(backend)).end()
     assert code == 0, said
     assert f"going on after step {saved[-1]:,}" in said
     assert "damaged" not in said
-    assert_the_same_end(folder / "straight", folder / "killed")
+    code, said = beside.end()
+    assert code == 0, said
+    assert_the_same_end(straight, killed)
 
 
 def test_kills_at_random_moments_change_nothing(folder):
@@ -107,8 +136,11 @@ def test_kills_at_random_moments_change_nothing(folder):
     straight = Training(command(folder, "rnn", **preset, **RECURRENT))
     arguments = command(folder, "killed-rnn", **preset, **RECURRENT)
     generator = random.Random(2)
-    for _ in range(5):
-        killed_after(arguments, generator.randrange(1, 60), generator.uniform(0, 0.1), 1)
+    made = 0
+    for _ in range(4):
+        events, seconds = generator.randrange(1, 60), generator.uniform(0, 0.1)
+        made += "made " in killed_after(folder / "killed-rnn", arguments, events, seconds, 1)
+    assert made >= 2
     assert Run.open(folder / "killed-rnn").latest_step < LIMITS["training__max_steps"]
     code, said = Training(arguments).end()
     assert code == 0 and "damaged" not in said, said
