@@ -36,7 +36,14 @@ _SHARE = 0.8
 # A training takes a little more than its largest batch alone.
 _SPARE = 0.8
 _OUT_OF_MEMORY = 4
-_OUT_OF_MEMORY_WORDS = ("RESOURCE_EXHAUSTED", "bad_alloc", "out of memory", "Cannot allocate")
+_OUT_OF_MEMORY_WORDS = (
+    "RESOURCE_EXHAUSTED",
+    "bad_alloc",
+    "out of memory",
+    "Cannot allocate",
+    # Of oneDNN, which TensorFlow multiplies matrices with on a processor.
+    "could not create a ",
+)
 _START = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
     "from keras_seq.training.trial import main; sys.exit(main())"

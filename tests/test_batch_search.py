@@ -1,9 +1,12 @@
 """The largest budget that fits is found, and what does not fit harms nobody."""
 
 import resource
+import signal
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 from faults.training_process import SETTINGS, Training, command, write_corpus
 from hypothesis import given
@@ -77,9 +80,53 @@ def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
 
 
 def test_a_training_keeps_what_was_found(tmp_path):
-    write_corpus(tmp_path)
+    """Also one that was stopped while it searched."""
+    write_small_corpus(tmp_path)
+    arguments = [*command(tmp_path, "run", training__max_steps=2), "--max-batch", "auto"]
+    training = Training(arguments)
+    (tried,) = children(training)
+    code, said, _ = training.signalled(signal.SIGTERM)
+    assert code == 143, said
+    assert "Traceback" not in said and "training.batch_tokens = " not in said
+    assert not psutil.pid_exists(tried)
     for steps, words in ((2, "training.batch_tokens = 1,"), (3, "training.batch_tokens stays 1,")):
         arguments = command(tmp_path, "run", training__max_steps=steps)
         code, said = Training([*arguments, "--max-batch", "auto"]).end(120)
         assert code == 0, said
         assert words in said
+
+
+def write_small_corpus(folder):
+    """All of it fits into the smallest batch: one try is enough."""
+    write_corpus(folder)
+    write_pairs(folder / "train.tsv", 160, seed=1)
+
+
+def children(training):
+    """The processes that a training has started, when there are some."""
+    process = psutil.Process(training.process.pid)
+    end = time.monotonic() + 120
+    while not (found := process.children()):
+        assert training.process.poll() is None and time.monotonic() < end, training.end()
+        time.sleep(0.05)
+    return [child.pid for child in found]
+
+
+@pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), ("jax", 3000)])
+def test_on_two_devices_with_updates_of_a_size(tmp_path, backend, effective):
+    """No batch is larger than an update; what an update has stays."""
+    write_small_corpus(tmp_path)
+    arguments = command(
+        tmp_path,
+        "run",
+        training__max_steps=2,
+        training__effective_batch_tokens=effective,
+    )
+    options = f"--max-batch auto --backend {backend} --device cpu --devices 2"
+    code, said = Training([*arguments, *options.split()]).end(240)
+    assert code == 0, said
+    assert "a batch of 1,024 tokens fits\n" in said and "devices 2 (" in said
+    training = Run.open(tmp_path / "run").settings.training
+    assert training.batch_tokens == min(1024, effective)
+    assert training.effective_batch_tokens == effective
+    assert f"training.batch_tokens = {training.batch_tokens:,}\n" in said
