@@ -147,8 +147,9 @@ class TrainingLoop:
         )
         known = self._known_result()
         if known is not None:
+            more = "a higher limit" if self.limit.reached() else "a larger training.patience"
             self.notice(
-                f"{self.run.path}: trained already, {known.steps:,} updates; a higher limit goes on"
+                f"{self.run.path}: trained already, {known.steps:,} updates; {more} goes on"
             )
             return known
         if self.limit.reached():
