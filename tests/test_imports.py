@@ -51,7 +51,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "checkpoints": (FILES | {"text"}, {"numpy"}),
     "data": ({"text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
-    "devices": ({"text"}, set()),
+    # Looks whether JAX is installed, and imports nothing.
+    "devices": ({"text"}, {"jax"}),
     "cluster": ({"backend", "devices", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
     "layers": (set(), {"keras"}),
     "models": ({"layers"}, {"keras"}),
