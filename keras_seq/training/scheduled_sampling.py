@@ -81,7 +81,9 @@ class ScheduledSampling(keras.Model):
 
     def call(self, inputs, training=None):
         if training:
-            inputs = {**inputs, "target": self._replace(inputs)}
+            # On JAX `fit` without compilation gives numpy arrays, which go not with tensors.
+            inputs = {name: ops.convert_to_tensor(array) for name, array in inputs.items()}
+            inputs["target"] = self._replace(inputs)
         return self.taught(inputs, training=training)
 
     def _replace(self, inputs):

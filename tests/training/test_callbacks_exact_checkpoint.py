@@ -158,36 +158,36 @@ def test_carries_what_others_count(tmp_path):
     assert run(tmp_path / "a") == straight
 
 
-@pytest.mark.parametrize("best", [False, True])
-def test_carries_the_states_that_are_averaged(tmp_path, best):
-    """The last or the best three, some of them from before the stop."""
+def test_carries_the_states_that_are_averaged(tmp_path):
+    """The last three and the best three, some of them from before the stop."""
 
     def run(folder, stop=None, carried=True):
         model = make()
         checkpoint = ExactCheckpoint(CheckpointStore(folder), 100, STEPS_PER_EPOCH)
-        checkpoint.restore(model)
-        average = AverageWeights(
-            3,
-            every=2,
-            judge=(lambda step: -abs(step - 6)) if best else None,
-            initial_step=checkpoint.step,
+        begin = checkpoint.restore(model)
+        last = AverageWeights(3, every=2, initial_step=begin)
+        best = AverageWeights(
+            3, every=2, set_at_end=False, judge=lambda step: -abs(step - 6), initial_step=begin
         )
         if carried:
-            checkpoint.carry("average", average)
-        others = [average] + ([StopAtLimit(max_steps=stop)] if stop else [])
+            checkpoint.carry("last", last)
+            checkpoint.carry("best", best)
+        limits = [StopAtLimit(max_steps=stop)] if stop else []
         model.fit(
-            checkpoint.remaining(batch, lengths_vary=True),
+            # All of one width.
+            checkpoint.remaining(lambda step: batch(4 * step)),
             initial_epoch=checkpoint.epoch,
             epochs=2,
             steps_per_epoch=STEPS_PER_EPOCH,
             shuffle=False,
             verbose=0,
-            callbacks=[*others, checkpoint],
+            callbacks=[last, best, *limits, checkpoint],
         )
-        return average.kept, [ops.convert_to_numpy(w.value).tobytes() for w in model.weights]
+        weights = [ops.convert_to_numpy(w.value).tobytes() for w in model.weights]
+        return last.kept, best.kept, weights, [mean.tobytes() for mean in best.average]
 
     straight = run(tmp_path / "straight")
-    assert straight[0] == ([4, 6, 8] if best else [8, 10, 12])
+    assert straight[:2] == ([8, 10, 12], [4, 6, 8])
     run(tmp_path / "a", stop=9)
     assert run(tmp_path / "a") == straight
     # What is over is averaged again.
@@ -195,7 +195,7 @@ def test_carries_the_states_that_are_averaged(tmp_path, best):
     # A script that does not carry them loses its own, and not those of before.
     run(tmp_path / "b", stop=7)
     run(tmp_path / "b", stop=2, carried=False)
-    assert run(tmp_path / "b")[0] == ([2, 4, 6] if best else [6, 10, 12])
+    assert run(tmp_path / "b")[:2] == ([6, 10, 12], [2, 4, 6])
 
 
 def test_two_in_one_folder_are_refused(tmp_path):
