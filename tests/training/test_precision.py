@@ -413,7 +413,10 @@ def test_the_choice_is_made_once(tmp_path):
     line = 'precision = "{}"\n'
     (run / "settings.toml").write_text(text.replace(line.format(chosen), line.format(elsewhere)))
     result, said = quiet_train(settings_of(tmp_path, "auto", 3), run)
-    assert result.steps == 3 and "precision" not in said
+    assert result.steps == 3 and f"precision {chosen}: " not in said
+    # But that it is slower here is told.
+    slower = f"precision {elsewhere}: {chosen} is probably faster: {why}\n"
+    assert (slower in said) == (elsewhere != "float32")
     assert Run.open(run).settings.training.precision == elsewhere
     message = f"training.precision {elsewhere} -> float16"
     with pytest.raises(keras_seq.InputError, match=message):
