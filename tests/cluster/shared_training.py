@@ -39,6 +39,18 @@ TRANSFORMER = tuple(
     f"--set=model.{name}"
     for name in ("num_", "units", "feedforward", "attention_dropout", "activation_dropout")
 )
+# Says when an update was made, and leaves time to answer.
+SLOWLY = """
+import time
+import keras_seq.training.loop as loop
+def slowly(after):
+    def said(self, *arguments, **options):
+        after(self, *arguments, **options)
+        print("update", file=sys.stderr, flush=True)
+        time.sleep(0.5)
+    return said
+loop.TrainingLoop._after_update = slowly(loop.TrainingLoop._after_update)
+"""
 RECURRENT = [f"model.{name}_units" for name in ("embedding", "encoder", "decoder", "attention")]
 
 

@@ -1,4 +1,4 @@
-"""Two hosts that are stopped, or lost, go on where they were."""
+"""Two hosts that are stopped go on where they were."""
 
 import signal
 
@@ -6,6 +6,7 @@ import pytest
 from cluster.shared_training import (
     BACKENDS,
     DROPOUTS,
+    SLOWLY,
     all_end,
     before,
     last_step,
@@ -14,18 +15,6 @@ from cluster.shared_training import (
 from faults.training_process import last_arrays
 
 SETTINGS = {f"model__{name}": 0.2 for name in DROPOUTS} | {"training__validate_every": 10**6}
-# Says when an update was made, and leaves time to answer.
-SLOWLY = """
-import time
-import keras_seq.training.loop as loop
-def slowly(after):
-    def said(self, *arguments, **options):
-        after(self, *arguments, **options)
-        print("update", file=sys.stderr, flush=True)
-        time.sleep(0.5)
-    return said
-loop.TrainingLoop._after_update = slowly(loop.TrainingLoop._after_update)
-"""
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -49,21 +38,3 @@ def test_two_hosts_go_on_where_they_were_stopped(folder, backend):
     straight = f"{backend}-straight"
     all_end(two_hosts(folder, straight, options, **SETTINGS))
     assert last_arrays(run) == last_arrays(folder / straight)
-
-
-def test_a_lost_host_is_said(folder):
-    """Killed at once, as a machine that is taken away; JAX notices by itself, but much later."""
-    code = before("tensorflow", SLOWLY)
-    processes = two_hosts(folder, "lost", "--backend tensorflow", code, **SETTINGS)
-    processes[1].wait_for("update")
-    processes[1].wait_for("update")
-    processes[1].process.kill()
-    code, said = processes[0].end(120)
-    processes[1].end()
-    assert code == 1
-    assert "another host ended or cannot be reached" in said
-    step = last_step(folder / "lost")
-    assert f"step {step} is saved; the same commands go on from there" in said
-    first, _ = all_end(two_hosts(folder, "lost", "--backend tensorflow", **SETTINGS))
-    assert f"going on after step {step}\n" in first
-    assert last_step(folder / "lost") == 6

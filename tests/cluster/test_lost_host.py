@@ -1,0 +1,23 @@
+"""Of two hosts one is killed."""
+
+from cluster.shared_training import SLOWLY, all_end, before, last_step, two_hosts
+
+SETTINGS = {"training__validate_every": 10**6}
+
+
+def test_a_lost_host_is_said(folder):
+    """Killed at once, as a machine that is taken away; JAX notices by itself, but much later."""
+    code = before("tensorflow", SLOWLY)
+    processes = two_hosts(folder, "lost", "--backend tensorflow", code, **SETTINGS)
+    processes[1].wait_for("update")
+    processes[1].wait_for("update")
+    processes[1].process.kill()
+    code, said = processes[0].end(120)
+    processes[1].end()
+    assert code == 1
+    assert "another host ended or cannot be reached" in said
+    step = last_step(folder / "lost")
+    assert f"step {step} is saved; the same commands go on from there" in said
+    first, _ = all_end(two_hosts(folder, "lost", "--backend tensorflow", **SETTINGS))
+    assert f"going on after step {step}\n" in first
+    assert last_step(folder / "lost") == 6
