@@ -33,11 +33,13 @@ class JobProcess:
 
     def workers(self) -> list[psutil.Process]:
         """The processes that do the work, those of Ray by the name that it gives them."""
-        names = ("keras_seq.jobs.worker_process", "ray::_Worker")
         found = []
         for process in self.process.children(recursive=True):
             with contextlib.suppress(psutil.Error):
-                if any(name in " ".join(process.cmdline()) for name in names):
+                line = " ".join(process.cmdline())
+                # What a worker itself starts has its command line for a moment.
+                is_child = process.ppid() == self.process.pid
+                if "ray::_Worker" in line or ("jobs.worker_process" in line and is_child):
                     found.append(process)
         return found
 
@@ -59,11 +61,13 @@ class JobProcess:
 
         def stopped():
             for worker in self.workers():
-                worker.suspend()
-                # Workers here have a chunk from the start on; those of Ray show it by their name.
-                if self.kept() and worker.cmdline()[0] != "ray::_Worker":
-                    return worker
-                worker.resume()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    worker.suspend()
+                    # Workers here have a chunk from the start on; those of Ray show it by their
+                    # name, a moment longer than they have it.
+                    if self.kept() and worker.cmdline()[0] != "ray::_Worker":
+                        return worker
+                    worker.resume()
 
         return self.wait_for(stopped)
 

@@ -106,7 +106,10 @@ def test_a_killed_job_goes_on(tiny_run, texts, expected, tmp_path, where):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_a_job_and_its_workers(tiny_run, tmp_path, number):
+def test_a_signal_ends_a_job_and_its_workers(tiny_run, tmp_path, number, request):
+    # Shells start what is to run in the background with Ctrl-C ignored, and that is inherited.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     # More than is translated while this process waits for its turn.
     (tmp_path / "long.en").write_text("3 May 2001\n" * 20_000)
     job = start(tiny_run, tmp_path, tmp_path / "out", *OPTIONS)
