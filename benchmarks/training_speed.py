@@ -123,7 +123,8 @@ class Turn:
             for batch in fit_batches(self.stream, update, count, guided=guided)
         ]
         batches = batches[start % count :][: stop - start]
-        feed = backend.batch_feed(lambda: iter(batches), batches[0])
+        # Keras takes a generator, and no other iterator.
+        feed = backend.batch_feed(lambda: (batch for batch in batches), batches[0])
         wall, cpu = time.perf_counter(), time.process_time()
         self.fitted.fit(feed, steps_per_epoch=stop - start, verbose=0, shuffle=False)
         seconds = time.perf_counter() - wall, time.process_time() - cpu
