@@ -9,8 +9,9 @@ what the two runs leave: every array of the last checkpoints, their counters, th
 samples and which checkpoint is the best. The model is a small one of the embedded dates, or that
 of `keras-seq train` with the options after `--`.
 
-Fails, too, where less was killed than was asked for, or where less than a quarter of the lives came
-to a save, so that the training hardly got on between kills: `--start` is how long a life is at least.
+Fails, too, where less was killed than was asked for, or where less than a quarter of the lives
+came to a save, so that the training hardly got on between kills: `--start` is how long a life is
+at least.
 """
 
 import argparse
