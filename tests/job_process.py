@@ -63,9 +63,10 @@ class JobProcess:
             for worker in self.workers():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     worker.suspend()
-                    # Workers here have a chunk from the start on; those of Ray show it by their
-                    # name, a moment longer than they have it.
-                    if self.kept() and worker.cmdline()[0] != "ray::_Worker":
+                    # Workers here have a chunk from the start on; those of Ray show by their name
+                    # what they do, a moment longer than they do it.
+                    name = worker.cmdline()[0]
+                    if self.kept() and (".do" in name or "ray::" not in name):
                         return worker
                     worker.resume()
 
