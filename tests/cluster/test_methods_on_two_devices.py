@@ -13,7 +13,7 @@ from cluster.shared_training import (
     copy_of,
     number,
 )
-from faults.training_process import Training, last_arrays
+from faults.training_process import LOSS_SCALE, Training, last_arrays
 
 METHODS = {
     "training__guided_alignment": 1,
@@ -70,14 +70,7 @@ def test_all_methods_at_once(folder, backend):
 
 
 # A scale in which float16 cannot hold the gradients.
-OVERFLOW = """
-import keras_seq.training.optimizer as optimizer
-make = optimizer.SkippingAdam
-def scaled(*arguments, initial_loss_scale, **options):
-    assert initial_loss_scale == 2.0**15
-    return make(*arguments, initial_loss_scale=2.0**20, **options)
-optimizer.SkippingAdam = scaled
-"""
+OVERFLOW = LOSS_SCALE.format(20)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

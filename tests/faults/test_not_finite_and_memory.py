@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import safetensors.numpy
-from faults.training_process import Training, command, write_corpus
+from faults.training_process import LOSS_SCALE, Training, command, write_corpus
 from run_helpers import forge
 
 from keras_seq.run import Run
@@ -90,14 +90,7 @@ def test_one_loss_that_is_no_number(folder):
 
 def test_an_overflow_in_float16_lowers_the_scale_and_goes_on(folder):
     """Of the largest scale, in which float16 cannot hold a gradient."""
-    code = """
-import keras_seq.training.optimizer as optimizer
-make = optimizer.SkippingAdam
-def scaled(*arguments, initial_loss_scale, **options):
-    assert initial_loss_scale == 2.0**15
-    return make(*arguments, initial_loss_scale=2.0**24, **options)
-optimizer.SkippingAdam = scaled
-"""
+    code = LOSS_SCALE.format(24)
     settings = {
         "training__precision": "float16",
         "training__max_steps": 24,

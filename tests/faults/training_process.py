@@ -48,6 +48,15 @@ def on(backend: str) -> str:
     return f"import os\nos.environ['KERAS_BACKEND'] = '{backend}'\n"
 
 
+# Begins with a loss scale of 2 to the power of {}.
+LOSS_SCALE = """
+import keras_seq.training.optimizer as optimizer
+make = optimizer.SkippingAdam
+def scaled(*arguments, initial_loss_scale, **options):
+    assert initial_loss_scale == 2.0**15
+    return make(*arguments, initial_loss_scale=2.0**{}, **options)
+optimizer.SkippingAdam = scaled
+"""
 # Says when a save has begun, which waits for the signal that is put in for {}.
 HOLD_SAVES = """
 import time
