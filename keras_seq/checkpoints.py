@@ -8,8 +8,6 @@ whole or not there. `latest` and `best` are files that hold a name.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 import shutil
@@ -17,10 +15,17 @@ import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from keras_seq.checkpoint_directory import (
+    Checkpoint,
+    DamagedError,
+    copy_weights,
+    read_checkpoint,
+    write_checkpoint,
+)
 from keras_seq.files import (
     TEMPORARY,
     DirectoryLock,
@@ -28,45 +33,25 @@ from keras_seq.files import (
     reason,
     remove,
     sync_directory,
-    write_file,
     write_file_whole,
 )
 from keras_seq.tensor_file import (
     TensorFileError,
-    TensorSpec,
-    hash_file,
-    largest_size,
-    read_tensors,
     tensor_spec,
-    write_tensors,
 )
 from keras_seq.text import InputError
 
 __all__ = ["Checkpoint", "CheckpointStore", "NotFiniteError"]
 
-FORMAT = 1
 T = TypeVar("T")
 
 _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
-_MAX_JSON_BYTES = 1 << 20
 _SPARSE_BYTES = 1 << 20
-
-
-class Checkpoint(NamedTuple):
-    """What was read: step, arrays by part and name, the state of the training."""
-
-    step: int
-    tensors: dict[str, dict[str, np.ndarray]]
-    state: dict[str, Any]
 
 
 class NotFiniteError(InputError):
     """An array to save holds a NaN or an infinity."""
-
-
-class _DamagedError(Exception):
-    """A checkpoint that is not whole; an older one may be."""
 
 
 class CheckpointStore:
@@ -139,7 +124,7 @@ class CheckpointStore:
         temporary = self.directory / f"{TEMPORARY}{final.name}"
         temporary.mkdir()
         try:
-            self._write(temporary, step, tensors, state)
+            write_checkpoint(temporary, step, tensors, state)
             if final.exists():
                 os.rename(final, self.directory / f"{TEMPORARY}old-{final.name}")
             os.rename(temporary, final)
@@ -219,7 +204,9 @@ class CheckpointStore:
             part: {name: tensor_spec(*spec) for name, spec in arrays.items()}
             for part, arrays in expected.items()
         }
-        return self._first_whole(lambda step: self._load(step, specs, check_all), which, notice)
+        return self._first_whole(
+            lambda step: read_checkpoint(self._path(step), step, specs, check_all), which, notice
+        )
 
     def copy_weights(self, store: CheckpointStore, which: str = "best") -> int:
         """Puts the best or the latest whole checkpoint, its weights alone, into another store.
@@ -234,7 +221,12 @@ class CheckpointStore:
         Raises:
             InputError: No checkpoint, or none whole.
         """
-        return self._first_whole(lambda step: self._copy(step, store), which, None)
+
+        def copy(step: int) -> int:
+            copy_weights(self._path(step), store._path(step), step)
+            return step
+
+        return self._first_whole(copy, which, None)
 
     def _first_whole(
         self, read: Callable[[int], T], which: str | int, notice: Callable[[str], None] | None
@@ -246,7 +238,7 @@ class CheckpointStore:
         for step in self._candidates(which):
             try:
                 found = read(step)
-            except _DamagedError as damage:
+            except DamagedError as damage:
                 reason = f"{self._path(step)}: damaged: {damage}"
                 reasons.append(reason)
                 notice(reason)
@@ -291,91 +283,6 @@ class CheckpointStore:
             yield first
         yield from (step for step in reversed(steps) if step != first)
 
-    def _write(
-        self,
-        directory: Path,
-        step: int,
-        tensors: Mapping[str, Mapping[str, np.ndarray]],
-        state: Mapping[str, Any],
-    ) -> None:
-        files = {}
-        for part, arrays in tensors.items():
-            name = f"{part}.safetensors"
-            size, digest = write_tensors(directory / name, arrays)
-            files[name] = {"size": size, "sha256": digest}
-        content = json.dumps(dict(state), indent=1).encode()
-        write_file(directory / "state.json", content)
-        files["state.json"] = {
-            "size": len(content),
-            "sha256": hashlib.sha256(content).hexdigest(),
-        }
-        manifest = {"format": FORMAT, "step": step, "files": files}
-        write_file(directory / "MANIFEST.json", json.dumps(manifest, indent=1).encode())
-        sync_directory(directory)
-
-    def _load(
-        self, step: int, expected: Mapping[str, Mapping[str, TensorSpec]], check_all: bool
-    ) -> Checkpoint:
-        directory = self._path(step)
-        files = self._manifest(directory, step)
-        tensors = {}
-        for part, specs in expected.items():
-            path = directory / f"{part}.safetensors"
-            # Before the hash, which would take hours on a file of terabytes.
-            if _check_size(path, files) > largest_size(specs):
-                raise InputError(f"{path}: does not belong to this model: it is too large")
-            _check_hash(path, files)
-            try:
-                tensors[part] = read_tensors(path, specs)
-            except TensorFileError as error:
-                if "not finite" in str(error):
-                    raise _DamagedError(f"{path.name}: {error}") from None
-                raise InputError(f"{path}: does not belong to this model: {error}") from None
-            except OSError as error:
-                raise _DamagedError(f"{path.name}: {error.strerror}") from None
-        if check_all:
-            for name in sorted(files.keys() - {f"{part}.safetensors" for part in expected}):
-                # A manifest names files beside it.
-                path = directory / Path(name).name
-                _check_size(path, files)
-                _check_hash(path, files)
-        path = directory / "state.json"
-        if _check_size(path, files) > _MAX_JSON_BYTES:
-            raise _DamagedError("state.json is too large")
-        _check_hash(path, files)
-        return Checkpoint(step, tensors, _read_json(path))
-
-    def _copy(self, step: int, store: CheckpointStore) -> int:
-        source, destination = self._path(step), store._path(step)
-        files = self._manifest(source, step)
-        remove(destination)
-        destination.mkdir(parents=True)
-        try:
-            for name in ("weights.safetensors", "state.json"):
-                _check_size(source / name, files)
-                shutil.copyfile(source / name, destination / name, follow_symlinks=False)
-                _check_hash(destination / name, files)
-        except (_DamagedError, FileNotFoundError) as error:
-            # Gone, where it was one of a training that goes on meanwhile.
-            remove(destination)
-            raise _DamagedError(str(error)) from None
-        # What the manifest says of the part that is not copied, nobody asks.
-        write_file(destination / "MANIFEST.json", (source / "MANIFEST.json").read_bytes())
-        return step
-
-    def _manifest(self, directory: Path, step: int) -> dict[str, Any]:
-        manifest = _read_json(directory / "MANIFEST.json")
-        version = manifest.get("format")
-        if isinstance(version, int) and version > FORMAT:
-            raise InputError(
-                f"{directory}: format {str(version)[:20]} of a newer keras-seq; "
-                f"this one reads up to {FORMAT}"
-            )
-        files = manifest.get("files")
-        if version != FORMAT or manifest.get("step") != step or not isinstance(files, dict):
-            raise _DamagedError("MANIFEST.json is not a manifest of this checkpoint")
-        return files
-
     def _read_pointer(self, name: str) -> int | None:
         try:
             with open(self.directory / name, "rb") as stream:
@@ -408,52 +315,3 @@ class CheckpointStore:
 
 def _warn(line: str) -> None:
     warnings.warn(line, stacklevel=2)
-
-
-def _check_size(path: Path, files: Mapping[str, Any]) -> int:
-    entry = files.get(path.name)
-    if not isinstance(entry, dict):
-        raise _DamagedError(f"{path.name} is not in the manifest")
-    try:
-        status = path.lstat()
-    except OSError:
-        raise _DamagedError(f"{path.name} is missing") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"{path}: a link or a special file, expected a regular file")
-    if status.st_size != entry.get("size"):
-        raise _DamagedError(
-            f"{path.name} has {status.st_size} bytes, the manifest says "
-            f"{str(entry.get('size'))[:20]}"
-        )
-    return status.st_size
-
-
-def _check_hash(path: Path, files: Mapping[str, Any]) -> None:
-    try:
-        found = hash_file(path)
-    except OSError as error:
-        raise _DamagedError(f"{path.name}: {error.strerror}") from None
-    if found != files[path.name].get("sha256"):
-        raise _DamagedError(f"{path.name} is not what was written (SHA-256 differs)")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError(f"{path}: a link or a special file, expected a regular file")
-        with open(path, "rb") as stream:
-            content = stream.read(_MAX_JSON_BYTES + 1)
-        if len(content) > _MAX_JSON_BYTES:
-            raise _DamagedError(f"{path.name} is too large")
-        value = json.loads(content)
-    except FileNotFoundError:
-        raise _DamagedError(f"{path.name} is missing") from None
-    except OSError as error:
-        raise _DamagedError(f"{path.name}: {error.strerror}") from None
-    except InputError:
-        raise
-    except (ValueError, RecursionError):
-        raise _DamagedError(f"{path.name} is not valid JSON") from None
-    if not isinstance(value, dict):
-        raise _DamagedError(f"{path.name} is not a JSON object")
-    return value

@@ -39,6 +39,7 @@ from keras_seq.files import (
     write_file_whole,
 )
 from keras_seq.run_checks import MARK, check_new
+from keras_seq.run_logs import RunLogs
 from keras_seq.settings import MAX_FILE_BYTES, Settings, SettingsError
 from keras_seq.tensor_file import TensorSpec, tensor_spec
 from keras_seq.text import InputError, Tokenizer, read_lines
@@ -58,7 +59,6 @@ _OWN = (
     "corpus",
     "settings.toml",
 )
-_LOGS = ("metrics.jsonl", "samples.txt")
 _MAX_TOKENIZER_BYTES = 64 << 20
 _MAX_RECORD_BYTES = 16 << 20
 _MAX_RESULT_BYTES = 1 << 16
@@ -72,6 +72,7 @@ class Run:
     Attributes:
         path: The directory.
         settings: The `Settings` it was made with.
+        logs: Its `RunLogs`.
 
     Example:
 
@@ -79,7 +80,7 @@ class Run:
     >>> from keras_seq.settings import load_settings
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = Run.create(f"{folder}/dates", load_settings(preset="demo"))
-    ...     run.log_metrics({"step": 1, "loss": 6.5})
+    ...     run.logs.append_metrics({"step": 1, "loss": 6.5})
     ...     Run.open(f"{folder}/dates").settings == run.settings
     True
     """
@@ -96,6 +97,7 @@ class Run:
         self._checkpoints = CheckpointStore(
             self.path / "checkpoints", keep=settings.training.keep_checkpoints, notice=notice
         )
+        self.logs = RunLogs(self.path)
         self._tokenizers: tuple[Tokenizer, Tokenizer] | None = None
         self._lock: DirectoryLock | None = None
 
@@ -335,40 +337,6 @@ class Run:
         """Where event files of TensorBoard go."""
         return self.path / "tensorboard"
 
-    def log_metrics(self, values: Mapping[str, Any]) -> None:
-        """Appends one line of JSON to metrics.jsonl."""
-        _append(self.path / "metrics.jsonl", json.dumps(dict(values), ensure_ascii=False) + "\n")
-
-    def validation_scores(self) -> dict[int, float]:
-        """BLEU of each validation in metrics.jsonl, by step."""
-        path = self.path / "metrics.jsonl"
-        scores: dict[int, float] = {}
-        for line in read_lines(path) if path.exists() else ():
-            try:
-                entry = json.loads(line)
-                if entry["kind"] == "validation":
-                    scores[int(entry["step"])] = float(entry["bleu"])
-            except (ValueError, KeyError, TypeError, RecursionError):
-                # Whatever else stands there is no score.
-                continue
-        return scores
-
-    def append_samples(self, text: str) -> None:
-        """Appends to samples.txt, ending with a line end."""
-        _append(self.path / "samples.txt", text if text.endswith("\n") else text + "\n")
-
-    def log_sizes(self) -> dict[str, int]:
-        """Bytes of metrics.jsonl and samples.txt by now, for `truncate_logs`."""
-        paths = {name: self.path / name for name in _LOGS}
-        return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
-
-    def truncate_logs(self, sizes: Mapping[str, int]) -> None:
-        """Takes from the logs what was written after `log_sizes` gave these sizes."""
-        for name in _LOGS:
-            path = self.path / name
-            if path.exists() and path.stat().st_size > sizes.get(name, 0):
-                os.truncate(path, sizes.get(name, 0))
-
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Keeps what a finished training came to."""
         _put(self.path / "result.json", json.dumps(result, indent=1))
@@ -487,14 +455,6 @@ class Run:
 def _put(path: Path, text: str) -> None:
     try:
         write_file_whole(path, text.encode())
-    except OSError as error:
-        raise OSError(f"{path}: not written: {reason(error)}") from error
-
-
-def _append(path: Path, text: str) -> None:
-    try:
-        with open(path, "a", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
     except OSError as error:
         raise OSError(f"{path}: not written: {reason(error)}") from error
 

@@ -86,7 +86,7 @@ def average_run(
 def _steps(run: Run, count: int, of: str) -> list[int]:
     saved = run.saved_steps
     if of == "best":
-        scores = run.validation_scores()
+        scores = run.logs.validation_scores()
         saved = sorted((step for step in saved if step in scores), key=scores.__getitem__)
     if len(saved) < count:
         kind = "validated checkpoints" if of == "best" else "checkpoints"

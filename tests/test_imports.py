@@ -17,11 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 SETTINGS = {"presets", "setting_errors", "setting_sections", "settings"}
-FILES = {"files", "tensor_file", "checkpoints"}
+FILES = {"files", "tensor_file", "checkpoint_directory", "checkpoints"}
 TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
 BELOW_RUN = {"text", "scoring", "data"} | SETTINGS | FILES | TENSORS
 WITH_RUN = {
     "run",
+    "run_logs",
     "run_checks",
     "starting_point",
     "preparation",
@@ -48,6 +49,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "settings": (SETTINGS | {"text"}, {"pydantic", "tomli_w"}),
     "files": ({"text"}, set()),
     "tensor_file": ({"text"}, {"numpy", "ml_dtypes"}),
+    "checkpoint_directory": ({"files", "tensor_file", "text"}, {"numpy"}),
     "checkpoints": (FILES | {"text"}, {"numpy"}),
     "data": ({"text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
@@ -59,7 +61,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "search": ({"backend"}, {"keras", "numpy"}),
     "training.callbacks": ({"backend"}, {"keras", "numpy"}),
     "run_checks": (SETTINGS | FILES | {"text"}, set()),
-    "run": (BELOW_RUN | {"keras_seq", "run_checks"}, {"keras", "numpy"}),
+    "run_logs": (FILES | {"text"}, set()),
+    "run": (BELOW_RUN | {"keras_seq", "run_checks", "run_logs"}, {"keras", "numpy"}),
     "corpus_record": (BELOW_RUN | {"run"}, set()),
     "starting_point": (SETTINGS | FILES | {"run", "text"}, {"numpy"}),
     "encoding": ({"data", "text"}, set()),

@@ -252,7 +252,7 @@ class TrainingLoop:
     def _go_back_to_checkpoint(self) -> None:
         """What the logs and the pointer say of later updates is said again."""
         self.run.remove_result()
-        self.run.truncate_logs(self.begin.log_sizes)
+        self.run.logs.truncate(self.begin.log_sizes)
         best_step = self.validation.best_step
         if best_step in self.run.saved_steps:
             self.run.mark_best(best_step)
@@ -357,7 +357,7 @@ class TrainingLoop:
         )
 
     def _log_training(self, numbers: dict[str, float]) -> None:
-        self.run.log_metrics({"kind": "training", **rounded(numbers)})
+        self.run.logs.append_metrics({"kind": "training", **rounded(numbers)})
         step = int(numbers.pop("step"))
         self.events.write(step, numbers, group="training/")
 
@@ -386,7 +386,7 @@ class TrainingLoop:
             validation=self.validation.state,
             signature=self.validator.signature,
             backend=backend.name(),
-            log_sizes=self.run.log_sizes(),
+            log_sizes=self.run.logs.sizes(),
         )
         tensors = {"weights": weights, "training": arrays}
         try:

@@ -102,10 +102,10 @@ class Validator:
         lines = _sample_lines(step, samples)
         for line in lines:
             self._notice(line)
-        self._run.append_samples("\n".join(lines))
+        self._run.logs.append_samples("\n".join(lines))
         self._events.write_samples(step, [sample[1:] for sample in samples])
         self._events.write_pictures(step, "attention", pictures)
-        self._run.log_metrics(
+        self._run.logs.append_metrics(
             {
                 "kind": "validation",
                 "step": step,

@@ -46,10 +46,10 @@ def test_one_alone_is_itself_and_the_best_are_those_that_scored_best(
 ):
     run = Run.open(trained)
     lines = (trained / "metrics.jsonl").read_text()
-    assert run.validation_scores().keys() == {2, 4, 6}
+    assert run.logs.validation_scores().keys() == {2, 4, 6}
     try:
         for step, score in ((2, 50.0), (4, 90.0), (6, 70.0)):
-            run.log_metrics({"kind": "validation", "step": step, "bleu": score})
+            run.logs.append_metrics({"kind": "validation", "step": step, "bleu": score})
         with open(trained / "metrics.jsonl", "a") as file:
             file.write('{"kind": "validation"}\nnonsense\n')
         outcome = keras_seq_command("average", trained, tmp_path / "one", "--best", 1)

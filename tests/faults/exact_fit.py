@@ -13,6 +13,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+import keras_seq.checkpoint_directory as checkpoint_directory
 import keras_seq.checkpoints as checkpoints
 from keras_seq.training import callbacks, rates
 
@@ -72,8 +73,12 @@ def kill_after(parts, seconds):
 
         return slow
 
-    for name in ("write_tensors", "write_file", "write_file_whole", "remove"):
-        setattr(checkpoints, name, slowly(getattr(checkpoints, name)))
+    for module, names in (
+        (checkpoint_directory, ("write_tensors", "write_file")),
+        (checkpoints, ("write_file_whole", "remove")),
+    ):
+        for name in names:
+            setattr(module, name, slowly(getattr(module, name)))
 
 
 def main(folder):

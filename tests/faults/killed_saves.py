@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+import keras_seq.checkpoint_directory
 import keras_seq.checkpoints
 import keras_seq.files
 import keras_seq.tensor_file
@@ -21,7 +22,13 @@ from keras_seq.checkpoints import CheckpointStore
 
 TRACED = {
     module.__file__
-    for module in (keras_seq.checkpoints, keras_seq.files, keras_seq.tensor_file, shutil)
+    for module in (
+        keras_seq.checkpoint_directory,
+        keras_seq.checkpoints,
+        keras_seq.files,
+        keras_seq.tensor_file,
+        shutil,
+    )
 }
 
 

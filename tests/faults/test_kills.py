@@ -31,6 +31,7 @@ RECURRENT = LIMITS | {
 # kinds that are asked for.
 KILLED = """
 import os, threading, time
+import keras_seq.checkpoint_directory as files
 import keras_seq.checkpoints as checkpoints
 import keras_seq.training.loop as loop
 import keras_seq.translator as translator
@@ -54,15 +55,15 @@ def said(self, *arguments, **options):
     return after(self, *arguments, **options)
 loop.TrainingLoop._after_update = said
 for owner, name in (
-    (checkpoints, "write_tensors"),
-    (checkpoints, "write_file"),
+    (files, "write_tensors"),
+    (files, "write_file"),
     (checkpoints, "write_file_whole"),
     (checkpoints, "remove"),
     (checkpoints.os, "rename"),
     (loop.TrainingLoop, "_after_update"),
     (translator.Translator, "__call__"),
 ):
-    if owner in (checkpoints, checkpoints.os) or EVERYWHERE:
+    if owner in (files, checkpoints, checkpoints.os) or EVERYWHERE:
         setattr(owner, name, event(getattr(owner, name)))
 """
 

@@ -164,13 +164,13 @@ def test_twice_ends_at_once_with_the_earlier_checkpoint(folder):
     code = (
         DEAF
         + """
-import keras_seq.checkpoints as checkpoints
-write = checkpoints.write_tensors
+import keras_seq.checkpoint_directory as checkpoint
+write = checkpoint.write_tensors
 def stuck(path, arrays):
     if "step-00000004" in str(path):
         deaf()
     return write(path, arrays)
-checkpoints.write_tensors = stuck
+checkpoint.write_tensors = stuck
 """
     )
     training = begun(folder, "twice", code, training__checkpoint_every=2)

@@ -60,7 +60,7 @@ optimizer.SkippingAdam = scaled
 # Says when a save has begun, which waits for the signal that is put in for {}.
 HOLD_SAVES = """
 import time
-import keras_seq.checkpoints as checkpoints
+import keras_seq.checkpoint_directory as checkpoint
 from keras_seq.training.stopping import SignalStop
 came = []
 def noting(handle):
@@ -76,7 +76,7 @@ def holding(write):
         return write(path, arrays)
     return held
 SignalStop._handle = noting(SignalStop._handle)
-checkpoints.write_tensors = holding(checkpoints.write_tensors)
+checkpoint.write_tensors = holding(checkpoint.write_tensors)
 """
 
 
