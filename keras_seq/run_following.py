@@ -10,8 +10,22 @@ import numpy as np
 
 from keras_seq.checkpoints import NotFiniteError
 from keras_seq.run import Run
+from keras_seq.run_logs import RunLogs
 from keras_seq.settings import Settings
 from keras_seq.tensor_file import TensorFileError, require_finite
+
+
+class _FollowedLogs(RunLogs):
+    """Logs as that host has them."""
+
+    def append_metrics(self, values: Mapping[str, Any]) -> None:
+        pass
+
+    def append_samples(self, text: str) -> None:
+        pass
+
+    def truncate(self, sizes: Mapping[str, int]) -> None:
+        pass
 
 
 class FollowedRun(Run):
@@ -27,20 +41,12 @@ class FollowedRun(Run):
 
     def __init__(self, run: Run, *, notice: Callable[[str], None] | None = None) -> None:
         super().__init__(run.path, run.settings, notice=notice)
+        self.logs = _FollowedLogs(self.path)
 
     def update_settings(self, settings: Settings) -> None:
         self.settings = settings
 
     def check_writable(self) -> None:
-        pass
-
-    def log_metrics(self, values: Mapping[str, Any]) -> None:
-        pass
-
-    def append_samples(self, text: str) -> None:
-        pass
-
-    def truncate_logs(self, sizes: Mapping[str, int]) -> None:
         pass
 
     def write_result(self, result: Mapping[str, Any]) -> None:

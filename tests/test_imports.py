@@ -79,7 +79,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "demo": (BELOW_RUN | {"run", "run_checks", "preparation"}, set()),
     "modelling": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
     "batch_search": (BELOW_RUN | {"keras_seq", "run", "run_checks"}, {"numpy"}),
-    "run_following": (BELOW_RUN | {"run"}, {"numpy"}),
+    "run_following": (BELOW_RUN | {"run", "run_logs"}, {"numpy"}),
     "run_averaging": (BELOW_RUN | {"run", "modelling"}, {"numpy"}),
     "lines": ({"text"}, set()),
     "translator": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
