@@ -9,9 +9,8 @@ what the two runs leave: every array of the last checkpoints, their counters, th
 samples and which checkpoint is the best. The model is a small one of the embedded dates, or that
 of `keras-seq train` with the options after `--`.
 
-Fails, too, where less was killed than was asked for, or where less than a quarter of the lives
-came to a save, so that the training hardly got on between kills: `--start` is how long a life is
-at least.
+Fails, too, where less was killed than was asked for, or where most lives were too short to save
+anything, so that the training only began again and again: `--start` is how long a life is at least.
 """
 
 import argparse
@@ -129,7 +128,7 @@ def main() -> int:
         f"{options.steps} updates; {len(straight['validations'])} validations: "
         + (f"DIFFERENT: {', '.join(sorted(different))}" if different else "the same")
     )
-    return int(bool(different) or kills < options.kills or 4 * saved < kills)
+    return int(bool(different) or kills < options.kills or 2 * saved < kills)
 
 
 if __name__ == "__main__":

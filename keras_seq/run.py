@@ -14,8 +14,8 @@
     corpus/                        text that the package made itself, if it did
     .lock                          held by the process that writes here
 
-Besides `run_checks`, no other module knows these names. A directory from elsewhere is not trusted:
-links are refused, sizes and numbers bounded before anything large is done.
+Besides `run_checks` and `run_logs`, no other module knows these names. A directory from elsewhere
+is not trusted: links are refused, sizes and numbers bounded before anything large is done.
 """
 
 from __future__ import annotations
