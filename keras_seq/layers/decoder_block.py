@@ -185,7 +185,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         """
         return self.cross_attention.project(memory, memory_mask)
 
-    def step(self, inputs, position, bias, cache, memory, memory_mask=None):
+    def step(self, inputs, position, bias, cache, memory, memory_mask=None, return_weights=False):
         """One target step of several hypotheses.
 
         Args:
@@ -196,9 +196,10 @@ class TransformerDecoderBlock(keras.layers.Layer):
             cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
             memory: Dict that `project` made.
             memory_mask: Optional bool tensor `(B, S)`.
+            return_weights: Whether to return the attention to the memory, too.
 
         Returns:
-            Outputs `(B, K, D)` and the new cache.
+            Outputs `(B, K, D)` and the new cache; and weights `(B, H, K, S)` if asked for.
         """
         written = {}
 
@@ -207,10 +208,18 @@ class TransformerDecoderBlock(keras.layers.Layer):
             return outputs
 
         x = self.self_attention_residual.around(attend_to_past, inputs)
-        x = self.cross_attention_residual.around(
-            lambda x: self.cross_attention.attend(x, **memory, value_mask=memory_mask), x
-        )
-        return self.feed_forward_residual.around(self.feed_forward, x), written["cache"]
+
+        def attend_to_memory(x):
+            outputs, written["weights"] = self.cross_attention.attend(
+                x, **memory, value_mask=memory_mask, return_weights=True
+            )
+            return outputs
+
+        x = self.cross_attention_residual.around(attend_to_memory, x)
+        x = self.feed_forward_residual.around(self.feed_forward, x)
+        if return_weights:
+            return x, written["cache"], written["weights"]
+        return x, written["cache"]
 
     def compute_mask(self, inputs, mask=None):
         return mask

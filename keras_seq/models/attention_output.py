@@ -1,4 +1,4 @@
-"""A model with its attention weights as a second output."""
+"""A model, or one step of it, with its attention weights as one more output."""
 
 import keras
 
@@ -24,6 +24,17 @@ def attention_model(model, layer, num_layers):
             model.input, {"logits": logits, "attention": attention}, name="with_attention"
         )
     return made[layer]
+
+
+def attending_step(model):
+    """The functional model that `attending_step` of a model gives, made at first use.
+
+    Args:
+        model: Has `_parts.make_step(attending)`.
+    """
+    if model._parts.attending_step is None:
+        model._parts.attending_step = model._parts.make_step(attending=True)
+    return model._parts.attending_step
 
 
 class WithWeights(keras.layers.Layer):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.models.attention_output import WithWeights, attention_model
+from keras_seq.models.attention_output import WithWeights, attending_step, attention_model
 from keras_seq.models.method import Method
 from keras_seq.models.recurrent_parts import (
     check,
@@ -194,6 +194,8 @@ class RecurrentSeq2Seq(keras.Model):
         self._parts = SimpleNamespace(
             encoder=encoder,
             decoder_step=make_decoder_step(parts, memory, "fed" in first),
+            attending_step=None,
+            make_step=lambda attending: make_decoder_step(parts, memory, "fed" in first, attending),
             decode=decode,
             with_attention={},
         )
@@ -207,6 +209,11 @@ class RecurrentSeq2Seq(keras.Model):
     def decoder_step(self):
         """Functional model: one step of K hypotheses."""
         return self._parts.decoder_step
+
+    @property
+    def attending_step(self):
+        """As `decoder_step`, with `attention` `(B, K, S)`, the step's weights."""
+        return attending_step(self)
 
     def with_attention(self, layer=-1):
         """This model with a second output, what it looks at; weights are this model's own.

@@ -197,13 +197,14 @@ def name_states(states):
     }
 
 
-def make_decoder_step(parts, memory, feeds_output):
+def make_decoder_step(parts, memory, feeds_output, attending=False):
     """The functional model of one step over built layers.
 
     Args:
         parts: From `make_layers`.
         memory: Dict of the encoder's symbolic outputs.
         feeds_output: Whether the attentional vector is a state.
+        attending: Whether the attention `(B, K, S)` is an output, too.
     """
     memory = {
         name: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=f"memory_{name}")
@@ -223,7 +224,7 @@ def make_decoder_step(parts, memory, feeds_output):
     first = {"cell": states_of(0)}
     if feeds_output:
         first["fed"] = beam["fed"]
-    x, after, _ = parts.attention_cell(
+    x, after, weights = parts.attention_cell(
         parts.target_embedding(token),
         first,
         memory["value"],
@@ -239,6 +240,9 @@ def make_decoder_step(parts, memory, feeds_output):
     new_beam = name_states(new_states)
     if feeds_output:
         new_beam["fed"] = after["fed"]
+    outputs = {"logits": parts.to_logits(x), "state": {"beam": new_beam, "shared": {}}}
+    if attending:
+        outputs["attention"] = ops.cast(weights, "float32")
     return keras.Model(
         inputs={
             "token": token,
@@ -246,7 +250,7 @@ def make_decoder_step(parts, memory, feeds_output):
             "state": {"beam": beam, "shared": {}},
             "memory": memory,
         },
-        outputs={"logits": parts.to_logits(x), "state": {"beam": new_beam, "shared": {}}},
+        outputs=outputs,
         name="decoder_step",
     )
 

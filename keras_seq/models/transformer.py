@@ -11,7 +11,7 @@ from keras_seq.layers.encoder_block import TransformerEncoderBlock
 from keras_seq.layers.seeds import split_seed
 from keras_seq.layers.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.token_embedding import TokenEmbedding
-from keras_seq.models.attention_output import WithWeights, attention_model
+from keras_seq.models.attention_output import WithWeights, attending_step, attention_model
 from keras_seq.models.method import Method
 
 # Shape letters: B batch, S source steps, T target steps, D units, H heads, K beam, L cache steps,
@@ -209,18 +209,25 @@ class Transformer(keras.Model):
         self._parts = SimpleNamespace(
             encoder=_encoder(source, mask, encoded, decoder_blocks),
             decoder_step=None,
+            attending_step=None,
             decode=decode,
             with_attention={},
         )
-        self._parts.decoder_step = _decoder_step(
-            self._parts.encoder,
-            target_embedding,
-            position,
-            decoder_blocks,
-            decoder_norm,
-            units,
-            num_heads,
-        )
+
+        def make_step(attending=False):
+            return _decoder_step(
+                self._parts.encoder,
+                target_embedding,
+                position,
+                decoder_blocks,
+                decoder_norm,
+                units,
+                num_heads,
+                attending,
+            )
+
+        self._parts.make_step = make_step
+        self._parts.decoder_step = make_step()
 
     @property
     def encoder(self):
@@ -231,6 +238,11 @@ class Transformer(keras.Model):
     def decoder_step(self):
         """Functional model: one step of K hypotheses."""
         return self._parts.decoder_step
+
+    @property
+    def attending_step(self):
+        """As `decoder_step`, with `attention` `(B, K, S)`: the last block's, mean over heads."""
+        return attending_step(self)
 
     def with_attention(self, layer=-1):
         """This model with a second output, what it looks at; weights are this model's own.
@@ -315,7 +327,9 @@ def _encoder(source, mask, encoded, decoder_blocks):
     return keras.Model(source, memory, name="encoder")
 
 
-def _decoder_step(encoder, embedding, position_layer, blocks, final_norm, units, num_heads):
+def _decoder_step(
+    encoder, embedding, position_layer, blocks, final_norm, units, num_heads, attending
+):
     dtype = blocks[0].compute_dtype
     memory = {
         name: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=f"memory_{name}")
@@ -338,7 +352,8 @@ def _decoder_step(encoder, embedding, position_layer, blocks, final_norm, units,
     x = Method(position_layer, "step", name="position_step")({"inputs": x, "position": position})
     shared = {}
     for i, block in enumerate(blocks):
-        x, cache = Method(block, "step", name=f"step_{i}")(
+        looked = attending and block is blocks[-1]
+        x, cache, *weights = Method(block, "step", name=f"step_{i}")(
             {
                 "inputs": x,
                 "position": position,
@@ -346,10 +361,17 @@ def _decoder_step(encoder, embedding, position_layer, blocks, final_norm, units,
                 "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
                 "memory": {"key": memory[f"key_{i}"], "value": memory[f"value_{i}"]},
                 "memory_mask": memory["mask"],
+                **({"return_weights": True} if looked else {}),
             }
         )
         shared[f"key_{i}"], shared[f"value_{i}"] = cache["key"], cache["value"]
     x = final_norm(x) if final_norm else x
+    outputs = {
+        "logits": embedding(x, reverse=True),
+        "state": {"beam": {"ancestors": recorded}, "shared": shared},
+    }
+    if attending:
+        outputs["attention"] = ops.mean(weights[0], axis=1)
     return keras.Model(
         inputs={
             "token": token,
@@ -357,10 +379,7 @@ def _decoder_step(encoder, embedding, position_layer, blocks, final_norm, units,
             "state": {"beam": {"ancestors": ancestors}, "shared": caches},
             "memory": memory,
         },
-        outputs={
-            "logits": embedding(x, reverse=True),
-            "state": {"beam": {"ancestors": recorded}, "shared": shared},
-        },
+        outputs=outputs,
         name="decoder_step",
     )
 

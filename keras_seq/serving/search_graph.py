@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from keras_seq.data.ids import EOS, PAD, UNK
 from keras_seq.search import SearchResult, beam_search
-from keras_seq.search.beam_search import NEVER
+from keras_seq.search.hypotheses import NEVER
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.text import Tokenizer
 

@@ -1,0 +1,54 @@
+"""Uniform numbers for sampling that depend on nothing but a seed, a source and a place."""
+
+from keras import ops
+
+# Shape letters: B batch, S source steps, N samples.
+
+_ODD = 0x9E3779B1
+
+
+def row_keys(source, seed):
+    """A number for each source, the same whatever its padding and the other rows.
+
+    Args:
+        source: Int tensor `(B, S)`, padded with 0.
+        seed: Integer from 0 to 2^32 - 1, or a scalar uint32 tensor.
+
+    Returns:
+        Uint32 tensor `(B,)`.
+    """
+    ids = ops.cast(source, "uint32")
+    places = ops.cast(ops.arange(ops.shape(source)[1], dtype="int32"), "uint32")
+    mixed = _mix(ids * _word(_ODD) + _mix(places + _word(1)))
+    known = ops.where(ops.not_equal(source, 0), mixed, ops.zeros_like(mixed))
+    return _mix(ops.sum(known, axis=1) + _mix(ops.cast(seed, "uint32")))
+
+
+def uniform_numbers(keys, samples, step):
+    """Numbers in [0, 1) for one step of each sample.
+
+    The mixing function is the 32-bit one of Wellons, "Prospecting for Hash
+    Functions", 2018, public domain; it is applied to key, sample and step in turn.
+
+    Args:
+        keys: Uint32 tensor `(B,)`, see `row_keys`.
+        samples: Integer N.
+        step: Scalar int tensor.
+
+    Returns:
+        Float32 tensor `(B, N)`, multiples of 2^-24.
+    """
+    places = ops.cast(ops.arange(samples, dtype="int32"), "uint32") * _word(_ODD)
+    mixed = _mix(ops.bitwise_xor(keys[:, None], _mix(places + _word(1))))
+    mixed = _mix(mixed + ops.cast(step, "uint32") * _word(_ODD))
+    return ops.cast(ops.right_shift(mixed, 8), "float32") * 2.0**-24
+
+
+def _word(value):
+    return ops.cast(value, "uint32")
+
+
+def _mix(x):
+    x = ops.bitwise_xor(x, ops.right_shift(x, 16)) * _word(0x7FEB352D)
+    x = ops.bitwise_xor(x, ops.right_shift(x, 15)) * _word(0x846CA68B)
+    return ops.bitwise_xor(x, ops.right_shift(x, 16))

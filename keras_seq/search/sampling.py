@@ -1,0 +1,172 @@
+"""Targets drawn at random as a model's probabilities say."""
+
+from keras import ops
+
+from keras_seq.search.constraints import Constraints
+from keras_seq.search.hypotheses import NEVER, SearchResult, gather_beams
+from keras_seq.search.length_normalization import length_penalty
+from keras_seq.search.limits import length_limits
+from keras_seq.search.random_numbers import row_keys, uniform_numbers
+from keras_seq.search.steps import Steps
+
+# Shape letters: B batch, S source steps, N samples, L steps, V vocabulary, P prefix steps.
+
+
+def sample(
+    model,
+    source,
+    *,
+    samples=1,
+    seed=0,
+    temperature=1.0,
+    top_k=0,
+    top_p=1.0,
+    length_normalization="average",
+    alpha=1.0,
+    min_length=1,
+    min_length_ratio=0.0,
+    max_length=256,
+    max_length_ratio=2.0,
+    max_length_extra=10,
+    forbidden_tokens=(0, 1, 2),
+    forbidden_sequences=(),
+    no_repeat_ngram_size=0,
+    repetition_penalty=1.0,
+    prefix=None,
+    start_token=2,
+    end_token=3,
+):
+    """Draws targets, each token by its probability given those before.
+
+    What is drawn depends on the seed and the row's own source, on nothing
+    else: not on the other rows, padding or how often this is called. So the
+    same source has the same samples; another seed has others.
+
+    Args:
+        model: As for `beam_search`.
+        source: Int tensor `(B, S)`, padded with 0, with its end tokens.
+        samples: Positive integer N, drawn independently for each row.
+        seed: Integer from 0 to 2^32 - 1, or a scalar uint32 tensor.
+        temperature: Float above 0 that log-probabilities are divided by.
+        top_k: Integer: only the K likeliest tokens are drawn, 0 for no such rule.
+        top_p: Float in (0, 1]: of these only the fewest likeliest whose probabilities
+            come to so much, once divided by the temperature.
+        length_normalization, alpha: For the scores, as for `beam_search`; they are of
+            the model's probabilities before temperature, `top_k` and `top_p`.
+        min_length, min_length_ratio, max_length, max_length_ratio, max_length_extra,
+        forbidden_tokens, forbidden_sequences, no_repeat_ngram_size, repetition_penalty,
+        prefix, start_token, end_token: As for `beam_search`.
+
+    Returns:
+        A `SearchResult` of N samples for each row, the best score first.
+
+    Raises:
+        ValueError: If an argument is out of range.
+
+    Reference:
+        `top_k`: Fan, Lewis and Dauphin, 2018, https://arxiv.org/abs/1805.04833;
+        `top_p`: Holtzman et al., 2020, https://arxiv.org/abs/1904.09751
+    """
+    if samples < 1 or temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
+        raise ValueError(
+            "`samples` must be at least 1, `temperature` above 0, `top_k` 0 or more and `top_p` "
+            f"above 0 and at most 1, received {samples}, {temperature}, {top_k} and {top_p}."
+        )
+    rules = Constraints(
+        forbidden_tokens, forbidden_sequences, no_repeat_ngram_size, repetition_penalty, prefix
+    )
+    rules.check(end_token)
+    source = ops.cast(source, "int32")
+    limits = length_limits(
+        source,
+        min_length=min_length,
+        min_length_ratio=min_length_ratio,
+        max_length=max_length,
+        max_length_ratio=max_length_ratio,
+        max_length_extra=max_length_extra,
+        prefix=prefix,
+    )
+    steps = Steps(model, source, samples, limits.steps)
+    step_index = ops.arange(limits.steps)
+    keys = row_keys(source, seed)
+
+    def body(loop):
+        step, done = loop["step"], loop["done"]
+        out, capacity = steps.take(loop["token"], step, loop["state"], loop["capacity"])
+        log_probabilities = rules.log_probabilities(
+            ops.cast(out["logits"], "float32"),
+            loop["tokens"],
+            step,
+            (step + 1 >= limits.least, end_token),
+        )
+        drawn = _draw(
+            log_probabilities / temperature, uniform_numbers(keys, samples, step), top_k, top_p
+        )
+        gained = ops.take_along_axis(log_probabilities, drawn[..., None], axis=-1)[..., 0]
+        # Where every token is struck out, what there is so far is given up.
+        lost = gained <= NEVER / 2
+        drawn = ops.where(done, 0, drawn)
+        ended = ops.logical_or(ops.equal(drawn, end_token), step + 1 >= limits.most[:, None])
+        return {
+            "step": step + 1,
+            "capacity": capacity,
+            "token": drawn,
+            "totals": ops.where(done, loop["totals"], ops.maximum(loop["totals"] + gained, NEVER)),
+            "tokens": ops.where(ops.equal(step_index, step), drawn[..., None], loop["tokens"]),
+            "lengths": ops.where(done, loop["lengths"], step + 1),
+            "done": ops.logical_or(done, ops.logical_or(ended, lost)),
+            "state": out["state"],
+        }
+
+    def unfinished(loop):
+        return ops.logical_and(loop["step"] < limits.steps, ops.logical_not(ops.all(loop["done"])))
+
+    batch = ops.shape(source)[0]
+    loop = {
+        "step": ops.zeros((), dtype="int32"),
+        "capacity": steps.capacity,
+        "token": ops.full((batch, samples), start_token, dtype="int32"),
+        "totals": ops.zeros((batch, samples), dtype="float32"),
+        "tokens": ops.zeros((batch, samples, limits.steps), dtype="int32"),
+        "lengths": ops.zeros((batch, samples), dtype="int32"),
+        "done": ops.zeros((batch, samples), dtype="bool"),
+        "state": steps.first_state,
+    }
+    (loop,) = ops.while_loop(lambda loop: unfinished(loop), lambda loop: (body(loop),), (loop,))
+    exists = loop["totals"] > NEVER / 2
+    penalty = length_penalty(loop["lengths"], length_normalization, alpha)
+    scores = ops.where(exists, loop["totals"] / penalty, NEVER)
+    scores, index = ops.top_k(scores, samples)
+    index = ops.cast(index, "int32")
+    lengths = gather_beams(ops.where(exists, loop["lengths"], 0), index)
+    tokens = gather_beams(loop["tokens"], index) * ops.cast(lengths > 0, "int32")[..., None]
+    ends = ops.any(ops.equal(tokens, end_token), axis=-1)
+    return SearchResult(
+        tokens, lengths, scores, ops.logical_and(lengths > 0, ops.logical_not(ends))
+    )
+
+
+def _draw(log_weights, uniform, top_k, top_p):
+    """Ids `(B, N)`, one for each uniform number, by the inverse of the cumulated weights."""
+    size = log_weights.shape[-1]
+    if top_k == 0 and top_p == 1.0:
+        return _inverse(ops.softmax(log_weights, axis=-1), uniform)
+    # The likeliest first, equal ones by id.
+    best, ids = ops.top_k(log_weights, min(top_k or size, size))
+    weights = ops.softmax(best, axis=-1)
+    if top_p < 1.0:
+        before = ops.cumsum(weights, axis=-1) - weights
+        weights = ops.where(before < top_p, weights, 0.0)
+    chosen = _inverse(weights, uniform)
+    return ops.take_along_axis(ops.cast(ids, "int32"), chosen[..., None], axis=-1)[..., 0]
+
+
+def _inverse(weights, uniform):
+    """The first place whose cumulated weight exceeds the number's share of all."""
+    cumulated = ops.cumsum(weights, axis=-1)
+    threshold = uniform[..., None] * cumulated[..., -1:]
+    passed = ops.sum(ops.cast(cumulated <= threshold, "int32"), axis=-1)
+    # A number just below 1 may come to the whole sum in float32, behind the last place of any
+    # weight; the last that has weight is where the sum first is what it is at the end.
+    last = ops.sum(ops.cast(cumulated < cumulated[..., -1:], "int32"), axis=-1)
+    return ops.minimum(passed, last)
