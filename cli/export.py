@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.search_options import with_search_options
 
 
+@with_search_options
 def export(
     run: Annotated[str, typer.Argument(help="Directory that train made.")],
     destination: Annotated[
@@ -26,21 +28,6 @@ def export(
     which: Annotated[
         Literal["best", "latest"], typer.Option(help="The checkpoint to export.")
     ] = "best",
-    beam_size: Annotated[
-        int | None, typer.Option("--beam-size", "--beam", help="savedmodel: hypotheses kept.")
-    ] = None,
-    n_best: Annotated[
-        int | None, typer.Option(help="savedmodel: translations that the signature n_best gives.")
-    ] = None,
-    max_length: Annotated[
-        int | None, typer.Option(help="savedmodel: longest translation, in tokens.")
-    ] = None,
-    length_normalization: Annotated[
-        str | None, typer.Option(help="savedmodel: average, gnmt or none.")
-    ] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="savedmodel: exponent of the length normalization.")
-    ] = None,
     text: Annotated[
         bool | None,
         typer.Option(
@@ -58,19 +45,13 @@ def export(
             min=0, help="Validation lines that must come out as translate gives them; 0: none."
         ),
     ] = None,
+    *,
+    search: dict[str, Any],
 ) -> None:
     """Export a run for serving: a SavedModel, text in and text out, by default."""
     from keras_seq.run import Run
     from keras_seq.text import InputError
 
-    search = {
-        "beam_size": beam_size,
-        "n_best": n_best,
-        "max_length": max_length,
-        "length_normalization": length_normalization,
-        "alpha": alpha,
-    }
-    given = {key: value for key, value in search.items() if value is not None}
     unfit = [
         f"--{key.replace('_', '-')}"
         for key, value, formats in (
@@ -97,7 +78,7 @@ def export(
             text=text is not False,
             verify=lines,
             notice=notice,
-            **given,
+            **search,
         )
     elif format_ == "ctranslate2":
         if lines:

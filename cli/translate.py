@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.signals import sigterm_exits
 
 
@@ -25,6 +26,7 @@ class Engine(enum.StrEnum):
     RAY = "ray"
 
 
+@with_search_options
 def translate(
     run: Annotated[str, typer.Argument(help="Directory that train made.")],
     text: Annotated[
@@ -32,19 +34,6 @@ def translate(
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="File to write; stdout if absent.")
-    ] = None,
-    beam_size: Annotated[
-        int | None, typer.Option("--beam-size", "--beam", help="Hypotheses kept at each step.")
-    ] = None,
-    n_best: Annotated[
-        int | None,
-        typer.Option(help="Translations of a line, as number<TAB>score<TAB>translation."),
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Sentences decoded at a time.")] = None,
-    max_length: Annotated[int | None, typer.Option(help="Longest translation, in tokens.")] = None,
-    length_normalization: Annotated[str | None, typer.Option(help="average, gnmt or none.")] = None,
-    alpha: Annotated[
-        float | None, typer.Option(help="Exponent of the length normalization.")
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write score<TAB>translation.")] = False,
     engine: Annotated[
@@ -71,6 +60,8 @@ def translate(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Delete what another job left in --output-dir.")
     ] = False,
+    *,
+    search: dict[str, Any],
 ) -> None:
     """Translate lines: a sentence, a file, or stdin; or many files. A blank line stays blank.
 
@@ -79,20 +70,11 @@ def translate(
     from keras_seq.run import Run
     from keras_seq.settings import load_settings
 
-    options = {
-        "beam_size": beam_size,
-        "n_best": n_best,
-        "batch_size": batch_size,
-        "max_length": max_length,
-        "length_normalization": length_normalization,
-        "alpha": alpha,
-    }
-    given: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
     opened = Run.open(run, notice=notice)
     opened.require_weights()
-    search = load_settings(
+    settings = load_settings(
         base=opened.settings.to_dict(),
-        overrides={f"search.{key}": value for key, value in given.items()},
+        overrides={f"search.{key}": value for key, value in search.items()},
     ).search
     computing, on_ray = _engines(engine or [])
     if quantize is not None and computing != "ctranslate2":
@@ -104,13 +86,13 @@ def translate(
             )
         if computing == "ctranslate2":
             # What is wrong with it is said before there are any workers.
-            _ctranslate2(run, quantize, given)
+            _ctranslate2(run, quantize, search)
         _translate_files(
             run,
             inputs,
             output_dir,
             on_ray=on_ray,
-            search=given,
+            search=search,
             engine=computing,
             quantize=quantize or "float32",
             scores=scores,
@@ -131,19 +113,19 @@ def translate(
     translator: Any = None
     if computing == "ctranslate2":
         # Here, because it takes no time and what is wrong is said before a file is opened.
-        translator = _ctranslate2(run, quantize, given)
+        translator = _ctranslate2(run, quantize, search)
 
     def translated(chunk: list[str], first: int) -> Iterator[str]:
         nonlocal translator
         # Importing TensorFlow takes seconds, and blank lines need none.
         if translator is None and any(line.strip() for line in chunk):
             heavy = import_quietly("keras_seq.translator")
-            translator = heavy.Translator.load(run, notice=notice, **given)
-        return _format(translator, chunk, first, search.n_best, scores)
+            translator = heavy.Translator.load(run, notice=notice, **search)
+        return _format(translator, chunk, first, settings.n_best, scores)
 
     prompt = text is None and output is None and sys.stdin.isatty()
     # Many batches at a time, so that lines of like length share one.
-    size = 1 if prompt else 64 * search.batch_size
+    size = 1 if prompt else 64 * settings.batch_size
     with _writer(output) as write:
         number = 1
         for chunk in _chunks(_prompted(lines) if prompt else lines, size):

@@ -39,7 +39,8 @@ def translate_lines(
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     max_source_length: int,
-    search: Callable[[list[list[int]]], Iterable[list[Found]]],
+    search: Callable[..., Iterable[list[Found]]],
+    prefixes: Sequence[str] | None = None,
 ) -> list[list[Hypothesis]]:
     """Translates lines by a search over ids.
 
@@ -49,16 +50,23 @@ def translate_lines(
         target_tokenizer: Turns ids into lines.
         max_source_length: Longer sources are cut to so many tokens.
         search: Called with the ids of all lines that are not blank, without end
-            tokens, the longest first; gives what it found for each, best first.
+            tokens, the longest first, and with the ids of their prefixes if there
+            are any; gives what it found for each, best first.
+        prefixes: What the translation of each line begins with, "" for nothing.
 
     Returns:
         For each line its translations, best first; none for a blank line.
 
     Raises:
-        TypeError: If `lines` is one string.
+        TypeError: If `lines` or `prefixes` is one string.
+        ValueError: If there are not as many prefixes as lines.
     """
-    if isinstance(lines, str):
-        raise TypeError("`lines` must be a list of strings, received one string; pass [line].")
+    if isinstance(lines, str) or isinstance(prefixes, str):
+        raise TypeError(
+            "`lines` and `prefixes` must be lists of strings, received one string; pass [line]."
+        )
+    if prefixes is not None and len(prefixes) != len(lines):
+        raise ValueError(f"received {len(prefixes)} prefixes for {len(lines)} lines.")
     clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
     ids = source_tokenizer.encode(clipped)
     cut = [
@@ -68,7 +76,11 @@ def translate_lines(
     # Stable, so equal inputs in equal order make equal batches.
     order = sorted((i for i, tokens in enumerate(ids) if tokens), key=lambda i: -len(ids[i]))
     results: list[list[Hypothesis]] = [[] for _ in lines]
-    every = search([ids[i][:max_source_length] for i in order])
+    sources = [ids[i][:max_source_length] for i in order]
+    if prefixes is None:
+        every = search(sources)
+    else:
+        every = search(sources, target_tokenizer.encode([prefixes[i] for i in order]))
     for i, found in zip(order, every, strict=True):
         texts = target_tokenizer.decode([one.tokens for one in found])
         results[i] = [

@@ -14,9 +14,10 @@ from keras_seq.data.ids import EOS, PAD
 from keras_seq.lines import Found, Hypothesis, best_texts, translate_lines
 from keras_seq.modelling import load_model
 from keras_seq.run import Run
-from keras_seq.search import SearchResult, beam_search
+from keras_seq.search import SearchResult
+from keras_seq.searches import make_search
 from keras_seq.settings import SearchSettings, load_settings
-from keras_seq.text import Tokenizer
+from keras_seq.text import InputError, Tokenizer
 
 
 class Translator:
@@ -52,10 +53,9 @@ class Translator:
         self._target_tokenizer = target_tokenizer
         self._search_settings = search
         self._max_source_length = max_source_length
-        options = search.model_dump(exclude={"batch_size"})
-        self._search = backend.compiled(
-            lambda source: beam_search(model, source, **options), model.variables, ranks=[2]
-        )
+        find = make_search(model, search, target_tokenizer)
+        self._search = backend.compiled(find, model.variables, ranks=[2])
+        self._search_with_prefixes = backend.compiled(find, model.variables, ranks=[2, 2])
 
     @classmethod
     def load(
@@ -105,18 +105,24 @@ class Translator:
         """
         return best_texts(self.translate(lines))
 
-    def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
+    def translate(
+        self, lines: Sequence[str], prefixes: Sequence[str] | None = None
+    ) -> list[list[Hypothesis]]:
         """Translates lines into their n best translations.
 
         Args:
             lines: Lines of text.
+            prefixes: What the translation of each line begins with, "" for nothing; best
+                ended where a word ends. In place of `search.prefix`.
 
         Returns:
             For each line its translations, best first: `n_best` of them, or
             fewer where the search found fewer; none for a blank line.
 
         Raises:
-            TypeError: If `lines` is one string.
+            TypeError: If `lines` or `prefixes` is one string.
+            ValueError: If there are not as many prefixes as lines.
+            InputError: If a prefix fills all of `search.max_length`.
         """
         return translate_lines(
             lines,
@@ -124,23 +130,39 @@ class Translator:
             self._target_tokenizer,
             self._max_source_length,
             self._find,
+            prefixes,
         )
 
-    def _find(self, sources: list[list[int]]) -> Iterator[list[Found]]:
-        size = self._search_settings.batch_size
+    def _find(
+        self, sources: list[list[int]], prefixes: list[list[int]] | None = None
+    ) -> Iterator[list[Found]]:
+        size, longest = self._search_settings.batch_size, self._search_settings.max_length
+        for prefix in prefixes or ():
+            if len(prefix) >= longest:
+                raise InputError(
+                    f"a prefix has {len(prefix)} tokens, expected fewer than "
+                    f"search.max_length ({longest})"
+                )
         for start in range(0, len(sources), size):
             rows = sources[start : start + size]
-            found = SearchResult(*map(keras.ops.convert_to_numpy, self._search(self._pad(rows))))
+            batch = self._pad([[*source, EOS] for source in rows])
+            if prefixes is None:
+                found = self._search(batch)
+            else:
+                found = self._search_with_prefixes(
+                    batch, self._pad(prefixes[start : start + size], multiple=8)
+                )
+            found = SearchResult(*map(keras.ops.convert_to_numpy, found))
             for row in range(len(rows)):
                 yield _found(SearchResult(*(part[row] for part in found)))
 
-    def _pad(self, sources: Sequence[Sequence[int]]) -> np.ndarray:
-        rows, width = len(sources), max(map(len, sources)) + 1
+    def _pad(self, lists: Sequence[Sequence[int]], multiple: int = 16) -> np.ndarray:
+        rows, width = len(lists), max(1, *map(len, lists))
         if backend.wants_static_shapes():
-            rows, width = self._search_settings.batch_size, -(-width // 16) * 16
+            rows, width = self._search_settings.batch_size, -(-width // multiple) * multiple
         batch = np.full((rows, width), PAD, np.int32)
-        for row, source in enumerate(sources):
-            batch[row, : len(source) + 1] = [*source, EOS]
+        for row, ids in enumerate(lists):
+            batch[row, : len(ids)] = ids
         return batch
 
 

@@ -21,6 +21,17 @@ from keras_seq.serving.ctranslate2_spec import (
 from keras_seq.settings import SearchSettings, load_settings
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, InputError, Tokenizer
 
+# Settings of a search that mean the same there.
+_SHARED = {
+    "beam_size",
+    "n_best",
+    "length_normalization",
+    "alpha",
+    "max_length",
+    "max_length_ratio",
+    "max_length_extra",
+    "batch_size",
+}
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 # How many times the beam has to end before the search does. With 1, CTranslate2's default, it ends
 # before `beam_search` would: on 2,014 captions 64 translations scored worse than that finds and 9
@@ -286,6 +297,12 @@ def _batches(rows: Sequence[int], size: int) -> list[Sequence[int]]:
 
 
 def _check_search(search: SearchSettings) -> None:
+    for name, field in type(search).model_fields.items():
+        if name not in _SHARED and getattr(search, name) != field.default:
+            raise InputError(
+                f"search.{name}: received {getattr(search, name)}, which is not offered with "
+                "CTranslate2; use --engine tensorflow"
+            )
     if search.length_normalization == "gnmt":
         raise InputError(
             'search.length_normalization: CTranslate2 has no "gnmt", expected "average" or '

@@ -129,7 +129,7 @@ def _write(version: Path, run: Run, model: keras.Model, settings: Settings, text
         model,
         run.source_tokenizer,
         run.target_tokenizer,
-        settings.search.model_dump(exclude={"batch_size"}),
+        settings.search,
         settings.data.max_source_length,
         CHARACTERS_PER_TOKEN * settings.data.max_source_length,
     )

@@ -9,9 +9,11 @@ import keras
 import tensorflow as tf
 
 from keras_seq.data.ids import EOS, PAD, UNK
-from keras_seq.search import SearchResult, beam_search
+from keras_seq.search import SearchResult
 from keras_seq.search.hypotheses import NEVER
+from keras_seq.searches import make_search
 from keras_seq.serving.text_graph import TextGraph
+from keras_seq.settings import SearchSettings
 from keras_seq.text import Tokenizer
 
 # Shape letters: B batch, S source steps, N n-best, L steps.
@@ -31,7 +33,7 @@ class SearchGraph(tf.Module):
         model: A model of `keras_seq.models`, on the TensorFlow backend.
         source_tokenizer: Turns text into ids.
         target_tokenizer: Turns ids into text.
-        options: Arguments of `beam_search`.
+        search: Settings of the search.
         max_source_length: Longer sources are cut to so many tokens.
         max_source_characters: Longer sources are cut before they are tokenized.
     """
@@ -41,13 +43,14 @@ class SearchGraph(tf.Module):
         model: keras.Model,
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
-        options: dict[str, Any],
+        search: SearchSettings,
         max_source_length: int,
         max_source_characters: int,
     ) -> None:
         super().__init__()
         self.weights = [weight.value for weight in model.weights]
         vocabulary_size = source_tokenizer.vocabulary_size
+        find = make_search(model, search, target_tokenizer)
 
         def signature(name: str, rank: int, dtype: Any) -> Any:
             spec = tf.TensorSpec([None] * rank, dtype, name=name)
@@ -58,7 +61,7 @@ class SearchGraph(tf.Module):
             source = ids[:, :max_source_length]
             known = (source >= 0) & (source < vocabulary_size)
             source = tf.where(known, source, UNK)
-            found = _with_blanks(source, beam_search(model, _ended(source), **options))
+            found = _with_blanks(source, find(_ended(source)))
             return {
                 "ids": found.tokens,
                 "length": found.lengths,
