@@ -48,6 +48,14 @@ class ChainModel:
     def extended_state(self, state, length):
         return state
 
+    def attending_step(self, inputs, training=None):
+        """As `decoder_step`; the last logits of a state are what it looks at, too."""
+        out = self.decoder_step(inputs)
+        mask = inputs["memory"]["mask"]
+        width = ops.shape(mask)[1]
+        scores = ops.where(mask[:, None], 3 * out["logits"][..., -width:], -1e9)
+        return {**out, "attention": ops.softmax(scores, axis=-1)}
+
     def decoder_step(self, inputs, training=None):
         # Counts steps in eager TensorFlow alone: elsewhere this runs once for all of them.
         self.calls += 1
@@ -61,18 +69,61 @@ class ChainModel:
         return {"logits": logits, "state": {"beam": {"at": moved}, "shared": {}}}
 
 
-def chain_of(table: np.ndarray):
-    """The same as a function: tokens so far -> log-probabilities of the next, in float64."""
+def logits_of(table: np.ndarray):
+    """The same as a function: tokens so far -> logits of the next, in float64."""
     table = np.asarray(table, np.float32).astype(np.float64)
     steps, states, _ = table.shape
-    shifted = table - table.max(axis=-1, keepdims=True)
-    log_probabilities = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
-    def next_log_probabilities(tokens: tuple[int, ...]) -> np.ndarray:
+    def next_logits(tokens: tuple[int, ...]) -> np.ndarray:
         state = 0
         for token in tokens:
             state = (5 * state + token + 1) % states
-        return log_probabilities[len(tokens) % steps, state]
+        return table[len(tokens) % steps, state]
+
+    return next_logits
+
+
+def chain_of(table: np.ndarray):
+    """The same as a function: tokens so far -> log-probabilities of the next, in float64."""
+    logits = logits_of(table)
+    return lambda tokens: log_softmax(logits(tokens))
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def constrained(
+    logits,
+    *,
+    least: int = 1,
+    sequences: tuple[tuple[int, ...], ...] = (),
+    ngram: int = 0,
+    repetition: float = 1.0,
+    prefix: tuple[int, ...] = (),
+):
+    """Logits as log-probabilities under the rules of `keras_seq.search`, -inf for what is out."""
+
+    def next_log_probabilities(tokens: tuple[int, ...]) -> np.ndarray:
+        scores = logits(tokens).copy()
+        for token in set(tokens) if repetition != 1 else ():
+            scores[token] *= 1 / repetition if scores[token] > 0 else repetition
+        free = log_softmax(scores)
+        if len(tokens) < len(prefix):
+            forced = np.full_like(free, -math.inf)
+            forced[prefix[len(tokens)]] = free[prefix[len(tokens)]]
+            return forced
+        for token in range(len(free)):
+            target = (*tokens, token)
+            grams = [target[i : i + ngram] for i in range(len(target) - ngram + 1)]
+            if (
+                (token == END and len(target) < least)
+                or any(target[-len(sequence) :] == sequence for sequence in sequences)
+                or (ngram and grams and grams[-1] in grams[:-1])
+            ):
+                free[token] = -math.inf
+        return free
 
     return next_log_probabilities
 
@@ -115,8 +166,11 @@ def plain_beam_search(
     normalization: str = "average",
     alpha: float = 1.0,
     forbidden: tuple[int, ...] = FORBIDDEN,
+    patience: float = 1.0,
+    coverage=lambda tokens: 0.0,
 ) -> list[Found]:
     """Beam search as the docstring of `keras_seq.search.beam_search` tells it, with lists."""
+    room = max(math.ceil(patience * beam_size), n_best)
 
     def score(total: float, length: int) -> float:
         return total / penalty(length, normalization, alpha)
@@ -129,25 +183,28 @@ def plain_beam_search(
             ((*tokens, token), total + log_probability)
             for tokens, total in live
             for token, log_probability in enumerate(chain(tokens))
-            if token not in forbidden
+            if token not in forbidden and log_probability > -math.inf
         ]
         # Python's sort leaves ties in order: the earlier hypothesis, then the lower id.
         continuations.sort(key=lambda pair: -pair[1])
-        kept = continuations[: beam_size - len(finished)]
+        frozen = max(len(finished) - max(room - beam_size, 0), 0)
+        kept = continuations[: beam_size - frozen]
         finished += [
-            Found(tokens, score(total, step), False) for tokens, total in kept if tokens[-1] == END
+            Found(tokens, score(total, step) + coverage(tokens), False)
+            for tokens, total in kept
+            if tokens[-1] == END
         ]
         finished.sort(key=lambda found: -found.score)
         live = [pair for pair in kept if pair[0][-1] != END]
         # Done when every place is frozen, or no live one can still beat the n-th finished.
-        if not live:
+        if not live or len(finished) >= room:
             break
         still_possible = [score(live[0][1], length) for length in range(step + 1, limit + 1)]
         if len(finished) >= n_best and finished[n_best - 1].score >= max(
             still_possible, default=-math.inf
         ):
             break
-    cut = [Found(tokens, score(total, limit), True) for tokens, total in live]
+    cut = [Found(tokens, score(total, limit) + coverage(tokens), True) for tokens, total in live]
     return (finished + cut)[:n_best]
 
 

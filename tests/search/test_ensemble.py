@@ -1,0 +1,90 @@
+"""Several models as one: the mean of their probabilities."""
+
+import numpy as np
+import pytest
+import reference_transformer as reference
+from chain_model import assert_same_results, plain_beam_search, results_of
+
+from keras_seq import backend
+from keras_seq.models import RecurrentSeq2Seq, Transformer
+from keras_seq.search import Ensemble, beam_search, forced_scores, sample
+
+VOCABULARY = 9
+SOURCE = np.array([[5, 8, 4, 3], [7, 3, 0, 0]], "int32")
+
+
+@pytest.fixture(scope="module")
+def models():
+    one = Transformer(VOCABULARY, VOCABULARY, 1, 1, units=8, feedforward_units=8, num_heads=2)
+    other = RecurrentSeq2Seq(
+        VOCABULARY, VOCABULARY, embedding_units=4, encoder_units=4, decoder_units=8,
+        attention_units=4,
+    )  # fmt: skip
+    for seed, model in enumerate((one, other)):
+        reference.randomize(model, seed=seed)
+    return one, other
+
+
+def probabilities(model, row, tokens):
+    """Of the next token, by the whole sequence at once."""
+    source = row[row != 0][None]
+    target = np.array([[2, *tokens]], "int32")
+    logits = np.asarray(model({"source": source, "target": target}), np.float64)[0, -1]
+    weights = np.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def compiled(model, search, **options):
+    return backend.compiled(
+        lambda source: search(model, source, **options), model.variables, ranks=[2]
+    )
+
+
+def test_two_models_are_the_mean_of_their_probabilities(models):
+    result = compiled(Ensemble(models), beam_search, beam_size=3, n_best=2, max_length=6)(SOURCE)
+    for row in range(2):
+
+        def chain(tokens, row=row):
+            return np.log(np.mean([probabilities(m, SOURCE[row], tokens) for m in models], axis=0))
+
+        assert_same_results(results_of(result, row), plain_beam_search(chain, 3, 2, 6))
+
+
+def test_one_model_twice_is_that_model(models):
+    for model in models:
+        alone = compiled(model, beam_search, beam_size=3, max_length=8)(SOURCE)
+        twice = compiled(Ensemble([model, model]), beam_search, beam_size=3, max_length=8)(SOURCE)
+        for row in range(2):
+            assert_same_results(results_of(twice, row), results_of(alone, row))
+
+
+def test_scores_of_given_targets_and_of_samples(models):
+    ensemble = Ensemble(models)
+    result = compiled(ensemble, sample, samples=3, max_length=5, alpha=0.0)(SOURCE)
+    for row in range(2):
+        for found in results_of(result, row):
+            target = np.array([found.tokens], "int32")
+            shifted = np.array([[2, *found.tokens[:-1]]], "int32")
+            scores = forced_scores(ensemble, SOURCE[row : row + 1], shifted, target)
+            assert float(np.asarray(scores).sum()) == pytest.approx(found.score, abs=1e-4)
+
+
+def test_the_coverage_penalty_takes_the_mean_of_what_they_look_at(models):
+    one = models[0]
+    alone = compiled(one, beam_search, beam_size=3, max_length=6, coverage_penalty=0.5)
+    twice = compiled(
+        Ensemble([one, one]), beam_search, beam_size=3, max_length=6, coverage_penalty=0.5
+    )
+    without = compiled(one, beam_search, beam_size=3, max_length=6)
+    for row in range(2):
+        found = results_of(alone(SOURCE), row)
+        assert_same_results(results_of(twice(SOURCE), row), found)
+        assert found != results_of(without(SOURCE), row)
+
+
+def test_vocabularies_must_be_the_same(models):
+    larger = Transformer(VOCABULARY, 11, 1, 1, units=8, feedforward_units=8, num_heads=2)
+    with pytest.raises(ValueError, match=r"share a vocabulary, received .*\[9, 11\]"):
+        Ensemble([models[0], larger])
+    with pytest.raises(ValueError, match="at least one model"):
+        Ensemble([])

@@ -1,0 +1,177 @@
+"""Sampling: the frequencies of what is drawn, and that it depends on seed and source alone."""
+
+import functools
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from chain_model import END, ChainModel, chain_of, log_softmax, logits_of, results_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from keras_seq import backend
+from keras_seq.search import sample
+from keras_seq.search.random_numbers import row_keys, uniform_numbers
+
+STEPS, STATES, VOCABULARY, LIMIT = 3, 5, 7, 3
+WORDS = range(END + 1, VOCABULARY)
+SOURCE = np.array([[4, 9, 3]], "int32")
+TABLE = np.random.default_rng(7).normal(size=(1, STEPS, STATES, VOCABULARY)).astype("float32")
+
+
+@functools.cache
+def sampler(table=None, **options):
+    model = ChainModel(TABLE)
+    options = {"max_length": LIMIT, "max_length_extra": LIMIT} | options
+    return backend.compiled(
+        lambda source: sample(model, source, **options), model.variables, ranks=[2]
+    )
+
+
+def filtered(logits, temperature, top_k, top_p):
+    """What is drawn from, with lists: forbidden ones out, then temperature, top k, top p."""
+    log_probabilities = log_softmax(logits)
+    log_probabilities[:END] = -np.inf
+    weights = np.exp(log_probabilities / temperature)
+    order = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
+    kept = order[: top_k or None]
+    shares = weights[kept] / weights[kept].sum()
+    enough = next(i for i in range(len(kept)) if shares[: i + 1].sum() >= top_p - 1e-9)
+    chosen = np.zeros_like(weights)
+    chosen[kept[: enough + 1]] = weights[kept[: enough + 1]]
+    return chosen / chosen.sum()
+
+
+def target_probabilities(*rules):
+    """Of every target of at most LIMIT tokens, cut ones too, by enumeration."""
+    logits = logits_of(TABLE[0])
+    found = {}
+    for length in range(LIMIT + 1):
+        for words in itertools.product(WORDS, repeat=length):
+            target = words if length == LIMIT else (*words, END)
+            steps = [filtered(logits(target[:i]), *rules)[t] for i, t in enumerate(target)]
+            found[target] = float(np.prod(steps))
+    assert sum(found.values()) == pytest.approx(1)
+    return found
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 0, 1.0), (1.0, 2, 1.0), (1.3, 3, 0.7), (1, 0, 0.6)],
+)
+def test_frequencies_are_the_probabilities(rules):
+    temperature, top_k, top_p = rules
+    count = 20_000
+    result = sampler(samples=count, seed=5, temperature=temperature, top_k=top_k, top_p=top_p)(
+        SOURCE
+    )
+    counts = dict.fromkeys(expected := target_probabilities(*rules), 0)
+    for found in results_of(result, 0):
+        counts[found.tokens] += 1
+    assert all(expected[target] > 0 for target, times in counts.items() if times)
+    # Those seldom expected are counted together, as the test asks for.
+    often = [target for target in expected if expected[target] * count >= 5]
+    observed = [counts[target] for target in often]
+    wanted = [expected[target] * count for target in often]
+    if count - sum(wanted) >= 5:
+        observed.append(count - sum(observed))
+        wanted.append(count - sum(wanted))
+    wanted = np.array(wanted) * sum(observed) / sum(wanted)
+    assert stats.chisquare(observed, wanted).pvalue > 1e-4
+
+
+def test_scores_are_of_the_model_whatever_they_were_drawn_from():
+    chain = chain_of(TABLE[0])
+    result = sampler(samples=50, seed=1, temperature=0.7, top_k=3)(SOURCE)
+    found = results_of(result, 0)
+    for one in found:
+        total = sum(chain(one.tokens[:i])[token] for i, token in enumerate(one.tokens))
+        assert one.score == pytest.approx(total / len(one.tokens), abs=1e-5)
+        assert one.truncated == (one.tokens[-1] != END)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_the_likeliest_alone_is_greedy_search():
+    (found,) = results_of(sampler(samples=1, top_k=1)(SOURCE), 0)
+    chain, tokens = chain_of(TABLE[0]), ()
+    while len(tokens) < LIMIT and tokens[-1:] != (END,):
+        scores = chain(tokens).copy()
+        scores[:END] = -np.inf
+        tokens = (*tokens, int(scores.argmax()))
+    assert found.tokens == tokens
+
+
+def test_a_row_is_the_same_in_any_batch_and_with_any_padding():
+    alone = results_of(sampler(samples=4, seed=3)(SOURCE), 0)
+    batch = np.array([[4, 8, 3, 0, 0], [4, 9, 3, 0, 0], [4, 9, 9, 9, 3]], "int32")
+    result = sampler(samples=4, seed=3)(batch)
+    assert results_of(result, 1) == alone
+    assert results_of(result, 0) != alone != results_of(result, 2)
+    # And with more samples the first are the same.
+    more = results_of(sampler(samples=40, seed=3)(SOURCE), 0)
+    assert set(alone) <= set(more)
+
+
+def test_another_seed_draws_others():
+    draws = [results_of(sampler(samples=6, seed=seed)(SOURCE), 0) for seed in range(5)]
+    assert len({tuple(found) for found in draws}) == 5
+    again = sampler(samples=6, seed=4)(SOURCE)
+    assert results_of(again, 0) == draws[4]
+
+
+def mixed(x):
+    """The mixing function in whole numbers of any size."""
+    x = ((x ^ (x >> 16)) * 0x7FEB352D) % 2**32
+    x = ((x ^ (x >> 15)) * 0x846CA68B) % 2**32
+    return x ^ (x >> 16)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    ids=st.lists(st.integers(1, 2**31 - 1), min_size=1, max_size=6),
+    seed=st.integers(0, 2**32 - 1),
+    step=st.integers(0, 300),
+)
+def test_the_numbers_are_those_of_whole_arithmetic(ids, seed, step):
+    """On any backend, so what is drawn is the same on all."""
+    odd = 0x9E3779B1
+    total = sum(mixed((token * odd + mixed(place + 1)) % 2**32) for place, token in enumerate(ids))
+    key = mixed((total + mixed(seed)) % 2**32)
+    expected = [
+        (mixed((mixed(key ^ mixed((n * odd + 1) % 2**32)) + step * odd) % 2**32) >> 8) / 2**24
+        for n in range(3)
+    ]
+    keys = row_keys(keras.ops.array([[*ids, 0, 0]], "int32"), seed)
+    found = keras.ops.convert_to_numpy(uniform_numbers(keys, 3, keras.ops.array(step, "int32")))
+    assert found.tolist() == [expected]
+
+
+def test_the_numbers_are_uniform_and_do_not_follow_each_other():
+    generator = np.random.default_rng(1)
+    sources = generator.integers(4, 8000, size=(40, 12)).astype("int32")
+    keys = row_keys(keras.ops.array(sources), 0)
+    drawn = np.stack(
+        [keras.ops.convert_to_numpy(uniform_numbers(keys, 20, step)) for step in range(60)]
+    )  # (steps, rows, samples)
+    counts, _ = np.histogram(drawn, bins=64, range=(0, 1))
+    assert stats.chisquare(counts).pvalue > 1e-4
+    for axis in range(3):
+        one, next_one = (
+            np.moveaxis(drawn, axis, 0)[:-1].ravel(),
+            np.moveaxis(drawn, axis, 0)[1:].ravel(),
+        )
+        assert abs(np.corrcoef(one, next_one)[0, 1]) < 4 / np.sqrt(one.size)
+        pairs, _, _ = np.histogram2d(one, next_one, bins=8, range=[(0, 1), (0, 1)])
+        assert stats.chisquare(pairs.ravel()).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"samples": 0}, {"temperature": 0.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}],
+    ids=str,
+)
+def test_what_is_impossible_is_refused(options):
+    with pytest.raises(ValueError, match="`samples` must be at least 1, `temperature` above 0"):
+        sample(ChainModel(TABLE), SOURCE, **options)
