@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from keras_seq_cli.output import emit, notice
 
+if TYPE_CHECKING:
+    from keras_seq.scoring import Comparison, Score
+
 
 def score(
-    hypothesis: Annotated[str, typer.Argument(help="File of translations; - for stdin.")],
+    hypothesis: Annotated[
+        list[str],
+        typer.Argument(
+            help="File of translations; - for stdin. Of several, the first "
+            "is what the others are compared with."
+        ),
+    ],
     reference: Annotated[
         list[str],
         typer.Option("--reference", "-r", help="File of references; may be given again."),
@@ -22,34 +33,88 @@ def score(
     tokenize: Annotated[
         str | None, typer.Option(help="sacreBLEU's tokenizer for BLEU; 13a by default.")
     ] = None,
+    paired: Annotated[
+        Literal["bootstrap", "randomization"] | None,
+        typer.Option(help="Test whether each is better than the first, or by chance."),
+    ] = None,
+    confidence: Annotated[
+        bool, typer.Option("--confidence", help="95 % intervals, by bootstrap resampling.")
+    ] = False,
+    samples: Annotated[
+        int | None,
+        typer.Option(min=1, help="Resamples or trials; sacreBLEU's 1,000 and 10,000 if absent."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, every digit.")] = False,
 ) -> None:
     """Print BLEU, chrF and TER, each with its sacreBLEU signature."""
-    from keras_seq.scoring import METRICS
+    from keras_seq.scoring import METRICS, compare, with_intervals
     from keras_seq.scoring import score as corpus_score
-    from keras_seq.text import InputError, check_readable, read_lines
+    from keras_seq.text import InputError
 
-    names = [hypothesis, *reference]
-    if names.count("-") > 1:
-        raise InputError("standard input can be read once: name a file for the others")
-    for name in names:
-        check_readable(name)
-    lines = [list(read_lines(name, notice=notice)) for name in names]
-    for name, found in zip(names, lines, strict=True):
-        if not found:
-            raise InputError(f"{name}: empty, there is nothing to score")
-        if len(found) != len(lines[0]):
-            raise InputError(
-                f"{hypothesis} has {len(lines[0])} lines but {name} has {len(found)}: "
-                "line N of one must go with line N of the other"
-            )
+    if paired and len(hypothesis) == 1:
+        raise typer.BadParameter("compares systems: name two files or more", param_hint="--paired")
+    if paired and confidence:
+        raise typer.BadParameter("--paired gives intervals, too", param_hint="--confidence")
+    if samples and not paired and not confidence:
+        raise typer.BadParameter("needs --paired or --confidence", param_hint="--samples")
+    lines = _read(hypothesis, reference)
+    systems = {name: lines[name] for name in hypothesis}
+    references = [lines[name] for name in reference]
+    options: dict[str, Any] = {"lowercase": lowercase, "tokenize": tokenize}
+    metrics = metric or METRICS
+    found: dict[str, list[Score] | list[Comparison]] = {}
     try:
-        scores = corpus_score(
-            lines[0],
-            lines[1:],
-            metrics=metric or METRICS,
-            lowercase=lowercase,
-            tokenize=tokenize,
-        )
+        if paired:
+            tested = compare(
+                systems, references, test=paired, samples=samples, metrics=metrics, **options
+            )
+            found |= tested
+        else:
+            for name, system in systems.items():
+                scores = corpus_score(system, references, metrics=metrics, **options)
+                found[name] = (
+                    with_intervals(scores, system, references, samples=samples, **options)
+                    if confidence
+                    else list(scores)
+                )
     except ValueError as error:
         raise InputError(str(error)) from None
-    emit(found.text for found in scores)
+    emit(_json_lines(found) if as_json else _text_lines(found))
+
+
+def _read(hypotheses: list[str], references: list[str]) -> dict[str, list[str]]:
+    """The lines of all files by name, as many in each."""
+    from keras_seq.text import InputError, check_readable, read_lines
+
+    names = [*hypotheses, *references]
+    if names.count("-") > 1:
+        raise InputError("standard input can be read once: name a file for the others")
+    if len(set(hypotheses)) < len(hypotheses):
+        raise InputError("a file of translations is named twice")
+    for name in names:
+        check_readable(name)
+    lines = {name: list(read_lines(name, notice=notice)) for name in dict.fromkeys(names)}
+    first = hypotheses[0]
+    for name, found in lines.items():
+        if not found:
+            raise InputError(f"{name}: empty, there is nothing to score")
+        if len(found) != len(lines[first]):
+            raise InputError(
+                f"{first} has {len(lines[first])} lines but {name} has {len(found)}: "
+                "line N of one must go with line N of the other"
+            )
+    return lines
+
+
+def _text_lines(found: dict[str, list[Score] | list[Comparison]]) -> Iterator[str]:
+    for name, scores in found.items():
+        for one in scores:
+            yield one.text if len(found) == 1 else f"{name}\t{one.text}"
+
+
+def _json_lines(found: dict[str, list[Score] | list[Comparison]]) -> Iterator[str]:
+    """One object: the systems in order, the first the one compared with."""
+    systems = [
+        {"system": name, "scores": [vars(one) for one in scores]} for name, scores in found.items()
+    ]
+    yield json.dumps({"systems": systems}, ensure_ascii=False, indent=1)

@@ -91,16 +91,8 @@ def score(
         https://aclanthology.org/W18-6319/
     """
     _check(hypotheses, references)
-    if unknown := [name for name in metrics if name not in METRICS]:
-        raise ValueError(f"unknown metric {unknown[0]!r}, expected one of {', '.join(METRICS)}")
-    makers = {
-        "bleu": lambda: BLEU(lowercase=lowercase, tokenize=_tokenizer(tokenize)),
-        "chrf": lambda: CHRF(lowercase=lowercase),
-        "ter": TER,
-    }
-    return Scores(
-        **{name: _scored(makers[name](), hypotheses, references) for name in dict.fromkeys(metrics)}
-    )
+    made = make_metrics(metrics, lowercase=lowercase, tokenize=tokenize)
+    return Scores(**{name: _scored(made[name], hypotheses, references) for name in made})
 
 
 def bleu(
@@ -130,6 +122,28 @@ def bleu(
     # force only keeps sacreBLEU from logging that the text looks tokenized.
     metric = BLEU(lowercase=lowercase, tokenize=_tokenizer(tokenize), force=True)
     return _scored(metric, hypotheses, references)
+
+
+def make_metrics(
+    names: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
+) -> dict[str, Any]:
+    """sacreBLEU's metrics by name.
+
+    Args:
+        names: Which of `METRICS`.
+        lowercase, tokenize: As for `score`.
+
+    Raises:
+        ValueError: If a metric or tokenizer is unknown.
+    """
+    if unknown := [name for name in names if name not in METRICS]:
+        raise ValueError(f"unknown metric {unknown[0]!r}, expected one of {', '.join(METRICS)}")
+    makers = {
+        "bleu": lambda: BLEU(lowercase=lowercase, tokenize=_tokenizer(tokenize)),
+        "chrf": lambda: CHRF(lowercase=lowercase),
+        "ter": TER,
+    }
+    return {name: makers[name]() for name in dict.fromkeys(names)}
 
 
 def _scored(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:

@@ -1,5 +1,6 @@
 """`keras-seq score`."""
 
+import json
 import os
 import subprocess
 import sys
@@ -109,3 +110,66 @@ def test_a_reader_that_has_gone_is_no_error(files):
             check=False,
         )
     assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_several_systems(keras_seq_command, files):
+    one, two, references = files(one=HYPOTHESES, two=OTHERS, r=REFERENCES)
+    outcome = keras_seq_command("score", one, two, "-r", references, "-m", "bleu")
+    expected = [sacrebleu.corpus_bleu(lines, [REFERENCES]).score for lines in (HYPOTHESES, OTHERS)]
+    assert [line.split("\t")[0] for line in outcome.lines] == [str(one), str(two)]
+    for line, value in zip(outcome.lines, expected, strict=True):
+        assert line.split("\t")[1].startswith(f"BLEU = {value:.2f} nrefs:1|")
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_a_test_of_several_systems(keras_seq_command, files, test):
+    one, two, references = files(one=HYPOTHESES * 9, two=OTHERS * 9, r=REFERENCES * 9)
+    options = ["-m", "bleu", "--paired", test, "--samples", 50]
+    outcome = keras_seq_command("score", one, two, "-r", references, *options)
+    assert "p = " not in outcome.lines[0] and "p = " in outcome.lines[1]
+    found = json.loads(
+        keras_seq_command("score", one, two, "-r", references, *options, "--json").out
+    )
+    first, second = found["systems"]
+    assert (first["system"], second["system"]) == (str(one), str(two))
+    assert first["scores"][0]["p_value"] is None and 0 < second["scores"][0]["p_value"] <= 1
+    assert second["scores"][0]["value"] == sacrebleu.corpus_bleu(OTHERS * 9, [REFERENCES * 9]).score
+
+
+def test_json_has_every_digit(keras_seq_command, files):
+    hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
+    outcome = keras_seq_command("score", hypotheses, "-r", references, "--json")
+    (system,) = json.loads(outcome.out)["systems"]
+    values = {one["name"]: one["value"] for one in system["scores"]}
+    assert values == {
+        "BLEU": sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score,
+        "chrF2": sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score,
+        "TER": sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score,
+    }
+
+
+def test_intervals(keras_seq_command, files):
+    hypotheses, references = files(h=HYPOTHESES * 9, r=REFERENCES * 9)
+    options = ["-m", "chrf", "--confidence", "--samples", 40]
+    (line,) = keras_seq_command("score", hypotheses, "-r", references, *options).lines
+    assert line.startswith("chrF2 = ") and " ± " in line and "bs:40" in line
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--paired", "bootstrap"], "compares systems: name two files or more"),
+        (["--samples", "5"], "needs --paired or --confidence"),
+        (["--tokenize", "klingon"], "unknown tokenizer 'klingon'"),
+    ],
+)
+def test_options_that_do_not_fit(keras_seq_command, files, options, words):
+    hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
+    outcome = keras_seq_command("score", hypotheses, "-r", references, *options)
+    assert outcome.code == 2 and words in outcome.err
+
+
+def test_one_system_named_twice(keras_seq_command, files):
+    hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
+    outcome = keras_seq_command("score", hypotheses, hypotheses, "-r", references)
+    assert (outcome.code, "named twice" in outcome.error) == (2, True)

@@ -1,0 +1,145 @@
+"""Whether one system is better than another, or by chance, by sacreBLEU's own tests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sacrebleu.significance import PairedTest
+
+from .score import METRICS, Scores, make_metrics, score
+
+TESTS = {"bootstrap": "bs", "randomization": "ar"}
+RESAMPLES = 1000
+TRIALS = 10_000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of one system beside the first system.
+
+    Attributes:
+        name: As sacreBLEU writes it: `BLEU`, `chrF2`, `TER`.
+        value: The score.
+        signature: What somebody else needs to get the same numbers.
+        mean: The mean over resamples; None where none were made.
+        interval: Half the width of the 95 % interval around it; or None.
+        p_value: How likely so large a difference from the first system is if there
+            is none; None for the first itself.
+    """
+
+    name: str
+    value: float
+    signature: str
+    mean: float | None = None
+    interval: float | None = None
+    p_value: float | None = None
+
+    @property
+    def text(self) -> str:
+        """The line to print, such as `BLEU = 36.76 (36.70 ± 1.02, p = 0.0120) nrefs:1|…`."""
+        said = []
+        if self.mean is not None and self.interval is not None:
+            said.append(f"{self.mean:.2f} ± {self.interval:.2f}")
+        if self.p_value is not None:
+            said.append(f"p = {self.p_value:.4f}")
+        between = f" ({', '.join(said)})" if said else ""
+        return f"{self.name} = {self.value:.2f}{between} {self.signature}"
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    test: str = "bootstrap",
+    samples: int | None = None,
+    metrics: Sequence[str] = METRICS,
+    lowercase: bool = False,
+    tokenize: str | None = None,
+) -> dict[str, list[Comparison]]:
+    """Scores systems and tests each against the first.
+
+    Args:
+        systems: Their output by name, a string for each line; two or more.
+        references: As for `score`.
+        test: `"bootstrap"`, paired bootstrap resampling (Koehn 2004), or
+            `"randomization"`, paired approximate randomisation (Riezler and
+            Maxwell 2005), which resamples for the intervals only.
+        samples: How many resamples, or trials; sacreBLEU's 1,000 and 10,000 if None.
+        metrics, lowercase, tokenize: As for `score`.
+
+    Returns:
+        For each system its metrics, the same as sacreBLEU's command gives.
+
+    Raises:
+        TypeError, ValueError: As `score`; fewer than two systems, an unknown test.
+
+    Reference:
+        Koehn, "Statistical Significance Tests for Machine Translation
+        Evaluation", 2004, https://aclanthology.org/W04-3250; Riezler and
+        Maxwell, "On Some Pitfalls in Automatic Evaluation and Significance
+        Testing for MT", 2005, https://aclanthology.org/W05-0908
+    """
+    if len(systems) < 2:
+        raise ValueError("a test compares systems: expected two or more")
+    if test not in TESTS:
+        raise ValueError(f"unknown test {test!r}, expected one of {', '.join(TESTS)}")
+    made = make_metrics(metrics, lowercase=lowercase, tokenize=tokenize)
+    for lines in systems.values():
+        score(lines, references, metrics=[])
+    paired = PairedTest(
+        [(name, list(lines)) for name, lines in systems.items()],
+        made,
+        [list(lines) for lines in references],
+        test_type=TESTS[test],
+        n_samples=samples or 0,
+        n_ar_confidence=-1 if test == "bootstrap" else RESAMPLES,
+    )
+    signatures, found = paired()
+    names = found.pop("System")
+    results: Any = found
+    return {
+        str(system): [
+            Comparison(
+                name,
+                results[name][place].score,
+                str(signatures[name]),
+                results[name][place].mean,
+                results[name][place].ci,
+                results[name][place].p_value,
+            )
+            for name in results
+        ]
+        for place, system in enumerate(names)
+    }
+
+
+def with_intervals(
+    scores: Scores,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    samples: int | None = None,
+    lowercase: bool = False,
+    tokenize: str | None = None,
+) -> list[Comparison]:
+    """Scores of one system with 95 % intervals by bootstrap resampling.
+
+    Args:
+        scores: What `score` gave.
+        hypotheses, references, lowercase, tokenize: What it was given.
+        samples: How many resamples; sacreBLEU's 1,000 if None.
+    """
+    asked = [name for name in METRICS if getattr(scores, name) is not None]
+    made = make_metrics(asked, lowercase=lowercase, tokenize=tokenize)
+    found = []
+    for name in asked:
+        metric = made[name]
+        resampled: Any = metric.corpus_score(
+            list(hypotheses),
+            [list(lines) for lines in references],
+            n_bootstrap=samples or RESAMPLES,
+        )
+        value = Comparison(resampled.name, resampled.score, str(metric.get_signature()))
+        # sacreBLEU keeps them under names of its own.
+        found.append(replace(value, mean=float(resampled._mean), interval=float(resampled._ci)))
+    return found

@@ -1,0 +1,119 @@
+"""Intervals and tests against sacreBLEU's own command, and against systems that are known."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+from keras_seq.scoring import METRICS, compare, score, with_intervals
+
+SAMPLES = 60
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    """References, and systems in which each word is wrong so often."""
+    generator = random.Random(2)
+    words = "a the dog cat man runs sees big red , . house tree and to".split()
+    references = [
+        " ".join(generator.choices(words, k=generator.randint(3, 15))) for _ in range(150)
+    ]
+
+    def system(share):
+        return [
+            " ".join(w if generator.random() >= share else "x" for w in line.split())
+            for line in references
+        ]
+
+    return references, {"first": system(0.3), "like it": system(0.3), "better": system(0.1)}
+
+
+@pytest.fixture(scope="module")
+def command(corpus, tmp_path_factory):
+    """What sacreBLEU's command prints for these systems."""
+    folder = tmp_path_factory.mktemp("corpus")
+    references, systems = corpus
+    for name, lines in {"references": references, **systems}.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+
+    def run(names, *options):
+        arguments = ["references", "-i", *names, "-m", *METRICS, "-w", "14", "-f", "json", *options]
+        done = subprocess.run(
+            [sys.executable, "-m", "sacrebleu", *arguments],
+            capture_output=True,
+            check=True,
+            text=True,
+            cwd=folder,
+        )
+        return json.loads(done.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_is_the_command_of_sacrebleu(corpus, command, test):
+    references, systems = corpus
+    short = {"bootstrap": "bs", "randomization": "ar"}[test]
+    expected = command(systems, f"--paired-{short}", f"--paired-{short}-n", str(SAMPLES))
+    found = compare(systems, [references], test=test, samples=SAMPLES)
+    assert list(found) == [entry["system"] for entry in expected] == list(systems)
+    for entry in expected:
+        for one in found[entry["system"]]:
+            theirs = entry[one.name]
+            assert theirs["score"] == pytest.approx(one.value, abs=1e-12)
+            assert theirs["p_value"] == one.p_value
+            if test == "bootstrap":
+                assert theirs["mean"] == pytest.approx(one.mean, abs=1e-12)
+                assert theirs["ci"] == pytest.approx(one.interval, abs=1e-12)
+
+
+def test_intervals_are_those_of_the_command(corpus, command):
+    references, systems = corpus
+    lines = systems["first"]
+    expected = command(["first"], "--confidence", "--confidence-n", str(SAMPLES))
+    scores = score(lines, [references])
+    found = with_intervals(scores, lines, [references], samples=SAMPLES)
+    assert [one.name for one in found] == ["BLEU", "chrF2", "TER"]
+    for one in found:
+        (theirs,) = (entry for entry in expected if entry["name"] == one.name)
+        assert theirs["score"] == pytest.approx(one.value, abs=1e-12)
+        assert theirs["signature"] == one.signature
+        assert theirs["confidence_mean"] == pytest.approx(one.mean, abs=1e-12)
+        assert theirs["confidence_var"] == pytest.approx(one.interval, abs=1e-12)
+
+
+def test_what_is_better_is_found_so_and_what_is_alike_is_not(corpus):
+    references, systems = corpus
+    for test in ("bootstrap", "randomization"):
+        found = compare(systems, [references], test=test, samples=500, metrics=["bleu"])
+        assert found["first"][0].p_value is None
+        assert found["better"][0].p_value < 0.01
+        assert found["like it"][0].p_value > 0.05
+        assert found["better"][0].interval > 0
+
+
+def test_the_line_to_print(corpus):
+    references, systems = corpus
+    found = compare(systems, [references], samples=20, metrics=["chrf"], lowercase=True)
+    first, other = found["first"][0].text, found["better"][0].text
+    assert first.startswith("chrF2 = ") and " ± " in first and "p = " not in first
+    assert ", p = 0.0" in other and "case:lc" in other and "bs:20" in other
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"systems": {"one": ["a"]}}, "two or more"),
+        ({"test": "coin"}, "unknown test 'coin', expected one of bootstrap, randomization"),
+        ({"metrics": ["blue"]}, "unknown metric 'blue'"),
+        ({"systems": {"one": ["a"], "two": ["a", "b"]}}, "2 hypotheses but 1 lines"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said(change, said):
+    arguments = {"systems": {"one": ["a"], "two": ["b"]}, "references": [["a"]]} | change
+    systems, references = arguments.pop("systems"), arguments.pop("references")
+    with pytest.raises(ValueError, match=said):
+        compare(systems, references, **arguments)
