@@ -99,18 +99,19 @@ def compare(
     results: Any = found
     return {
         str(system): [
-            Comparison(
-                name,
-                results[name][place].score,
-                str(signatures[name]),
-                results[name][place].mean,
-                results[name][place].ci,
-                results[name][place].p_value,
-            )
-            for name in results
+            _comparison(name, results[name][place], str(signatures[name])) for name in results
         ]
         for place, system in enumerate(names)
     }
+
+
+def _comparison(name: str, result: Any, signature: str) -> Comparison:
+    # sacreBLEU's are numbers of numpy, which JSON does not know.
+    numbers = {
+        ours: None if (value := getattr(result, theirs)) is None else float(value)
+        for ours, theirs in (("mean", "mean"), ("interval", "ci"), ("p_value", "p_value"))
+    }
+    return Comparison(name, float(result.score), signature, **numbers)
 
 
 def with_intervals(
