@@ -14,15 +14,17 @@ class Method(keras.layers.Layer):
     Args:
         layer: A built Keras layer.
         method: Name of the method of `layer` to run.
+        options: Dict of its arguments that are no tensors, or None.
 
     Call arguments:
         inputs: Dict of the method's arguments, tensors or nested structures.
     """
 
-    def __init__(self, layer, method, **kwargs):
+    def __init__(self, layer, method, options=None, **kwargs):
         super().__init__(dtype=layer.dtype_policy, **kwargs)
         self.layer = layer
         self.method = method
+        self.options = options or {}
         # The method's inputs keep their dtypes: ids, masks and float32 islands pass through. Not by
         # `autocast`, without which the method would read weights in another dtype than `call` does.
         self._convert_input_args = False
@@ -30,7 +32,7 @@ class Method(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs):
-        return getattr(self.layer, self.method)(**inputs)
+        return getattr(self.layer, self.method)(**inputs, **self.options)
 
     def compute_mask(self, inputs, previous_mask=None):
         return None

@@ -352,8 +352,8 @@ def _decoder_step(
     x = Method(position_layer, "step", name="position_step")({"inputs": x, "position": position})
     shared = {}
     for i, block in enumerate(blocks):
-        looked = attending and block is blocks[-1]
-        x, cache, *weights = Method(block, "step", name=f"step_{i}")(
+        options = {"return_weights": attending and block is blocks[-1]}
+        x, cache, *weights = Method(block, "step", options, name=f"step_{i}")(
             {
                 "inputs": x,
                 "position": position,
@@ -361,7 +361,6 @@ def _decoder_step(
                 "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
                 "memory": {"key": memory[f"key_{i}"], "value": memory[f"value_{i}"]},
                 "memory_mask": memory["mask"],
-                **({"return_weights": True} if looked else {}),
             }
         )
         shared[f"key_{i}"], shared[f"value_{i}"] = cache["key"], cache["value"]

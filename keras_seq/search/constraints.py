@@ -120,7 +120,7 @@ def _without_repeated(allowed, tokens, step, size):
         same = ops.logical_and(same, ops.equal(_shifted(tokens, offset), now[..., None]))
     last = ops.where(same, _shifted(tokens, size - 1), 0)
     # Where nothing is struck, token 0, padding, is struck in its place.
-    return _put(allowed, last, ops.full_like(allowed[..., :1], NEVER) + ops.zeros_like(last))
+    return _put(allowed, last, ops.full(ops.shape(last), NEVER))
 
 
 def _without_sequence(allowed, tokens, step, sequence, ids):

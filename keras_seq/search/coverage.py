@@ -13,6 +13,8 @@ def coverage_score(attention, mask, penalty):
 
         cp(x, y) = penalty * sum_i log(min(sum_t a_ti, 1))
 
+    Where nothing looked at a token its sum counts as 1e-10.
+
     Args:
         attention: Float tensor `(B, K, S)`, the attention that each source token
             received, summed over the steps of the hypothesis.

@@ -153,6 +153,8 @@ def _draw(log_weights, uniform, top_k, top_p):
         return _inverse(ops.softmax(log_weights, axis=-1), uniform)
     # The likeliest first, equal ones by id.
     best, ids = ops.top_k(log_weights, min(top_k or size, size))
+    if best.shape[-1] == 1:
+        return ops.cast(ids[..., 0], "int32")
     weights = ops.softmax(best, axis=-1)
     if top_p < 1.0:
         before = ops.cumsum(weights, axis=-1) - weights

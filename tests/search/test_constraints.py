@@ -138,7 +138,7 @@ def coverage_of(logits, source, factor):
         for i in range(len(tokens)):
             scores = 3 * logits(tokens[:i])[-width:][:real]
             looked += np.exp(log_softmax(scores))
-        return factor * np.log(np.minimum(looked, 1)).sum()
+        return factor * np.log(np.clip(looked, 1e-10, 1)).sum()
 
     return score
 
