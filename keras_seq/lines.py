@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from keras_seq.text import Tokenizer
+from keras_seq.text import EOS_ID, Tokenizer
 
 # A piece of a vocabulary is seldom longer, so a line clipped to this many characters for each
 # token allowed loses nothing that the limit on tokens would have kept.
@@ -19,11 +19,13 @@ class Hypothesis(NamedTuple):
         text: The translation.
         score: Its log-probability, normalised by length as the search was told.
         truncated: Whether the source or the translation met its length limit.
+        tokens: Its ids, without an end token.
     """
 
     text: str
     score: float
     truncated: bool
+    tokens: tuple[int, ...] = ()
 
 
 class Found(NamedTuple):
@@ -84,10 +86,14 @@ def translate_lines(
     for i, found in zip(order, every, strict=True):
         texts = target_tokenizer.decode([one.tokens for one in found])
         results[i] = [
-            Hypothesis(text, one.score, cut[i] or one.truncated)
+            Hypothesis(text, one.score, cut[i] or one.truncated, _without_end(one.tokens))
             for text, one in zip(texts, found, strict=True)
         ]
     return results
+
+
+def _without_end(tokens: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(token) for token in tokens if token != EOS_ID)
 
 
 def best_texts(results: Iterable[list[Hypothesis]]) -> list[str]:
