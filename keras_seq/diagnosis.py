@@ -15,7 +15,6 @@ from keras_seq.lines import Hypothesis
 from keras_seq.scoring import Score, bleu
 from keras_seq.search import length_penalty
 from keras_seq.settings import SearchSettings, SettingsError
-from keras_seq.text import Tokenizer
 
 # Two objectives nearer than this are taken for one: a translation's score comes out otherwise in
 # the last digits when it is decoded step by step.
@@ -126,7 +125,6 @@ def diagnose(
     references: Sequence[str],
     found: dict[int, list[list[Hypothesis]]],
     scorer: LikelihoodScorer,
-    target_tokenizer: Tokenizer,
     search: SearchSettings,
 ) -> Diagnosis:
     """Compares what searches found with references, line by line.
@@ -135,15 +133,14 @@ def diagnose(
                   model error   if  objective(reference) < objective(output)
         objective(y) = log P(y | x) / T^alpha, or as `search` normalises
 
-    Both are encoded as in training and scored by forced decoding, so they are
-    told apart by the model alone. An output's tokens are those of its text.
+    The reference is encoded as in training and scored by forced decoding; an
+    output has the tokens and the score that the search gave it.
 
     Args:
         sources: Lines of text.
         references: As many lines.
         found: For each beam size, what it found for each line; the first is judged.
         scorer: Of the same model.
-        target_tokenizer: Of the same model.
         search: How it searched; see `check_search`.
 
     Returns:
@@ -160,10 +157,21 @@ def diagnose(
         beam: [hypotheses[0].text if hypotheses else "" for hypotheses in lines]
         for beam, lines in found.items()
     }
-    reference_ids = target_tokenizer.encode(references)
-    ids = {beam: target_tokenizer.encode(lines) for beam, lines in texts.items()}
+    reference_ids = scorer.target_tokenizer.encode(references)
+    ids = {
+        beam: [list(hypotheses[0].tokens) if hypotheses else [] for hypotheses in lines]
+        for beam, lines in found.items()
+    }
     objectives = _objectives(scorer, sources, references, search)
-    of_beams = {beam: _objectives(scorer, sources, lines, search) for beam, lines in texts.items()}
+    # A blank line has a translation of its own, for which there was no search.
+    of_nothing = _objectives(scorer, sources, [""] * len(sources), search)
+    of_beams = {
+        beam: [
+            hypotheses[0].score if hypotheses else nothing
+            for hypotheses, nothing in zip(lines, of_nothing, strict=True)
+        ]
+        for beam, lines in found.items()
+    }
     first = next(iter(found))
     lines = []
     for i, source in enumerate(sources):
