@@ -35,8 +35,11 @@ WITH_RUN = {
     "run_following",
     "batch_search",
     "lines",
+    "searches",
     "translator",
+    "likelihood",
     "diagnosis",
+    "pages",
     "demo",
 }
 ABOVE_RUN = BELOW_RUN | WITH_RUN | {"keras_seq"}
@@ -82,8 +85,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "run_following": (BELOW_RUN | {"run", "run_logs"}, {"numpy"}),
     "run_averaging": (BELOW_RUN | {"run", "modelling"}, {"numpy"}),
     "lines": ({"text"}, set()),
-    "translator": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
-    "diagnosis": (BELOW_RUN | {"run", "modelling", "lines", "translator"}, {"keras", "numpy"}),
+    "searches": (SETTINGS | {"search", "text"}, {"keras"}),
+    "translator": (BELOW_RUN | {"run", "modelling", "lines", "searches"}, {"keras", "numpy"}),
+    "likelihood": (BELOW_RUN | {"run", "modelling"}, {"keras", "numpy"}),
+    "diagnosis": (BELOW_RUN | {"likelihood", "lines"}, {"keras"}),
+    "pages": (set(), set()),
     "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
     "serving": (
         ABOVE_RUN,

@@ -78,10 +78,11 @@ def wheel(tmp_path_factory):
 
 
 def test_wheel_has_both_packages_and_nothing_else(wheel):
-    expected = {"keras_seq/py.typed", "keras_seq/serving/http/page.html"} | {
+    expected = {"keras_seq/py.typed"} | {
         f"{package}/{path.relative_to(folder).as_posix()}"
         for package, folder in (("keras_seq", ROOT / "keras_seq"), ("keras_seq_cli", ROOT / "cli"))
-        for path in folder.rglob("*.py")
+        for ending in ("py", "html")
+        for path in folder.rglob(f"*.{ending}")
     }
     metadata = f"keras_seq-{VERSION}.dist-info/"
     assert {name for name in wheel.namelist() if not name.startswith(metadata)} == expected
