@@ -36,6 +36,28 @@ class Found(NamedTuple):
     truncated: bool
 
 
+def encode_sources(
+    lines: Sequence[str], tokenizer: Tokenizer, max_source_length: int
+) -> tuple[list[list[int]], list[bool]]:
+    """The ids that a model is given of lines.
+
+    Args:
+        lines: Lines of text.
+        tokenizer: Turns lines into ids.
+        max_source_length: Longer ones are cut to so many tokens.
+
+    Returns:
+        The ids of each line, without an end token; and whether it was cut.
+    """
+    clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
+    ids = tokenizer.encode(clipped)
+    cut = [
+        len(tokens) > max_source_length or len(text) < len(line)
+        for tokens, text, line in zip(ids, clipped, lines, strict=True)
+    ]
+    return [tokens[:max_source_length] for tokens in ids], cut
+
+
 def translate_lines(
     lines: Sequence[str],
     source_tokenizer: Tokenizer,
@@ -69,16 +91,11 @@ def translate_lines(
         )
     if prefixes is not None and len(prefixes) != len(lines):
         raise ValueError(f"received {len(prefixes)} prefixes for {len(lines)} lines.")
-    clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
-    ids = source_tokenizer.encode(clipped)
-    cut = [
-        len(tokens) > max_source_length or len(text) < len(line)
-        for tokens, text, line in zip(ids, clipped, lines, strict=True)
-    ]
+    ids, cut = encode_sources(lines, source_tokenizer, max_source_length)
     # Stable, so equal inputs in equal order make equal batches.
     order = sorted((i for i, tokens in enumerate(ids) if tokens), key=lambda i: -len(ids[i]))
     results: list[list[Hypothesis]] = [[] for _ in lines]
-    sources = [ids[i][:max_source_length] for i in order]
+    sources = [ids[i] for i in order]
     if prefixes is None:
         every = search(sources)
     else:
