@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import reference_transformer as reference
-from chain_model import plain_beam_search
+from plain_search import plain_beam_search
 
 import keras_seq
 from keras_seq.models import Transformer

@@ -8,16 +8,8 @@ import keras
 import numpy as np
 import pytest
 import reference_transformer as reference
-from chain_model import (
-    END,
-    FORBIDDEN,
-    START,
-    ChainModel,
-    Found,
-    assert_same_results,
-    penalty,
-    results_of,
-)
+from chain_model import ChainModel
+from plain_search import END, FORBIDDEN, START, Found, assert_same_results, penalty, results_of
 
 from keras_seq import backend
 from keras_seq.models import Transformer

@@ -4,16 +4,10 @@ import functools
 
 import numpy as np
 import pytest
-from chain_model import (
-    ChainModel,
-    assert_same_results,
-    chain_of,
-    exhaustive_search,
-    plain_beam_search,
-    results_of,
-)
+from chain_model import ChainModel, chain_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_search import assert_same_results, exhaustive_search, plain_beam_search, results_of
 
 from keras_seq import backend
 from keras_seq.search import beam_search

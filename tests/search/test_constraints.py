@@ -4,18 +4,18 @@ import functools
 
 import numpy as np
 import pytest
-from chain_model import (
+from chain_model import ChainModel, chain_of, logits_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_search import (
     END,
-    ChainModel,
+    Rules,
     assert_same_results,
     constrained,
     log_softmax,
-    logits_of,
     plain_beam_search,
     results_of,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from keras_seq import backend
 from keras_seq.search import beam_search
@@ -88,7 +88,8 @@ searcher = functools.cache(lambda name: compiled(CONFIGURATIONS[name][0]))
 
 
 def of_row(rules, row):
-    return {name: rule[row] if isinstance(rule, list) else rule for name, rule in rules.items()}
+    rows = {name: rule[row] if isinstance(rule, list) else rule for name, rule in rules.items()}
+    return Rules(**rows)
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -101,7 +102,7 @@ def test_equals_lists_in_plain_python(name, drawn):
     # A prefix is followed by four tokens at least.
     limits = (7, 6, 8) if "prefix" in options else LIMITS
     for row, limit in enumerate(limits):
-        chain = constrained(logits_of(drawn[row]), **of_row(CONFIGURATIONS[name][1], row))
+        chain = constrained(logits_of(drawn[row]), of_row(CONFIGURATIONS[name][1], row))
         expected = plain_beam_search(
             chain,
             options["beam_size"],
@@ -120,9 +121,7 @@ def test_patience_equals_lists_in_plain_python(patience, drawn):
     model.tables.assign(drawn)
     result = search(SOURCES)
     for row, limit in enumerate(LIMITS):
-        expected = plain_beam_search(
-            constrained(logits_of(drawn[row])), 3, 2, limit, patience=patience
-        )
+        expected = plain_beam_search(chain_of(drawn[row]), 3, 2, limit, patience=patience)
         assert_same_results(results_of(result, row), expected)
 
 
@@ -153,7 +152,7 @@ def test_coverage_equals_lists_in_plain_python(factor, normalization, drawn):
     for row, limit in enumerate(LIMITS):
         logits = logits_of(drawn[row])
         expected = plain_beam_search(
-            constrained(logits),
+            chain_of(drawn[row]),
             options["beam_size"],
             options["n_best"],
             limit,

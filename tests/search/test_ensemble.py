@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import reference_transformer as reference
-from chain_model import assert_same_results, plain_beam_search, results_of
+from plain_search import assert_same_results, plain_beam_search, results_of
 
 from keras_seq import backend
 from keras_seq.models import RecurrentSeq2Seq, Transformer

@@ -6,9 +6,10 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from chain_model import END, ChainModel, chain_of, log_softmax, logits_of, results_of
+from chain_model import ChainModel, chain_of, logits_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plain_search import END, Rules, constrained, results_of, uniform_number, weights_to_draw
 from scipy import stats
 
 from keras_seq import backend
@@ -30,28 +31,17 @@ def sampler(table=None, **options):
     )
 
 
-def filtered(logits, temperature, top_k, top_p):
-    """What is drawn from, with lists: forbidden ones out, then temperature, top k, top p."""
-    log_probabilities = log_softmax(logits)
-    log_probabilities[:END] = -np.inf
-    weights = np.exp(log_probabilities / temperature)
-    order = sorted(range(len(weights)), key=lambda i: (-weights[i], i))
-    kept = order[: top_k or None]
-    shares = weights[kept] / weights[kept].sum()
-    enough = next(i for i in range(len(kept)) if shares[: i + 1].sum() >= top_p - 1e-9)
-    chosen = np.zeros_like(weights)
-    chosen[kept[: enough + 1]] = weights[kept[: enough + 1]]
-    return chosen / chosen.sum()
-
-
 def target_probabilities(*rules):
     """Of every target of at most LIMIT tokens, cut ones too, by enumeration."""
-    logits = logits_of(TABLE[0])
+    chain = constrained(logits_of(TABLE[0]), Rules())
     found = {}
     for length in range(LIMIT + 1):
         for words in itertools.product(WORDS, repeat=length):
             target = words if length == LIMIT else (*words, END)
-            steps = [filtered(logits(target[:i]), *rules)[t] for i, t in enumerate(target)]
+            steps = [
+                dict(weights_to_draw(chain(target[:i]), *rules)).get(token, 0.0)
+                for i, token in enumerate(target)
+            ]
             found[target] = float(np.prod(steps))
     assert sum(found.values()) == pytest.approx(1)
     return found
@@ -121,13 +111,6 @@ def test_another_seed_draws_others():
     assert results_of(again, 0) == draws[4]
 
 
-def mixed(x):
-    """The mixing function in whole numbers of any size."""
-    x = ((x ^ (x >> 16)) * 0x7FEB352D) % 2**32
-    x = ((x ^ (x >> 15)) * 0x846CA68B) % 2**32
-    return x ^ (x >> 16)
-
-
 @settings(max_examples=30, deadline=None)
 @given(
     ids=st.lists(st.integers(1, 2**31 - 1), min_size=1, max_size=6),
@@ -136,13 +119,7 @@ def mixed(x):
 )
 def test_the_numbers_are_those_of_whole_arithmetic(ids, seed, step):
     """On any backend, so what is drawn is the same on all."""
-    odd = 0x9E3779B1
-    total = sum(mixed((token * odd + mixed(place + 1)) % 2**32) for place, token in enumerate(ids))
-    key = mixed((total + mixed(seed)) % 2**32)
-    expected = [
-        (mixed((mixed(key ^ mixed((n * odd + 1) % 2**32)) + step * odd) % 2**32) >> 8) / 2**24
-        for n in range(3)
-    ]
+    expected = [uniform_number(ids, seed, n, step) for n in range(3)]
     keys = row_keys(keras.ops.array([[*ids, 0, 0]], "int32"), seed)
     found = keras.ops.convert_to_numpy(uniform_numbers(keys, 3, keras.ops.array(step, "int32")))
     assert found.tolist() == [expected]

@@ -1,0 +1,292 @@
+"""Searches in plain Python, written from the equations in docs/search.md: lists, no tensors.
+
+A model is a function here, from the tokens so far to the logits of the next, in float64. No
+search here stops before it must, none shares a line with the package, and what `keeps` says of a
+whole target `constrained` says once more of each next token.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from keras import ops
+
+END, START, FORBIDDEN = 3, 2, (0, 1, 2)
+Tokens = tuple[int, ...]
+Model = Callable[[Tokens], np.ndarray]
+
+
+class Found(NamedTuple):
+    """A hypothesis: its tokens with the end token, its score, whether the limit cut it."""
+
+    tokens: Tokens
+    score: float
+    truncated: bool
+
+
+class Rules(NamedTuple):
+    """What targets must keep; none of it is asked of the prefix itself."""
+
+    least: int = 1
+    ngram: int = 0
+    sequences: tuple[Tokens, ...] = ()
+    repetition: float = 1.0
+    prefix: Tokens = ()
+    forbidden: Tokens = FORBIDDEN
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def penalty(length: int, normalization: str, alpha: float) -> float:
+    return {
+        "average": length**alpha,
+        "gnmt": ((5 + length) / 6) ** alpha,
+        "none": 1.0,
+    }[normalization]
+
+
+# ---------------------------------------------------------------- all targets
+
+
+def keeps(target: Tokens, rules: Rules) -> bool:
+    """Whether a target, or the beginning of one, keeps the rules."""
+    size, given = rules.ngram, len(rules.prefix)
+    behind = range(given, len(target))
+    return (
+        target[:given] == rules.prefix[: len(target)]
+        and not any(target[i] in rules.forbidden for i in behind)
+        and not (target[-1] == END and len(target) < rules.least)
+        and not any(
+            target[: i + 1][-len(sequence) :] == sequence
+            for sequence in rules.sequences
+            for i in behind
+        )
+        and not any(
+            size and target[j : j + size] == target[i + 1 - size : i + 1]
+            for i in behind
+            for j in range(i + 1 - size)
+        )
+    )
+
+
+def log_probability(logits: Model, target: Tokens, repetition: float = 1.0) -> float:
+    """The sum over a target's tokens; logits of tokens that came before are penalised."""
+    total = 0.0
+    for i, token in enumerate(target):
+        scores = np.array(logits(target[:i]))
+        for seen in set(target[:i]) if repetition != 1 else ():
+            scores[seen] *= 1 / repetition if scores[seen] > 0 else repetition
+        total += log_softmax(scores)[token]
+    return total
+
+
+def exhaustive_search(
+    logits: Model,
+    vocabulary: int,
+    limit: int,
+    normalization: str = "average",
+    alpha: float = 1.0,
+    rules: Rules = Rules(),  # noqa: B008
+    coverage: Callable[[Tokens], float] = lambda tokens: 0.0,
+) -> list[Found]:
+    """Every target that ends within the limit, best first; then every one that it cuts."""
+    ended: list[Found] = []
+    cut: list[Found] = []
+
+    def extend(tokens: Tokens) -> None:
+        for token in range(vocabulary):
+            target = (*tokens, token)
+            if not keeps(target, rules):
+                continue
+            if token != END and len(target) < limit:
+                extend(target)
+                continue
+            score = log_probability(logits, target, rules.repetition)
+            score = score / penalty(len(target), normalization, alpha) + coverage(target)
+            (ended if token == END else cut).append(Found(target, score, token != END))
+
+    extend(())
+    return [*sorted(ended, key=_worst_last), *sorted(cut, key=_worst_last)]
+
+
+def _worst_last(found: Found) -> float:
+    return -found.score
+
+
+# ---------------------------------------------------------------- step by step
+
+
+def constrained(logits: Model, rules: Rules) -> Model:
+    """Logits as log-probabilities under the rules, -inf for what is out."""
+
+    def next_log_probabilities(tokens: Tokens) -> np.ndarray:
+        scores = np.array(logits(tokens))
+        for token in set(tokens) if rules.repetition != 1 else ():
+            scores[token] *= 1 / rules.repetition if scores[token] > 0 else rules.repetition
+        free = log_softmax(scores)
+        if len(tokens) < len(rules.prefix):
+            given = rules.prefix[len(tokens)]
+            return np.where(np.arange(len(free)) == given, free, -math.inf)
+        for token in range(len(free)):
+            target = (*tokens, token)
+            grams = [target[i : i + rules.ngram] for i in range(len(target) - rules.ngram + 1)]
+            if (
+                token in rules.forbidden
+                or (token == END and len(target) < rules.least)
+                or any(target[-len(sequence) :] == sequence for sequence in rules.sequences)
+                or (rules.ngram and grams and grams[-1] in grams[:-1])
+            ):
+                free[token] = -math.inf
+        return free
+
+    return next_log_probabilities
+
+
+def greedy_search(log_probabilities: Model, limit: int) -> list[Found]:
+    """The likeliest token at each step, the lower id of equals; its score by the mean."""
+    tokens: Tokens = ()
+    total = 0.0
+    while len(tokens) < limit and tokens[-1:] != (END,):
+        scores = log_probabilities(tokens)
+        token = int(scores.argmax())
+        if scores[token] == -math.inf:
+            return []
+        tokens, total = (*tokens, token), total + scores[token]
+    return [Found(tokens, total / len(tokens), tokens[-1] != END)]
+
+
+def plain_beam_search(
+    chain: Model,
+    beam_size: int,
+    n_best: int,
+    limit: int,
+    normalization: str = "average",
+    alpha: float = 1.0,
+    forbidden: Tokens = FORBIDDEN,
+    patience: float = 1.0,
+    coverage: Callable[[Tokens], float] = lambda tokens: 0.0,
+) -> list[Found]:
+    """Beam search over log-probabilities, to the end: until nothing lives, or enough have ended."""
+    room = max(math.ceil(Fraction(str(patience)) * beam_size), n_best)
+
+    def score(tokens: Tokens, total: float) -> float:
+        return total / penalty(len(tokens), normalization, alpha) + coverage(tokens)
+
+    live: list[tuple[Tokens, float]] = [((), 0.0)]
+    finished: list[Found] = []
+    for _ in range(limit):
+        continuations = [
+            ((*tokens, token), total + log_probability)
+            for tokens, total in live
+            for token, log_probability in enumerate(chain(tokens))
+            if token not in forbidden and log_probability > -math.inf
+        ]
+        # Python's sort leaves ties in order: the earlier hypothesis, then the lower id.
+        continuations.sort(key=lambda pair: -pair[1])
+        # A hypothesis that ended keeps its place; the best continuations of the live take the rest.
+        frozen = max(len(finished) - max(room - beam_size, 0), 0)
+        kept = continuations[: beam_size - frozen]
+        finished += [
+            Found(tokens, score(tokens, total), False) for tokens, total in kept if END in tokens
+        ]
+        live = [pair for pair in kept if END not in pair[0]]
+        if not live or len(finished) >= room:
+            break
+    cut = [Found(tokens, score(tokens, total), True) for tokens, total in live]
+    return [*sorted(finished, key=_worst_last), *cut][:n_best]
+
+
+# ---------------------------------------------------------------- by chance
+
+
+def uniform_number(source: Iterable[int], seed: int, sample: int, step: int) -> float:
+    """That of docs/search.md, in whole numbers of any size."""
+
+    def mix(x: int) -> int:
+        x = ((x ^ (x >> 16)) * 0x7FEB352D) % 2**32
+        x = ((x ^ (x >> 15)) * 0x846CA68B) % 2**32
+        return x ^ (x >> 16)
+
+    odd = 0x9E3779B1
+    total = sum(mix((token * odd + mix(place + 1)) % 2**32) for place, token in enumerate(source))
+    key = mix((total + mix(seed)) % 2**32)
+    number = mix((mix(key ^ mix((sample * odd + 1) % 2**32)) + step * odd) % 2**32)
+    return (number >> 8) / 2**24
+
+
+def weights_to_draw(
+    log_probabilities: np.ndarray, temperature: float, top_k: int, top_p: float
+) -> list[tuple[int, float]]:
+    """What may be drawn with which probability, the likeliest first."""
+    scores = log_probabilities / temperature
+    weights = np.exp(scores - scores.max())
+    order = sorted(range(len(weights)), key=lambda i: (-weights[i], i))[: top_k or None]
+    shares = weights[order] / weights[order].sum()
+    enough = next(i for i in range(len(order)) if shares[: i + 1].sum() >= top_p - 1e-9)
+    shares = shares[: enough + 1] / shares[: enough + 1].sum()
+    return list(zip(order, shares.tolist(), strict=False))
+
+
+def plain_samples(
+    chain: Model,
+    source: Iterable[int],
+    samples: int,
+    limit: int,
+    seed: int = 0,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+) -> list[Found]:
+    """Targets drawn from log-probabilities; scores are means."""
+    found = []
+    for sample in range(samples):
+        tokens: Tokens = ()
+        total = 0.0
+        while len(tokens) < limit and tokens[-1:] != (END,):
+            scores = chain(tokens)
+            choices = weights_to_draw(scores, temperature, top_k, top_p)
+            if not top_k and top_p == 1:
+                choices.sort()
+            number = uniform_number(source, seed, sample, len(tokens))
+            passed = itertools.accumulate(share for _, share in choices)
+            places = [place for place, share in enumerate(passed) if share > number]
+            token = choices[places[0] if places else -1][0]
+            tokens, total = (*tokens, token), total + scores[token]
+        found.append(Found(tokens, total / len(tokens), tokens[-1] != END))
+    return sorted(found, key=_worst_last)
+
+
+# ---------------------------------------------------------------- what ours found
+
+
+def results_of(result: Any, row: int) -> list[Found]:
+    """A row of a `SearchResult` as a list."""
+    tokens, lengths, scores, truncated = (
+        np.asarray(ops.convert_to_numpy(part)[row]) for part in result
+    )
+    found = []
+    for n, length in enumerate(lengths):
+        assert not tokens[n, length:].any()
+        if length:
+            found.append(
+                Found(tuple(tokens[n, :length].tolist()), float(scores[n]), bool(truncated[n]))
+            )
+    return found
+
+
+def assert_same_results(got: list[Found], expected: list[Found], tolerance: float = 1e-4) -> None:
+    assert [(found.tokens, found.truncated) for found in got] == [
+        (found.tokens, found.truncated) for found in expected
+    ]
+    np.testing.assert_allclose(
+        [found.score for found in got],
+        [found.score for found in expected],
+        rtol=1e-5,
+        atol=tolerance,
+    )
