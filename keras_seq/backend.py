@@ -97,6 +97,19 @@ def compiled(
     )
 
 
+def computes_on_one_processor() -> bool:
+    """Whether TensorFlow computes, on a processor that is one device, and without a strategy.
+
+    Calls of a compiled function do not hinder each other then.
+    """
+    if name() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    kinds = [one.device_type for one in tf.config.list_logical_devices()]
+    return kinds == ["CPU"] and not tf.distribute.has_strategy()
+
+
 def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
     """Wraps a generator function so that `fit` takes batches of changing shapes.
 

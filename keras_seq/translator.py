@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import keras
@@ -18,6 +19,9 @@ from keras_seq.search import SearchResult
 from keras_seq.searches import make_search
 from keras_seq.settings import SearchSettings, load_settings
 from keras_seq.text import InputError, Tokenizer
+from keras_seq.threads import searches_at_a_time
+
+_Batch = list[list[Found]]
 
 
 class Translator:
@@ -143,7 +147,8 @@ class Translator:
                     f"a prefix has {len(prefix)} tokens, expected fewer than "
                     f"search.max_length ({longest})"
                 )
-        for start in range(0, len(sources), size):
+
+        def search(start: int) -> list[list[Found]]:
             rows = sources[start : start + size]
             batch = self._pad([[*source, EOS] for source in rows])
             if prefixes is None:
@@ -153,8 +158,12 @@ class Translator:
                     batch, self._pad(prefixes[start : start + size], multiple=8)
                 )
             found = SearchResult(*map(keras.ops.convert_to_numpy, found))
-            for row in range(len(rows)):
-                yield _found(SearchResult(*(part[row] for part in found)))
+            return [
+                _found(SearchResult(*(part[row] for part in found))) for row in range(len(rows))
+            ]
+
+        for batch in _several_at_a_time(search, range(0, len(sources), size)):
+            yield from batch
 
     def _pad(self, lists: Sequence[Sequence[int]], multiple: int = 16) -> np.ndarray:
         rows, width = len(lists), max(1, *map(len, lists))
@@ -164,6 +173,23 @@ class Translator:
         for row, ids in enumerate(lists):
             batch[row, : len(ids)] = ids
         return batch
+
+
+def _several_at_a_time(search: Callable[[int], _Batch], starts: Sequence[int]) -> Iterator[_Batch]:
+    """`map(search, starts)`, by as many threads as pays."""
+    if not starts:
+        return
+    # What is traced is traced here: Keras keeps its settings for each thread apart.
+    yield search(starts[0])
+    threads = min(searches_at_a_time(), len(starts) - 1)
+    if threads < 2 or not backend.computes_on_one_processor():
+        yield from map(search, starts[1:])
+        return
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield from pool.map(search, starts[1:])
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _found(row: SearchResult) -> list[Found]:

@@ -19,7 +19,7 @@ TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 SETTINGS = {"presets", "setting_errors", "setting_sections", "settings"}
 FILES = {"files", "tensor_file", "checkpoint_directory", "checkpoints"}
 TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
-BELOW_RUN = {"text", "scoring", "data"} | SETTINGS | FILES | TENSORS
+BELOW_RUN = {"text", "scoring", "data", "threads"} | SETTINGS | FILES | TENSORS
 WITH_RUN = {
     "run",
     "run_logs",
@@ -51,6 +51,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "setting_sections": (set(), {"pydantic"}),
     "settings": (SETTINGS | {"text"}, {"pydantic", "tomli_w"}),
     "files": ({"text"}, set()),
+    "threads": (set(), set()),
     "tensor_file": ({"text"}, {"numpy", "ml_dtypes"}),
     "checkpoint_directory": ({"files", "tensor_file", "text"}, {"numpy"}),
     "checkpoints": (FILES | {"text"}, {"numpy"}),
@@ -87,7 +88,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "lines": ({"text"}, set()),
     "searches": (SETTINGS | {"search", "text"}, {"keras"}),
     "translator": (BELOW_RUN | {"run", "modelling", "lines", "searches"}, {"keras", "numpy"}),
-    "likelihood": (BELOW_RUN | {"run", "modelling"}, {"keras", "numpy"}),
+    "likelihood": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
     "diagnosis": (BELOW_RUN | {"likelihood", "lines"}, {"keras"}),
     "pages": (set(), set()),
     "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
@@ -99,7 +100,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
     # A server needs the exported graph alone: no Keras, no run.
     "serving.http": (
-        {"files", "text"},
+        {"files", "text", "threads"},
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
     # The public names, loaded when asked for; and `python -m keras_seq`.

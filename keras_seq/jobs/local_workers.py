@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import keras_seq
 from keras_seq.jobs.chunks import Chunk, Notice, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, ending
 from keras_seq.jobs.worker_process import receive, send
+from keras_seq.threads import usable_cores
 
 # Appended, so that it hides nothing; where keras_seq is installed it is there already.
 _START = (
@@ -82,13 +82,6 @@ def run_locally(
 def default_workers(cores: int) -> int:
     """How many workers share so many cores, where nobody said."""
     return max(1, cores // 4)
-
-
-def usable_cores() -> int:
-    """Cores that this process may use, which can be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class _Worker:

@@ -13,8 +13,9 @@ from typing import Any
 
 from keras_seq.jobs.chunks import Chunk, Notice, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, explained
-from keras_seq.jobs.local_workers import default_workers, usable_cores
+from keras_seq.jobs.local_workers import default_workers
 from keras_seq.text import InputError
+from keras_seq.threads import usable_cores
 
 _WAIT_SECONDS = 30.0
 _KNOCK_SECONDS = 10.0

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from keras_seq.jobs.chunks import Chunk, Result
 from keras_seq.lines import Hypothesis, cut_notice, written_lines
+from keras_seq.threads import share_cores
 
 Engine = Literal["tensorflow", "ctranslate2"]
 
@@ -49,8 +50,8 @@ class TranslationTask:
         """Makes ready for chunks; the model is loaded for the first line that is not blank."""
         # Read by TensorFlow and by what CTranslate2 computes with, when they are imported.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
-            os.environ.setdefault(name, str(threads))
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+        share_cores(threads)
         translator: Any = None
 
         def work(chunk: Chunk) -> Result:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import os
 import queue
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from keras_seq.serving.http.signature import (
     Signature,
     TensorSpec,
 )
+from keras_seq.threads import usable_cores
 
 _LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 # Of what TensorFlow says about a failed request; the rest names nodes of the graph.
@@ -173,13 +173,6 @@ class LoadedModel:
         """Runs each signature once: the first run of a graph optimizes it."""
         for name, signature in self.signatures.items():
             self.run(name, {key: _one_row(spec) for key, spec in signature.inputs.items()})
-
-
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _register_text_operations() -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.files import reason
 from keras_seq.serving.http.versions import newest_version
 from keras_seq.text import InputError
+from keras_seq.threads import usable_cores
 
 if TYPE_CHECKING:
     from keras_seq.serving.http.watcher import ModelWatcher
@@ -104,7 +105,6 @@ class Server:
         """
         # Until requests come in there is nothing to finish.
         with contextlib.closing(self._socket), _exit_on_terminate():
-            from keras_seq.serving.http.model import usable_cores
             from keras_seq.serving.http.watcher import ModelWatcher
 
             threads = self._options.threads or min(usable_cores(), _MOST_THREADS)

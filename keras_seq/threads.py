@@ -1,0 +1,31 @@
+"""Cores, and how TensorFlow shares them out; imports nothing."""
+
+from __future__ import annotations
+
+import os
+
+_WITHIN, _BETWEEN = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, which can be fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def share_cores(searches: int) -> None:
+    """Asks TensorFlow for one thread for each of so many searches at a time.
+
+    A step of a search is hundreds of small operations: two threads that share
+    one wait for each other, two searches with a thread each do not. To be
+    called before TensorFlow is imported; what is set already stays.
+    """
+    os.environ.setdefault(_WITHIN, "1")
+    os.environ.setdefault(_BETWEEN, str(searches))
+
+
+def searches_at_a_time() -> int:
+    """How many searches at a time TensorFlow has threads for: all cores, unless told otherwise."""
+    told = os.environ.get(_BETWEEN, "")
+    return int(told) if told.isdecimal() and int(told) else usable_cores()
