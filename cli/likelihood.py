@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,8 +26,8 @@ def likelihood(
     each: Annotated[
         Literal["line", "token", "corpus"],
         typer.Option(
-            help="What has a line of the output: a translation (its log-probability), a token "
-            "(number<TAB>token<TAB>log-probability), or all together."
+            help="What has a line of the output: a translation (log-probability<TAB>tokens), a "
+            "token (line number<TAB>token<TAB>log-probability), or all together (JSON)."
         ),
     ] = "line",
     which: Annotated[
@@ -35,44 +36,63 @@ def likelihood(
 ) -> None:
     """Print log-probabilities of given translations, by forced decoding; and the perplexity.
 
-    Logarithms are natural; the end of a sentence is a token, too.
+    Logarithms are natural; the end of a sentence is a token, too. Two blank lines have none.
     """
     from keras_seq.run import Run
-    from keras_seq.text import InputError, check_readable, read_pairs
+    from keras_seq.text import InputError, check_same_length, read_pairs
 
     pairs = read_pairs(source, target, notice=notice)
-    for name in (source, target):
-        check_readable(name)
+    check_same_length(source, target)
     Run.open(run, notice=notice).require_weights()
     heavy = import_quietly("keras_seq.likelihood")
     scorer = heavy.LikelihoodScorer.load(run, which=which, notice=notice)
-    totals = {"lines": 0, "tokens": 0, "log_probability": 0.0}
+    lines, tokens, total, cut = 0, 0, 0.0, 0
 
-    def lines() -> Iterator[str]:
+    def written() -> Iterator[str]:
+        nonlocal lines, tokens, total, cut
         while chunk := list(itertools.islice(pairs, _PAIRS)):
-            for found in scorer(*zip(*chunk, strict=True)):
-                totals["lines"] += 1
-                totals["tokens"] += len(found.tokens)
-                totals["log_probability"] += found.total
+            try:
+                every = scorer(*zip(*chunk, strict=True))
+            except heavy.LongTargetError as error:
+                name = "standard input" if target == "-" else target
+                raise InputError(f"{name}:{lines + error.index + 1}: {error.what}") from None
+            for found in every:
+                lines += 1
+                tokens += len(found.tokens)
+                total += found.total
+                cut += found.source_cut
                 if each == "line":
-                    yield f"{found.total:.4f}"
+                    yield f"{found.total:.6f}\t{len(found.tokens)}"
                 elif each == "token":
-                    yield from _token_lines(int(totals["lines"]), found, scorer)
+                    yield from _token_lines(lines, found, scorer)
 
-    emit(lines())
-    if not totals["lines"]:
-        raise InputError(f"{source}: empty, there is nothing to score")
-    perplexity = heavy.perplexity_of(totals["log_probability"], totals["tokens"])
+    emit(written())
+    if cut:
+        notice(f"{cut:,} sources were cut at the longest input (data.max_source_length)")
+    if not tokens:
+        raise InputError(f"{source}: no text, there is nothing to score")
+    perplexity = heavy.perplexity_of(total, tokens)
     if each == "corpus":
-        emit([json.dumps(totals | {"perplexity": perplexity})])
-    else:
-        notice(
-            f"perplexity {perplexity:.4f} of {totals['tokens']:,} tokens in "
-            f"{totals['lines']:,} lines"
+        # JSON has no infinity.
+        known = perplexity if math.isfinite(perplexity) else None
+        emit(
+            [
+                json.dumps(
+                    {
+                        "lines": lines,
+                        "tokens": tokens,
+                        "log_probability": total,
+                        "perplexity": known,
+                        "cut_sources": cut,
+                    }
+                )
+            ]
         )
+    else:
+        notice(f"perplexity {perplexity:.4f} of {tokens:,} tokens in {lines:,} lines")
 
 
 def _token_lines(number: int, found: Likelihood, scorer: LikelihoodScorer) -> Iterator[str]:
     pieces = scorer.target_tokenizer.pieces
     for token, value in zip(found.tokens, found.log_probabilities, strict=True):
-        yield f"{number}\t{pieces[token].text}\t{value:.4f}"
+        yield f"{number}\t{pieces[token].text}\t{value:.6f}"

@@ -12,6 +12,7 @@ import typer
 from keras_seq_cli.average import average
 from keras_seq_cli.demo import demo
 from keras_seq_cli.export import export
+from keras_seq_cli.likelihood import likelihood
 from keras_seq_cli.prepare import prepare
 from keras_seq_cli.score import score
 from keras_seq_cli.serve import serve
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, translate, score, prepare, average, export, serve, demo):
+for command in (train, translate, score, likelihood, prepare, average, export, serve, demo):
     app.command(no_args_is_help=command is not demo)(command)
 
 

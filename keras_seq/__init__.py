@@ -15,6 +15,7 @@ _MODULES = ("data", "layers", "models", "scoring", "search", "text", "training")
 _NAMES = {
     "Devices": "keras_seq.devices",
     "InputError": "keras_seq.text",
+    "LikelihoodScorer": "keras_seq.likelihood",
     "Run": "keras_seq.run",
     "Settings": "keras_seq.settings",
     "SettingsError": "keras_seq.settings",
@@ -26,6 +27,7 @@ _NAMES = {
 __all__ = [
     "Devices",
     "InputError",
+    "LikelihoodScorer",
     "Run",
     "Settings",
     "SettingsError",
@@ -45,6 +47,7 @@ __all__ = [
 if TYPE_CHECKING:
     from keras_seq import data, layers, models, scoring, search, text, training
     from keras_seq.devices import Devices
+    from keras_seq.likelihood import LikelihoodScorer
     from keras_seq.run import Run
     from keras_seq.settings import Settings, SettingsError, load_settings
     from keras_seq.text import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -12,27 +12,33 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.data.ids import BOS, EOS, PAD
+from keras_seq.lines import encode_sources
 from keras_seq.modelling import load_model
 from keras_seq.run import Run
 from keras_seq.search import forced_scores
-from keras_seq.text import Tokenizer
+from keras_seq.text import InputError, Tokenizer
 
-# Target tokens scored at a time: their logits over a vocabulary of 8,000 are 64 MB.
-_TOKENS = 2048
+# Logits of a batch, 64 MB of them.
+_LOGITS = 1 << 24
+_MOST_TOKENS = 2048
 _MULTIPLE = 16
+# Attention takes memory with the square of it: some GB here, all that there is for a book.
+MAX_TARGET_LENGTH = 4096
 
 
 class Likelihood(NamedTuple):
     """A given translation as a model sees it.
 
     Attributes:
-        tokens: Its ids, the end token last.
+        tokens: Its ids, the end token last; none where source and translation are blank.
         log_probabilities: Natural logarithm of the probability of each, given
             the source and the tokens before.
+        source_cut: Whether the source is longer than the model is given.
     """
 
     tokens: tuple[int, ...]
     log_probabilities: tuple[float, ...]
+    source_cut: bool = False
 
     @property
     def total(self) -> float:
@@ -40,14 +46,42 @@ class Likelihood(NamedTuple):
         return math.fsum(self.log_probabilities)
 
 
+class LongTargetError(InputError):
+    """A translation too long to be scored.
+
+    Args:
+        index: Of the translation, from 0.
+        length: Its tokens.
+    """
+
+    def __init__(self, index: int, length: int) -> None:
+        self.index = index
+        self.what = (
+            f"a translation of {length:,} tokens, expected at most {MAX_TARGET_LENGTH:,}: "
+            "score it sentence by sentence"
+        )
+        super().__init__(f"translation {index + 1}: {self.what}")
+
+
 def perplexity(found: Iterable[Likelihood]) -> float:
     """exp of the mean negative log-probability of a token, over all translations.
 
+    Args:
+        found: What a `LikelihoodScorer` gave.
+
     Raises:
-        ValueError: If there is none.
+        ValueError: If there are no tokens.
+
+    Example:
+
+    >>> round(perplexity([Likelihood((9, 3), (-1.0, -2.0))]), 4)
+    4.4817
     """
-    every = [value for one in found for value in one.log_probabilities]
-    return perplexity_of(math.fsum(every), len(every))
+    total, tokens = 0.0, 0
+    for one in found:
+        total += one.total
+        tokens += len(one.tokens)
+    return perplexity_of(total, tokens)
 
 
 def perplexity_of(log_probability: float, tokens: int) -> float:
@@ -57,16 +91,19 @@ def perplexity_of(log_probability: float, tokens: int) -> float:
         ValueError: If there are no tokens.
     """
     if not tokens:
-        raise ValueError("no translations, and so no tokens to take a mean of")
+        raise ValueError("no tokens to take a mean of: every pair is blank, or there is none.")
     mean = log_probability / tokens
     return math.exp(-mean) if mean > -700 else math.inf
 
 
 class LikelihoodScorer:
-    """Scores given translations of lines of text.
+    """Scores given translations of lines of text, by forced decoding.
 
-    Made by `LikelihoodScorer.load`, or from parts. Both texts are encoded as
-    in training. A pair's score does not depend on the others.
+        log P(y | x) = sum over t of log P(y_t | y_<t, x),  the end token included
+
+    Made by `LikelihoodScorer.load`, or from parts. Sources are encoded as for
+    a translation, so too long ones are cut; targets as in training, and whole.
+    A pair's score does not depend on the others.
 
     Args:
         model: A model of `keras_seq.models`, or an `Ensemble`.
@@ -91,6 +128,7 @@ class LikelihoodScorer:
         self._source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._max_source_length = max_source_length
+        self._batch_tokens = min(_LOGITS // target_tokenizer.vocabulary_size, _MOST_TOKENS)
         self._score = backend.compiled(
             lambda source, target, following: forced_scores(model, source, target, following),
             model.variables,
@@ -128,6 +166,9 @@ class LikelihoodScorer:
     def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> list[Likelihood]:
         """Scores translations of lines.
 
+        Of two blank lines there is nothing to score: no tokens, and 0 in all. A
+        blank line beside text is what it is: the end token alone.
+
         Args:
             sources: Lines of text.
             targets: As many lines, the translation of each.
@@ -138,30 +179,49 @@ class LikelihoodScorer:
         Raises:
             TypeError: If `sources` or `targets` is one string.
             ValueError: If there are not as many of both.
+            InputError: If a translation is longer than `MAX_TARGET_LENGTH` tokens, as a
+                `LongTargetError`; if the model gives no finite numbers.
         """
         if isinstance(sources, str) or isinstance(targets, str):
             raise TypeError("`sources` and `targets` must be lists of strings, received a string.")
-        return self.of_ids(
-            self._source_tokenizer.encode(sources), self.target_tokenizer.encode(targets)
-        )
+        return self.of_tokens(sources, self.target_tokenizer.encode(targets))
 
-    def of_ids(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    def of_tokens(
+        self, sources: Sequence[str], targets: Sequence[Sequence[int]]
     ) -> list[Likelihood]:
-        """As `__call__`, of ids without end tokens."""
+        """As `__call__`, of translations as ids without end tokens: those that a search found."""
         if len(sources) != len(targets):
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets.")
+        for index, ids in enumerate(targets):
+            if len(ids) > MAX_TARGET_LENGTH:
+                raise LongTargetError(index, len(ids))
+        source_ids, cut = encode_sources(sources, self._source_tokenizer, self._max_source_length)
         # Stable, so equal inputs in equal order make equal batches.
-        order = sorted(range(len(targets)), key=lambda i: (-len(targets[i]), -len(sources[i])))
-        results: list[Any] = [None] * len(targets)
-        for rows in _batches(order, targets):
-            scores = self._scores(
-                [sources[i][: self._max_source_length] for i in rows], [targets[i] for i in rows]
-            )
+        order = sorted(
+            (i for i in range(len(targets)) if source_ids[i] or targets[i]),
+            key=lambda i: (-len(targets[i]), -len(source_ids[i])),
+        )
+        results = [Likelihood((), ())] * len(targets)
+        for rows in self._batches(order, source_ids, targets):
+            scores = self._scores([source_ids[i] for i in rows], [targets[i] for i in rows])
             for i, values in zip(rows, scores, strict=True):
                 tokens = (*targets[i], EOS)
-                results[i] = Likelihood(tokens, tuple(values[: len(tokens)].tolist()))
+                results[i] = Likelihood(tokens, tuple(values[: len(tokens)].tolist()), cut[i])
         return results
+
+    def _batches(
+        self, order: list[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> Iterator[list[int]]:
+        rows: list[int] = []
+        longest = 0
+        for i in order:
+            longest = max(longest, len(sources[i]) + 1, len(targets[i]) + 1)
+            if rows and (len(rows) + 1) * longest > self._batch_tokens:
+                yield rows
+                rows, longest = [], max(len(sources[i]), len(targets[i])) + 1
+            rows.append(i)
+        if rows:
+            yield rows
 
     def _scores(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
@@ -171,16 +231,13 @@ class LikelihoodScorer:
             _pad([[BOS, *ids] for ids in targets]),
             _pad([[*ids, EOS] for ids in targets]),
         )
-        return np.asarray(keras.ops.convert_to_numpy(scores), np.float64)
-
-
-def _batches(order: list[int], targets: Sequence[Sequence[int]]) -> Iterable[list[int]]:
-    start = 0
-    while start < len(order):
-        # The first is the longest of them.
-        count = max(1, _TOKENS // (len(targets[order[start]]) + 1))
-        yield order[start : start + count]
-        start += count
+        found = np.asarray(keras.ops.convert_to_numpy(scores), np.float64)[: len(targets)]
+        if not np.isfinite(found).all():
+            raise InputError(
+                "the model gives log-probabilities that are not finite numbers: its weights are "
+                "damaged, or the training diverged; take another checkpoint"
+            )
+        return found
 
 
 def _pad(lists: Sequence[Sequence[int]]) -> np.ndarray:

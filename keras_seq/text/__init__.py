@@ -5,7 +5,14 @@ from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
 from .pair_files import Example, PairFiles, expand_names
-from .reading import check_readable, count_lines, read_lines, read_pairs, read_tsv
+from .reading import (
+    check_readable,
+    check_same_length,
+    count_lines,
+    read_lines,
+    read_pairs,
+    read_tsv,
+)
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .tokenizer import Tokenizer
 from .word_links import link_tokens, tokens_of_words
@@ -23,6 +30,7 @@ __all__ = [
     "SubwordSampling",
     "Tokenizer",
     "check_readable",
+    "check_same_length",
     "count_lines",
     "date_corpus",
     "date_pairs",

@@ -169,6 +169,26 @@ def check_readable(path: Path) -> None:
         file.read(1)
 
 
+def check_same_length(source: Path, target: Path) -> None:
+    """Refuse parallel files that differ in length, before any heavy work is begun.
+
+    Nothing of standard input or of a pipe is read: `read_pairs` counts as it goes.
+
+    Args:
+        source, target: Files as `read_lines` takes them.
+
+    Raises:
+        InputError: As `check_readable` does; and with both counts if they differ.
+    """
+    for path in (source, target):
+        check_readable(path)
+    if any(str(path) == "-" or stat.S_ISFIFO(os.stat(path).st_mode) for path in (source, target)):
+        return
+    counts = count_lines(source), count_lines(target)
+    if counts[0] != counts[1]:
+        raise _unequal(source, counts[0], target, counts[1])
+
+
 def _silent(message: str) -> None:
     pass
 
