@@ -1,29 +1,46 @@
 """A model, or one step of it, with its attention weights as one more output."""
 
 import keras
+from keras import ops
+
+# Shape letters: B batch, L layers, H heads, T target steps, S source steps.
 
 
-def attention_model(model, layer, num_layers):
+def attention_model(model, layer, head, num_layers, num_heads):
     """The functional model that `with_attention` of a model gives, made at first use.
 
     Args:
-        model: Has `_parts.decode(layer)`, symbolic logits and attention.
-        layer: Integer, from `-num_layers` up to, not with, `num_layers`.
+        model: Has `_parts.decode(layers)`, symbolic logits and, for each of the layers, its
+            weights `(B, H, T, S)`.
+        layer: Integer, from `-num_layers` up to, not with, `num_layers`; None for all.
+        head: Integer, from 0 up to, not with, `num_heads`; None for the mean.
         num_layers: Layers that attend to the source.
+        num_heads: Heads of each.
     """
-    if not isinstance(layer, int) or not -num_layers <= layer < num_layers:
+    if layer is not None and (not isinstance(layer, int) or not -num_layers <= layer < num_layers):
         raise ValueError(
             f"`layer` must be from {-num_layers} to {num_layers - 1}, the decoder's layers that "
             f"attend to the source; received {layer!r}."
         )
+    if head is not None and (layer is None or head not in range(num_heads)):
+        raise ValueError(
+            f"`head` must be from 0 to {num_heads - 1}, a head of the layer, or None for their "
+            f"mean, as with all layers; received {head!r}."
+        )
     made = model._parts.with_attention
-    layer %= num_layers
-    if layer not in made:
-        logits, attention = model._parts.decode(layer)
-        made[layer] = keras.Model(
+    if layer is not None:
+        layer %= num_layers
+    if (layer, head) not in made:
+        layers = range(num_layers) if layer is None else (layer,)
+        logits, weights = model._parts.decode(layers)
+        if layer is None:
+            attention = ops.stack(weights, axis=1)  # (B, L, H, T, S)
+        else:
+            attention = ops.mean(weights[0], axis=1) if head is None else weights[0][:, head]
+        made[layer, head] = keras.Model(
             model.input, {"logits": logits, "attention": attention}, name="with_attention"
         )
-    return made[layer]
+    return made[layer, head]
 
 
 def attending_step(model):

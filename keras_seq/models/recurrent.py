@@ -161,16 +161,16 @@ class RecurrentSeq2Seq(keras.Model):
         if parts.attention_cell.feeds_output:
             first["fed"] = ops.zeros_like(states[0][0])
 
-        def decode(layer=None):
-            """Logits, and the attention if asked for."""
+        def decode(layers=()):
+            """Logits, and the attention (B, 1, T, S) of the first layer if it is among `layers`."""
             x = parts.target_dropout(parts.target_embedding(target))
             memory = {"value": encoded, "value_mask": mask, "states": first, **read}
-            if layer is None:
-                attention = None
+            attention = []
+            if not layers:
                 x, _ = parts.decoder(x, **memory)
             else:
-                x, attention = WithWeights(parts.decoder, name="weights")({"inputs": x, **memory})
-                attention = ops.cast(attention, "float32")
+                x, weights = WithWeights(parts.decoder, name="weights")({"inputs": x, **memory})
+                attention.append(ops.cast(weights, "float32")[:, None])
             for upper, dropped, initial in zip(
                 parts.upper_layers, parts.upper_dropouts, states[1:], strict=True
             ):
@@ -215,11 +215,13 @@ class RecurrentSeq2Seq(keras.Model):
         """As `decoder_step`, with `attention` `(B, K, S)`, the step's weights."""
         return attending_step(self)
 
-    def with_attention(self, layer=-1):
+    def with_attention(self, layer=-1, head=None):
         """This model with a second output, what it looks at; weights are this model's own.
 
         Args:
             layer: 0 or -1: the first decoder layer is the one that looks at the source.
+                None: as `(B, 1, 1, T, S)`, layers and heads as a Transformer has them.
+            head: 0 or None: it has one head.
 
         Returns:
             Functional model of the same inputs: `logits` `(B, T, V)` and `attention`
@@ -227,9 +229,9 @@ class RecurrentSeq2Seq(keras.Model):
             after `target[:, t]`.
 
         Raises:
-            ValueError: If `layer` is another.
+            ValueError: If `layer` or `head` is another.
         """
-        return attention_model(self, layer, 1)
+        return attention_model(self, layer, head, 1, 1)
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step.

@@ -62,7 +62,7 @@ class Transformer(keras.Model):
       `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
     * `initial_state(memory, beam_size, length)`, and `extended_state(state, length)`
       with room for more steps;
-    * `with_attention(layer)`: itself, with attention weights as a second output.
+    * `with_attention(layer, head)`: itself, with attention weights as a second output.
 
     Masks: taken from the ids; padding changes nothing.
 
@@ -183,16 +183,16 @@ class Transformer(keras.Model):
             x = block(x, mask=mask)
         encoded = encoder_norm(x) if encoder_norm else x
 
-        def decode(layer=None):
-            """Logits, and the attention of one of the blocks if asked for."""
-            attention = None
+        def decode(layers=()):
+            """Logits, and the attention (B, H, T, S) of each of some blocks."""
+            attention = []
             x = target_dropout(position(target_embedding(target)))
             for i, block in enumerate(decoder_blocks):
-                if i == layer:
+                if i in layers:
                     x, weights = WithWeights(block, name=f"weights_{i}")(
                         {"inputs": x, "memory": encoded, "memory_mask": mask}
                     )
-                    attention = ops.mean(weights, axis=1)  # (B, T, S)
+                    attention.append(weights)
                 else:
                     x = block(x, encoded, memory_mask=mask)
             x = decoder_norm(x) if decoder_norm else x
@@ -244,22 +244,24 @@ class Transformer(keras.Model):
         """As `decoder_step`, with `attention` `(B, K, S)`: the last block's, mean over heads."""
         return attending_step(self)
 
-    def with_attention(self, layer=-1):
+    def with_attention(self, layer=-1, head=None):
         """This model with a second output, what it looks at; weights are this model's own.
 
         Args:
             layer: Integer, the decoder block whose attention to the source is given; -1
-                is the last.
+                is the last. None: all, as `(B, blocks, H, T, S)`.
+            head: Integer, the head whose attention it is; None for the mean over heads.
 
         Returns:
             Functional model of the same inputs: `logits` `(B, T, V)` and `attention`
-            `(B, T, S)`, float32, the mean over heads, 0 on padding; row t is of the step
-            that scores the token after `target[:, t]`.
+            `(B, T, S)`, float32, 0 on padding; row t is of the step that scores the token
+            after `target[:, t]`.
 
         Raises:
-            ValueError: If there is no such block.
+            ValueError: If there is no such block or head.
         """
-        return attention_model(self, layer, self._config["num_decoder_layers"])
+        blocks, heads = self._config["num_decoder_layers"], self._config["num_heads"]
+        return attention_model(self, layer, head, blocks, heads)
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step.

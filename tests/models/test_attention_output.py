@@ -71,12 +71,13 @@ def test_is_the_mean_of_the_heads_of_the_layer_asked_for():
     }
     query = x @ weights["query_kernel"] + weights["query_bias"]
     key = (memory @ weights["key_value_kernel"] + weights["key_value_bias"])[..., :8]
-    expected = np.zeros((2, 4, 3))
+    by_head = []
     for head in (slice(0, 4), slice(4, 8)):
         scores = query[..., head] @ key[..., head].transpose(0, 2, 1) / 2
         scores = np.where(SOURCE[:, None] != 0, scores, -np.inf)
         powers = np.exp(scores - scores.max(-1, keepdims=True))
-        expected += powers / powers.sum(-1, keepdims=True) / 2
+        by_head.append(powers / powers.sum(-1, keepdims=True))
+    expected = sum(by_head) / 2
     real = TARGET != 0
     for layer in (-1, 1):
         attention = ops.convert_to_numpy(model.with_attention(layer)(INPUTS)["attention"])
@@ -84,10 +85,48 @@ def test_is_the_mean_of_the_heads_of_the_layer_asked_for():
         np.testing.assert_allclose(attention[real], expected[real], atol=1e-5)
     first = ops.convert_to_numpy(model.with_attention(0)(INPUTS)["attention"])
     assert np.abs(first - expected)[real].max() > 1e-4
+    every = ops.convert_to_numpy(model.with_attention(None)(INPUTS)["attention"])
+    assert every.shape == (2, 2, 2, 4, 3)
+    np.testing.assert_allclose(every[:, 0].mean(1), first, atol=1e-6)
+    for head in (0, 1):
+        one = ops.convert_to_numpy(model.with_attention(-1, head)(INPUTS)["attention"])
+        np.testing.assert_allclose(one[real], by_head[head][real], atol=1e-5)
+        np.testing.assert_array_equal(one, every[:, 1, head])
 
 
-def test_a_layer_that_is_not_there():
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+def test_is_that_of_the_steps_of_a_search(make):
+    model = make()
+    target = np.array([[2, 6, 4, 7], [2, 9, 5, 8]], np.int32)
+    memory = model.encoder(SOURCE)
+    state = model.initial_state(memory, 1, 4)
+    steps = []
+    for position in range(4):
+        out = model.attending_step(
+            {
+                "token": ops.convert_to_tensor(target[:, position, None]),
+                "position": ops.convert_to_tensor(position, "int32"),
+                "state": state,
+                "memory": memory,
+            }
+        )
+        state = out["state"]
+        steps.append(ops.convert_to_numpy(out["attention"])[:, 0])
+    whole = model.with_attention()({"source": SOURCE, "target": target})["attention"]
+    np.testing.assert_allclose(ops.convert_to_numpy(whole), np.stack(steps, 1), atol=1e-5)
+    every = model.with_attention(None)({"source": SOURCE, "target": target})["attention"]
+    last = ops.convert_to_numpy(every)[:, -1].mean(axis=1)
+    np.testing.assert_allclose(last, np.stack(steps, 1), atol=1e-5)
+
+
+def test_a_layer_or_head_that_is_not_there():
     with pytest.raises(ValueError, match="`layer` must be from -2 to 1.*received 2"):
         transformer().with_attention(2)
     with pytest.raises(ValueError, match="`layer` must be from -1 to 0"):
         recurrent().with_attention(1)
+    with pytest.raises(ValueError, match="`head` must be from 0 to 1.*received 2"):
+        transformer().with_attention(0, 2)
+    with pytest.raises(ValueError, match="`head` must be from 0 to 0.*received -1"):
+        recurrent().with_attention(0, -1)
+    with pytest.raises(ValueError, match="None for their mean, as with all layers; received 1"):
+        transformer().with_attention(None, 1)
