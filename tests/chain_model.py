@@ -46,11 +46,12 @@ class ChainModel:
         return state
 
     def attending_step(self, inputs, training=None):
-        """As `decoder_step`; the last logits of a state are what it looks at, too."""
+        """As `decoder_step`; a state looks at place n by its logit of token n, too."""
         out = self.decoder_step(inputs)
         mask = inputs["memory"]["mask"]
-        width = ops.shape(mask)[1]
-        scores = ops.where(mask[:, None], 3 * out["logits"][..., -width:], -1e9)
+        places = ops.arange(ops.shape(mask)[1]) % self.tables.shape[-1]
+        looks = 3 * ops.take(out["logits"], places, axis=-1)
+        scores = ops.where(mask[:, None], looks, -1e9)
         return {**out, "attention": ops.softmax(scores, axis=-1)}
 
     def decoder_step(self, inputs, training=None):
@@ -84,3 +85,17 @@ def chain_of(table: np.ndarray):
     """The same as a function: tokens so far -> log-probabilities of the next, in float64."""
     logits = logits_of(table)
     return lambda tokens: log_softmax(logits(tokens))
+
+
+def coverage_of(logits, source: np.ndarray, factor: float):
+    """Equation 14 of Wu et al., of what a table's `attending_step` looks at."""
+    places = np.arange(int((source != 0).sum()))
+
+    def score(tokens: tuple[int, ...]) -> float:
+        looked = [
+            log_softmax(3 * (row := logits(tokens[:i]))[places % len(row)])
+            for i in range(len(tokens))
+        ]
+        return factor * np.log(np.clip(np.exp(looked).sum(axis=0), 1e-10, 1)).sum()
+
+    return score

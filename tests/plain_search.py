@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import assume
 from keras import ops
 
 END, START, FORBIDDEN = 3, 2, (0, 1, 2)
@@ -192,6 +193,7 @@ def plain_beam_search(
         # A hypothesis that ended keeps its place; the best continuations of the live take the rest.
         frozen = max(len(finished) - max(room - beam_size, 0), 0)
         kept = continuations[: beam_size - frozen]
+        _assume_decided([total for _, total in continuations[len(kept) - 1 : len(kept) + 1]])
         finished += [
             Found(tokens, score(tokens, total), False) for tokens, total in kept if END in tokens
         ]
@@ -199,7 +201,15 @@ def plain_beam_search(
         if not live or len(finished) >= room:
             break
     cut = [Found(tokens, score(tokens, total), True) for tokens, total in live]
-    return [*sorted(finished, key=_worst_last), *cut][:n_best]
+    for found in (finished, cut):
+        found.sort(key=_worst_last)
+        _assume_decided([one.score for one in found[: n_best + 1]])
+    return [*finished, *cut][:n_best]
+
+
+def _assume_decided(scores: list[float]) -> None:
+    """Leaves out examples in which float32 may see an order otherwise; equals are in order."""
+    assume(all(one == other or one - other > 1e-5 for one, other in itertools.pairwise(scores)))
 
 
 # ---------------------------------------------------------------- by chance
@@ -278,6 +288,19 @@ def results_of(result: Any, row: int) -> list[Found]:
                 Found(tuple(tokens[n, :length].tolist()), float(scores[n]), bool(truncated[n]))
             )
     return found
+
+
+def assert_best_of(found: list[Found], everything: list[Found]) -> None:
+    """The first of a ranking, whichever of two comes first that rounding cannot tell apart."""
+    ranked = everything[: len(found)]
+    assert [one.truncated for one in found] == [one.truncated for one in ranked]
+    np.testing.assert_allclose(
+        [one.score for one in found], [one.score for one in ranked], rtol=1e-5, atol=1e-4
+    )
+    known = {(one.tokens, one.truncated): one.score for one in everything}
+    assert len({one.tokens for one in found}) == len(found)
+    for one in found:
+        assert abs(known[one.tokens, one.truncated] - one.score) <= 1e-4 + 1e-5 * abs(one.score)
 
 
 def assert_same_results(got: list[Found], expected: list[Found], tolerance: float = 1e-4) -> None:

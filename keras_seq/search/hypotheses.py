@@ -68,12 +68,15 @@ def best_of(finished, live):
     Args:
         finished: Dict of `scores`, `lengths` `(B, N)` and `tokens` `(B, N, L)`, best first;
             of length 0 where there is none.
-        live: The same, `(B, K)`, of score `NEVER` where there is none.
+        live: The same, `(B, K)`, in any order, of score `NEVER` where there is none.
 
     Returns:
         A `SearchResult`.
     """
     count, cut = finished["scores"].shape[1], live["scores"].shape[1]
+    # A penalty for coverage orders them otherwise than the sums by which they are kept.
+    _, order = ops.top_k(live["scores"], cut)
+    live = {name: gather_beams(value, ops.cast(order, "int32")) for name, value in live.items()}
     exists = live["scores"] > NEVER / 2
     # Finished ones are sorted and come first, so their places are the first that exist.
     is_finished = finished["lengths"] > 0

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from chain_model import ChainModel, chain_of, logits_of
+from chain_model import ChainModel, chain_of, coverage_of, logits_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plain_search import (
@@ -12,7 +12,6 @@ from plain_search import (
     Rules,
     assert_same_results,
     constrained,
-    log_softmax,
     plain_beam_search,
     results_of,
 )
@@ -111,35 +110,6 @@ def test_equals_lists_in_plain_python(name, drawn):
             patience=options.get("patience", 1.0),
         )
         assert_same_results(results_of(result, row), expected)
-
-
-@pytest.mark.parametrize("patience", [0.4, 1.5, 3.0])
-@settings(max_examples=25, deadline=None)
-@given(drawn=tables)
-def test_patience_equals_lists_in_plain_python(patience, drawn):
-    model, search, _ = patient(patience)
-    model.tables.assign(drawn)
-    result = search(SOURCES)
-    for row, limit in enumerate(LIMITS):
-        expected = plain_beam_search(chain_of(drawn[row]), 3, 2, limit, patience=patience)
-        assert_same_results(results_of(result, row), expected)
-
-
-patient = functools.cache(lambda patience: compiled({"patience": patience, "n_best": 2}))
-
-
-def coverage_of(logits, source, factor):
-    """Equation 14 of Wu et al., of attention that is a softmax of the last logits."""
-    width, real = len(source), int((source != 0).sum())
-
-    def score(tokens):
-        looked = np.zeros(real)
-        for i in range(len(tokens)):
-            scores = 3 * logits(tokens[:i])[-width:][:real]
-            looked += np.exp(log_softmax(scores))
-        return factor * np.log(np.clip(looked, 1e-10, 1)).sum()
-
-    return score
 
 
 @pytest.mark.parametrize(("factor", "normalization"), [(0.3, "gnmt"), (2.0, "average")])
