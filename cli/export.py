@@ -28,6 +28,12 @@ def export(
     which: Annotated[
         Literal["best", "latest"], typer.Option(help="The checkpoint to export.")
     ] = "best",
+    ensemble: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="savedmodel: another run that translates together with it; may be given again."
+        ),
+    ] = None,
     text: Annotated[
         bool | None,
         typer.Option(
@@ -56,6 +62,7 @@ def export(
         f"--{key.replace('_', '-')}"
         for key, value, formats in (
             *((key, value, {"savedmodel"}) for key, value in search.items()),
+            ("ensemble", ensemble or None, {"savedmodel"}),
             ("text", text, {"savedmodel"}),
             ("quantize", quantize, {"ctranslate2"}),
             ("verify", verify, {"savedmodel", "ctranslate2"}),
@@ -75,6 +82,7 @@ def export(
             opened,
             destination,
             which=which,
+            ensemble=ensemble or (),
             text=text is not False,
             verify=lines,
             notice=notice,

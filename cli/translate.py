@@ -46,6 +46,17 @@ def translate(
     quantize: Annotated[
         str | None, typer.Option(help="Arithmetic of ctranslate2: float32 or int8.")
     ] = None,
+    prefixes: Annotated[
+        str | None,
+        typer.Option(help="File: what the translation of each line begins with, or a blank line."),
+    ] = None,
+    ensemble: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another run, with the same vocabulary, that translates together with this one; "
+            "may be given again."
+        ),
+    ] = None,
     inputs: Annotated[
         list[str] | None,
         typer.Option("--input", help="File to translate, or 'texts/*.en'; may be given again."),
@@ -69,6 +80,8 @@ def translate(
     """
     from keras_seq.run import Run
     from keras_seq.settings import load_settings
+    from keras_seq.text import InputError
+    from keras_seq.threads import share_cores, usable_cores
 
     opened = Run.open(run, notice=notice)
     opened.require_weights()
@@ -79,6 +92,10 @@ def translate(
     computing, on_ray = _engines(engine or [])
     if quantize is not None and computing != "ctranslate2":
         raise typer.BadParameter("needs --engine ctranslate2", param_hint="'--quantize'")
+    for name, given in (("ensemble", ensemble), ("prefixes", prefixes)):
+        if given and (inputs or computing == "ctranslate2"):
+            unfit = "--input" if inputs else "--engine ctranslate2"
+            raise typer.BadParameter(f"not with {unfit}", param_hint=f"'--{name}'")
     if inputs:
         if output_dir is None or text is not None or output is not None:
             raise typer.BadParameter(
@@ -110,6 +127,7 @@ def translate(
             said = "ray is for the files of --input" if name == "engine" else "needs --input"
             raise typer.BadParameter(said, param_hint=f"'--{name}'")
     lines = _lines(text, output)
+    beginnings = _prefixes(prefixes)
     translator: Any = None
     if computing == "ctranslate2":
         # Here, because it takes no time and what is wrong is said before a file is opened.
@@ -119,9 +137,13 @@ def translate(
         nonlocal translator
         # Importing TensorFlow takes seconds, and blank lines need none.
         if translator is None and any(line.strip() for line in chunk):
+            share_cores(1 if prompt else usable_cores())
             heavy = import_quietly("keras_seq.translator")
-            translator = heavy.Translator.load(run, notice=notice, **search)
-        return _format(translator, chunk, first, settings.n_best, scores)
+            translator = heavy.Translator.load(
+                run, ensemble=ensemble or (), notice=notice, **search
+            )
+        begun = _next_prefixes(beginnings, len(chunk), prefixes)
+        return _format(translator, chunk, begun, first, settings.n_best, scores)
 
     prompt = text is None and output is None and sys.stdin.isatty()
     # Many batches at a time, so that lines of like length share one.
@@ -131,6 +153,8 @@ def translate(
         for chunk in _chunks(_prompted(lines) if prompt else lines, size):
             write(translated(chunk, number))
             number += len(chunk)
+        if beginnings is not None and next(beginnings, None) is not None:
+            raise InputError(f"{prefixes}: has more lines than the input ({number - 1:,})")
 
 
 def _engines(given: Sequence[Engine]) -> tuple[str, bool]:
@@ -188,6 +212,28 @@ def _lines(text: str | None, output: str | None) -> Iterator[str]:
     return read_lines(name, errors="replace", notice=notice)
 
 
+def _prefixes(path: str | None) -> Iterator[str] | None:
+    from keras_seq.text import check_readable, read_lines
+
+    if path is None:
+        return None
+    check_readable(path)
+    return read_lines(path, notice=notice)
+
+
+def _next_prefixes(
+    beginnings: Iterator[str] | None, count: int, path: str | None
+) -> list[str] | None:
+    from keras_seq.text import InputError
+
+    if beginnings is None:
+        return None
+    begun = list(itertools.islice(beginnings, count))
+    if len(begun) < count:
+        raise InputError(f"{path}: has fewer lines than the input")
+    return begun
+
+
 def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
     while chunk := list(itertools.islice(lines, size)):
         yield chunk
@@ -204,11 +250,20 @@ def _prompted(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _format(
-    translator: Any, lines: list[str], first: int, n_best: int, scores: bool
+    translator: Any,
+    lines: list[str],
+    prefixes: list[str] | None,
+    first: int,
+    n_best: int,
+    scores: bool,
 ) -> Iterator[str]:
     from keras_seq.lines import cut_notice, numbered, written_lines
 
-    found = translator.translate(lines) if translator is not None else [[]] * len(lines)
+    found: list[Any] = [[]] * len(lines)
+    if translator is not None:
+        # CTranslate2 takes no prefixes.
+        given = {} if prefixes is None else {"prefixes": prefixes}
+        found = translator.translate(lines, **given)
     yield from written_lines(found, first, n_best=n_best, scores=scores)
     if said := cut_notice(found, numbered(first, len(lines))):
         notice(said)

@@ -1,5 +1,7 @@
 """From a run's settings to a Keras model, and from its files to weights."""
 
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -8,7 +10,9 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.run import Run, Shapes
+from keras_seq.search import Ensemble
 from keras_seq.settings import Settings
+from keras_seq.text import InputError
 
 _FAMILIES = {"transformer": Transformer, "rnn": RecurrentSeq2Seq}
 
@@ -79,6 +83,42 @@ def load_model(run: Run, which: str = "best") -> keras.Model:
     for name, array in run.load_weights(weight_shapes(model), which).items():
         weights[name].assign(array)
     return model
+
+
+def load_models(
+    run: Run,
+    others: Sequence[str | os.PathLike[str]] = (),
+    which: str = "best",
+    notice: Callable[[str], None] | None = None,
+) -> Any:
+    """Builds the model of a run, or several as one `Ensemble`, and reads the weights.
+
+    Args:
+        run: An opened run.
+        others: Directories of runs with the same vocabularies; none for the model alone.
+        which: `"best"` or `"latest"`.
+        notice: Called with a line for each damaged checkpoint of theirs passed over;
+            by default it is a warning.
+
+    Raises:
+        InputError: No whole checkpoint, or a run with other vocabularies.
+    """
+    if not others:
+        return load_model(run, which)
+    runs = [run, *(Run.open(other, notice=notice) for other in others)]
+    for other in runs[1:]:
+        other.require_weights()
+        if _vocabularies(other) != _vocabularies(run):
+            raise InputError(
+                f"{other.path}: its vocabulary is not that of {run.path}, and the runs of an "
+                "ensemble share theirs: train them on the same prepared text, with "
+                "different seeds"
+            )
+    return Ensemble([load_model(one, which) for one in runs])
+
+
+def _vocabularies(run: Run) -> tuple[bytes, bytes]:
+    return run.source_tokenizer.to_bytes(), run.target_tokenizer.to_bytes()
 
 
 def weight_shapes(model: keras.Model) -> Shapes:

@@ -13,7 +13,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.data.ids import EOS, PAD
 from keras_seq.lines import Found, Hypothesis, best_texts, translate_lines
-from keras_seq.modelling import load_model
+from keras_seq.modelling import load_models
 from keras_seq.run import Run
 from keras_seq.search import SearchResult
 from keras_seq.searches import make_search
@@ -32,7 +32,7 @@ class Translator:
     does not depend on its batch.
 
     Args:
-        model: A model of `keras_seq.models`.
+        model: A model of `keras_seq.models`, or an `Ensemble` of them.
         source_tokenizer: Turns lines into ids.
         target_tokenizer: Turns ids into lines.
         search: Settings of the search.
@@ -47,7 +47,7 @@ class Translator:
 
     def __init__(
         self,
-        model: keras.Model,
+        model: Any,
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         search: SearchSettings,
@@ -67,6 +67,7 @@ class Translator:
         path: str | os.PathLike[str],
         *,
         which: str = "best",
+        ensemble: Sequence[str | os.PathLike[str]] = (),
         notice: Callable[[str], None] | None = None,
         **search: Any,
     ) -> Translator:
@@ -75,13 +76,16 @@ class Translator:
         Args:
             path: The run directory.
             which: `"best"` or `"latest"` checkpoint.
+            ensemble: Directories of other runs with the same vocabularies, that translate
+                together with it; its settings count.
             notice: Called with a line for each damaged checkpoint passed over;
                 by default it is a warning.
             **search: Settings of the search to use in place of the run's, such
                 as `beam_size=1`; see `SearchSettings`.
 
         Raises:
-            InputError: If `path` is not a run with a trained model.
+            InputError: If `path` is not a run with a trained model, or a run of the
+                ensemble has other vocabularies.
             SettingsError: If a search setting is unknown or out of bounds.
         """
         run = Run.open(path, notice=notice)
@@ -91,7 +95,7 @@ class Translator:
             settings = load_settings(base=settings.to_dict(), overrides=overrides)
         run.require_weights()
         return cls(
-            load_model(run, which),
+            load_models(run, ensemble, which, notice),
             run.source_tokenizer,
             run.target_tokenizer,
             settings.search,

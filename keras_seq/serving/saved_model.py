@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from keras_seq import backend
 from keras_seq.lines import CHARACTERS_PER_TOKEN
-from keras_seq.modelling import load_model
+from keras_seq.modelling import load_models
 from keras_seq.run import Run
 from keras_seq.serving.compaction import compact
 from keras_seq.serving.guide import write_guide
@@ -29,6 +28,7 @@ def export_saved_model(
     base: str | os.PathLike[str],
     *,
     which: str = "best",
+    ensemble: Sequence[str | os.PathLike[str]] = (),
     text: bool = True,
     verify: int = 100,
     notice: Callable[[str], None] | None = None,
@@ -49,6 +49,8 @@ def export_saved_model(
         run: An opened run with weights; trained on any backend.
         base: Directory of the versions, made if need be.
         which: `"best"` or `"latest"` checkpoint.
+        ensemble: Directories of other runs with the same vocabularies, that translate
+            together with it; its settings count.
         text: False leaves the text operations out, for servers that lack them:
             `serving_default` is then `ids`, and a client tokenizes by itself.
         verify: So many lines of the run's validation text must come out of the
@@ -62,8 +64,8 @@ def export_saved_model(
         The directory of the new version.
 
     Raises:
-        InputError: No weights, a directory that cannot be written, or an
-            export that is not proved; nothing is published then.
+        InputError: No weights, other vocabularies in the ensemble, a directory that cannot
+            be written, or an export that is not proved; nothing is published then.
         SettingsError: A search setting is unknown or out of bounds.
         RuntimeError: Keras does not run on TensorFlow.
     """
@@ -78,7 +80,7 @@ def export_saved_model(
     check_base(base)
     overrides = {f"search.{key}": value for key, value in search.items()}
     settings = load_settings(base=run.settings.to_dict(), overrides=overrides)
-    model = load_model(run, which)
+    model = load_models(run, ensemble, which, notice)
     # One at least, as an example for the guide.
     sources = run.valid_lines()[0][: max(verify, 1)] or ["1"]
     expected = _translated(sources, run, model, settings)
@@ -113,7 +115,7 @@ def export_saved_model(
     return version
 
 
-def _translated(sources: list[str], run: Run, model: keras.Model, settings: Settings) -> list[str]:
+def _translated(sources: list[str], run: Run, model: Any, settings: Settings) -> list[str]:
     """What the run answers, and so the export must."""
     return Translator(
         model,
@@ -124,7 +126,7 @@ def _translated(sources: list[str], run: Run, model: keras.Model, settings: Sett
     )(sources)
 
 
-def _write(version: Path, run: Run, model: keras.Model, settings: Settings, text: bool) -> None:
+def _write(version: Path, run: Run, model: Any, settings: Settings, text: bool) -> None:
     graph = SearchGraph(
         model,
         run.source_tokenizer,
@@ -172,7 +174,7 @@ def _write_guide(base: Path, settings: Settings, example: str, translation: str)
     )
 
 
-def _sizes(version: Path, run: Run, model: keras.Model, text: bool) -> str:
+def _sizes(version: Path, run: Run, model: Any, text: bool) -> str:
     total = sum(file.stat().st_size for file in version.rglob("*") if file.is_file())
     least = sum(weight.value.numpy().nbytes for weight in model.weights)
     if text:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from keras_seq.data.ids import EOS, PAD, UNK
@@ -30,7 +29,7 @@ class SearchGraph(tf.Module):
     variables in Python, but not in the session of a model server.
 
     Args:
-        model: A model of `keras_seq.models`, on the TensorFlow backend.
+        model: A model of `keras_seq.models` or an `Ensemble`, on the TensorFlow backend.
         source_tokenizer: Turns text into ids.
         target_tokenizer: Turns ids into text.
         search: Settings of the search.
@@ -40,7 +39,7 @@ class SearchGraph(tf.Module):
 
     def __init__(
         self,
-        model: keras.Model,
+        model: Any,
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         search: SearchSettings,

@@ -1,0 +1,44 @@
+"""`keras-seq translate --prefixes`: what each line's translation begins with."""
+
+import pytest
+
+SOURCE = b"2 January 2026\n\n5 maart 1999\n"
+
+
+def test_each_line_begins_with_its_own(tiny_run, tmp_path, keras_seq_command):
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("2026-\nno matter\n\n", encoding="utf-8")
+    free = keras_seq_command("translate", tiny_run, "-", stdin=SOURCE)
+    begun = keras_seq_command("translate", tiny_run, "-", "--prefixes", prefixes, stdin=SOURCE)
+    assert begun.code == 0, begun.err
+    assert begun.lines[0].startswith("2026-")
+    # A blank line stays blank; a blank prefix leaves its line to the search.
+    assert begun.lines[1:] == free.lines[1:]
+    fixed = keras_seq_command("translate", tiny_run, "2 January 2026", "--prefix", "2026-")
+    assert fixed.lines == begun.lines[:1]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [("a\n", "has fewer lines than the input"), ("a\n" * 4, "has more lines than the input (3)")],
+)
+def test_as_many_prefixes_as_lines(tiny_run, tmp_path, keras_seq_command, written, said):
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text(written, encoding="utf-8")
+    refused = keras_seq_command("translate", tiny_run, "-", "--prefixes", prefixes, stdin=SOURCE)
+    assert (refused.code, refused.error) == (2, f"{prefixes}: {said}")
+
+
+def test_what_cannot_be_together(tiny_run, tmp_path, keras_seq_command):
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("a\n", encoding="utf-8")
+    for more, said in (
+        (["--engine", "ctranslate2"], "not with --engine ctranslate2"),
+        (["--input", prefixes, "--output-dir", tmp_path], "not with --input"),
+    ):
+        refused = keras_seq_command("translate", tiny_run, *more, "--prefixes", prefixes)
+        assert refused.code == 2 and refused.error.endswith(said)
+    none = keras_seq_command("translate", tiny_run, "x", "--prefixes", tmp_path / "none")
+    assert none.code == 2 and str(tmp_path / "none") in none.error
+    long = keras_seq_command("translate", tiny_run, "x", "--prefix", "0 " * 40)
+    assert long.code == 2 and "expected fewer than search.max_length (12)" in long.error

@@ -1,0 +1,103 @@
+"""Runs that translate together: in Python, on the command line and in an export."""
+
+import numpy as np
+import pytest
+
+from keras_seq import Translator
+from keras_seq.modelling import build_run_model, load_model, weight_arrays
+from keras_seq.run import Run
+from keras_seq.settings import load_settings
+
+LINES = ["2 January 2026", "", "5 maart 1999"]
+
+
+@pytest.fixture(scope="module")
+def other_run(tiny_run, tmp_path_factory):
+    """A recurrent model with the vocabulary of the Transformer, and weights by chance."""
+    first = Run.open(tiny_run)
+    sizes = {f"model.{side}_units": 8 for side in ("embedding", "encoder", "decoder", "attention")}
+    settings = load_settings(preset="rnn-small", overrides={**sizes, "search.beam_size": 7})
+    run = Run.create(tmp_path_factory.mktemp("other") / "run", settings)
+    run.save_tokenizers(first.source_tokenizer, first.target_tokenizer)
+    chance = np.random.default_rng(5)
+    weights = {
+        name: chance.normal(0, 0.5, array.shape).astype(array.dtype)
+        for name, array in weight_arrays(build_run_model(run)).items()
+    }
+    run.save_checkpoint(1, {"weights": weights}, {"step": 1})
+    run.mark_best(1)
+    return run.path
+
+
+def log_probability(models, source, target):
+    """Of a whole target under the mean of the models' probabilities."""
+    shares = []
+    for model in models:
+        logits = np.asarray(
+            model({"source": np.array([source]), "target": np.array([[2, *target[:-1]]])}),
+            np.float64,
+        )[0]
+        shares.append(np.exp(logits) / np.exp(logits).sum(-1, keepdims=True))
+    return np.log(np.mean(shares, axis=0)[np.arange(len(target)), target]).sum()
+
+
+def test_translations_have_the_score_of_the_mean(tiny_run, other_run):
+    runs = [Run.open(tiny_run), Run.open(other_run)]
+    models = [load_model(run) for run in runs]
+    translator = Translator.load(tiny_run, ensemble=[other_run], n_best=2)
+    for line, hypotheses in zip(LINES, translator.translate(LINES), strict=True):
+        assert len(hypotheses) == (2 if line else 0)
+        for one in hypotheses:
+            target = [*one.tokens] if one.truncated else [*one.tokens, 3]
+            (source,) = runs[0].source_tokenizer.encode([line])
+            total = log_probability(models, [*source, 3], target)
+            assert one.score == pytest.approx(total / len(target), abs=1e-4)
+
+
+def test_a_run_with_itself_is_that_run(tiny_run, keras_seq_command):
+    alone = keras_seq_command("translate", tiny_run, "-", stdin="\n".join(LINES).encode())
+    twice = keras_seq_command(
+        "translate", tiny_run, "-", "--ensemble", tiny_run, stdin="\n".join(LINES).encode()
+    )
+    assert (alone.code, twice.code) == (0, 0), twice.err
+    assert alone.out == twice.out
+
+
+def test_an_export_of_several_runs_is_proved(tiny_run, other_run, tmp_path, keras_seq_command):
+    done = keras_seq_command(
+        "export", tiny_run, tmp_path / "served", "--ensemble", other_run, "--verify", 3
+    )
+    assert done.code == 0, done.err
+    assert "3 lines of the validation text come out as the run translates them" in done.err
+    weights = sum(
+        array.nbytes
+        for path in (tiny_run, other_run)
+        for array in weight_arrays(load_model(Run.open(path))).values()
+    )
+    (data,) = (tmp_path / "served/1/variables").glob("variables.data-*")
+    assert data.stat().st_size >= weights
+
+
+def test_other_vocabularies_are_refused(tiny_run, tiny_rnn_run, tmp_path, keras_seq_command):
+    for command in (["translate", tiny_run, "x y"], ["export", tiny_run, tmp_path / "served"]):
+        refused = keras_seq_command(*command, "--ensemble", tiny_rnn_run)
+        assert refused.code == 2
+        assert refused.error.startswith(
+            f"{tiny_rnn_run}: its vocabulary is not that of {tiny_run}, and the runs of"
+        )
+    refused = keras_seq_command("translate", tiny_run, "x y", "--ensemble", tmp_path / "none")
+    assert refused.code == 2 and str(tmp_path / "none") in refused.error
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["export", "--format", "keras"], "--ensemble: not for --format keras"),
+        (["export", "--format", "ctranslate2"], "--ensemble: not for --format ctranslate2"),
+    ],
+)
+def test_what_takes_one_run_alone_says_so(tiny_run, tmp_path, keras_seq_command, command, said):
+    refused = keras_seq_command(
+        command[0], tiny_run, tmp_path / "out", *command[1:], "--ensemble", tiny_run
+    )
+    assert (refused.code, refused.error) == (2, said)
