@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from keras_seq_cli.average import average
 from keras_seq_cli.demo import demo
+from keras_seq_cli.diagnose import diagnose
 from keras_seq_cli.export import export
 from keras_seq_cli.likelihood import likelihood
 from keras_seq_cli.prepare import prepare
@@ -28,7 +29,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, translate, score, likelihood, prepare, average, export, serve, demo):
+COMMANDS = (
+    train, translate, score, likelihood, diagnose, prepare, average, export, serve, demo,
+)  # fmt: skip
+for command in COMMANDS:
     app.command(no_args_is_help=command is not demo)(command)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import typer
@@ -37,25 +37,29 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 _SHORT = {"beam_size": ("--beam-size", "--beam")}
 
 
-def with_search_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_search_options(
+    command: Callable[..., None], without: Collection[str] = ()
+) -> Callable[..., None]:
     """Puts an option for each of `OPTIONS` in the place of the argument `search`.
 
     Args:
         command: Takes `search`, a dict of those options that were given.
+        without: Names of options that it has not.
     """
+    options = [name for name in OPTIONS if name not in without]
     signature = inspect.signature(command)
     hints = typing.get_type_hints(command, include_extras=True)
     parameters = []
     for name, parameter in signature.parameters.items():
         if name == "search":
-            parameters += [_parameter(option) for option in OPTIONS]
+            parameters += [_parameter(option) for option in options]
         else:
             parameters.append(parameter.replace(annotation=hints[name]))
 
     @functools.wraps(command)
     def with_options(**values: Any) -> None:
         # Typer makes an empty list of an option that may be given again and was not.
-        given = {name: value for name in OPTIONS if (value := values.pop(name)) not in (None, [])}
+        given = {name: value for name in options if (value := values.pop(name)) not in (None, [])}
         command(**values, search=given)
 
     changed: Any = with_options

@@ -33,11 +33,13 @@ class Likelihood(NamedTuple):
         tokens: Its ids, the end token last; none where source and translation are blank.
         log_probabilities: Natural logarithm of the probability of each, given
             the source and the tokens before.
-        source_cut: Whether the source is longer than the model is given.
+        source_length: Tokens of the source that the model was given, without an end token.
+        source_cut: Whether it has more.
     """
 
     tokens: tuple[int, ...]
     log_probabilities: tuple[float, ...]
+    source_length: int = 0
     source_cut: bool = False
 
     @property
@@ -206,7 +208,9 @@ class LikelihoodScorer:
             scores = self._scores([source_ids[i] for i in rows], [targets[i] for i in rows])
             for i, values in zip(rows, scores, strict=True):
                 tokens = (*targets[i], EOS)
-                results[i] = Likelihood(tokens, tuple(values[: len(tokens)].tolist()), cut[i])
+                results[i] = Likelihood(
+                    tokens, tuple(values[: len(tokens)].tolist()), len(source_ids[i]), cut[i]
+                )
         return results
 
     def _batches(

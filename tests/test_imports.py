@@ -38,6 +38,10 @@ WITH_RUN = {
     "searches",
     "translator",
     "likelihood",
+    "diagnosis_settings",
+    "output_signs",
+    "reach",
+    "verdicts",
     "diagnosis",
     "pages",
     "demo",
@@ -89,7 +93,16 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "searches": (SETTINGS | {"search", "text"}, {"keras"}),
     "translator": (BELOW_RUN | {"run", "modelling", "lines", "searches"}, {"keras", "numpy"}),
     "likelihood": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
-    "diagnosis": (BELOW_RUN | {"likelihood", "lines"}, {"keras"}),
+    "diagnosis_settings": (SETTINGS, set()),
+    "output_signs": (set(), set()),
+    "reach": (BELOW_RUN, {"keras", "numpy"}),
+    "verdicts": (BELOW_RUN | {"likelihood", "lines", "output_signs", "reach"}, {"keras"}),
+    "diagnosis": (
+        BELOW_RUN
+        | {"diagnosis_settings", "likelihood", "lines", "modelling", "run", "translator"}
+        | {"verdicts"},
+        set(),
+    ),
     "pages": (set(), set()),
     "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
     "serving": (

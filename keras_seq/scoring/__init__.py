@@ -2,6 +2,7 @@
 
 from .comparison import TESTS, Comparison, compare, with_intervals
 from .score import METRICS, Score, Scores, bleu, score
+from .sentence import sentence_chrf
 
 __all__ = [
     "METRICS",
@@ -12,5 +13,6 @@ __all__ = [
     "bleu",
     "compare",
     "score",
+    "sentence_chrf",
     "with_intervals",
 ]

@@ -1,0 +1,56 @@
+"""The searches that a diagnosis compares: one for each beam, and nothing but beams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keras_seq.settings import SearchSettings, Settings, SettingsError, load_settings
+
+# Under these a search looks for something else than the highest log-probability.
+_WITH_SCORES_OF_THEIR_OWN = ("coverage_penalty", "repetition_penalty")
+_OF_SAMPLING = ("method", "temperature", "top_k", "top_p", "seed")
+
+
+def diagnosis_settings(
+    settings: Settings,
+    beams: Sequence[int],
+    search: Mapping[str, Any] | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> dict[int, SearchSettings]:
+    """Settings of the search of each beam, checked before a model is loaded.
+
+    Args:
+        settings: Those of a run.
+        beams: Beam sizes, in the order that the diagnosis is to have them.
+        search: Settings of the search to use in place of the run's.
+        notice: Called with a line if the run samples, which a diagnosis does not.
+
+    Raises:
+        SettingsError: No beam, or one twice; a setting that is out of bounds, or under which
+            scores are not log-probabilities.
+    """
+    if not beams or len(set(beams)) < len(beams):
+        raise SettingsError(f"beams: received {list(beams)}, expected different beam sizes")
+    overrides = dict(search or {})
+    if settings.search.method == "sampling":
+        # All settings of sampling, for none of them is allowed beside a beam.
+        overrides |= {name: SearchSettings.model_fields[name].default for name in _OF_SAMPLING}
+        if notice is not None:
+            notice("the run samples its translations: diagnosed is a beam search")
+    found = {}
+    for beam in beams:
+        changed = overrides | {"beam_size": beam, "n_best": 1}
+        found[beam] = load_settings(
+            base=settings.to_dict(),
+            overrides={f"search.{name}": value for name, value in changed.items()},
+        ).search
+    for name in _WITH_SCORES_OF_THEIR_OWN:
+        default = SearchSettings.model_fields[name].default
+        if (value := getattr(found[beams[0]], name)) != default:
+            raise SettingsError(
+                f"search.{name}: received {value}, expected {default:g}: a diagnosis compares "
+                f"log-probabilities, and this changes scores; "
+                f"--{name.replace('_', '-')} {default:g} leaves it out"
+            )
+    return found

@@ -1,0 +1,91 @@
+"""Which given targets a search could have found, by its own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from keras import ops
+
+from keras_seq.data.ids import EOS, PAD
+from keras_seq.search.limits import length_limits
+from keras_seq.settings import SearchSettings
+from keras_seq.text import UNK_ID, Tokenizer
+
+# Lines whose limits are computed at a time.
+_CHUNK = 4096
+
+
+class Reach:
+    """The space of a search: what its limits and rules leave of all targets.
+
+    Args:
+        search: Settings of the search.
+        tokenizer: Of the target.
+    """
+
+    def __init__(self, search: SearchSettings, tokenizer: Tokenizer) -> None:
+        self._search = search
+        self._prefix = tokenizer.encode([search.prefix])[0] if search.prefix else []
+        forbidden = search.forbidden or []
+        texts = [forbidden] if isinstance(forbidden, str) else forbidden
+        self._forbidden = [tuple(ids) for ids in tokenizer.encode(texts)] if texts else []
+
+    def limits(self, source_lengths: Sequence[int]) -> list[tuple[int, int]]:
+        """Fewest and most tokens of a target, the end token included, for each source.
+
+        Args:
+            source_lengths: Tokens of each source, without its end token.
+        """
+        search, found = self._search, []
+        for start in range(0, len(source_lengths), _CHUNK):
+            lengths = source_lengths[start : start + _CHUNK]
+            source = np.full((len(lengths), max(lengths) + 1), PAD, np.int32)
+            for row, length in enumerate(lengths):
+                source[row, : length + 1] = EOS
+            prefix = np.array([self._prefix] * len(lengths), np.int32) if self._prefix else None
+            limits = length_limits(
+                ops.convert_to_tensor(source),
+                min_length=search.min_length,
+                min_length_ratio=search.min_length_ratio,
+                max_length=search.max_length,
+                max_length_ratio=search.max_length_ratio,
+                max_length_extra=search.max_length_extra,
+                prefix=None if prefix is None else ops.convert_to_tensor(prefix),
+            )
+            least, most = map(ops.convert_to_numpy, (limits.least, limits.most))
+            found += list(zip(least.tolist(), most.tolist(), strict=True))
+        return found
+
+    def out_of_reach(self, tokens: Sequence[int], limits: tuple[int, int]) -> str | None:
+        """Why no such search can find a target, None if it can.
+
+        Args:
+            tokens: Its ids, without an end token.
+            limits: Of its source, one of `limits`.
+        """
+        target, start = [*tokens, EOS], len(self._prefix)
+        least, most = limits
+        if len(target) > most:
+            return "longer than the limit"
+        if len(target) < least:
+            return "shorter than the limit"
+        if target[:start] != self._prefix:
+            return "without the prefix"
+        # What the prefix says is not subject to the rules.
+        if UNK_ID in target[start:]:
+            return "with a token that is never generated"
+        ends = range(start + 1, len(target) + 1)
+        if any(
+            tuple(target[max(end - len(ids), 0) : end]) == ids
+            for ids in self._forbidden
+            for end in ends
+        ):
+            return "with a forbidden word"
+        size, seen = self._search.no_repeat_ngram_size, set()
+        for end in range(size, len(target) + 1) if size else ():
+            gram = tuple(target[end - size : end])
+            if gram in seen and end > start:
+                return "with a repeated n-gram"
+            seen.add(gram)
+        return None
