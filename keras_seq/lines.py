@@ -20,12 +20,14 @@ class Hypothesis(NamedTuple):
         score: Its log-probability, normalised by length as the search was told.
         truncated: Whether the source or the translation met its length limit.
         tokens: Its ids, without an end token.
+        ended: Whether that followed them; if not, a limit did.
     """
 
     text: str
     score: float
     truncated: bool
     tokens: tuple[int, ...] = ()
+    ended: bool = True
 
 
 class Found(NamedTuple):
@@ -103,14 +105,20 @@ def translate_lines(
     for i, found in zip(order, every, strict=True):
         texts = target_tokenizer.decode([one.tokens for one in found])
         results[i] = [
-            Hypothesis(text, one.score, cut[i] or one.truncated, _without_end(one.tokens))
-            for text, one in zip(texts, found, strict=True)
+            _hypothesis(text, one, cut[i]) for text, one in zip(texts, found, strict=True)
         ]
     return results
 
 
-def _without_end(tokens: Sequence[int]) -> tuple[int, ...]:
-    return tuple(int(token) for token in tokens if token != EOS_ID)
+def _hypothesis(text: str, found: Found, source_cut: bool) -> Hypothesis:
+    tokens = [int(token) for token in found.tokens]
+    return Hypothesis(
+        text,
+        found.score,
+        source_cut or found.truncated,
+        tuple(token for token in tokens if token != EOS_ID),
+        EOS_ID in tokens,
+    )
 
 
 def best_texts(results: Iterable[list[Hypothesis]]) -> list[str]:

@@ -37,6 +37,7 @@ class Translator:
         target_tokenizer: Turns ids into lines.
         search: Settings of the search.
         max_source_length: Longer sources are cut to so many tokens.
+        unknown: Whether translations may have the unknown token, for what takes its place.
 
     Example:
 
@@ -52,12 +53,14 @@ class Translator:
         target_tokenizer: Tokenizer,
         search: SearchSettings,
         max_source_length: int = 200,
+        unknown: bool = False,
     ) -> None:
+        self.model = model
         self._source_tokenizer = source_tokenizer
         self._target_tokenizer = target_tokenizer
         self._search_settings = search
         self._max_source_length = max_source_length
-        find = make_search(model, search, target_tokenizer)
+        find = make_search(model, search, target_tokenizer, unknown=unknown)
         self._search = backend.compiled(find, model.variables, ranks=[2])
         self._search_with_prefixes = backend.compiled(find, model.variables, ranks=[2, 2])
 
@@ -68,6 +71,7 @@ class Translator:
         *,
         which: str = "best",
         ensemble: Sequence[str | os.PathLike[str]] = (),
+        unknown: bool = False,
         notice: Callable[[str], None] | None = None,
         **search: Any,
     ) -> Translator:
@@ -78,6 +82,7 @@ class Translator:
             which: `"best"` or `"latest"` checkpoint.
             ensemble: Directories of other runs with the same vocabularies, that translate
                 together with it; its settings count.
+            unknown: See `Translator`.
             notice: Called with a line for each damaged checkpoint passed over;
                 by default it is a warning.
             **search: Settings of the search to use in place of the run's, such
@@ -100,6 +105,7 @@ class Translator:
             run.target_tokenizer,
             settings.search,
             settings.data.max_source_length,
+            unknown,
         )
 
     def __call__(self, lines: Sequence[str]) -> list[str]:

@@ -43,6 +43,12 @@ WITH_RUN = {
     "reach",
     "verdicts",
     "diagnosis",
+    "attending",
+    "alignment",
+    "attention_choice",
+    "formats",
+    "explaining",
+    "beam_view",
     "pages",
     "demo",
 }
@@ -103,7 +109,17 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         | {"verdicts"},
         set(),
     ),
-    "pages": (set(), set()),
+    "attending": (BELOW_RUN | {"lines"}, {"keras", "numpy"}),
+    "alignment": ({"attending", "lines", "text"}, {"numpy"}),
+    "attention_choice": (SETTINGS, set()),
+    "formats": ({"lines", "text"}, {"numpy"}),
+    "explaining": (
+        {"alignment", "attending", "attention_choice", "formats", "lines", "run", "text"},
+        set(),
+    ),
+    "beam_view": (BELOW_RUN | {"lines", "searches"}, {"keras", "numpy"}),
+    # Matplotlib is an extra, and needed by pictures alone.
+    "pages": (set(), {"matplotlib", "numpy"}),
     "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
     "serving": (
         ABOVE_RUN,

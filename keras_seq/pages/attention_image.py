@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import warnings
 from collections.abc import Sequence
 
 import numpy as np
+
+
+def can_save_images() -> bool:
+    """Whether matplotlib is installed; it is not imported."""
+    try:
+        return importlib.util.find_spec("matplotlib") is not None
+    except ValueError:
+        return False
 
 
 def save_attention_image(

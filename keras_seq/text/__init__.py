@@ -14,8 +14,8 @@ from .reading import (
     read_tsv,
 )
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from .tokenizer import Tokenizer
-from .word_links import link_tokens, tokens_of_words
+from .tokenizer import Piece, Tokenizer
+from .word_links import link_tokens, tokens_by_offsets, tokens_of_words
 from .word_vectors import piece_vectors, read_word_vectors, vector_width
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Example",
     "InputError",
     "PairFiles",
+    "Piece",
     "SubwordSampling",
     "Tokenizer",
     "check_readable",
@@ -43,6 +44,7 @@ __all__ = [
     "read_tsv",
     "read_word_vectors",
     "subword_sampling",
+    "tokens_by_offsets",
     "tokens_of_words",
     "vector_width",
 ]

@@ -251,18 +251,52 @@ class Tokenizer:
         Raises:
             ValueError: If an id is negative or not below `vocabulary_size`.
         """
-        size = self.vocabulary_size
-        rows = []
-        for index, row in enumerate(ids):
-            kept = [int(token) for token in row]
-            if kept and not (0 <= min(kept) and max(kept) < size):
-                wrong = next(token for token in kept if not 0 <= token < size)
-                raise ValueError(f"ids[{index}] has {wrong}, expected ids from 0 to {size - 1}")
-            rows.append([token for token in kept if token > EOS_ID])
+        rows = [[token for token in row if token > EOS_ID] for row in self._checked(ids)]
         if not rows:
             return []
-        lines = self._processor.decode(rows)
-        return [line.replace("\n", " ").replace("\r", " ") for line in lines]
+        return [_on_one_line(line) for line in self._processor.decode(rows)]
+
+    def surfaces(self, ids: Iterable[Iterable[int]]) -> list[list[str]]:
+        """Say which characters of the decoded text each token stands for.
+
+        Args:
+            ids: As for `decode`.
+
+        Returns:
+            For each list as many strings, which joined are what `decode` gives. "" for pad,
+            unknown, begin and end. Of several tokens for one character the last has it.
+            Beside an unknown token there is all the white space that the others stand for,
+            and `decode` may leave some out.
+
+        Raises:
+            ValueError: As `decode`.
+        """
+        # Ends of a sentence are no text, but what is unknown has its place among the others.
+        rows = self._checked(ids)
+        kept = [[token for token in row if token > EOS_ID or token == UNK_ID] for row in rows]
+        found: list[list[str]] = []
+        for row, tokens in zip(rows, kept, strict=True):
+            decoded = self._processor.decode(tokens, return_type="offset_mapping")
+            spans = iter(decoded["offsets"])
+            found.append([])
+            for token in row:
+                begin, end = next(spans) if token > EOS_ID or token == UNK_ID else (0, 0)
+                text = "" if token == UNK_ID else decoded["text"][begin:end]
+                found[-1].append(_on_one_line(text))
+        return found
+
+    def _checked(self, ids: Iterable[Iterable[int]]) -> list[list[int]]:
+        size = self.vocabulary_size
+        rows = [[int(token) for token in row] for row in ids]
+        for index, row in enumerate(rows):
+            if row and not (0 <= min(row) and max(row) < size):
+                wrong = next(token for token in row if not 0 <= token < size)
+                raise ValueError(f"ids[{index}] has {wrong}, expected ids from 0 to {size - 1}")
+        return rows
+
+
+def _on_one_line(text: str) -> str:
+    return text.replace("\n", " ").replace("\r", " ")
 
 
 def _chunks(sentences: Iterable[str]) -> Iterator[str]:

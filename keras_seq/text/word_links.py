@@ -43,12 +43,30 @@ def tokens_of_words(tokenizer: Tokenizer, lines: list[str]) -> Iterator[list[lis
             ends = itertools.accumulate(map(len, pieces), initial=0)
             yield [list(range(*bounds)) for bounds in itertools.pairwise(ends)]
         else:
-            yield _by_offsets(line, tokenizer.offsets([line])[0], [bool(ids) for ids in pieces])
+            offsets = tokenizer.offsets([line])[0]
+            yield tokens_by_offsets(line, offsets, [bool(ids) for ids in pieces])
 
 
-def _by_offsets(
-    line: str, offsets: list[tuple[int, int]], has_tokens: list[bool]
+def tokens_by_offsets(
+    line: str, offsets: Iterable[tuple[int, int]], has_tokens: list[bool] | None = None
 ) -> list[list[int]]:
+    """The places of the tokens of each word of a line.
+
+    Args:
+        line: A string.
+        offsets: For each token the first of its characters and the one behind the last.
+        has_tokens: Whether there are any of each word that `str.split` finds; all by default.
+
+    Returns:
+        A list for each word. White space belongs to the word behind it.
+
+    Example:
+
+    >>> tokens_by_offsets("ab c", [(0, 1), (1, 2), (2, 3), (3, 4)])
+    [[0, 1], [2, 3]]
+    """
+    if has_tokens is None:
+        has_tokens = [True] * len(line.split())
     found: list[list[int]] = [[] for _ in has_tokens]
     spans = zip(found, (match.span() for match in _WORD.finditer(line)), has_tokens, strict=True)
     # Tokens go past what normalisation takes away: to such a word none belongs.

@@ -1,0 +1,274 @@
+"""One text of `keras-seq translate`: lines in, lines out, and pictures beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from keras_seq_cli.output import emit, notice
+from keras_seq_cli.output_options import OutputOptions
+from keras_seq_cli.pictures import AttentionPictures, BeamPictures
+from keras_seq_cli.progress import Progress, said_meanwhile, wants_progress
+from keras_seq_cli.quiet import import_quietly
+
+if TYPE_CHECKING:
+    from keras_seq.run import Run
+    from keras_seq.settings import SearchSettings
+
+
+@dataclass(frozen=True)
+class TextJob:
+    """What `translate` was told, besides where lines come from and go to."""
+
+    run: str
+    search: dict[str, Any]
+    settings: SearchSettings
+    engine: str
+    quantize: str | None
+    ensemble: tuple[str, ...]
+    prefixes: str | None
+    scores: bool
+    shown: OutputOptions
+
+
+def translate_text(opened: Run, text: str | None, output: str | None, job: TextJob) -> None:
+    """Translates a sentence, a file or stdin.
+
+    Args:
+        opened: The run.
+        text: A sentence or the name of a file; None for stdin.
+        output: File for the result; None for stdout.
+        job: How.
+    """
+    from keras_seq.text import InputError, count_lines
+
+    lines = _lines(text, output)
+    shown = job.shown
+    shown.check_files(text, output, job.prefixes)
+    beginnings = _prefixes(job.prefixes)
+    prompt = text is None and output is None and sys.stdin.isatty()
+    # Many batches at a time, so that lines of like length share one.
+    size = 1 if prompt or shown.stream else 64 * job.settings.batch_size
+    answers = _Answers(opened, job, one_at_a_time=size == 1)
+    progress: contextlib.AbstractContextManager[Progress | None] = contextlib.nullcontext()
+    if wants_progress(shown.progress, output) and not prompt:
+        counted = text is not None and os.path.isfile(text) and not shown.stream
+        progress = Progress(count_lines(text) if counted and text is not None else None)
+    with _writer(output) as write:
+        if shown.stream:
+            answers.start()
+        write(answers.head())
+        number = 1
+        with progress as told:
+            for chunk in _chunks(_prompted(lines) if prompt else lines, size):
+                begun = _next_prefixes(beginnings, len(chunk), job.prefixes)
+                write(answers(chunk, begun, number))
+                answers.draw()
+                number += len(chunk)
+                if told is not None:
+                    told.done(len(chunk))
+        if beginnings is not None and next(beginnings, None) is not None:
+            raise InputError(f"{job.prefixes}: has more lines than the input ({number - 1:,})")
+    answers.finish()
+
+
+class _Answers:
+    """Translations of lines as they are written; the model is loaded at the first that needs it."""
+
+    def __init__(self, opened: Run, job: TextJob, *, one_at_a_time: bool) -> None:
+        from keras_seq.attention_choice import attention_shape
+        from keras_seq.formats import OutputFormat
+
+        self._opened = opened
+        self._job = job
+        self._one_at_a_time = one_at_a_time
+        self._translator: Any = None
+        self._explainer: Any = None
+        self._drawn: tuple[int, list[str], Any] | None = None
+        shown = job.shown
+        if job.engine == "ctranslate2":
+            # Here, because it takes no time and what is wrong is said before a file is opened.
+            self._translator = load_ctranslate2(job.run, job.quantize, job.search)
+        shown.check_heads(*attention_shape(opened.settings))
+        if shown.show_beam is not None and job.settings.method != "beam":
+            raise typer.BadParameter("sampling has no beam", param_hint="'--show-beam'")
+        self._format = OutputFormat(
+            shown.format,
+            n_best=job.settings.n_best,
+            scores=job.scores,
+            links=shown.alignment == "hard",
+            target_tokenizer=opened.target_tokenizer if shown.format == "jsonl" else None,
+        )
+        name = opened.path.name
+        self._pictures: list[AttentionPictures | BeamPictures] = []
+        if shown.attention is not None:
+            self._pictures.append(AttentionPictures(shown, name, self._explain))
+        if shown.show_beam is not None:
+            self._pictures.append(
+                BeamPictures(shown.show_beam, name, job.settings, self._beam_view)
+            )
+
+    def start(self) -> None:
+        """Loads the model and compiles the search before there is anything to translate."""
+        if self._translator is None:
+            self._load()
+        self._translator.translate(["."])
+
+    def head(self) -> Iterator[str]:
+        """What comes before the first line."""
+        return self._format.head()
+
+    def __call__(self, lines: list[str], prefixes: list[str] | None, first: int) -> Iterator[str]:
+        """What is written for some lines."""
+        from keras_seq.lines import cut_notice, numbered
+
+        # Importing TensorFlow takes seconds, and blank lines need none.
+        if self._translator is None and any(line.strip() for line in lines):
+            self._load()
+        found: list[Any] = [[]] * len(lines)
+        aligned: list[Any] = [None] * len(lines)
+        if self._translator is not None:
+            given = {} if prefixes is None else {"prefixes": prefixes}
+            found = self._translator.translate(lines, **given)
+        if (self._job.shown.alignment or self._job.shown.replace_unknown) and any(found):
+            found, of_lines = self._explain()(lines, found)
+            aligned = of_lines or aligned
+        for number, (line, hypotheses, of_line) in enumerate(
+            zip(lines, found, aligned, strict=True), first
+        ):
+            yield from self._format.lines(number, line, hypotheses, of_line)
+        if said := cut_notice(found, numbered(first, len(lines))):
+            notice(said)
+        self._drawn = first, lines, found
+
+    def draw(self) -> None:
+        """Makes pictures of what was written last."""
+        if self._drawn is not None:
+            for pictures in self._pictures:
+                pictures.add(*self._drawn)
+        self._drawn = None
+
+    def finish(self) -> None:
+        """Writes pictures that are written at the end."""
+        for pictures in self._pictures:
+            pictures.finish()
+
+    def _load(self) -> None:
+        from keras_seq.threads import share_cores, usable_cores
+
+        share_cores(1 if self._one_at_a_time else usable_cores())
+        with said_meanwhile(f"loading {self._job.run}"):
+            heavy = import_quietly("keras_seq.translator")
+            self._translator = heavy.Translator.load(
+                self._job.run,
+                ensemble=self._job.ensemble,
+                notice=notice,
+                unknown=self._job.shown.replace_unknown,
+                **self._job.search,
+            )
+
+    def _explain(self) -> Any:
+        if self._explainer is None:
+            from keras_seq.explaining import Explainer
+
+            shown = self._job.shown
+            self._explainer = Explainer(
+                self._opened,
+                self._translator.model,
+                alignment=shown.alignment,
+                replace_unknown=shown.replace_unknown,
+                layer=shown.attention_layer,
+                head=shown.attention_head,
+            )
+        return self._explainer
+
+    def _beam_view(self) -> Any:
+        from keras_seq.beam_view import BeamView
+
+        return BeamView(
+            self._translator.model,
+            self._opened.source_tokenizer,
+            self._opened.target_tokenizer,
+            self._job.settings,
+            self._opened.settings.data.max_source_length,
+            unknown=self._job.shown.replace_unknown,
+        )
+
+
+def load_ctranslate2(run: str, quantize: str | None, search: dict[str, Any]) -> Any:
+    """The translator of `--engine ctranslate2`."""
+    from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
+
+    return CTranslate2Translator.load(run, quantize=quantize or "float32", notice=notice, **search)
+
+
+def _lines(text: str | None, output: str | None) -> Iterator[str]:
+    from keras_seq.text import InputError, check_readable, read_lines
+
+    # os.path, because a pathlib.Path of a long sentence is an error.
+    if text is not None and output is None and text != "-" and not os.path.exists(text):
+        if text and not any(character.isspace() for character in text) and set("./") & set(text):
+            notice(f"there is no file {text!r}: translating the text itself")
+        return iter(text.split("\n"))
+    name = text if text is not None else "-"
+    check_readable(name)
+    if output is not None:
+        folder = Path(output).absolute().parent
+        if Path(output).is_dir() or not folder.is_dir():
+            raise InputError(f"{output}: cannot be written: not a file in a directory that exists")
+        if name != "-" and Path(output).exists() and os.path.samefile(name, output):
+            raise InputError(f"{output}: input and output are the same file")
+    return read_lines(name, errors="replace", notice=notice)
+
+
+def _prefixes(path: str | None) -> Iterator[str] | None:
+    from keras_seq.text import check_readable, read_lines
+
+    if path is None:
+        return None
+    check_readable(path)
+    return read_lines(path, notice=notice)
+
+
+def _next_prefixes(
+    beginnings: Iterator[str] | None, count: int, path: str | None
+) -> list[str] | None:
+    from keras_seq.text import InputError
+
+    if beginnings is None:
+        return None
+    begun = list(itertools.islice(beginnings, count))
+    if len(begun) < count:
+        raise InputError(f"{path}: has fewer lines than the input")
+    return begun
+
+
+def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    while chunk := list(itertools.islice(lines, size)):
+        yield chunk
+
+
+def _prompted(lines: Iterator[str]) -> Iterator[str]:
+    while True:
+        typer.echo("> ", nl=False, err=True)
+        line = next(lines, None)
+        if line is None:
+            typer.echo(err=True)
+            return
+        yield line
+
+
+@contextlib.contextmanager
+def _writer(output: str | None) -> Iterator[Callable[[Iterator[str]], None]]:
+    if output is None:
+        yield emit
+        return
+    with open(output, "w", encoding="utf-8", newline="\n", errors="replace") as stream:
+        yield lambda lines: stream.writelines(f"{line}\n" for line in lines)
