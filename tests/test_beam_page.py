@@ -1,0 +1,251 @@
+"""The tree of a beam search, and its page in a real browser; and the page of attention."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+from keras import ops
+from web_page import HOSTILE, browser, find, page_errors  # noqa: F401
+
+from keras_seq.beam_view import BeamView
+from keras_seq.data.ids import BOS, EOS
+from keras_seq.models import RecurrentSeq2Seq, Transformer
+from keras_seq.pages.page import make_page
+from keras_seq.settings import SettingsError, load_settings
+from keras_seq.text import Tokenizer
+from keras_seq.translator import Translator
+
+LINE = "a dog sees a cat"
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train([LINE, "two dogs run far away"] * 9, size=300)
+
+
+def search_settings(**search):
+    options = {"beam_size": 3, "n_best": 2, "max_length": 7, **search}
+    return load_settings(
+        overrides={f"search.{key}": value for key, value in options.items()}
+    ).search
+
+
+MODELS = {
+    "transformer": lambda size: Transformer(
+        size, size, 1, 1, units=8, feedforward_units=8, num_heads=2, seed=4
+    ),
+    "recurrent": lambda size: RecurrentSeq2Seq(
+        size, size, embedding_units=8, encoder_units=8, decoder_units=8, attention_units=8, seed=4
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def made(request, tokenizer):
+    """A model, the tree of its search, and what was found without a record."""
+    model = MODELS[request.param](tokenizer.vocabulary_size)
+    search = search_settings()
+    tree = BeamView(model, tokenizer, tokenizer, search)(LINE)
+    return model, tree, Translator(model, tokenizer, tokenizer, search).translate([LINE])[0]
+
+
+def way(steps, step, place):
+    """The candidates from the first step to one of them."""
+    found = []
+    while place is not None:
+        found.append(steps[step][place])
+        place, step = found[-1]["parent"], step - 1
+    return found[::-1]
+
+
+def test_the_tree_holds_what_was_found(made):
+    _, tree, found = made
+    assert len(tree["results"]) == len(found) == 2
+    for result, one in zip(tree["results"], found, strict=True):
+        assert (result["text"], result["truncated"]) == (one.text, one.truncated)
+        assert result["score"] == pytest.approx(one.score, abs=1e-4)
+        path = [tree["steps"][step][place] for step, place in enumerate(result["path"])]
+        assert path == way(tree["steps"], len(path) - 1, result["path"][-1])
+        ids = [candidate["id"] for candidate in path]
+        assert ids == [*one.tokens, *([EOS] if one.ended else [])]
+        assert path[-1].get("score", result["score"]) == pytest.approx(one.score, abs=1e-4)
+
+
+def test_numbers_of_every_hypothesis_are_those_of_forced_decoding(made, tokenizer):
+    """Each node, kept or dropped, scored anew by another way through the model."""
+    model, tree, _ = made
+    ways = [
+        way(tree["steps"], step, place)
+        for step, candidates in enumerate(tree["steps"])
+        for place in range(len(candidates))
+    ]
+    assert len({tuple(one["id"] for one in nodes) for nodes in ways}) == len(ways)
+    (source,) = tokenizer.encode([LINE])
+    target = np.zeros((len(ways), len(tree["steps"])), "int32")
+    for row, nodes in enumerate(ways):
+        target[row, : len(nodes)] = [BOS, *(one["id"] for one in nodes[:-1])]
+    sources = np.tile(np.array([*source, EOS], "int32"), (len(ways), 1))
+    logits = np.float64(ops.convert_to_numpy(model({"source": sources, "target": target})))
+    known = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    for nodes, of_way in zip(ways, known, strict=True):
+        log_probabilities = [of_way[step, one["id"]] for step, one in enumerate(nodes)]
+        for node, value in zip(nodes, log_probabilities, strict=True):
+            assert node["log_probability"] == pytest.approx(value, abs=1e-3)
+        assert nodes[-1]["total"] == pytest.approx(math.fsum(log_probabilities), abs=1e-3)
+        if nodes[-1]["state"] == "ended":
+            average = math.fsum(log_probabilities) / len(nodes)
+            assert nodes[-1]["score"] == pytest.approx(average, abs=1e-3)
+
+
+def test_a_step_has_the_best_continuations_of_what_was_live(made):
+    _, tree, _ = made
+    for step, candidates in enumerate(tree["steps"]):
+        totals = [one["total"] for one in candidates]
+        assert totals == sorted(totals, reverse=True) and len(candidates) <= 3
+        for one in candidates:
+            assert (one["parent"] is None) == (step == 0)
+            if step:
+                assert tree["steps"][step - 1][one["parent"]]["state"] == "live"
+
+
+def test_a_beam_of_which_hypotheses_end_early_drops_others(tokenizer):
+    """The end gets half of all probability at each step, so places are frozen one by one."""
+    model = MODELS["recurrent"](tokenizer.vocabulary_size)
+    (bias,) = (w for w in model.weights if w.shape == (tokenizer.vocabulary_size,))
+    values = np.zeros(tokenizer.vocabulary_size, "float32")
+    values[EOS] = math.log(tokenizer.vocabulary_size)
+    bias.assign(values)
+    search = search_settings(beam_size=4, n_best=4, length_normalization="none")
+    tree = BeamView(model, tokenizer, tokenizer, search)(LINE)
+    states = [one["state"] for candidates in tree["steps"] for one in candidates]
+    assert states.count("ended") == 4
+    assert "pruned" in states
+    assert len(tree["results"]) == 4
+    for result in tree["results"]:
+        last = tree["steps"][len(result["path"]) - 1][result["path"][-1]]
+        assert last["score"] == last["total"] == pytest.approx(result["score"], abs=1e-4)
+
+
+def test_what_has_no_tree(tokenizer):
+    model = MODELS["recurrent"](tokenizer.vocabulary_size)
+    with pytest.raises(SettingsError, match="sampling has no beam"):
+        BeamView(model, tokenizer, tokenizer, search_settings(method="sampling"))
+    with pytest.raises(ValueError, match="blank"):
+        BeamView(model, tokenizer, tokenizer, search_settings())(" ")
+
+
+# In a browser
+
+
+def beam_data(tree, **more):
+    hostile = json.loads(json.dumps(tree))
+    hostile["source"] = HOSTILE
+    hostile["results"][0]["text"] = HOSTILE
+    hostile["steps"][0][0]["token"] = HOSTILE
+    return {
+        "run": HOSTILE, "beam_size": 3, "normalization": "average", "alpha": 1.0,
+        "coverage": False, "left": 2,
+        "lines": [{"number": 1, **hostile}, {"number": 4, **tree}], **more,
+    }  # fmt: skip
+
+
+def test_the_page_of_a_beam(made, browser, tmp_path):  # noqa: F811
+    _, tree, _ = made
+    page = tmp_path / "beam.html"
+    page.write_text(make_page("beam", beam_data(tree)), encoding="utf-8")
+    assert not re.search(r"https?:|@import|url\(|src=", make_page("beam", None).replace(
+        "http://www.w3.org/2000/svg", ""))  # fmt: skip
+    browser.get(page.as_uri())
+    assert browser.title == f"Beam of {HOSTILE}"
+    assert "2 more lines are not shown" in find(browser, "#what")[0].text
+    steps = tree["steps"]
+    assert len(find(browser, "#tree [role=img]")) == sum(map(len, steps))
+    assert len(find(browser, "#tree path")) == sum(map(len, steps))
+    assert HOSTILE in find(browser, "#found tbody tr")[0].text
+
+    # The other line, whose numbers are looked at.
+    browser.execute_script(
+        "const line = document.querySelector('#line'); line.value = 1;"
+        "line.dispatchEvent(new Event('change'))"
+    )
+    result = tree["results"][0]
+    rows = find(browser, "#found tbody tr")
+    assert (
+        rows[0]
+        .text.split("\n")[0]
+        .endswith(result["text"] + (" (cut at the longest length)" if result["truncated"] else ""))
+    )
+    last = len(result["path"]) - 1
+    cards = browser.execute_script(
+        "return nodes.map((step) => step.map((node) => node.card.textContent))"
+    )
+    node = steps[last][result["path"][last]]
+    assert f"{100 * math.exp(node['log_probability']):.0f}"[0] in cards[last][result["path"][last]]
+
+    # Pointing at a hypothesis marks the way to it, and says what it is worth.
+    browser.execute_script(
+        f"nodes[{last}][{result['path'][last]}].card.dispatchEvent(new Event('focus'))"
+    )
+    assert len(find(browser, "#tree .node.on")) == len(result["path"])
+    told = find(browser, "#told")[0].text
+    assert f"{node['total']:.4f}".replace("-", "\u2212") in told
+    assert ("score" in told) == (node["state"] == "ended")
+
+    # The slider shows the search as it went.
+    browser.execute_script(
+        "const step = document.querySelector('#step'); step.value = 1;"
+        "step.dispatchEvent(new Event('input'))"
+    )
+    shown = [card for card in find(browser, "#tree [role=img]") if card.is_displayed()]
+    assert len(shown) == len(steps[0])
+    assert page_errors(browser) == []
+
+
+def test_the_page_of_attention(browser, tmp_path):  # noqa: F811
+    """A square's shade and words are the weight's; the mean is that of the heads."""
+    weights = [[[[900, 100], [0, 1000]], [[500, 500], [200, 800]]]]
+    lines = [
+        {"number": 1, "source": HOSTILE, "text": HOSTILE, "source_tokens": [HOSTILE, "</s>"],
+         "tokens": ["\u2581x", "</s>"],
+         "weights": [[sum(head, []) for head in layer] for layer in weights]},
+        {"number": 7, "source": "s", "text": "t", "source_tokens": ["s", "</s>"],
+         "tokens": ["t"], "weights": [[[250, 750], [750, 250]]]},
+    ]  # fmt: skip
+    data = {"run": "r", "layers": 1, "heads": 2, "layer": 0, "head": None, "left": 0}
+    page = tmp_path / "attention.html"
+    page.write_text(make_page("attention", {**data, "lines": lines}), encoding="utf-8")
+    browser.get(page.as_uri())
+
+    def shades():
+        return [float(cell.get_attribute("fill-opacity")) for cell in find(browser, ".cell")]
+
+    def choose(name, value):
+        browser.execute_script(
+            f"const one = document.querySelector('#{name}'); one.value = '{value}';"
+            "one.dispatchEvent(new Event('change'))"
+        )
+
+    def shade(*values):
+        return pytest.approx([0.03 + 0.97 * value for value in values], abs=1e-3)
+
+    assert shades() == shade(0.7, 0.3, 0.1, 0.9)
+    assert f"Source: {HOSTILE}" in find(browser, "#texts")[0].text
+    choose("head", 0)
+    assert shades() == shade(0.9, 0.1, 0, 1)
+    browser.execute_script("document.querySelector('.cell').dispatchEvent(new Event('mouseenter'))")
+    assert find(browser, "#told")[0].text == f"\u2581x looks at {HOSTILE}: 0.900"
+    # A mean and two heads, small, to choose from.
+    small = find(browser, "#heads button")
+    assert [one.get_attribute("aria-label") for one in small] == [
+        "layer 0, mean of the heads", "layer 0, head 0", "layer 0, head 1",
+    ]  # fmt: skip
+    small[2].click()
+    assert shades() == shade(0.5, 0.5, 0.2, 0.8)
+    choose("line", 1)
+    assert shades() == shade(0.75, 0.25)
+    find(browser, "#numbers")[0].click()
+    assert [one.text for one in find(browser, ".value")] == [".75", ".25"]
+    assert browser.title == "Attention of r"
+    assert page_errors(browser) == []
