@@ -55,8 +55,16 @@ def diagnose(
     beams = _beams(beam)
     reading = read_pairs(source, reference, notice=notice)
     check_same_length(source, reference)
+    if html == "-":
+        raise typer.BadParameter("names a file, not stdout", param_hint="--html")
     for path in (as_json, html):
         _check_writable(path)
+    if (
+        as_json is not None
+        and html is not None
+        and Path(as_json).absolute() == Path(html).absolute()
+    ):
+        raise InputError(f"{html}: the JSON and the page cannot go to one file")
     opened = Run.open(run, notice=notice)
     opened.require_weights()
     diagnosis_settings(opened.settings, beams, search)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_seq.diagnosis_settings import diagnosis_settings
-from keras_seq.likelihood import LikelihoodScorer, LongTargetError
+from keras_seq.likelihood import LikelihoodScorer, LongTargetError, check_target_lengths
 from keras_seq.lines import Hypothesis
 from keras_seq.modelling import load_model
 from keras_seq.run import Run
@@ -72,8 +72,10 @@ def diagnose(
     run = Run.open(path, notice=notice)
     searches = diagnosis_settings(run.settings, beams, search, notice)
     run.require_weights()
-    model = load_model(run, which)
     tokenizers = run.source_tokenizer, run.target_tokenizer
+    # Before the searches, which take long.
+    check_target_lengths(tokenizers[1].encode(references))
+    model = load_model(run, which)
     longest = run.settings.data.max_source_length
     found: dict[int, list[list[Hypothesis]]] = {}
     for beam, settings in searches.items():

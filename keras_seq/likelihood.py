@@ -65,6 +65,17 @@ class LongTargetError(InputError):
         super().__init__(f"translation {index + 1}: {self.what}")
 
 
+def check_target_lengths(targets: Iterable[Sequence[int]]) -> None:
+    """Refuses translations, as ids without end tokens, that are too long to be scored.
+
+    Raises:
+        LongTargetError: For the first of them.
+    """
+    for index, ids in enumerate(targets):
+        if len(ids) > MAX_TARGET_LENGTH:
+            raise LongTargetError(index, len(ids))
+
+
 def perplexity(found: Iterable[Likelihood]) -> float:
     """exp of the mean negative log-probability of a token, over all translations.
 
@@ -194,9 +205,7 @@ class LikelihoodScorer:
         """As `__call__`, of translations as ids without end tokens: those that a search found."""
         if len(sources) != len(targets):
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets.")
-        for index, ids in enumerate(targets):
-            if len(ids) > MAX_TARGET_LENGTH:
-                raise LongTargetError(index, len(ids))
+        check_target_lengths(targets)
         source_ids, cut = encode_sources(sources, self._source_tokenizer, self._max_source_length)
         # Stable, so equal inputs in equal order make equal batches.
         order = sorted(

@@ -7,7 +7,17 @@ import pytest
 
 import keras_seq
 
-COMMANDS = ["train", "translate", "score", "average", "export", "serve", "demo"]
+COMMANDS = [
+    "train",
+    "translate",
+    "score",
+    "likelihood",
+    "diagnose",
+    "average",
+    "export",
+    "serve",
+    "demo",
+]
 
 # Runs a command line, then says which heavy modules it imported.
 WITNESS = """

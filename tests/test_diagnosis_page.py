@@ -1,0 +1,64 @@
+"""Every block of docs/diagnosis.md runs, in this process, and its lists of keys are whole."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "diagnosis.md"
+
+
+@pytest.fixture
+def folder(tiny_run, tmp_path, monkeypatch):
+    """A folder with a run and texts under the names that the page uses."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "ende").symlink_to(tiny_run)
+    (tmp_path / "val.en").write_text("March 5, 2021\n5 mai 1999\n")
+    (tmp_path / "val.de").write_text("2021-03-05\n1999-05-05\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def blocks(language):
+    text = PAGE.read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def keys_of(name):
+    """The keys that the page's table of the JSON gives for a key."""
+    (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    return row
+
+
+def test_every_block_runs(folder, keras_seq_command):
+    lines = [line for block in blocks("bash") for line in block.split("\n") if line]
+    assert len(lines) == 6
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == "keras-seq"
+        # What is asked for 50 hypotheses here is asked for 5.
+        if not {"--beam", "likelihood"} & {*arguments}:
+            arguments += ["--beam", "3,5"]
+        outcome = keras_seq_command(*arguments)
+        assert outcome.code == 0, f"{line}\n{outcome.err}"
+    found = json.loads((folder / "found.json").read_text("utf-8"))
+    page = PAGE.read_text("utf-8")
+    for name in found:
+        assert re.search(rf"^\|[^|]*`{name}`", page, re.MULTILINE), name
+    for name, example in (
+        ("totals", found["totals"]),
+        ("beams", found["beams"][0]),
+        ("mended", found["mended"]),
+        ("lines", found["lines"][0]),
+    ):
+        said = set(re.findall(r"`(\w+)`", keys_of(name)))
+        assert set(example) <= said <= set(example) | {"value", "signature"}
+    output, reference = found["lines"][0]["outputs"][0], found["lines"][0]["reference"]
+    sentence = page[page.index("A `reference` has") :].partition("\n\n")[0]
+    assert set(output) | set(reference) <= set(re.findall(r"`(\w+)`", sentence))
+    assert (folder / "found.html").stat().st_size > 10_000
+    for block in blocks("python"):
+        # In this process, where TensorFlow is already.
+        exec(block, {})
