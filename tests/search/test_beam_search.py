@@ -13,7 +13,7 @@ from plain_search import END, FORBIDDEN, START, Found, assert_same_results, pena
 
 from keras_seq import backend
 from keras_seq.models import Transformer
-from keras_seq.search import SearchResult, beam_search, forced_scores
+from keras_seq.search import SearchResult, beam_search
 
 # ---------------------------------------------------------------- on a Transformer
 
@@ -84,54 +84,6 @@ def test_a_wide_beam_is_exhaustive_search(normalization, alpha):
                 found.append(Found((*words, END), score, False))
         found.sort(key=lambda found: -found.score)
         assert_same_results(results_of(results, row), found[:4])
-
-
-@pytest.mark.parametrize(("normalization", "alpha"), [("average", 0.7), ("gnmt", 1.0)])
-def test_a_score_is_that_of_forced_decoding(normalization, alpha):
-    options = {"length_normalization": normalization, "alpha": alpha}
-    results = transformer_search(beam_size=4, n_best=4, max_length=6, **options)(SOURCE)
-    found = [(row, hypothesis) for row in range(4) for hypothesis in results_of(results, row)]
-    assert len(found) == 16
-    assert {hypothesis.truncated for _, hypothesis in found} == {True, False}
-    output = np.zeros((len(found), 6), "int32")
-    for i, (_, hypothesis) in enumerate(found):
-        output[i, : len(hypothesis.tokens)] = hypothesis.tokens
-    target_input = np.concatenate([np.full((len(found), 1), START), output[:, :-1]], axis=1)
-    target_input = np.where(output == 0, 0, target_input).astype("int32")
-    source = SOURCE[[row for row, _ in found]]
-    model = transformer()
-    forced = backend.compiled(
-        lambda *arrays: forced_scores(model, *arrays), model.variables, [2, 2, 2]
-    )(source, target_input, output)
-    totals = keras.ops.convert_to_numpy(forced).sum(axis=1)
-    for total, (_, hypothesis) in zip(totals, found, strict=True):
-        expected = total / penalty(len(hypothesis.tokens), normalization, alpha)
-        assert abs(hypothesis.score - expected) < 1e-4
-
-
-def test_neither_batch_mates_nor_padding_change_a_row():
-    search = transformer_search(beam_size=3, n_best=3, max_length_extra=3)
-    together = search(SOURCE)
-    expected = [results_of(together, row) for row in range(len(SOURCE))]
-    assert len({len(hypotheses[0].tokens) for hypotheses in expected}) > 1
-    order = [3, 1, 1, 0]
-    other_mates = search(SOURCE[order])
-    wider = search(np.pad(SOURCE, [(0, 0), (0, 5)]))
-    alone = search(SOURCE[3:, :3])
-    for place, row in enumerate(order):
-        assert_same_results(results_of(other_mates, place), expected[row])
-    for row in range(len(SOURCE)):
-        assert_same_results(results_of(wider, row), expected[row])
-    assert_same_results(results_of(alone, 0), expected[3])
-
-
-@pytest.mark.skipif(backend.name() == "jax", reason="hundreds of small programs; see below")
-def test_eager_equals_compiled():
-    options = {"beam_size": 3, "n_best": 2, "max_length": 6}
-    eager = beam_search(transformer(), SOURCE, **options)
-    compiled = transformer_search(**options)(SOURCE)
-    for row in range(len(SOURCE)):
-        assert_same_results(results_of(eager, row), results_of(compiled, row), tolerance=1e-5)
 
 
 def test_shapes_and_dtypes():

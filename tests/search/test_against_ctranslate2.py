@@ -1,0 +1,77 @@
+"""The search against CTranslate2's over the same random weights: another's code, the same numbers.
+
+Over 1,000 lines and a trained model: `benchmarks/search_against_ctranslate2.py`.
+"""
+
+import random
+from collections import Counter
+
+import pytest
+from small_transformers import random_run
+
+from keras_seq import backend
+from keras_seq.modelling import weight_arrays
+from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
+from keras_seq.translator import Translator
+
+pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+# The arithmetic of JAX is compared with that of TensorFlow elsewhere, on the same searches.
+pytestmark = pytest.mark.skipif(backend.name() == "jax", reason="runs are trained on TensorFlow")
+
+_WORDS = "the cat sees dog a small runs to and sleeps".split()
+_GENERATOR = random.Random(1)
+LINES = [" ".join(_GENERATOR.choices(_WORDS, k=_GENERATOR.randint(1, 8))) for _ in range(80)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A model that hears its source, does not only repeat itself, and mostly ends."""
+    run, model = random_run(tmp_path_factory.mktemp("random") / "run")
+    weights = weight_arrays(model)
+    for name, values in weights.items():
+        values *= 3 if "kernel" in name else 0.2 if name.endswith("embeddings") else 1
+    weights["decoder_norm/gamma"] *= 8
+    run.save_checkpoint(2, {"weights": weights}, {})
+    # Ending becomes as likely as one of the tokens said often.
+    said = Counter(
+        token
+        for (found,) in Translator.load(run.path, which="latest", beam_size=1).translate(LINES)
+        for token in found.tokens[3:8]
+    )
+    (table,) = (values for name, values in weights.items() if name.endswith("embeddings"))
+    table[3] = table[said.most_common(3)[-1][0]]
+    run.save_checkpoint(3, {"weights": weights}, {})
+    return run
+
+
+def found_by_both(run, **options):
+    patience = {"patience": 2.0} if options["beam_size"] > 1 else {}
+    ours = Translator.load(run.path, which="latest", **options, **patience).translate(LINES)
+    theirs = CTranslate2Translator.load(run.path, which="latest", **options).translate(LINES)
+    return [
+        (one, other)
+        for ours_of_line, theirs_of_line in zip(ours, theirs, strict=True)
+        for one, other in zip(ours_of_line, theirs_of_line, strict=True)
+    ]
+
+
+def same(one, other):
+    return (one.tokens, one.ended) == (other.tokens, other.ended)
+
+
+def test_greedy_search_finds_the_same_to_the_token(run):
+    pairs = found_by_both(run, beam_size=1)
+    assert len({one.tokens for one, _ in pairs}) > 10
+    assert 10 < sum(one.ended for one, _ in pairs) < len(pairs) - 10
+    for one, other in pairs:
+        assert same(one, other)
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_a_beam_with_as_much_patience_finds_nearly_always_the_same(run):
+    """Where not, the other's beam was fuller: it gives away the places of all that ended."""
+    pairs = found_by_both(run, beam_size=4)
+    equal = [pair for pair in pairs if same(*pair)]
+    assert len(equal) >= 0.9 * len(pairs)
+    for one, other in equal:
+        assert one.score == pytest.approx(other.score, abs=1e-4)
