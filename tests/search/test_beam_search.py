@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 import reference_transformer as reference
-from chain_model import ChainModel
+from chain_model import ChainModel, chain_of
 from plain_search import END, FORBIDDEN, START, Found, assert_same_results, penalty, results_of
 
 from keras_seq import backend
@@ -189,6 +189,34 @@ def test_a_finished_hypothesis_is_not_pushed_out_by_longer_ones():
     table = table_of({(): {4: 0.6, END: 0.4}, (4,): {4: 0.5, 5: 0.5}, (4, 4): {4: 0.5, 5: 0.5}})
     result = search_table(table, beam_size=2, n_best=1, length_normalization="none")
     assert_same_results(results_of(result, 0), [Found((END,), math.log(0.4), False)])
+
+
+def goes_on(chain, beam_size, limit):
+    """A beam whose hypotheses are continued when they have ended, until all K have; cut then."""
+    beam = [((), 0.0)]
+    for _ in range(limit):
+        beam = [
+            ((*tokens, token), total + log_probability)
+            for tokens, total in beam
+            for token, log_probability in enumerate(chain(tokens))
+        ]
+        beam = sorted(beam, key=lambda pair: -pair[1])[:beam_size]
+        if all(END in tokens for tokens, _ in beam):
+            break
+    best = beam[0][0]
+    return best[: best.index(END) + 1]
+
+
+def test_a_search_that_goes_on_behind_the_end_loses_what_ours_finds():
+    """KerasHub's `BeamSampler`, as of 0.32, continues what has ended, like any other.
+
+    The best target is the end token alone, 0.5. Behind it the model, which was never trained
+    there, finds all 7 tokens equally likely: 0.5 / 7 = 0.07 is less than 4 END with 0.3 * 0.9.
+    """
+    table = table_of({(): {END: 0.5, 4: 0.3, 5: 0.2}, (4,): {END: 0.9, 4: 0.1}})
+    result = search_table(table, beam_size=2, length_normalization="none")
+    assert_same_results(results_of(result, 0), [Found((END,), math.log(0.5), False)])
+    assert goes_on(chain_of(table[0]), beam_size=2, limit=STEPS) == (4, END)
 
 
 def test_poor_hypotheses_that_end_early_do_not_stop_the_search():
