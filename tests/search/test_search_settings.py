@@ -1,0 +1,145 @@
+"""The search has the same options in Python, in the settings and in the commands; none impossible.
+
+What they come to in `translate` and in an export: `tests/serving/test_search_everywhere.py`.
+"""
+
+import inspect
+import typing
+
+import pytest
+from keras_seq_cli.search_options import OPTIONS
+
+from keras_seq.search import beam_search, sample
+from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
+from keras_seq.settings import SearchSettings, SettingsError, load_settings
+from keras_seq.text import InputError
+
+FIELDS = SearchSettings.model_fields
+# In tokens for Python, where there is no vocabulary to cut texts by.
+OTHERWISE_IN_PYTHON = {
+    "method": "beam_search or sample",
+    "forbidden": "forbidden_tokens, forbidden_sequences",
+    "batch_size": "source",
+}
+
+
+def test_commands_have_an_option_for_each_setting():
+    assert list(OPTIONS) == list(FIELDS)
+    for name, field in FIELDS.items():
+        kinds = set(typing.get_args(field.annotation)) or {field.annotation}
+        kind, said = OPTIONS[name]
+        if typing.get_origin(field.annotation) is typing.Literal:
+            assert kind is str
+            assert all(choice in said for choice in kinds), name
+        elif list[str] in kinds:
+            assert kinds == {str, list[str], type(None)} and kind == list[str]
+        else:
+            assert kinds - {type(None)} == {kind}, name
+
+
+@pytest.mark.parametrize("search", [beam_search, sample])
+def test_python_has_them_with_the_same_defaults(search):
+    arguments = {
+        name: parameter.default
+        for name, parameter in inspect.signature(search).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+    assert arguments.pop("samples", 1) == FIELDS["n_best"].default
+    for name in ("forbidden_tokens", "forbidden_sequences", "start_token", "end_token", "record"):
+        arguments.pop(name, None)
+    assert {name: FIELDS[name].default for name in arguments} == arguments
+
+
+def test_python_has_them_all():
+    found = {*inspect.signature(beam_search).parameters, *inspect.signature(sample).parameters}
+    assert set(FIELDS) - found == set(OTHERWISE_IN_PYTHON)
+    for others in ("forbidden_tokens", "forbidden_sequences", "source"):
+        assert others in found
+
+
+SAMPLING = {"method": "sampling"}
+IMPOSSIBLE = [
+    # Of a beam.
+    ({"n_best": 6}, "n_best: received 6, expected at most search.beam_size (5)"),
+    ({"beam_size": 2, "n_best": 3}, "n_best: received 3, expected at most search.beam_size (2)"),
+    ({"beam_size": 0}, "beam_size: received 0, expected an integer, at least 1"),
+    ({"n_best": 0}, "n_best: received 0, expected an integer, at least 1"),
+    ({"patience": 0}, "patience: received 0, expected a number, at least 0.001"),
+    ({"coverage_penalty": -1}, "coverage_penalty: received -1, expected a number, at least 0"),
+    # Of sampling, asked of a beam.
+    ({"temperature": 0.7}, "temperature: received 0.7, which is for sampling, and search.method"),
+    ({"top_k": 3}, "top_k: received 3, which is for sampling, and search.method is beam"),
+    ({"top_p": 0.9}, "top_p: received 0.9, which is for sampling, and search.method is beam"),
+    ({"seed": 1}, "seed: received 1, which is for sampling, and search.method is beam"),
+    # Of a beam, asked of sampling.
+    (SAMPLING | {"patience": 2.0}, "patience: received 2.0, which is for a beam, and search."),
+    (SAMPLING | {"coverage_penalty": 0.1}, "coverage_penalty: received 0.1, which is for a beam"),
+    # Of sampling.
+    (SAMPLING | {"temperature": 0}, "temperature: received 0, expected a number, at least 0.001"),
+    (SAMPLING | {"top_p": 0}, "top_p: received 0, expected a number, above 0 and at most 1"),
+    (SAMPLING | {"top_p": 1.01}, "top_p: received 1.01, expected a number, above 0 and at most 1"),
+    (SAMPLING | {"top_k": -1}, "top_k: received -1, expected an integer, at least 0"),
+    (SAMPLING | {"seed": -1}, "seed: received -1, expected an integer, at least 0"),
+    (SAMPLING | {"seed": 2**32}, "seed: received 4294967296, expected an integer, at least 0 and"),
+    ({"method": "greedy"}, "method: received 'greedy', expected 'beam' or 'sampling'"),
+    # Of lengths.
+    ({"min_length": 257}, "min_length: received 257, expected at most search.max_length (256)"),
+    ({"max_length": 3, "min_length": 4}, "expected at most search.max_length (3)"),
+    (
+        {"min_length_ratio": 2.5},
+        "min_length_ratio: received 2.5, expected at most search.max_length_ratio (2.0)",
+    ),
+    ({"min_length": 0}, "min_length: received 0, expected an integer, at least 1"),
+    ({"max_length_extra": 0}, "max_length_extra: received 0, expected an integer, at least 1"),
+    ({"max_length_ratio": -1}, "max_length_ratio: received -1, expected a number, at least 0"),
+    # Of scores.
+    ({"length_normalization": "mean"}, "received 'mean', expected 'average' or 'gnmt' or 'none'"),
+    ({"alpha": -0.5}, "alpha: received -0.5, expected a number, at least 0"),
+    # Of what may be said.
+    ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: received -1, expected an integer"),
+    ({"repetition_penalty": 0}, "repetition_penalty: received 0, expected a number, at least"),
+    ({"prefix": ""}, "prefix: received '', expected text"),
+    ({"forbidden": []}, "forbidden: received a list, expected text or a list of texts"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), IMPOSSIBLE, ids=lambda value: str(value)[:60])
+def test_what_is_impossible_is_refused_in_a_sentence(given, said):
+    with pytest.raises(SettingsError) as error:
+        load_settings(overrides={f"search.{name}": value for name, value in given.items()})
+    assert str(error.value).startswith("search.")
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_every_setting_is_among_what_is_refused():
+    """But batch_size, whose bounds are tested with those of all settings."""
+    assert {name for given, _ in IMPOSSIBLE for name in given} == set(FIELDS) - {"batch_size"}
+
+
+def test_sampling_draws_more_than_a_beam_is_wide():
+    search = load_settings(
+        overrides={"search.method": "sampling", "search.n_best": 9, "search.beam_size": 5}
+    ).search
+    assert search.n_best == 9
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"method": "sampling"},
+        {"patience": 2.0},
+        {"coverage_penalty": 0.5},
+        {"min_length": 2},
+        {"min_length_ratio": 0.5},
+        {"no_repeat_ngram_size": 2},
+        {"repetition_penalty": 1.2},
+        {"forbidden": "word"},
+        {"prefix": "word"},
+        {"length_normalization": "gnmt"},
+    ],
+    ids=str,
+)
+def test_ctranslate2_says_what_it_has_not(given):
+    with pytest.raises(InputError, match=rf"^search\.{next(iter(given))}: .*use --engine tensorf"):
+        CTranslate2Translator(None, None, None, SearchSettings(**given))
