@@ -1,0 +1,33 @@
+"""keras-seq's `Translator`: text in, text out.
+
+Batches of several sentences are left to it; with batches of one it is called with a sentence at a
+time, as who waits for each would.
+"""
+
+import worker
+
+from keras_seq import Translator
+
+
+def main() -> None:
+    parser = worker.parser()
+    parser.add_argument("run")
+    arguments = parser.parse_args()
+    translator = Translator.load(arguments.run, beam_size=arguments.beam, batch_size=arguments.size)
+
+    def prepare(texts, ids):
+        calls = [texts] if arguments.size > 1 else [[text] for text in texts]
+
+        def decode():
+            return [found for lines in calls for found in translator.translate(lines)]
+
+        def lengths(answer):
+            return [len(found[0].tokens) for found in answer]
+
+        return decode, lengths
+
+    worker.serve(prepare, "keras-seq", "tensorflow")
+
+
+if __name__ == "__main__":
+    main()

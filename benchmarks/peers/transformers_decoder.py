@@ -1,0 +1,65 @@
+"""transformers' Marian by `generate`, fresh weights, run by its own Python: ids in, ids out."""
+
+import torch
+import worker
+from transformers import MarianConfig, MarianMTModel
+
+
+def main() -> None:
+    parser = worker.parser()
+    parser.add_argument("--threads", type=int, required=True)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(1)
+    sides = ("encoder", "decoder")
+    config = MarianConfig(
+        vocab_size=worker.VOCABULARY,
+        decoder_vocab_size=worker.VOCABULARY,
+        d_model=256,
+        **{f"{side}_layers": 3 for side in sides},
+        **{f"{side}_attention_heads": 4 for side in sides},
+        **{f"{side}_ffn_dim": 1024 for side in sides},
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=256,
+        pad_token_id=worker.PAD,
+        bos_token_id=worker.BOS,
+        eos_token_id=worker.EOS,
+        decoder_start_token_id=worker.BOS,
+        forced_eos_token_id=None,
+    )
+    model = MarianMTModel(config).eval()
+
+    def translate(tokens, mask):
+        return model.generate(
+            input_ids=tokens,
+            attention_mask=mask,
+            do_sample=False,
+            num_beams=arguments.beam,
+            length_penalty=1.0,
+            min_new_tokens=worker.STEPS,
+            max_new_tokens=worker.STEPS,
+        ).numpy()
+
+    def prepare(texts, ids):
+        requests = []
+        for rows in worker.batches(ids, arguments.size):
+            rows = [[*row, worker.EOS] for row in rows]
+            masks = worker.padded([[1] * len(row) for row in rows], 0)
+            requests.append((torch.tensor(worker.padded(rows, worker.PAD)), torch.tensor(masks)))
+
+        def decode():
+            with torch.inference_mode():
+                return [translate(*request) for request in requests]
+
+        def lengths(answer):
+            # The first is the token that decoding starts from.
+            return [int((row[1:] != worker.EOS).sum()) for rows in answer for row in rows]
+
+        return decode, lengths
+
+    worker.serve(prepare, "transformers", "torch")
+
+
+if __name__ == "__main__":
+    main()
