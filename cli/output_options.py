@@ -85,7 +85,7 @@ class OutputOptions:
             _refuse(name, "an ensemble has an attention for each of its models: give one run")
         for name in [*attention, "show_beam"] if engine == "ctranslate2" else ():
             if self._is_given(name):
-                what = "the record of a search" if name == "show_beam" else "attention"
+                what = "record of its search" if name == "show_beam" else "attention"
                 _refuse(name, f"CTranslate2 gives no {what}; use --engine tensorflow")
         if self.alignment == "soft" and self.format != "jsonl":
             _refuse("alignment", "soft needs --format jsonl; hard goes with every format")

@@ -32,32 +32,43 @@ class Progress:
 
     Args:
         total: All lines, None where that is not known.
+        shown: Whether anything is said at all.
     """
 
-    def __init__(self, total: int | None) -> None:
+    def __init__(self, total: int | None, shown: bool) -> None:
         self._total = total
+        self._shown = shown
+        self._drawn = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._bar: Any = None
         self._done = 0
         self._start = self._said = time.monotonic()
-        self._bar: Any = None
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-            self._bar = _bar(self._total)
-            self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.pause()
+        if self._shown and not self._drawn:
+            self._say()
+
+    def go_on(self) -> None:
+        """Draws, where there is a terminal to draw on."""
+        if self._drawn and self._bar is None:
+            self._bar = _bar(self._total, self._done)
+            self._bar.start()
+
+    def pause(self) -> None:
+        """Leaves the terminal to others, until `go_on`."""
         if self._bar is not None:
             self._bar.stop()
-        else:
-            self._say()
+            self._bar = None
 
     def done(self, lines: int) -> None:
         """So many lines more are written."""
         self._done += lines
         if self._bar is not None:
             self._bar.update(self._bar.tasks[0].id, completed=self._done)
-        elif time.monotonic() - self._said >= _SECONDS:
+        elif self._shown and not self._drawn and time.monotonic() - self._said >= _SECONDS:
             self._said = time.monotonic()
             self._say()
 
@@ -67,7 +78,7 @@ class Progress:
         notice(f"{self._done:,}{of} lines, {self._done / passed:,.1f} lines/s")
 
 
-def _bar(total: int | None) -> Any:
+def _bar(total: int | None, done: int) -> Any:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -91,11 +102,11 @@ def _bar(total: int | None) -> Any:
         *known,
         TimeElapsedColumn(),
         Speed(),
-        console=Console(stderr=True),
+        console=Console(stderr=True, highlight=False),
         # Results that go to a pipe are none of its business.
         redirect_stdout=False,
     )
-    bar.add_task("translate", total=total)
+    bar.add_task("translate", total=total, completed=done)
     return bar
 
 

@@ -57,30 +57,33 @@ def translate_text(opened: Run, text: str | None, output: str | None, job: TextJ
     # Many batches at a time, so that lines of like length share one.
     size = 1 if prompt or shown.stream else 64 * job.settings.batch_size
     answers = _Answers(opened, job, one_at_a_time=size == 1)
-    progress: contextlib.AbstractContextManager[Progress | None] = contextlib.nullcontext()
-    if wants_progress(shown.progress, output) and not prompt:
-        counted = text is not None and os.path.isfile(text) and not shown.stream
-        progress = Progress(count_lines(text) if counted and text is not None else None)
+    shows = wants_progress(shown.progress, output) and not prompt
+    total = None
+    if shows and text is not None and os.path.isfile(text):
+        total = count_lines(text)
     with _writer(output) as write:
         if shown.stream:
             answers.start()
         write(answers.head())
         number = 1
-        with progress as told:
+        with Progress(total, shows) as progress:
             for chunk in _chunks(_prompted(lines) if prompt else lines, size):
                 begun = _next_prefixes(beginnings, len(chunk), job.prefixes)
+                if answers.must_load(chunk):
+                    progress.pause()
+                    answers.load()
+                progress.go_on()
                 write(answers(chunk, begun, number))
                 answers.draw()
                 number += len(chunk)
-                if told is not None:
-                    told.done(len(chunk))
+                progress.done(len(chunk))
         if beginnings is not None and next(beginnings, None) is not None:
             raise InputError(f"{job.prefixes}: has more lines than the input ({number - 1:,})")
     answers.finish()
 
 
 class _Answers:
-    """Translations of lines as they are written; the model is loaded at the first that needs it."""
+    """Translations of lines as they are written."""
 
     def __init__(self, opened: Run, job: TextJob, *, one_at_a_time: bool) -> None:
         from keras_seq.attention_choice import attention_shape
@@ -118,8 +121,13 @@ class _Answers:
     def start(self) -> None:
         """Loads the model and compiles the search before there is anything to translate."""
         if self._translator is None:
-            self._load()
+            self.load()
         self._translator.translate(["."])
+
+    def must_load(self, lines: list[str]) -> bool:
+        """Whether some lines are the first that need the model."""
+        # Importing TensorFlow takes seconds, and blank lines need none.
+        return self._translator is None and any(line.strip() for line in lines)
 
     def head(self) -> Iterator[str]:
         """What comes before the first line."""
@@ -129,9 +137,6 @@ class _Answers:
         """What is written for some lines."""
         from keras_seq.lines import cut_notice, numbered
 
-        # Importing TensorFlow takes seconds, and blank lines need none.
-        if self._translator is None and any(line.strip() for line in lines):
-            self._load()
         found: list[Any] = [[]] * len(lines)
         aligned: list[Any] = [None] * len(lines)
         if self._translator is not None:
@@ -160,7 +165,8 @@ class _Answers:
         for pictures in self._pictures:
             pictures.finish()
 
-    def _load(self) -> None:
+    def load(self) -> None:
+        """Loads the model."""
         from keras_seq.threads import share_cores, usable_cores
 
         share_cores(1 if self._one_at_a_time else usable_cores())
@@ -271,4 +277,9 @@ def _writer(output: str | None) -> Iterator[Callable[[Iterator[str]], None]]:
         yield emit
         return
     with open(output, "w", encoding="utf-8", newline="\n", errors="replace") as stream:
-        yield lambda lines: stream.writelines(f"{line}\n" for line in lines)
+
+        def write(lines: Iterator[str]) -> None:
+            stream.writelines(f"{line}\n" for line in lines)
+            stream.flush()
+
+        yield write

@@ -1,0 +1,331 @@
+"""What `keras-seq translate` writes besides plain lines: tables, objects, alignments, pictures."""
+
+import functools
+import json
+import re
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from keras_seq.run import Run
+
+LINES = ["March 5, 2021", "", "5\tmai\\t 1999", "6. M\u00e4rz\r2020\u2028", "\\", "7 juin 1987"]
+TEXT = "\n".join(LINES).encode()
+MAGIC = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(scope="module")
+def load():
+    from keras_seq.translator import Translator
+
+    return functools.cache(Translator.load)
+
+
+@pytest.fixture
+def command(keras_seq_command, load, monkeypatch):
+    """`keras-seq translate`; each run is loaded and compiled once for all tests."""
+    from keras_seq.translator import Translator
+
+    monkeypatch.setattr(Translator, "load", staticmethod(load))
+    return functools.partial(keras_seq_command, "translate")
+
+
+@pytest.fixture(params=["tiny_run", "tiny_rnn_run"])
+def run(request):
+    return request.getfixturevalue(request.param)
+
+
+def rows(outcome):
+    """A table as the docs tell to read it: no quotes, a backslash before what is no text."""
+    assert outcome.code == 0, outcome.err
+    meant = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
+    head, *lines = [line.split("\t") for line in outcome.lines]
+    return [
+        {
+            name: re.sub(r"\\.", lambda found: meant[found[0]], value)
+            for name, value in zip(head, line, strict=True)
+        }
+        for line in lines
+    ]
+
+
+def said(outcome):
+    """What was said besides that a limit was met, which an untrained model does all the time."""
+    assert outcome.code == 0, outcome.err
+    return re.sub(r"^lines? [\d to]+: \d+ cut short .*\n", "", outcome.err, flags=re.M)
+
+
+def objects(outcome):
+    assert outcome.code == 0, outcome.err
+    return [json.loads(line) for line in outcome.lines]
+
+
+def test_a_table_has_every_line_and_every_text_as_it_was(command, run):
+    best = command(run, "--n-best", "2", stdin=TEXT).lines
+    table = rows(command(run, "--n-best", "2", "--format", "tsv", stdin=TEXT))
+    assert list(table[0]) == ["line", "rank", "score", "truncated", "source", "translation"]
+    for row in table:
+        assert row["source"] == LINES[int(row["line"]) - 1]
+    plain = [
+        "\t".join([row["line"], row["score"] or "0.0000", row["translation"]]) for row in table
+    ]
+    assert plain == best
+    assert [row["line"] for row in table if row["rank"] == "1"] == list("123456")
+    assert {row["truncated"] for row in table} <= {"0", "1"}
+
+
+def test_objects_have_the_same_and_the_tokens(command, run):
+    table = rows(command(run, "--n-best", "2", "--format", "tsv", stdin=TEXT))
+    found = objects(command(run, "--n-best", "2", "--format", "jsonl", stdin=TEXT))
+    tokenizer = Run.open(run).target_tokenizer
+    ids = {piece.text: i for i, piece in enumerate(tokenizer.pieces)}
+    assert [(one["line"], one["source"]) for one in found] == list(enumerate(LINES, 1))
+    assert found[1] == {"line": 2, "source": "", "translations": []}
+    for one in found:
+        of_line = [row for row in table if row["line"] == str(one["line"]) and row["score"]]
+        for translation, row in zip(one["translations"], of_line, strict=True):
+            assert set(translation) == {"text", "score", "truncated", "tokens"}
+            assert translation["text"] == row["translation"]
+            assert translation["score"] == pytest.approx(float(row["score"]), abs=1e-4)
+            assert str(int(translation["truncated"])) == row["truncated"]
+            tokens = translation["tokens"]
+            ended = tokens[-1:] == ["</s>"]
+            kept = tokens[:-1] if ended else tokens
+            assert tokenizer.decode([[ids[token] for token in kept]]) == [translation["text"]]
+            assert ended or translation["truncated"]
+
+
+def test_hard_alignments_are_those_of_the_weights_in_every_format(command, run):
+    text = b"March 5, 2021\n\n7 juin 1987\n"
+    hard = objects(command(run, "--format", "jsonl", "--alignment", "hard", stdin=text))
+    table = rows(command(run, "--format", "tsv", "--alignment", "hard", stdin=text))
+    plain = command(run, "--alignment", "hard", stdin=text).lines
+    soft = objects(command(run, "--format", "jsonl", "--alignment", "soft", stdin=text))
+    for line, one, row, weighed in zip(plain, hard, table, soft, strict=True):
+        if not one["source"]:
+            assert (line, row["alignment"], one["translations"]) == ("", "", [])
+            continue
+        (translation,) = one["translations"]
+        links = [tuple(link) for link in translation["alignment"]]
+        written = " ".join(f"{source}-{target}" for source, target in links)
+        assert row["alignment"] == written
+        assert line == f"{translation['text']} ||| {written}"
+        # Anew, from the matrix that was written and where a piece begins a word.
+        weights = np.array(weighed["translations"][0]["attention"])
+        source, target = (
+            np.cumsum([piece.startswith("\u2581") for piece in pieces]) - 1
+            for pieces in (weighed["source_tokens"][:-1], translation["tokens"])
+        )
+        count = len(translation["text"].split())
+        for word in range(count):
+            rows_of = [i for i in np.flatnonzero(target == word) if
+                       translation["tokens"][i] != "</s>"]  # fmt: skip
+            sums = [
+                weights[rows_of][:, np.flatnonzero(source == other)].sum()
+                for other in range(source.max() + 1)
+            ]
+            chosen = dict((t, s) for s, t in links)[word]
+            assert sums[chosen] == pytest.approx(max(sums), abs=1e-4)
+
+
+def test_soft_alignments_are_whole_distributions_of_the_head_that_is_asked_for(command, tiny_run):
+    def weights(*options):
+        (one,) = objects(
+            command(tiny_run, "March 5, 2021", "--format", "jsonl", "--alignment", "soft", *options)
+        )
+        (translation,) = one["translations"]
+        found = np.array(translation["attention"])
+        assert found.shape == (len(translation["tokens"]), len(one["source_tokens"]))
+        assert one["source_tokens"][-1] == "</s>"
+        np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-4)
+        return found
+
+    heads = [weights("--attention-head", head, "--attention-layer", -1) for head in (0, 1)]
+    assert np.abs(heads[0] - heads[1]).max() > 1e-3
+    np.testing.assert_allclose(weights(), np.mean(heads, axis=0), atol=2e-6)
+
+
+def test_attention_on_the_terminal_leaves_stdout_alone(command, run, tmp_path):
+    outcome = command(run, "--attention", "term", stdin=TEXT)
+    assert outcome.lines == command(run, stdin=TEXT).lines
+    assert "1: March 5, 2021  ->  " in outcome.err and "\n2: " not in outcome.err
+    assert "\n6: 7 juin 1987  ->  " in outcome.err and "\x1b" not in outcome.err
+    assert set("\u2591\u2592\u2593\u2588") & set(outcome.err)
+    drawn = tmp_path / "map.txt"
+    drawn.write_text("earlier")
+    outcome = command(run, "--attention", "term", "--attention-file", drawn, stdin=b"5 mai 1999\n")
+    assert said(outcome) == ""
+    assert drawn.read_text(encoding="utf-8").startswith("1: 5 mai 1999  ->  ")
+
+
+def test_a_map_has_a_square_for_each_weight(monkeypatch):
+    import io
+
+    from keras_seq_cli.attention_map import print_map
+    from rich.console import Console
+
+    weights = [[1.0, 0.0, 0.5], [0.0, 0.25, 0.75]]
+    for width, blocks in ((40, 1), (8, 2), (3, 3)):
+        stream = io.StringIO()
+        console = Console(file=stream, width=width, highlight=False)
+        print_map(console, "[bold]title", ["ab", "\u732b", "c" * 30], ["x\x1b", "yy"], weights)
+        lines = stream.getvalue().split("\n")
+        assert lines[0] == "[bold]title" and "\x1b" not in stream.getvalue()
+        shown = [line for line in lines if line.startswith((" x\ufffd ", "x\ufffd ", "yy "))]
+        assert len(shown) == 2 * blocks
+        assert "".join(line[3:] for line in shown[0::2]) == "\u2588\u2588  \u2592\u2592"
+        assert "".join(line[3:] for line in shown[1::2]) == "  \u2591\u2591\u2593\u2593"
+    stream = io.StringIO()
+    console = Console(file=stream, width=40, force_terminal=True, color_system="truecolor")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    print_map(console, "t", ["a"], ["x"], [[1.0]])
+    assert "\x1b[48;2;20;82;180m  " in stream.getvalue()
+
+
+def test_pages_hold_what_was_found(command, run, tmp_path):
+    page, beam = tmp_path / "attention.html", tmp_path / "beam.html"
+    outcome = command(
+        run, "--attention", "html", "--attention-file", page, "--show-beam", beam,
+        "--attention-layer", -1, stdin=TEXT,
+    )  # fmt: skip
+    assert said(outcome) == ""
+    assert outcome.lines == command(run, stdin=TEXT).lines
+    numbers = [number for number, line in enumerate(LINES, 1) if line]
+
+    def data(path):
+        return json.loads(re.search(r"^const data = (.*);$", path.read_text(), re.M)[1])
+
+    shown = data(page)
+    assert [line["number"] for line in shown["lines"]] == numbers
+    assert (shown["layer"], shown["head"], shown["left"]) == (shown["layers"] - 1, None, 0)
+    for line in shown["lines"]:
+        assert line["text"] == outcome.lines[line["number"] - 1]
+        weights = np.array(line["weights"])
+        size = (len(line["tokens"]), len(line["source_tokens"]))
+        assert weights.shape == (shown["layers"], shown["heads"], size[0] * size[1])
+        sums = weights.reshape(*weights.shape[:2], *size).sum(axis=-1)
+        np.testing.assert_allclose(sums, 1000, atol=size[1])
+    tree = data(beam)
+    assert [line["number"] for line in tree["lines"]] == numbers
+    for line in tree["lines"]:
+        assert line["results"][0]["text"] == outcome.lines[line["number"] - 1]
+
+
+def test_more_lines_than_a_page_shows_are_counted(command, tiny_run, tmp_path, monkeypatch):
+    from keras_seq_cli import pictures
+
+    assert (pictures.LINES["html"], pictures.LINES["png"], pictures.LINES["beam"]) == (100, 20, 20)
+    monkeypatch.setattr(pictures, "LINES", {"html": 2, "beam": 1})
+    outcome = command(
+        tiny_run, "--attention", "html", "--attention-file", tmp_path / "a.html",
+        "--show-beam", tmp_path / "b.html", stdin=TEXT,
+    )  # fmt: skip
+    assert "a.html: the first 2 lines; 3 are left out" in outcome.err
+    assert "b.html: the first 1 lines; 4 are left out" in outcome.err
+    outcome = command(tiny_run, "--show-beam", tmp_path / "none.html", stdin=b"\n \n")
+    assert outcome.code == 0 and "there is nothing to show" in outcome.err
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_pictures_are_named_by_their_lines(command, tiny_run, tmp_path):
+    pytest.importorskip("matplotlib", reason="the extra plot is not installed")
+    options = ["--attention", "png", "--attention-file"]
+    outcome = command(tiny_run, "$x_1$ \U0001f600", *options, tmp_path / "one.png")
+    assert said(outcome) == ""
+    command(tiny_run, *options, tmp_path / "more.png", stdin=b"5 mai 1999\n\n6 mai 1999\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "more-1.png", "more-3.png", "one.png",
+    ]  # fmt: skip
+    assert all(path.read_bytes().startswith(MAGIC) for path in tmp_path.iterdir())
+
+
+@pytest.fixture
+def run_without_bytes(tiny_run, tmp_path):
+    """The run with a vocabulary in which letters that training never saw are unknown."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    shutil.copytree(tiny_run, tmp_path / "unknown")
+    path = tmp_path / "unknown" / "tokenizer" / "joint.model"
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    model.trainer_spec.byte_fallback = False
+    for piece in model.pieces:
+        if piece.type == piece.BYTE:
+            piece.type = piece.UNUSED
+    path.write_bytes(model.SerializeToString())
+    return tmp_path / "unknown"
+
+
+def test_unknown_tokens_are_replaced_by_words_of_the_source(command, run_without_bytes):
+    # A forced beginning is what makes this model write an unknown token.
+    options = [run_without_bytes, "5 \u4e00\u4e8c 1999", "--prefix", "\u4e09"]
+    plain, replaced = command(*options), command(*options, "--replace-unknown")
+    assert (plain.code, replaced.code) == (0, 0)
+    word = replaced.lines[0].split()[0]
+    assert word.startswith(("5", "\u4e00\u4e8c", "1999"))
+    assert not plain.lines[0].startswith(word)
+    (one,) = objects(command(*options, "--replace-unknown", "--format", "jsonl"))
+    assert one["translations"][0]["text"] == replaced.lines[0]
+    assert "<unk>" in one["translations"][0]["tokens"]
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+def test_what_does_not_go_together(keras_seq_command, tiny_run, tmp_path, monkeypatch):
+    (tmp_path / "in").write_text("a\n")
+    (tmp_path / "begin").write_text("a\n")
+    page = tmp_path / "page.html"
+    for arguments, words in (
+        (["--alignment", "soft"], "--alignment': soft needs --format jsonl"),
+        (["--alignment", "both"], "'both' is not one of 'hard', 'soft'"),
+        (["--attention", "html"], "html needs --attention-file"),
+        (["--attention-file", page], "needs --attention term, html or png"),
+        (["--attention-layer", 0], "needs --alignment, --replace-unknown or --attention"),
+        (["--attention-head", 0], "--attention-head': needs --alignment"),
+        (["--alignment", "hard", "--attention-layer", 1], "received 1, expected -1 to 0"),
+        (["--alignment", "hard", "--attention-head", 2], "received 2, expected 0 to 1"),
+        (["--attention", "html", "--attention-file", tmp_path], "cannot be written"),
+        (["--show-beam", tmp_path / "no" / "page.html"], "not a file in a directory that exists"),
+        (["--show-beam", tmp_path / "in"], "is the input, or another output"),
+        (["--show-beam", page, "--attention", "html", "--attention-file", page], "another output"),
+        (["--show-beam", page, "--stream"], "not with --stream, which has no end"),
+        (["--attention", "html", "--attention-file", page, "--stream"], "not with --stream"),
+        (["--show-beam", page, "--method", "sampling"], "sampling has no beam"),
+        (["--show-beam", page, "--prefixes", tmp_path / "begin"], "not with --prefixes"),
+        (["--show-beam", page, "--engine", "ctranslate2"], "no record of its search; use --engine"),
+        (["--alignment", "hard", "--engine", "ctranslate2"], "no attention; use --engine"),
+        (["--replace-unknown", "--engine", "ctranslate2"], "--replace-unknown': CTranslate2"),
+        (["--alignment", "hard", "--ensemble", tiny_run], "an ensemble has an attention for each"),
+    ):
+        outcome = keras_seq_command("translate", tiny_run, tmp_path / "in", *arguments)
+        assert (outcome.code, outcome.out) == (2, b""), arguments
+        assert words in outcome.error
+    for arguments in (["--format", "tsv"], ["--stream"], ["--progress"], ["--show-beam", page]):
+        outcome = keras_seq_command(
+            "translate", tiny_run, "--input", tmp_path / "in", "--output-dir", tmp_path / "out",
+            *arguments,
+        )  # fmt: skip
+        assert outcome.code == 2
+        assert f"{arguments[0]}': not with --input" in outcome.error
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    outcome = keras_seq_command(
+        "translate", tiny_run, "hi", "--attention", "png", "--attention-file", tmp_path / "a.png"
+    )
+    assert "pip install 'keras-seq[plot]'" in outcome.error
+    assert not page.exists() and not (tmp_path / "out").exists()
+
+
+def test_ctranslate2_writes_tables_and_objects(command, tiny_run):
+    pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
+    for name in ("tsv", "jsonl"):
+        options = ["--format", name, "--beam-size", "1"]
+        expected = command(tiny_run, *options, stdin=TEXT)
+        outcome = command(tiny_run, *options, "--engine", "ctranslate2", stdin=TEXT)
+        rounded = [re.sub(rb"-\d+\.\d+", b"#", one.out) for one in (outcome, expected)]
+        assert outcome.code == 0 and rounded[0] == rounded[1]
+
+
+def test_a_table_without_lines_is_its_head(command, tiny_run):
+    outcome = command(tiny_run, "--format", "tsv", "--alignment", "hard", stdin=b"")
+    assert outcome.lines == ["line\trank\tscore\ttruncated\tsource\ttranslation\talignment"]
+    assert command(tiny_run, "--format", "jsonl", stdin=b"").out == b""
