@@ -77,6 +77,20 @@ def test_verdicts_are_those_known(diagnosis):
     )
 
 
+def test_a_narrower_beam_is_not_wider(model, tokenizer, search):
+    # Beam 1 has more in "loop", and is no reason to take a wider one.
+    found = {
+        beam: Translator(
+            model, tokenizer, tokenizer, search.model_copy(update={"beam_size": beam})
+        ).translate(["loop"])
+        for beam in (5, 1)
+    }
+    scorer = LikelihoodScorer(model, tokenizer, tokenizer)
+    (line,) = judge(["loop"], ["b"], found, scorer, search).lines
+    assert line.outputs[1].objective > line.outputs[5].objective + 0.1
+    assert not line.wider_is_better and line.first is line.outputs[5]
+
+
 def test_objectives_are_those_of_the_probabilities(diagnosis, model):
     for line in diagnosis.lines[:6]:
         for target in (line.reference, *line.outputs.values()):
@@ -248,6 +262,8 @@ def test_reach_is_what_the_rules_leave_of_all_texts(tokenizer):
         ({"forbidden": ["b", "a c"]}, lambda words: "b" not in words and "ac" not in "".join(words)
          and len(words) <= 3),
         # The rules do not hold for the prefix, which shifts the limit, too.
+        ({"prefix": "a a", "no_repeat_ngram_size": 1},
+         lambda words: words[:2] == ["a", "a"] and len({*words}) == len(words) - 1),
         ({"prefix": "b a", "forbidden": "b", "max_length": 9, "max_length_extra": 1},
          lambda words: words[:2] == ["b", "a"] and "b" not in words[2:] and len(words) <= 2),
     ):  # fmt: skip
