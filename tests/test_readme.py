@@ -23,9 +23,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-# Its blocks are many trainings: tests/test_training_page.py runs them in one process.
+# Their blocks are many commands: a test of each runs them in one process.
 PAGES_WITH_OWN_TESTS = [
-    ROOT / "docs" / name for name in ("callbacks.md", "diagnosis.md", "training.md")
+    ROOT / "docs" / name for name in ("callbacks.md", "diagnosis.md", "output.md", "training.md")
 ]
 COMMANDS = ROOT / "docs" / "commands.md"
 SETTINGS = ROOT / "docs" / "settings.md"
