@@ -1,0 +1,81 @@
+"""docs/search.md: its laws name tests that exist, its options are all, its commands run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import test_backends
+
+from keras_seq.settings import SearchSettings
+
+ROOT = Path(__file__).resolve().parents[1]
+TEXT = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+NAME = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+LINES = ["1.2.2003", "", "4 March 1999"]
+
+
+def rows(head):
+    """The cells of the table with this head."""
+    table = TEXT[TEXT.index(f"| {' | '.join(head)} |") :].split("\n\n")[0].strip()
+    for line in table.split("\n")[2:]:
+        yield dict(zip(head, (cell.strip() for cell in line.strip("|").split(" | ")), strict=True))
+
+
+def test_every_law_names_tests_that_exist():
+    found = list(rows(["law", "test", "how"]))
+    assert len(found) > 20
+    again = set(test_backends.TESTS)
+    for row in found:
+        named = NAME.findall(row["test"])
+        assert named, row
+        for path, name in named:
+            assert f"\ndef {name}(" in (ROOT / path).read_text("utf-8"), f"{path}::{name}"
+            if "TF, JAX" in row["how"]:
+                assert {path, *map(str, Path(path).parents)} & again, path
+    assert TEXT.count("::") == sum(len(NAME.findall(row["test"])) for row in found)
+
+
+def test_every_option_has_a_row_with_its_default():
+    found = {
+        row["option"].strip("`"): row["default"]
+        for row in rows(["option", "default", "what it does"])
+    }
+    expected = {
+        name: "none" if field.default is None else str(field.default)
+        for name, field in SearchSettings.model_fields.items()
+    }
+    assert found == expected
+
+
+@pytest.fixture
+def folder(tiny_run, tmp_path, monkeypatch):
+    """The files that the page names; the other run has the vocabulary of the first."""
+    (tmp_path / "runs").mkdir()
+    for name in ("ende", "other"):
+        (tmp_path / "runs" / name).symlink_to(tiny_run)
+    (tmp_path / "test.en").write_text("".join(f"{line}\n" for line in LINES))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_command_runs(folder, keras_seq_command):
+    blocks = re.findall(r"^```bash\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    commands = [shlex.split(line) for block in blocks for line in block.strip().split("\n")]
+    assert len(commands) >= 8
+    used = {part for command in commands for part in command if part.startswith("--")}
+    for name in SearchSettings.model_fields:
+        option = f"--{name.replace('_', '-')}"
+        # Exports answer in batches of their own.
+        assert {option, option.removesuffix("-size")} & used or name == "batch_size", name
+    for program, *arguments in commands:
+        assert program == "keras-seq"
+        # That an export says what its run says is shown elsewhere.
+        more = ["--verify=0"] if arguments[0] == "export" else []
+        outcome = keras_seq_command(*arguments, *more)
+        assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
+        if arguments[0] == "translate":
+            count = (
+                int(arguments[arguments.index("--n-best") + 1]) if "--n-best" in arguments else 1
+            )
+            assert len(outcome.lines) == count * (len(LINES) - 1) + 1
