@@ -98,21 +98,21 @@ def test_a_model_that_looks_straight_across_links_word_with_word(tokenizer):
 
 def test_is_the_same_alone_and_among_others_and_of_every_head(tokenizer):
     model = Transformer(
-        tokenizer.vocabulary_size, tokenizer.vocabulary_size, 1, 3,
+        tokenizer.vocabulary_size, tokenizer.vocabulary_size, 1, 2,
         units=16, feedforward_units=8, num_heads=2, seed=1,
     )  # fmt: skip
     found = given(tokenizer, ["run far", "", "two dogs see a cat", "a"])
-    together = Attending(model, tokenizer, layer=1, head=1)(LINES, found)
-    every = Attending(model, tokenizer).every(LINES, found)
-    means = Attending(model, tokenizer, layer=1)(LINES, found)
+    of_head, of_layer = Attending(model, tokenizer, layer=0, head=1), Attending(model, tokenizer)
+    together, means = of_head(LINES, found), of_layer(LINES, found)
+    every = of_layer.every(LINES, found)
     for i in (0, 2, 3):
         (one,), (mean,), (of_all,) = together[i], means[i], every[i]
-        [[alone]] = Attending(model, tokenizer, layer=1, head=1)([LINES[i]], [found[i]])
+        [[alone]] = of_head([LINES[i]], [found[i]])
         np.testing.assert_allclose(one.weights, alone.weights, atol=1e-6)
         rows, columns = len(one.target), len(one.source)
-        assert of_all.weights.shape == (3, 2, rows, columns)
+        assert of_all.weights.shape == (2, 2, rows, columns)
         np.testing.assert_allclose(of_all.weights.sum(axis=-1), 1, atol=1e-5)
-        np.testing.assert_allclose(of_all.weights[1, 1], one.weights, atol=1e-6)
+        np.testing.assert_allclose(of_all.weights[0, 1], one.weights, atol=1e-6)
         np.testing.assert_allclose(of_all.weights[1].mean(axis=0), mean.weights, atol=1e-6)
 
 
