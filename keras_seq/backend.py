@@ -8,6 +8,7 @@ model's variables up to date in the middle of `fit`.
 import contextlib
 import importlib
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -95,6 +96,26 @@ def compiled(
     return lambda *arrays: function(
         *(keras.ops.convert_to_tensor(np.asarray(a, np.int32)) for a in arrays)
     )
+
+
+def gather(values: Any, index: Any) -> Any:
+    """Picks along an axis: `(A, ..., B, ...)` by `(A, ..., J)` -> `(A, ..., J, ...)`.
+
+    The axes before the last of `index` are those of `values`, one to one.
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        # One operation, where rows of a flattened tensor are a dozen, with arithmetic on shapes.
+        return tf.gather(values, index, batch_dims=len(index.shape) - 1)
+    axes, shape = len(index.shape) - 1, keras.ops.shape(values)
+    rows = index
+    for axis in range(axes):
+        stride = math.prod(shape[axis + 1 : axes + 1])
+        place = keras.ops.arange(shape[axis], dtype=index.dtype) * stride
+        rows = rows + keras.ops.reshape(place, (-1,) + (1,) * (axes - axis))
+    flat = keras.ops.reshape(values, (-1, *shape[axes + 1 :]))
+    return keras.ops.take(flat, rows, axis=0)
 
 
 def computes_on_one_processor() -> bool:

@@ -136,3 +136,17 @@ def test_an_error_of_the_feed_is_not_swallowed():
     model.compile("sgd", "mse")
     with pytest.raises(Exception, match="the disk is gone"):
         model.fit(backend.batch_feed(broken, next(batches())), verbose=0, shuffle=False)
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("static", [True, False])
+def test_picks_along_an_axis(axes, static):
+    values = np.arange(2 * 3 * 4 * 5, dtype="int32").reshape(2, 3, 4, 5)
+    index = np.random.default_rng(0).integers(0, values.shape[axes], (2, 3, 6)).astype("int32")
+    index = index if axes == 2 else index[:, 0]
+    expected = np.take_along_axis(values, index.reshape(index.shape + (1,) * (3 - axes)), axis=axes)
+    if static:
+        got = backend.gather(ops.array(values), ops.array(index))
+    else:
+        got = backend.compiled(backend.gather, [], ranks=[4, axes + 1])(values, index)
+    np.testing.assert_array_equal(numpy_of(got), expected)

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from keras_seq.backend import gather
 from keras_seq.search.candidates import best_of_log_probabilities, best_of_logits
 from keras_seq.search.constraints import Constraints
 from keras_seq.search.coverage import coverage_score
 from keras_seq.search.hypotheses import (
     NEVER,
     best_of,
-    gather_beams,
     merge_finished,
     reorder_state,
 )
@@ -185,11 +185,11 @@ def beam_search(
         kept = ops.logical_and(ops.arange(beam_size) < free[:, None], totals > NEVER / 2)
         ended = ops.equal(tokens, end_token)  # (B, K)
         histories = ops.where(
-            ops.equal(step_index, step), tokens[..., None], gather_beams(loop["tokens"], parents)
+            ops.equal(step_index, step), tokens[..., None], gather(loop["tokens"], parents)
         )  # (B, K, L)
         attention = None
         if coverage_penalty:
-            attention = gather_beams(loop["attention"] + out["attention"], parents)  # (B, K, S)
+            attention = gather(loop["attention"] + out["attention"], parents)  # (B, K, S)
 
         leaving = ops.logical_and(kept, ended)
         finished = merge_finished(
@@ -227,18 +227,18 @@ def beam_search(
         following = {
             "step": step + 1,
             "capacity": capacity,
-            "token": gather_beams(tokens, chosen),
+            "token": gather(tokens, chosen),
             "scores": ops.where(keep, loop["scores"], live_scores),
-            "tokens": unless_done(loop["tokens"], gather_beams(histories, chosen)),
+            "tokens": unless_done(loop["tokens"], gather(histories, chosen)),
             "finished": {
                 name: unless_done(loop["finished"][name], value) for name, value in finished.items()
             },
             "count": ops.where(done, loop["count"], count),
             "done": ops.logical_or(done, now_done),
-            "state": reorder_state(out["state"], gather_beams(parents, chosen)),
+            "state": reorder_state(out["state"], gather(parents, chosen)),
         }
         if coverage_penalty:
-            following["attention"] = unless_done(loop["attention"], gather_beams(attention, chosen))
+            following["attention"] = unless_done(loop["attention"], gather(attention, chosen))
         if record:
             now = {
                 "tokens": tokens, "parents": parents, "totals": totals, "kept": kept,

@@ -2,8 +2,9 @@
 
 from keras import ops
 
-from keras_seq.search.hypotheses import NEVER, gather_beams
-from keras_seq.search.top_k import pick, top_k
+from keras_seq.backend import gather
+from keras_seq.search.hypotheses import NEVER
+from keras_seq.search.top_k import top_k
 
 # Shape letters: B batch, K beam, V vocabulary.
 
@@ -30,7 +31,7 @@ def best_of_logits(scores, logits, forbidden_tokens, may_end, end_token):
     each = min(beam + len(forbidden) + (may_end is not None), vocabulary)
     best, tokens = top_k(logits, each)  # (B, K, each)
     # log P of the likeliest is that of its softmax, which costs less than a logsumexp.
-    likeliest = ops.log(pick(ops.softmax(logits, axis=-1), tokens[..., :1]))
+    likeliest = ops.log(gather(ops.softmax(logits, axis=-1), tokens[..., :1]))
     totals = scores[..., None] + (likeliest + (best - best[..., :1]))
     if forbidden:
         struck = ops.any(ops.equal(tokens[..., None], ops.array(forbidden, "int32")), axis=-1)
@@ -64,5 +65,5 @@ def _best(totals, tokens):
     totals = ops.reshape(ops.maximum(totals, NEVER), (-1, beam * each))
     totals, index = ops.top_k(totals, beam)  # (B, K)
     index = ops.cast(index, "int32")
-    tokens = gather_beams(ops.reshape(tokens, (-1, beam * each)), index)
+    tokens = gather(ops.reshape(tokens, (-1, beam * each)), index)
     return totals, tokens, index // each

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_seq.backend import gather
+
 # Shape letters: B batch, K beam, J picked, N n-best, L steps.
 
 # Stands for "no such hypothesis": below any real score, far from float32's limits.
@@ -29,21 +31,9 @@ class SearchResult(NamedTuple):
     truncated: Any
 
 
-def gather_beams(values, index):
-    """Picks hypotheses: `values` `(B, K, ...)` by `index` `(B, J)` -> `(B, J, ...)`.
-
-    As one gather of rows, which is many times faster than `take_along_axis`.
-    """
-    shape = ops.shape(values)
-    batch, beam = shape[0], shape[1]
-    rows = index + ops.arange(batch, dtype="int32")[:, None] * beam
-    flat = ops.reshape(values, (batch * beam, *shape[2:]))
-    return ops.take(flat, rows, axis=0)
-
-
 def reorder_state(state, parents):
     """Gathers every tensor of `state["beam"]` by parent; `state["shared"]` stays as it is."""
-    beam = keras.tree.map_structure(lambda tensor: gather_beams(tensor, parents), state["beam"])
+    beam = keras.tree.map_structure(lambda tensor: gather(tensor, parents), state["beam"])
     return {**state, "beam": beam}
 
 
@@ -57,8 +47,8 @@ def merge_finished(finished, leaving):
     index = ops.cast(index, "int32")
     return {
         "scores": scores,
-        "tokens": gather_beams(joined["tokens"], index),
-        "lengths": gather_beams(joined["lengths"], index),
+        "tokens": gather(joined["tokens"], index),
+        "lengths": gather(joined["lengths"], index),
     }
 
 
@@ -76,7 +66,7 @@ def best_of(finished, live):
     count, cut = finished["scores"].shape[1], live["scores"].shape[1]
     # A penalty for coverage orders them otherwise than the sums by which they are kept.
     _, order = ops.top_k(live["scores"], cut)
-    live = {name: gather_beams(value, ops.cast(order, "int32")) for name, value in live.items()}
+    live = {name: gather(value, ops.cast(order, "int32")) for name, value in live.items()}
     exists = live["scores"] > NEVER / 2
     # Finished ones are sorted and come first, so their places are the first that exist.
     is_finished = finished["lengths"] > 0
@@ -92,7 +82,7 @@ def best_of(finished, live):
     index = ops.cast(index, "int32")
 
     def pick(ended, running):
-        return gather_beams(ops.concatenate([ended, running], axis=1), index)
+        return gather(ops.concatenate([ended, running], axis=1), index)
 
     lengths = pick(finished["lengths"], ops.where(exists, live["lengths"], 0))
     return SearchResult(

@@ -2,8 +2,9 @@
 
 from keras import ops
 
+from keras_seq.backend import gather
 from keras_seq.search.constraints import Constraints
-from keras_seq.search.hypotheses import NEVER, SearchResult, gather_beams
+from keras_seq.search.hypotheses import NEVER, SearchResult
 from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.limits import length_limits
 from keras_seq.search.random_numbers import row_keys, uniform_numbers
@@ -138,8 +139,8 @@ def sample(
     scores = ops.where(exists, loop["totals"] / penalty, NEVER)
     scores, index = ops.top_k(scores, samples)
     index = ops.cast(index, "int32")
-    lengths = gather_beams(ops.where(exists, loop["lengths"], 0), index)
-    tokens = gather_beams(loop["tokens"], index) * ops.cast(lengths > 0, "int32")[..., None]
+    lengths = gather(ops.where(exists, loop["lengths"], 0), index)
+    tokens = gather(loop["tokens"], index) * ops.cast(lengths > 0, "int32")[..., None]
     ends = ops.any(ops.equal(tokens, end_token), axis=-1)
     return SearchResult(
         tokens, lengths, scores, ops.logical_and(lengths > 0, ops.logical_not(ends))

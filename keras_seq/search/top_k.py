@@ -4,6 +4,8 @@ import math
 
 from keras import ops
 
+from keras_seq.backend import gather
+
 # Shape letters: B batch, K beam, V values, N wanted.
 
 
@@ -31,23 +33,10 @@ def top_k(values, count):
     values = ops.reshape(values, (-1, beam, blocks, block))
     _, chosen = ops.top_k(ops.max(values, axis=-1), count)
     chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)  # (B, K, N)
-    found = pick(values, chosen)  # (B, K, N, block)
+    found = gather(values, chosen)  # (B, K, N, block)
     best, index = ops.top_k(ops.reshape(found, (-1, beam, count * block)), count)
     index = ops.cast(index, "int32")
-    return best, pick(chosen, index // block) * block + index % block
-
-
-def pick(values, index):
-    """Picks along the third axis: `(B, K, V, ...)` by `(B, K, N)` -> `(B, K, N, ...)`.
-
-    As one gather of rows, which is many times faster than `take_along_axis`.
-    """
-    rest = values.shape[3:]
-    beam, size = values.shape[1], values.shape[2]
-    first = (
-        ops.reshape(ops.arange(ops.shape(values)[0] * beam, dtype="int32"), (-1, beam, 1)) * size
-    )
-    return ops.take(ops.reshape(values, (-1, *rest)), first + index, axis=0)
+    return best, gather(chosen, index // block) * block + index % block
 
 
 def _block_size(size):

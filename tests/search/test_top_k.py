@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_seq.search.top_k import pick, top_k
+from keras_seq.search.top_k import top_k
 
 
 def by_sorting(values, count):
@@ -39,10 +39,3 @@ def test_ties_go_to_the_lower_place(seed, levels, count):
     expected, places = by_sorting(values, count)
     np.testing.assert_array_equal(best, expected)
     np.testing.assert_array_equal(index, places)
-
-
-def test_rows_are_picked():
-    values = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
-    index = np.random.default_rng(0).integers(0, 4, (2, 3, 6)).astype("int32")
-    expected = np.take_along_axis(values, index[..., None], axis=2)
-    np.testing.assert_array_equal(keras.ops.convert_to_numpy(pick(values, index)), expected)
