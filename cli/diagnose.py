@@ -41,6 +41,13 @@ def diagnose(
     which: Annotated[
         Literal["best", "latest"], typer.Option(help="The checkpoint to diagnose.")
     ] = "best",
+    ensemble: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another run, with the same vocabulary, that translates together with this one; "
+            "may be given again."
+        ),
+    ] = None,
     *,
     search: dict[str, Any],
 ) -> None:
@@ -51,6 +58,7 @@ def diagnose(
     from keras_seq.diagnosis_settings import diagnosis_settings
     from keras_seq.run import Run
     from keras_seq.text import InputError, check_same_length, read_pairs
+    from keras_seq.threads import share_cores, usable_cores
 
     beams = _beams(beam)
     reading = read_pairs(source, reference, notice=notice)
@@ -72,10 +80,18 @@ def diagnose(
     if not pairs:
         raise InputError(f"{source}: empty, there is nothing to diagnose")
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
+    share_cores(usable_cores())
     heavy = import_quietly("keras_seq.diagnosis")
     try:
         found = heavy.diagnose(
-            run, sources, references, beams=beams, which=which, notice=notice, **search
+            run,
+            sources,
+            references,
+            beams=beams,
+            which=which,
+            ensemble=ensemble or (),
+            notice=notice,
+            **search,
         )
     except heavy.LongTargetError as error:
         name = "standard input" if reference == "-" else reference

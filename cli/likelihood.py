@@ -33,6 +33,13 @@ def likelihood(
     which: Annotated[
         Literal["best", "latest"], typer.Option(help="The checkpoint to score with.")
     ] = "best",
+    ensemble: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Another run, with the same vocabulary, that scores together with this one; "
+            "may be given again."
+        ),
+    ] = None,
 ) -> None:
     """Print log-probabilities of given translations, by forced decoding; and the perplexity.
 
@@ -45,7 +52,7 @@ def likelihood(
     check_same_length(source, target)
     Run.open(run, notice=notice).require_weights()
     heavy = import_quietly("keras_seq.likelihood")
-    scorer = heavy.LikelihoodScorer.load(run, which=which, notice=notice)
+    scorer = heavy.LikelihoodScorer.load(run, which=which, ensemble=ensemble or (), notice=notice)
     lines, tokens, total, cut = 0, 0, 0.0, 0
 
     def written() -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from keras_seq.diagnosis_settings import diagnosis_settings
 from keras_seq.likelihood import LikelihoodScorer, LongTargetError, check_target_lengths
 from keras_seq.lines import Hypothesis
-from keras_seq.modelling import load_model
+from keras_seq.modelling import load_models
 from keras_seq.run import Run
 from keras_seq.translator import Translator
 from keras_seq.verdicts import Diagnosis, judge
@@ -25,6 +25,7 @@ def diagnose(
     *,
     beams: Sequence[int] = (5, 10, 50),
     which: str = "best",
+    ensemble: Sequence[str | os.PathLike[str]] = (),
     notice: Callable[[str], None] | None = None,
     **search: Any,
 ) -> Diagnosis:
@@ -38,6 +39,8 @@ def diagnose(
         references: As many lines, a good translation of each.
         beams: Beam sizes; the first is judged, the others are looked at beside it.
         which: `"best"` or `"latest"` checkpoint.
+        ensemble: Directories of other runs with the same vocabularies, that translate
+            together with it; its settings count.
         notice: Called with a line when a beam is done, and for each damaged checkpoint
             passed over.
         **search: Settings of the search to use in place of the run's, such as
@@ -75,7 +78,7 @@ def diagnose(
     tokenizers = run.source_tokenizer, run.target_tokenizer
     # Before the searches, which take long.
     check_target_lengths(tokenizers[1].encode(references))
-    model = load_model(run, which)
+    model = load_models(run, ensemble, which, notice)
     longest = run.settings.data.max_source_length
     found: dict[int, list[list[Hypothesis]]] = {}
     for beam, settings in searches.items():

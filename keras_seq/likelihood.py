@@ -13,7 +13,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.data.ids import BOS, EOS, PAD
 from keras_seq.lines import encode_sources
-from keras_seq.modelling import load_model
+from keras_seq.modelling import load_models
 from keras_seq.run import Run
 from keras_seq.search import forced_scores
 from keras_seq.text import InputError, Tokenizer
@@ -154,6 +154,7 @@ class LikelihoodScorer:
         path: str | os.PathLike[str],
         *,
         which: str = "best",
+        ensemble: Sequence[str | os.PathLike[str]] = (),
         notice: Callable[[str], None] | None = None,
     ) -> LikelihoodScorer:
         """Loads the scorer of a run directory.
@@ -161,6 +162,8 @@ class LikelihoodScorer:
         Args:
             path: The run directory.
             which: `"best"` or `"latest"` checkpoint.
+            ensemble: Directories of other runs with the same vocabularies; probabilities are
+                then the mean of all.
             notice: Called with a line for each damaged checkpoint passed over;
                 by default it is a warning.
 
@@ -170,7 +173,7 @@ class LikelihoodScorer:
         run = Run.open(path, notice=notice)
         run.require_weights()
         return cls(
-            load_model(run, which),
+            load_models(run, ensemble, which, notice),
             run.source_tokenizer,
             run.target_tokenizer,
             run.settings.data.max_source_length,

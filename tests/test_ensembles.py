@@ -1,5 +1,7 @@
 """Runs that translate together: in Python, on the command line and in an export."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -101,3 +103,26 @@ def test_what_takes_one_run_alone_says_so(tiny_run, tmp_path, keras_seq_command,
         command[0], tiny_run, tmp_path / "out", *command[1:], "--ensemble", tiny_run
     )
     assert (refused.code, refused.error) == (2, said)
+
+
+def test_likelihood_and_diagnosis_are_of_the_mean(tiny_run, other_run, tmp_path, keras_seq_command):
+    files = tmp_path / "source", tmp_path / "target"
+    files[0].write_text("2 January 2026\n", encoding="utf-8")
+    files[1].write_text("2026-01-02\n", encoding="utf-8")
+    runs = [Run.open(tiny_run), Run.open(other_run)]
+    (source,), (target,) = (
+        tokenizer.encode([file.read_text().strip()])
+        for tokenizer, file in zip(
+            (runs[0].source_tokenizer, runs[0].target_tokenizer), files, strict=True
+        )
+    )
+    expected = log_probability([load_model(run) for run in runs], [*source, 3], [*target, 3])
+    scored = keras_seq_command("likelihood", tiny_run, *files, "--ensemble", other_run)
+    assert scored.code == 0, scored.err
+    assert float(scored.lines[0].split("\t")[0]) == pytest.approx(expected, abs=1e-4)
+    command = ["diagnose", tiny_run, *files, "--beam", "2", "--json", "-", "--ensemble", other_run]
+    diagnosed = keras_seq_command(*command)
+    assert diagnosed.code == 0, diagnosed.err
+    (line,) = json.loads(diagnosed.out)["lines"]
+    objective = expected / (len(target) + 1)
+    assert line["reference"]["objective"] == pytest.approx(objective, abs=1e-4)
