@@ -332,6 +332,22 @@ def test_a_model_that_gives_nan_ends_the_search_without_a_result():
     assert results_of(result, 0) == []
 
 
+@pytest.mark.parametrize(
+    ("normalization", "share", "norm"), [("average", 0.1, 6), ("gnmt", 0.2, 11 / 6)]
+)
+def test_does_not_stop_while_a_live_hypothesis_could_still_win(normalization, share, norm):
+    """log 0.4 = -0.92 has ended; log 0.1 = -2.3 lives, and goes on to the limit without a loss.
+
+    By the next step it cannot win: -2.3 / 2 = -1.15. By the limit it has: -2.3 / 6 = -0.38. With
+    0.2, -1.38 and -0.88 under gnmt. What is forbidden has the rest, so nothing else lives.
+    """
+    table = table_of({(): {END: 0.4, 4: share, 0: 0.6 - share}}, otherwise={4: 1.0})
+    table[0, STEPS - 1] = logits_of({END: 1.0})
+    result = search_table(table, beam_size=2, length_normalization=normalization)
+    best = Found((4,) * (STEPS - 1) + (END,), math.log(share) / norm, False)
+    assert_same_results(results_of(result, 0), [best])
+
+
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="only there eager loops can be counted")
 @pytest.mark.parametrize("normalization", ["average", "gnmt", "none"])
 def test_stops_as_soon_as_nothing_live_can_win(normalization):

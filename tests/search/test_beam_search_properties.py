@@ -28,18 +28,20 @@ TABLES, STEPS, STATES, VOCABULARY = 3, 6, 7, 7
 SOURCES = np.array([[4, 0, 0, 0], [5, 9, 9, 0], [6, 9, 9, 9]], "int32")
 LIMITS = (3, 5, 6)
 
-# Values of one scale give flat and peaked distributions; the shift makes ends rare or common.
+# Values of one scale give flat and peaked distributions; the shift makes ends rare or common. Of
+# scale 0 are models that are unsure at first and then sure: what looks poor early wins in the end.
 tables = st.builds(
     lambda seed, scale, shift: draw_tables(seed, scale, shift),
     st.integers(0, 2**32 - 1),
-    st.sampled_from([0.3, 1.0, 4.0]),
+    st.sampled_from([0.0, 0.3, 1.0, 4.0]),
     st.sampled_from([-2.0, 0.0, 2.0]),
 )
 
 
 def draw_tables(seed, scale, shift):
-    generator = np.random.default_rng(seed)
-    drawn = scale * generator.normal(size=(TABLES, STEPS, STATES, VOCABULARY))
+    scales = np.array([scale] * STEPS if scale else [1.0] + [8.0] * (STEPS - 1))
+    drawn = np.random.default_rng(seed).normal(size=(TABLES, STEPS, STATES, VOCABULARY))
+    drawn *= scales[:, None, None]
     drawn[..., END] += shift
     return drawn.astype("float32")
 
@@ -60,7 +62,7 @@ CONFIGURATIONS = [
     (1, 1, "average", 1.0, 1.0),
     (2, 1, "none", 0.0, 1.0),
     (3, 3, "average", 0.6, 1.0),
-    (3, 1, "average", 2.0, 1.0),
+    (3, 1, "average", 3.0, 1.0),
     (4, 2, "gnmt", 1.0, 1.0),
     (3, 2, "average", 1.0, 0.4),
     (3, 2, "average", 1.0, 1.5),
