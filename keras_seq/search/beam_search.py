@@ -136,7 +136,7 @@ def beam_search(
     if coverage_penalty < 0:
         raise ValueError(f"`coverage_penalty` must be 0 or more, received {coverage_penalty!r}.")
     # So many may end; a tiny patience still waits for what is asked for.
-    # Rounded first, for 1.1 * 10 is a little more than 11.
+    # Rounded first, for 0.28 * 25 is a little more than 7.
     room = max(math.ceil(round(patience * beam_size, 6)), n_best) if patience > 0 else 0
     spare = max(room - beam_size, 0)
     if not room:
