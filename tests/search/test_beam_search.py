@@ -370,6 +370,26 @@ def test_stops_when_every_place_is_frozen():
 
 
 @pytest.mark.parametrize(
+    ("beam_size", "patience", "ends"),
+    # 0.28 * 25 is a little more than 7 in floating point.
+    [(3, 1.0, 3), (2, 2.0, 4), (3, 1.1, 4), (4, 0.5, 2), (25, 0.28, 7)],
+)
+def test_patience_is_how_many_end(beam_size, patience, ends):
+    """One ends at each step, and each later one is better: so the last is the best."""
+    table = table_of({}, otherwise={END: 0.1, 4: 0.9})
+    result = search_table(
+        table,
+        beam_size=beam_size,
+        patience=patience,
+        max_length=20,
+        max_length_extra=20,
+        forbidden_tokens=(0, 1, 2, 5, 6),
+    )
+    score = (math.log(0.1) + (ends - 1) * math.log(0.9)) / ends
+    assert_same_results(results_of(result, 0), [Found((4,) * (ends - 1) + (END,), score, False)])
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"beam_size": 0}, "`beam_size` must be at least 1.*beam_size=0"),
