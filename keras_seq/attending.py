@@ -56,11 +56,13 @@ class Attending:
 
     Example:
 
-    >>> attending = Attending(model, tokenizer)  # doctest: +SKIP
-    >>> [[attention]] = attending(["A dog runs."], translator.translate(["A dog runs."]))
-    ... # doctest: +SKIP
-    >>> attention.weights.argmax(axis=1)  # doctest: +SKIP
-    array([0, 1, 2, 3, 4])
+    >>> tokenizer = Tokenizer.train(["A dog runs."] * 9, size=290)
+    >>> size = tokenizer.vocabulary_size
+    >>> model = Transformer(size, size, 1, 1, units=8, feedforward_units=8, num_heads=2)
+    >>> found = Hypothesis("A dog", -1.0, False, tuple(tokenizer.encode(["A dog"])[0]))
+    >>> [[attention]] = Attending(model, tokenizer)(["A dog runs."], [[found]])
+    >>> attention.weights.shape == (len(attention.target), len(attention.source))
+    True
     """
 
     def __init__(

@@ -39,9 +39,13 @@ class BeamView:
 
     Example:
 
-    >>> view = BeamView(model, tokenizer, tokenizer, search)  # doctest: +SKIP
-    >>> view("A dog runs.")["steps"][0][0]["token"]  # doctest: +SKIP
-    '▁Ein'
+    >>> tokenizer = Tokenizer.train(["A dog runs."] * 9, size=290)
+    >>> size = tokenizer.vocabulary_size
+    >>> model = Transformer(size, size, 1, 1, units=8, feedforward_units=8, num_heads=2)
+    >>> view = BeamView(model, tokenizer, tokenizer, SearchSettings(beam_size=3, max_length=4))
+    >>> tree = view("A dog")
+    >>> [one["parent"] for one in tree["steps"][0]], len(tree["results"])
+    ([None, None, None], 1)
     """
 
     def __init__(

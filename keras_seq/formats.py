@@ -34,12 +34,12 @@ class Aligned(NamedTuple):
 
 
 class OutputFormat:
-    """Writes translations of lines.
+    r"""Writes translations of lines.
 
     Args:
         name: `"text"`: a translation a line, see `written_lines`. `"tsv"`: a table with a
             head, a translation a row; a backslash, tab or line end in a text is written as
-            `\\\\`, `\\t`, `\\n` or `\\r`. `"jsonl"`: an object for each line of the input.
+            `\\`, `\t`, `\n` or `\r`. `"jsonl"`: an object for each line of the input.
         n_best: Translations of a line, at most.
         scores: Whether text has scores.
         links: Whether links between words are written.
@@ -48,9 +48,10 @@ class OutputFormat:
     Example:
 
     >>> table = OutputFormat("tsv")
-    >>> print(*table.head(), *table.lines(1, "a\\tb", [Hypothesis("c", -0.5, False)]), sep="\\n")
-    line	rank	score	truncated	source	translation
-    1	1	-0.5000	0	a\\tb	c
+    >>> next(table.head()).split("\t")
+    ['line', 'rank', 'score', 'truncated', 'source', 'translation']
+    >>> print(*next(table.lines(7, "a\tb", [Hypothesis("c", -0.5, False)])).split("\t"))
+    7 1 -0.5000 0 a\tb c
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keras_seq.text import Tokenizer, link_tokens, tokens_of_words
-from keras_seq.text.word_links import _by_offsets
+from keras_seq.text.word_links import tokens_by_offsets
 
 TEXT = [
     "the small dog runs to the river and the cat sleeps under a tree",
@@ -49,16 +49,16 @@ def test_each_word_has_the_tokens_that_it_has_alone(tokenizer, words, end):
     assert [[ids[token] for token in tokens] for tokens in found] == alone
     # The way for lines whose words are cut otherwise than alone finds the same.
     offsets = tokenizer.offsets([line])[0]
-    assert _by_offsets(line, offsets, [bool(tokens) for tokens in alone]) == found
+    assert tokens_by_offsets(line, offsets, [bool(tokens) for tokens in alone]) == found
 
 
 def test_a_word_cut_otherwise_than_alone():
     """As where two cuts are as likely: `ab c` may be `a|b` or `ab` with one and the same model."""
     line, offsets = "ab  cd e", [(0, 1), (1, 2), (2, 6), (6, 6), (6, 8)]
-    assert _by_offsets(line, offsets, [True, True, True]) == [[0, 1], [2], [3, 4]]
+    assert tokens_by_offsets(line, offsets, [True, True, True]) == [[0, 1], [2], [3, 4]]
     # A token across two words belongs to both, one across a word of nothing does not belong to it.
-    assert _by_offsets(line, [(0, 6), (6, 8)], [True, True, True]) == [[0], [0], [1]]
-    assert _by_offsets(line, [(0, 2), (2, 8)], [True, False, True]) == [[0], [], [1]]
+    assert tokens_by_offsets(line, [(0, 6), (6, 8)], [True, True, True]) == [[0], [0], [1]]
+    assert tokens_by_offsets(line, [(0, 2), (2, 8)], [True, False, True]) == [[0], [], [1]]
 
 
 def test_blank_lines_have_no_words(tokenizer):
