@@ -139,8 +139,8 @@ def test_a_source_that_is_too_long_is_cut_and_marked(parts, made):
     encode = parts[1].encode
     assert encode([line])[0][: longest(parts)] == encode(SOURCES)[0]
     (whole,), (cut,), (huge,) = made().translate([SOURCES[0], line, f"{line} " * 10_000])
-    assert whole == (TARGETS[0], whole.score, False, whole.tokens)
-    assert cut == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True, whole.tokens)
+    assert whole == (TARGETS[0], whole.score, False, whole.tokens, True)
+    assert cut == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True, whole.tokens, True)
     # The rows of one product are not all summed up in one order.
     assert huge == cut._replace(score=pytest.approx(cut.score, abs=1e-6))
 

@@ -201,9 +201,9 @@ def test_a_source_that_is_too_long_is_cut_and_marked(tmp_path, learned):
     )
     line = f"{SOURCES[0]} zebra"
     (whole,), (cut,), (huge,) = engine.translate([SOURCES[0], line, f"{line} " * 10_000])
-    assert whole == (TARGETS[0], whole.score, False)
-    assert cut == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True)
-    assert huge == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True)
+    assert whole[:3] == (TARGETS[0], whole.score, False)
+    assert cut[:3] == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True)
+    assert huge[:3] == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True)
 
 
 def test_a_source_and_a_translation_of_the_longest_lengths(tmp_path):
