@@ -1,8 +1,10 @@
 """Sentences a second in translation, batches of 32 and of 1, on Multi30k's validation text.
 
     python benchmarks/decoding_speed.py runs/ende --beam-size 5
+    python benchmarks/decoding_speed.py runs/ende --max-length 50 --max-length 1000
 
-The model is loaded and the search traced before the clock starts.
+The model is loaded and the search traced before the clock starts. With `--max-length` the longest
+target allowed is that for every source, turn by turn: what a sentence costs must not grow with it.
 """
 
 import argparse
@@ -21,7 +23,12 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=512)
     parser.add_argument("--single-lines", type=int, default=64)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--max-length", type=int, action="append", default=[])
     arguments = parser.parse_args()
+    from keras_seq.threads import share_cores, usable_cores
+
+    # As `keras-seq translate` has it.
+    share_cores(usable_cores())
 
     from keras_seq import Translator
     from keras_seq.text import read_lines
@@ -29,20 +36,32 @@ def main() -> None:
     lines = list(read_lines(machine.multi30k() / "val.en.gz"))[: arguments.lines]
     print(machine.describe())
     for size, count in ((32, arguments.lines), (1, arguments.single_lines)):
-        translator = Translator.load(arguments.run, beam_size=arguments.beam_size, batch_size=size)
-        translator(lines[: 2 * size])
-        rates, processor = [], []
+        translators = {}
+        for longest in arguments.max_length or [None]:
+            limits = {}
+            if longest is not None:
+                limits = {"max_length": longest, "max_length_extra": longest, "max_length_ratio": 0}
+            translators[longest] = Translator.load(
+                arguments.run, beam_size=arguments.beam_size, batch_size=size, **limits
+            )
+            translators[longest](lines[: 2 * size])
+        rates = {longest: [] for longest in translators}
+        processor = {longest: [] for longest in translators}
         for _ in range(arguments.repeat):
-            wall, cpu = time.perf_counter(), time.process_time()
-            translator(lines[:count])
-            rates.append(count / (time.perf_counter() - wall))
-            processor.append(count / (time.process_time() - cpu))
-        print(
-            f"beam {arguments.beam_size}, batch {size:2}: sentences / s "
-            + " ".join(f"{rate:.1f}" for rate in rates)
-            + "; of processor time "
-            + " ".join(f"{rate:.1f}" for rate in processor)
-        )
+            for longest, translator in translators.items():
+                wall, cpu = time.perf_counter(), time.process_time()
+                translator(lines[:count])
+                rates[longest].append(count / (time.perf_counter() - wall))
+                processor[longest].append(count / (time.process_time() - cpu))
+        for longest in translators:
+            print(
+                f"beam {arguments.beam_size}, batch {size:2}"
+                + (f", at most {longest} tokens" if longest else "")
+                + ": sentences / s "
+                + " ".join(f"{rate:.1f}" for rate in rates[longest])
+                + "; of processor time "
+                + " ".join(f"{rate:.1f}" for rate in processor[longest])
+            )
 
 
 if __name__ == "__main__":
