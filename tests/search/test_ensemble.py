@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import reference_recurrent
 import reference_transformer as reference
+from keras import ops
 from plain_search import assert_same_results, plain_beam_search, results_of
 
 from keras_seq import backend
@@ -26,12 +28,15 @@ def models():
 
 
 def probabilities(model, row, tokens):
-    """Of the next token, by the whole sequence at once."""
-    source = row[row != 0][None]
-    target = np.array([[2, *tokens]], "int32")
-    logits = np.asarray(model({"source": source, "target": target}), np.float64)[0, -1]
-    weights = np.exp(logits - logits.max())
-    return weights / weights.sum()
+    """Of the next token, by numpy: on JAX each new length would be compiled."""
+    source, target = row[row != 0], np.array([2, *tokens])
+    if isinstance(model, Transformer):
+        weights = reference.named_arrays(model)
+        logits = reference.transformer_row(source, target, weights, 2, "pre")
+    else:
+        weights = reference_recurrent.named_arrays(model)
+        logits = reference_recurrent.recurrent_seq2seq(source, target, weights, model.get_config())
+    return reference.softmax(logits[-1])
 
 
 def compiled(model, search, **options):
@@ -61,12 +66,14 @@ def test_one_model_twice_is_that_model(models):
 def test_scores_of_given_targets_and_of_samples(models):
     ensemble = Ensemble(models)
     result = compiled(ensemble, sample, samples=3, max_length=5, alpha=0.0)(SOURCE)
-    for row in range(2):
-        for found in results_of(result, row):
-            target = np.array([found.tokens], "int32")
-            shifted = np.array([[2, *found.tokens[:-1]]], "int32")
-            scores = forced_scores(ensemble, SOURCE[row : row + 1], shifted, target)
-            assert float(np.asarray(scores).sum()) == pytest.approx(found.score, abs=1e-4)
+    found = [(row, one) for row in range(2) for one in results_of(result, row)]
+    target = np.zeros((len(found), 5), "int32")
+    for place, (_, one) in enumerate(found):
+        target[place, : len(one.tokens)] = one.tokens
+    shifted = np.where(target == 0, 0, np.pad(target[:, :-1], [(0, 0), (1, 0)], constant_values=2))
+    scores = forced_scores(ensemble, SOURCE[[row for row, _ in found]], shifted, target)
+    totals = np.asarray(ops.convert_to_numpy(scores)).sum(axis=1)
+    np.testing.assert_allclose(totals, [one.score for _, one in found], atol=1e-4)
 
 
 def test_the_coverage_penalty_takes_the_mean_of_what_they_look_at(models):
