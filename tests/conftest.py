@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import warm_python
 
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
@@ -64,7 +65,7 @@ def keras_seq_process() -> Callable[..., Outcome]:
 
     def call(*arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
         result = subprocess.run(
-            [sys.executable, "-m", "keras_seq", *map(str, arguments)],
+            [*warm_python.python(), "-m", "keras_seq", *map(str, arguments)],
             input=stdin,
             capture_output=True,
             env=os.environ | environment,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import keras
 import pytest
+from compiling import quickly_and_once
 
 ROOT = Path(__file__).resolve().parents[1]
 ACCUMULATION = "tests/training/test_accumulation.py"
@@ -65,19 +66,12 @@ COMPARISON = "tests/conformance/test_law_backends_agree.py"
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="this is that process")
 def test_passes_on_jax(tmp_path):
-    # Nearly all of the time is compiling: what was compiled is kept for others that need the same,
-    # and is not made the fastest. (What users run is compiled in full in tests of processes.)
-    compiling = {
-        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_backend_optimization_level=0",
-    }
     # JAX compiles on one core, and this process waits: hence two workers.
     options = ["--quiet", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *options, f"--deselect={COMPARISON}", *TESTS],
         cwd=ROOT,
-        env={**os.environ, **compiling, "KERAS_BACKEND": "jax"},
+        env={**os.environ, **quickly_and_once(tmp_path), "KERAS_BACKEND": "jax"},
         capture_output=True,
         text=True,
     )

@@ -79,7 +79,7 @@ def killed_after(run, arguments, events, seconds, everywhere, code=""):
     """What was said by a training that was killed, which may cost it the updates since a save."""
     killed = KILLED.replace("EVENTS", str(events)).replace("SECONDS", str(seconds))
     killed = code + killed.replace("EVERYWHERE", str(everywhere))
-    ended, said = Training(arguments, killed).end()
+    ended, said = Training(arguments, killed, own=True).end()
     assert ended == -signal.SIGKILL, said
     made = [int(line.split()[1]) for line in said.split("\n") if line.startswith("made ")]
     if made:
@@ -108,7 +108,7 @@ def assert_the_same_end(straight, killed):
 def test_kills_inside_saves_change_nothing(folder, backend, kills, steps):
     limits = LIMITS | {"training__max_steps": steps}
     straight, killed = folder / f"straight-{backend}", folder / f"killed-{backend}"
-    beside = Training(command(folder, straight.name, **limits), on(backend))
+    beside = Training(command(folder, straight.name, **limits), on(backend), own=True)
     arguments = command(folder, killed.name, **limits)
     generator = random.Random(1)
     saved = [0]
@@ -121,7 +121,7 @@ def test_kills_inside_saves_change_nothing(folder, backend, kills, steps):
         run = Run.open(killed)
         assert saved[-1] < run.latest_step < steps
         saved.append(run.latest_step)
-    code, said = Training(arguments, on(backend)).end()
+    code, said = Training(arguments, on(backend), own=True).end()
     assert code == 0, said
     assert f"going on after step {saved[-1]:,}" in said
     assert "damaged" not in said
@@ -134,7 +134,7 @@ def test_kills_at_random_moments_change_nothing(folder):
     """In updates, saves and validations of a recurrent model; benchmarks/kill_and_resume.py does
     so twenty times, by the clock."""
     preset = {"preset": "rnn-small"}
-    straight = Training(command(folder, "rnn", **preset, **RECURRENT))
+    straight = Training(command(folder, "rnn", **preset, **RECURRENT), own=True)
     arguments = command(folder, "killed-rnn", **preset, **RECURRENT)
     generator = random.Random(2)
     made = 0
@@ -143,7 +143,7 @@ def test_kills_at_random_moments_change_nothing(folder):
         made += "made " in killed_after(folder / "killed-rnn", arguments, events, seconds, 1)
     assert made >= 2
     assert Run.open(folder / "killed-rnn").latest_step < LIMITS["training__max_steps"]
-    code, said = Training(arguments).end()
+    code, said = Training(arguments, own=True).end()
     assert code == 0 and "damaged" not in said, said
     code, said = straight.end()
     assert code == 0, said
@@ -152,7 +152,7 @@ def test_kills_at_random_moments_change_nothing(folder):
 
 def test_a_second_training_in_a_directory_is_refused_while_the_first_lives(folder):
     endless = LIMITS | {"training__max_steps": 10**6, "training__checkpoint_every": 10**6}
-    first = Training(command(folder, "shared", **endless))
+    first = Training(command(folder, "shared", **endless), own=True)
     first.wait_for("batches an epoch")
     code, said = Training(command(folder, "shared", **endless)).end()
     assert code == 2

@@ -4,13 +4,12 @@ import contextlib
 import json
 import os
 import queue
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import safetensors.numpy
+import warm_python
 from training.toy import write_pairs
 
 # How long anything may take on the slowest machine before a test gives up.
@@ -101,16 +100,15 @@ def command(
 
 
 class Training:
-    """A `keras-seq train` that runs; `code` is Python to run before, in the same process."""
+    """A `keras-seq train` that runs; `code` is Python to run before, in the same process.
 
-    def __init__(self, arguments: list[str], code: str = "") -> None:
+    With `own`, in an interpreter that nothing is shared with; else it may be a fork.
+    """
+
+    def __init__(self, arguments: list[str], code: str = "", own: bool = False) -> None:
         script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", script, *arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        self.process = warm_python.start(
+            ["-c", script, *arguments], os.environ | {"PYTHONUNBUFFERED": "1"}, own
         )
         self.said: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
@@ -151,8 +149,7 @@ class Training:
         before = dict(waited)
         begin = time.monotonic()
         self.process.send_signal(number)
-        # It stays readable until it is waited for.
-        while os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        while self.process.poll() is None:
             if time.monotonic() - begin > PATIENCE:
                 break
             time.sleep(0.01)
