@@ -61,11 +61,17 @@ def without_tensorflow(monkeypatch) -> None:
 
 @pytest.fixture
 def keras_seq_process() -> Callable[..., Outcome]:
-    """Runs `keras-seq` in a process of its own, for what only a process can show."""
+    """Runs `keras-seq` in a process, for what only a process can show.
 
-    def call(*arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
+    With `own`, in one that has to import TensorFlow; else it may be a fork of one that has.
+    """
+
+    def call(
+        *arguments: object, stdin: bytes = b"", own: bool = False, **environment: str
+    ) -> Outcome:
+        python = [sys.executable] if own else warm_python.python()
         result = subprocess.run(
-            [*warm_python.python(), "-m", "keras_seq", *map(str, arguments)],
+            [*python, "-m", "keras_seq", *map(str, arguments)],
             input=stdin,
             capture_output=True,
             env=os.environ | environment,

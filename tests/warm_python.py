@@ -23,7 +23,7 @@ import sys
 
 # What variables of these names say is heard when something is imported.
 _HEARD_AT_IMPORT = ("PYTHON", "TF_", "OMP_", "OPENBLAS_", "CUDA_", "LD_")
-_NO_MATTER = ("PYTHONUNBUFFERED", "PYTHON_COLORS")
+_NO_MATTER = ("PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL")
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1)
 
 
@@ -39,7 +39,12 @@ def _server() -> str | None:
     path = f"{folder.name}/socket"
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        [sys.executable, __file__, path], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL
+        [sys.executable, __file__, path],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=subprocess.DEVNULL,
+        # Heard when TensorFlow is imported; `keras-seq` says the same.
+        env={"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ,
     )
 
     def end() -> None:
