@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 _WITHIN, _BETWEEN = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
 
@@ -18,9 +19,11 @@ def share_cores(searches: int) -> None:
     """Asks TensorFlow for one thread for each of so many searches at a time.
 
     A step of a search is hundreds of small operations: two threads that share
-    one wait for each other, two searches with a thread each do not. To be
-    called before TensorFlow is imported; what is set already stays.
+    one wait for each other, two searches with a thread each do not. Does nothing
+    once TensorFlow is imported; what is set already stays.
     """
+    if "tensorflow" in sys.modules:
+        return
     os.environ.setdefault(_WITHIN, "1")
     os.environ.setdefault(_BETWEEN, str(searches))
 
