@@ -1,5 +1,6 @@
-"""What tests of several parts share: a command line to call, a small trained run."""
+"""What tests of several parts share: their order, a command line to call, a small trained run."""
 
+import gc
 import io
 import os
 import subprocess
@@ -13,6 +14,56 @@ import warm_python
 
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
+
+# The files that take a minute or more, the longest first: of two workers none shall sit idle at
+# the end because the other has just begun one of these. Durations: `pytest --durations=0`.
+LONG = (
+    "test_backends.py",
+    "test_readme.py",
+    "jobs/test_translation.py",
+    "test_training_page.py",
+    "cluster/test_two_devices.py",
+    "cluster/test_shared_trainings.py",
+    "cluster/test_methods_on_two_devices.py",
+    "training/test_resume.py",
+    "test_batch_search.py",
+    "faults/test_signals.py",
+    "training/test_accumulation.py",
+    "faults/test_kills.py",
+    "training/test_precision.py",
+    "jobs/test_corpus.py",
+    "training/test_guided_alignment.py",
+    "training/test_trainer.py",
+    "cluster/test_two_hosts.py",
+    "cluster/test_weight_sharing.py",
+    "faults/test_exact_fit.py",
+    "serving/test_ctranslate2_model.py",
+    "serving/test_stock_server.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Has pytest-xdist keep the order; by itself it begins with the files of the most tests."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the long files first."""
+    folder = Path(__file__).parent
+    rank = {folder / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: rank.get(item.path, len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """Collects no garbage any more among what was imported: an eighth of the time of a training."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish() -> None:
+    """Undoes it: hypothesis, when it is imported for its summary, looks among all objects."""
+    gc.unfreeze()
 
 
 @dataclass(frozen=True)

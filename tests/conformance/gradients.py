@@ -1,10 +1,20 @@
 """Gradients on either backend."""
 
+import functools
 from typing import Any
 
 import keras
 import numpy as np
-from conformance.harness import LENGTHS, SIZES, Row, letters, step_mask, to_tensors
+from conformance.harness import (
+    LENGTHS,
+    SIZES,
+    Row,
+    built,
+    letters,
+    make_arrays,
+    step_mask,
+    to_tensors,
+)
 from keras import ops
 
 
@@ -40,6 +50,12 @@ def lengths_in(row: Row, arrays: dict[str, np.ndarray], axis: str) -> dict[str, 
     return {axis: LENGTHS[axis]}
 
 
+@functools.cache
+def gradients_of(row: Row) -> dict[str, np.ndarray]:
+    """The gradients for the row's own arguments, computed once for all laws."""
+    return gradients(row, built(row), make_arrays(row))
+
+
 def gradients(row: Row, layer: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Of every trainable weight, by path, and of every float argument, by name."""
     weights = layer.trainable_weights
@@ -55,7 +71,8 @@ def gradients(row: Row, layer: Any, arrays: dict[str, np.ndarray]) -> dict[str, 
     if keras.backend.backend() == "jax":
         import jax
 
-        by_weight, by_input = jax.grad(compute, argnums=(0, 1))(values, watched)
+        # Compiled as one: a program for each operation takes longer to make.
+        by_weight, by_input = jax.jit(jax.grad(compute, argnums=(0, 1)))(values, watched)
     else:
         import tensorflow as tf
 

@@ -140,6 +140,12 @@ def run(row: Row, layer: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarr
     return [keras.ops.convert_to_numpy(output) for output in outputs]
 
 
+@functools.cache
+def outputs_of(row: Row) -> list[np.ndarray]:
+    """The outputs for the row's own arguments, computed once for all laws."""
+    return run(row, built(row), make_arrays(row))
+
+
 def symbolic_inputs(row: Row) -> dict[str, Any]:
     """Keras inputs for the row's arguments, batch and time unknown."""
     arrays = make_arrays(row)

@@ -3,7 +3,7 @@
 import sys
 
 import numpy as np
-from conformance.harness import built, make_arrays, run
+from conformance.harness import outputs_of
 from conformance.table import ROWS
 
 
@@ -11,7 +11,7 @@ def all_outputs() -> dict[str, np.ndarray]:
     return {
         f"{row.name} {index}": output
         for row in ROWS
-        for index, output in enumerate(run(row, built(row), make_arrays(row)))
+        for index, output in enumerate(outputs_of(row))
     }
 
 

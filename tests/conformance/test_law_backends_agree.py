@@ -8,7 +8,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from conformance.harness import assert_same, built, make_arrays, run
+from conformance.harness import assert_same, outputs_of
 from conformance.table import every_row
 
 OTHER = {"tensorflow": "jax", "jax": "tensorflow"}
@@ -32,4 +32,4 @@ def other_outputs(tmp_path_factory):
 @every_row
 def test_outputs_agree(row, other_outputs):
     expected = [other_outputs[f"{row.name} {index}"] for index in range(len(row.outputs))]
-    assert_same(row, run(row, built(row), make_arrays(row)), expected)
+    assert_same(row, outputs_of(row), expected)
