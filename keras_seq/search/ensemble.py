@@ -19,6 +19,15 @@ class Ensemble:
     Raises:
         ValueError: If there is none, or their vocabularies have different sizes.
 
+    Example:
+
+    >>> from keras_seq.models import Transformer
+    >>> from keras_seq.search import beam_search
+    >>> shape = {"units": 8, "feedforward_units": 16, "num_heads": 2}
+    >>> together = Ensemble([Transformer(20, 20, 1, 1, **shape), Transformer(20, 20, 2, 1, **shape)])
+    >>> tuple(beam_search(together, ops.array([[5, 6, 3]]), max_length=4).tokens.shape)
+    (1, 1, 4)
+
     Reference:
         Sutskever, Vinyals and Le, "Sequence to Sequence Learning with Neural
         Networks", 2014, section 3.6, https://arxiv.org/abs/1409.3215
