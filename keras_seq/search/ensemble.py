@@ -24,8 +24,8 @@ class Ensemble:
     >>> from keras_seq.models import Transformer
     >>> from keras_seq.search import beam_search
     >>> shape = {"units": 8, "feedforward_units": 16, "num_heads": 2}
-    >>> together = Ensemble([Transformer(20, 20, 1, 1, **shape), Transformer(20, 20, 2, 1, **shape)])
-    >>> tuple(beam_search(together, ops.array([[5, 6, 3]]), max_length=4).tokens.shape)
+    >>> models = [Transformer(20, 20, layers, 1, **shape) for layers in (1, 2)]
+    >>> tuple(beam_search(Ensemble(models), ops.array([[5, 6, 3]]), max_length=4).tokens.shape)
     (1, 1, 4)
 
     Reference:
