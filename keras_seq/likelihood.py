@@ -18,6 +18,15 @@ from keras_seq.run import Run
 from keras_seq.search import forced_scores
 from keras_seq.text import InputError, Tokenizer
 
+__all__ = [
+    "Likelihood",
+    "LikelihoodScorer",
+    "LongTargetError",
+    "check_target_lengths",
+    "perplexity",
+    "perplexity_of",
+]
+
 # Logits of a batch, 64 MB of them.
 _LOGITS = 1 << 24
 _MOST_TOKENS = 2048
