@@ -65,8 +65,9 @@ class JobProcess:
                     worker.suspend()
                     # Workers here have a chunk from the start on; those of Ray show by their name
                     # what they do, a moment longer than they do it.
-                    name = worker.cmdline()[0]
-                    if self.kept() and (".do" in name or "ray::" not in name):
+                    # One that is ending, or begins just now, has none.
+                    name = "".join(worker.cmdline()[:1])
+                    if name and self.kept() and (".do" in name or "ray::" not in name):
                         return worker
                     worker.resume()
 
