@@ -182,7 +182,11 @@ def test_the_page_of_a_beam(made, browser, tmp_path):  # noqa: F811
         "return nodes.map((step) => step.map((node) => node.card.textContent))"
     )
     node = steps[last][result["path"][last]]
-    assert f"{100 * math.exp(node['log_probability']):.0f}"[0] in cards[last][result["path"][last]]
+    shown = re.search(r"([\d.e-]+) % ", cards[last][result["path"][last]].replace("\u2009", " "))
+    # Rounded to a whole percent or, when small, to one digit.
+    assert float(shown[1]) == pytest.approx(
+        100 * math.exp(node["log_probability"]), rel=0.5, abs=0.05 if float(shown[1]) >= 0.1 else 0
+    )
 
     # Pointing at a hypothesis marks the way to it, and says what it is worth.
     browser.execute_script(
