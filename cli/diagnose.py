@@ -15,7 +15,7 @@ from keras_seq_cli.search_options import with_search_options
 
 if TYPE_CHECKING:
     from keras_seq import Diagnosis
-    from keras_seq.verdicts import Line, Summary
+    from keras_seq.diagnosis.verdicts import Line, Summary
 
 # A diagnosis is of a beam, and has an option for its sizes.
 _NOT_ASKED = ("method", "beam_size", "n_best", "temperature", "top_k", "top_p", "seed")
@@ -55,7 +55,7 @@ def diagnose(
 
     Where the model prefers the reference to its output, the search missed it: a search error.
     """
-    from keras_seq.diagnosis_settings import diagnosis_settings
+    from keras_seq.diagnosis.settings import diagnosis_settings
     from keras_seq.run import Run
     from keras_seq.text import InputError, check_same_length, read_pairs
     from keras_seq.threads import share_cores, usable_cores
@@ -81,7 +81,7 @@ def diagnose(
         raise InputError(f"{source}: empty, there is nothing to diagnose")
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
     share_cores(usable_cores())
-    heavy = import_quietly("keras_seq.diagnosis")
+    heavy = import_quietly("keras_seq.diagnosis.diagnosing")
     try:
         found = heavy.diagnose(
             run,

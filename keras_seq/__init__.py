@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 _MODULES = ("data", "layers", "models", "scoring", "search", "text", "training")
 _NAMES = {
-    "Diagnosis": "keras_seq.verdicts",
+    "Diagnosis": "keras_seq.diagnosis.verdicts",
     "Devices": "keras_seq.devices",
     "InputError": "keras_seq.text",
     "LikelihoodScorer": "keras_seq.likelihood",
@@ -21,7 +21,7 @@ _NAMES = {
     "Settings": "keras_seq.settings",
     "SettingsError": "keras_seq.settings",
     "Translator": "keras_seq.translator",
-    "diagnose": "keras_seq.diagnosis",
+    "diagnose": "keras_seq.diagnosis.diagnosing",
     "load_settings": "keras_seq.settings",
     "train": "keras_seq.training",
 }
@@ -51,14 +51,14 @@ __all__ = [
 if TYPE_CHECKING:
     from keras_seq import data, layers, models, scoring, search, text, training
     from keras_seq.devices import Devices
-    from keras_seq.diagnosis import diagnose
+    from keras_seq.diagnosis.diagnosing import diagnose
+    from keras_seq.diagnosis.verdicts import Diagnosis
     from keras_seq.likelihood import LikelihoodScorer
     from keras_seq.run import Run
     from keras_seq.settings import Settings, SettingsError, load_settings
     from keras_seq.text import InputError
     from keras_seq.training import train
     from keras_seq.translator import Translator
-    from keras_seq.verdicts import Diagnosis
 
 
 def __getattr__(name: str) -> Any:

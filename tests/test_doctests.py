@@ -14,7 +14,7 @@ PUBLIC = {
     name: getattr(module, name) for module in (layers, models, search) for name in module.__all__
 }
 # Examples that train, and are skipped here: the README shows the same, and its blocks run.
-TOO_LONG = {"keras_seq.diagnosis", "keras_seq.training.trainer", "keras_seq.translator"}
+TOO_LONG = {"keras_seq.diagnosis.diagnosing", "keras_seq.training.trainer", "keras_seq.translator"}
 FOLDERS = {"keras_seq": ROOT / "keras_seq", "keras_seq_cli": ROOT / "cli"}
 
 

@@ -38,10 +38,6 @@ WITH_RUN = {
     "searches",
     "translator",
     "likelihood",
-    "diagnosis_settings",
-    "output_signs",
-    "reach",
-    "verdicts",
     "diagnosis",
     "attending",
     "alignment",
@@ -99,15 +95,9 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "searches": (SETTINGS | {"search", "text"}, {"keras"}),
     "translator": (BELOW_RUN | {"run", "modelling", "lines", "searches"}, {"keras", "numpy"}),
     "likelihood": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
-    "diagnosis_settings": (SETTINGS, set()),
-    "output_signs": (set(), set()),
-    "reach": (BELOW_RUN, {"keras", "numpy"}),
-    "verdicts": (BELOW_RUN | {"likelihood", "lines", "output_signs", "reach"}, {"keras"}),
     "diagnosis": (
-        BELOW_RUN
-        | {"diagnosis_settings", "likelihood", "lines", "modelling", "run", "translator"}
-        | {"verdicts"},
-        set(),
+        BELOW_RUN | {"likelihood", "lines", "modelling", "run", "translator"},
+        {"keras", "numpy"},
     ),
     "attending": (BELOW_RUN | {"lines"}, {"keras", "numpy"}),
     "alignment": ({"attending", "lines", "text"}, {"numpy"}),

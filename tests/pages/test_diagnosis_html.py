@@ -320,10 +320,10 @@ def test_it_fits_a_telephone_and_follows_the_scheme(page):
 def test_the_page_of_a_real_diagnosis(browser, tmp_path):
     from known_model import SOURCES, KnownModel, known_tokenizer
 
+    from keras_seq.diagnosis.verdicts import judge
     from keras_seq.likelihood import LikelihoodScorer
     from keras_seq.settings import SearchSettings
     from keras_seq.translator import Translator
-    from keras_seq.verdicts import judge
 
     tokenizer = known_tokenizer()
     model, search = KnownModel(tokenizer, SOURCES), SearchSettings(beam_size=1, max_length=4)

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from keras import ops
 
+from keras_seq.diagnosis.reach import Reach
+from keras_seq.diagnosis.signs import is_copy, repeats
 from keras_seq.likelihood import Likelihood, LikelihoodScorer
 from keras_seq.lines import Hypothesis
-from keras_seq.output_signs import is_copy, repeats
-from keras_seq.reach import Reach
 from keras_seq.scoring import Score, bleu, sentence_chrf
 from keras_seq.search import length_penalty
 from keras_seq.settings import SearchSettings

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras_seq.diagnosis_settings import diagnosis_settings
+from keras_seq.diagnosis.settings import diagnosis_settings
+from keras_seq.diagnosis.verdicts import Diagnosis, judge
 from keras_seq.likelihood import LikelihoodScorer, LongTargetError, check_target_lengths
 from keras_seq.lines import Hypothesis
 from keras_seq.modelling import load_models
 from keras_seq.run import Run
 from keras_seq.translator import Translator
-from keras_seq.verdicts import Diagnosis, judge
 
 __all__ = ["Diagnosis", "LongTargetError", "diagnose"]
 

@@ -8,16 +8,16 @@ import pytest
 import sacrebleu
 from known_model import SOURCES, KnownModel, known_tokenizer
 
-from keras_seq.diagnosis import diagnose
-from keras_seq.diagnosis_settings import diagnosis_settings
+from keras_seq.diagnosis.diagnosing import diagnose
+from keras_seq.diagnosis.reach import Reach
+from keras_seq.diagnosis.settings import diagnosis_settings
+from keras_seq.diagnosis.signs import is_copy, repeats
+from keras_seq.diagnosis.verdicts import judge
 from keras_seq.likelihood import LikelihoodScorer
-from keras_seq.output_signs import is_copy, repeats
-from keras_seq.reach import Reach
 from keras_seq.run import Run
 from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
 from keras_seq.translator import Translator
-from keras_seq.verdicts import judge
 
 # Source, reference, and what is known of them with beam 1.
 KNOWN = [
