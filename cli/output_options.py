@@ -97,7 +97,7 @@ class OutputOptions:
             if self._is_given(name) and not attention:
                 _refuse(name, "needs --alignment, --replace-unknown or --attention")
         if self.attention == "png":
-            from keras_seq.pages.attention_image import can_save_images
+            from keras_seq.output.attention_image import can_save_images
 
             if not can_save_images():
                 _refuse("attention", "png needs matplotlib: pip install 'keras-seq[plot]'")

@@ -117,7 +117,7 @@ class AttentionPictures:
         _write(path, make_page("attention", data))
 
     def _write_images(self, path: Path) -> None:
-        from keras_seq.pages.attention_image import save_attention_image
+        from keras_seq.output.attention_image import save_attention_image
 
         explain = self._explain()
         for number, source, text, one in self._kept:

@@ -86,8 +86,8 @@ class _Answers:
     """Translations of lines as they are written."""
 
     def __init__(self, opened: Run, job: TextJob, *, one_at_a_time: bool) -> None:
-        from keras_seq.attention_choice import attention_shape
-        from keras_seq.formats import OutputFormat
+        from keras_seq.output.attention_choice import attention_shape
+        from keras_seq.output.formats import OutputFormat
 
         self._opened = opened
         self._job = job
@@ -182,7 +182,7 @@ class _Answers:
 
     def _explain(self) -> Any:
         if self._explainer is None:
-            from keras_seq.explaining import Explainer
+            from keras_seq.output.explaining import Explainer
 
             shown = self._job.shown
             self._explainer = Explainer(
@@ -196,7 +196,7 @@ class _Answers:
         return self._explainer
 
     def _beam_view(self) -> Any:
-        from keras_seq.beam_view import BeamView
+        from keras_seq.output.beam_view import BeamView
 
         return BeamView(
             self._translator.model,

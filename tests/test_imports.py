@@ -39,12 +39,7 @@ WITH_RUN = {
     "translator",
     "likelihood",
     "diagnosis",
-    "attending",
-    "alignment",
-    "attention_choice",
-    "formats",
-    "explaining",
-    "beam_view",
+    "output",
     "pages",
     "demo",
 }
@@ -99,17 +94,9 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         BELOW_RUN | {"likelihood", "lines", "modelling", "run", "translator"},
         {"keras", "numpy"},
     ),
-    "attending": (BELOW_RUN | {"lines"}, {"keras", "numpy"}),
-    "alignment": ({"attending", "lines", "text"}, {"numpy"}),
-    "attention_choice": (SETTINGS, set()),
-    "formats": ({"lines", "text"}, {"numpy"}),
-    "explaining": (
-        {"alignment", "attending", "attention_choice", "formats", "lines", "run", "text"},
-        set(),
-    ),
-    "beam_view": (BELOW_RUN | {"lines", "searches"}, {"keras", "numpy"}),
     # Matplotlib is an extra, and needed by pictures alone.
-    "pages": (set(), {"matplotlib", "numpy"}),
+    "output": (BELOW_RUN | {"lines", "run", "searches"}, {"keras", "matplotlib", "numpy"}),
+    "pages": (set(), set()),
     "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
     "serving": (
         ABOVE_RUN,

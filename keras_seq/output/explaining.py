@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from keras_seq.alignment import Aligner
-from keras_seq.attending import Attending, Attention
-from keras_seq.attention_choice import aligning_layer
-from keras_seq.formats import END, Aligned
 from keras_seq.lines import Hypothesis
+from keras_seq.output.alignment import Aligner
+from keras_seq.output.attending import Attending, Attention
+from keras_seq.output.attention_choice import aligning_layer
+from keras_seq.output.formats import END, Aligned
 from keras_seq.run import Run
 from keras_seq.text import EOS_ID, UNK_ID, Piece
 

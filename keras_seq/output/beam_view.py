@@ -11,6 +11,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.data.ids import EOS, PAD
 from keras_seq.lines import encode_sources
+from keras_seq.output.formats import END
 from keras_seq.search import SearchRecord, SearchResult, length_penalty
 from keras_seq.searches import make_search
 from keras_seq.settings import SearchSettings
@@ -20,7 +21,6 @@ _MULTIPLE = 16
 _DIGITS = 5
 # Below any log-probability that a hypothesis has; see `SearchRecord.totals`.
 _NONE = -1e29
-END = "</s>"
 
 
 class BeamView:

@@ -7,11 +7,11 @@ import pytest
 import sentencepiece
 from keras import ops
 
-from keras_seq.alignment import Aligner
-from keras_seq.attending import Attending
-from keras_seq.attention_choice import aligning_layer, attention_shape
 from keras_seq.lines import Hypothesis
 from keras_seq.models import RecurrentSeq2Seq, Transformer
+from keras_seq.output.alignment import Aligner
+from keras_seq.output.attending import Attending
+from keras_seq.output.attention_choice import aligning_layer, attention_shape
 from keras_seq.search import Ensemble
 from keras_seq.settings import load_settings
 from keras_seq.text import Tokenizer

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from keras_seq.attending import Attention
 from keras_seq.lines import CHARACTERS_PER_TOKEN, Hypothesis
+from keras_seq.output.attending import Attention
 from keras_seq.text import UNK_ID, Tokenizer, tokens_by_offsets, tokens_of_words
 
 Words = list[list[int]]
