@@ -16,10 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
-SETTINGS = {"presets", "setting_errors", "setting_sections", "settings"}
 FILES = {"files", "tensor_file", "checkpoint_directory", "checkpoints"}
 TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
-BELOW_RUN = {"text", "scoring", "data", "threads"} | SETTINGS | FILES | TENSORS
+BELOW_RUN = {"text", "scoring", "data", "settings", "threads"} | FILES | TENSORS
 WITH_RUN = {
     "run",
     "run_logs",
@@ -47,10 +46,7 @@ ABOVE_RUN = BELOW_RUN | WITH_RUN | {"keras_seq"}
 ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "text": (set(), TEXT_ONLY),
     "scoring": (set(), TEXT_ONLY),
-    "presets": (set(), set()),
-    "setting_errors": (set(), {"annotated_types"}),
-    "setting_sections": (set(), {"pydantic"}),
-    "settings": (SETTINGS | {"text"}, {"pydantic", "tomli_w"}),
+    "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
     "files": ({"text"}, set()),
     "threads": (set(), set()),
     "tensor_file": ({"text"}, {"numpy", "ml_dtypes"}),
@@ -65,11 +61,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "models": ({"layers"}, {"keras"}),
     "search": ({"backend"}, {"keras", "numpy"}),
     "training.callbacks": ({"backend"}, {"keras", "numpy"}),
-    "run_checks": (SETTINGS | FILES | {"text"}, set()),
+    "run_checks": (FILES | {"settings", "text"}, set()),
     "run_logs": (FILES | {"text"}, set()),
     "run": (BELOW_RUN | {"keras_seq", "run_checks", "run_logs"}, {"keras", "numpy"}),
     "corpus_record": (BELOW_RUN | {"run"}, set()),
-    "starting_point": (SETTINGS | FILES | {"run", "text"}, {"numpy"}),
+    "starting_point": (FILES | {"run", "settings", "text"}, {"numpy"}),
     "encoding": ({"data", "text"}, set()),
     "prepared_text": (BELOW_RUN | {"run"}, set()),
     "preparation": (
@@ -87,7 +83,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "run_following": (BELOW_RUN | {"run", "run_logs"}, {"numpy"}),
     "run_averaging": (BELOW_RUN | {"run", "modelling"}, {"numpy"}),
     "lines": ({"text"}, set()),
-    "searches": (SETTINGS | {"search", "text"}, {"keras"}),
+    "searches": ({"search", "settings", "text"}, {"keras"}),
     "translator": (BELOW_RUN | {"run", "modelling", "lines", "searches"}, {"keras", "numpy"}),
     "likelihood": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
     "diagnosis": (

@@ -209,7 +209,7 @@ def rendered_settings():
 
 
 def rendered_presets():
-    from keras_seq.presets import PRESETS
+    from keras_seq.settings import PRESETS
 
     lines = ["| preset | model |\n|---|---|\n"]
     for name, preset in PRESETS.items():

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 import safetensors.numpy
 
-from keras_seq.presets import PRESETS
-from keras_seq.settings import Settings
+from keras_seq.settings import PRESETS, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "training.md"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_seq.run import Run
-from keras_seq.setting_sections import TransformerSettings
+from keras_seq.settings import TransformerSettings
 from keras_seq.text import InputError, Tokenizer
 from keras_seq.text.stored_model import BOS_ID, EOS_ID, UNK_ID, load
 

@@ -4,8 +4,14 @@ import time
 
 import pytest
 
-from keras_seq.presets import PRESETS, choose_preset
-from keras_seq.settings import Settings, SettingsError, load_settings, setting_keys
+from keras_seq.settings import (
+    PRESETS,
+    Settings,
+    SettingsError,
+    choose_preset,
+    load_settings,
+    setting_keys,
+)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

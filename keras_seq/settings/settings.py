@@ -16,8 +16,7 @@ from typing import Annotated, Any
 import tomli_w
 from pydantic import Field, ValidationError, model_validator
 
-from keras_seq.presets import PRESETS
-from keras_seq.setting_errors import (
+from keras_seq.settings.errors import (
     SettingsError,
     choices,
     expectation,
@@ -25,7 +24,8 @@ from keras_seq.setting_errors import (
     suggest,
     value_types,
 )
-from keras_seq.setting_sections import (
+from keras_seq.settings.presets import PRESETS
+from keras_seq.settings.sections import (
     DataSettings,
     RecurrentSettings,
     SearchSettings,
@@ -39,20 +39,6 @@ from keras_seq.setting_sections import (
 # costing seconds: tomllib's work grows with the square of the dots in a key.
 MAX_FILE_BYTES = 256 * 1024
 MAX_LINE_DOTS = 64
-
-
-__all__ = [
-    "DataSettings",
-    "RecurrentSettings",
-    "SearchSettings",
-    "Settings",
-    "SettingsError",
-    "TokenizerSettings",
-    "TrainingSettings",
-    "TransformerSettings",
-    "load_settings",
-    "setting_keys",
-]
 
 ModelSettings = Annotated[TransformerSettings | RecurrentSettings, Field(discriminator="family")]
 _FAMILIES: dict[str, type[Section]] = {
@@ -155,7 +141,7 @@ def load_settings(
     A layer that changes `model.family` drops what lower layers say of the model.
 
     Args:
-        preset: Name of a preset (`keras_seq.presets.PRESETS`), or None.
+        preset: Name of a preset (`keras_seq.settings.PRESETS`), or None.
         file: Path of a TOML file with any part of the settings, or None.
         overrides: `{"training.max_steps": 100}` or `["training.max_steps=100"]`.
             Text is read as a TOML value where the setting is not text itself,
