@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.files import reason
+from keras_seq.files import hash_file, reason
 from keras_seq.run import Run
 from keras_seq.settings import DataSettings
-from keras_seq.tensor_file import hash_file
 from keras_seq.text import InputError, expand_names
 
 FORMAT = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import stat
@@ -19,6 +20,7 @@ with contextlib.suppress(ImportError):
 # What a killed process may leave has this prefix, and may be deleted.
 TEMPORARY = ".tmp-"
 LOCK = ".lock"
+_CHUNK_BYTES = 1 << 22
 
 
 class DirectoryLock:
@@ -125,6 +127,15 @@ def read_file(path: Path, limit: int) -> bytes:
             return stream.read(status.st_size)
     except OSError as error:
         raise InputError(f"{path}: {reason(error)}") from None
+
+
+def hash_file(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def reason(error: OSError) -> str:

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from keras_seq.checkpoints import Checkpoint, CheckpointStore
+from keras_seq.checkpoints.tensor_file import TensorSpec, tensor_spec
 from keras_seq.files import (
     LOCK,
     DirectoryLock,
@@ -41,7 +42,6 @@ from keras_seq.files import (
 from keras_seq.run_checks import MARK, check_new
 from keras_seq.run_logs import RunLogs
 from keras_seq.settings import MAX_FILE_BYTES, Settings, SettingsError
-from keras_seq.tensor_file import TensorSpec, tensor_spec
 from keras_seq.text import InputError, Tokenizer, read_lines
 
 __all__ = ["Run"]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from keras_seq.checkpoints import NotFiniteError
+from keras_seq.checkpoints.tensor_file import TensorFileError, require_finite
 from keras_seq.run import Run
 from keras_seq.run_logs import RunLogs
 from keras_seq.settings import Settings
-from keras_seq.tensor_file import TensorFileError, require_finite
 
 
 class _FollowedLogs(RunLogs):

@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from keras_seq.checkpoints.tensor_file import (
+    TensorFileError,
+    TensorSpec,
+    read_tensors,
+    write_tensors,
+)
 from keras_seq.run import Run
 from keras_seq.settings import PRESETS, Settings
-from keras_seq.tensor_file import TensorFileError, TensorSpec, read_tensors, write_tensors
 from keras_seq.text import InputError, piece_vectors, vector_width
 
 __all__ = ["base_settings", "check_start", "keep_start", "kept_vectors", "vocabulary_run"]

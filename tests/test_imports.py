@@ -16,9 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
-FILES = {"files", "tensor_file", "checkpoint_directory", "checkpoints"}
 TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
-BELOW_RUN = {"text", "scoring", "data", "settings", "threads"} | FILES | TENSORS
+BELOW_RUN = {"text", "scoring", "data", "settings", "files", "checkpoints", "threads"} | TENSORS
 WITH_RUN = {
     "run",
     "run_logs",
@@ -49,9 +48,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
     "files": ({"text"}, set()),
     "threads": (set(), set()),
-    "tensor_file": ({"text"}, {"numpy", "ml_dtypes"}),
-    "checkpoint_directory": ({"files", "tensor_file", "text"}, {"numpy"}),
-    "checkpoints": (FILES | {"text"}, {"numpy"}),
+    "checkpoints": ({"files", "text"}, {"numpy", "ml_dtypes"}),
     "data": ({"text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
     # Looks whether JAX is installed, and imports nothing.
@@ -61,11 +58,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "models": ({"layers"}, {"keras"}),
     "search": ({"backend"}, {"keras", "numpy"}),
     "training.callbacks": ({"backend"}, {"keras", "numpy"}),
-    "run_checks": (FILES | {"settings", "text"}, set()),
-    "run_logs": (FILES | {"text"}, set()),
+    "run_checks": ({"files", "settings", "text"}, set()),
+    "run_logs": ({"files", "text"}, set()),
     "run": (BELOW_RUN | {"keras_seq", "run_checks", "run_logs"}, {"keras", "numpy"}),
     "corpus_record": (BELOW_RUN | {"run"}, set()),
-    "starting_point": (FILES | {"run", "settings", "text"}, {"numpy"}),
+    "starting_point": ({"checkpoints", "run", "settings", "text"}, {"numpy"}),
     "encoding": ({"data", "text"}, set()),
     "prepared_text": (BELOW_RUN | {"run"}, set()),
     "preparation": (

@@ -16,6 +16,7 @@ from keras_seq.files import (
     LOCK,
     TEMPORARY,
     DirectoryLock,
+    hash_file,
     reason,
     remove,
     sync_directory,
@@ -28,7 +29,6 @@ from keras_seq.jobs.records import check_same_job, read_record
 from keras_seq.jobs.translation_task import Engine, TranslationTask
 from keras_seq.run import Run
 from keras_seq.settings import Settings, load_settings
-from keras_seq.tensor_file import hash_file
 from keras_seq.text import InputError, check_readable, expand_names
 
 # Many batches at a time, so that lines of like length share one; as `keras-seq translate` has it.

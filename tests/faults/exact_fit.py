@@ -13,8 +13,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
-import keras_seq.checkpoint_directory as checkpoint_directory
-import keras_seq.checkpoints as checkpoints
+import keras_seq.checkpoints.directory as checkpoint_directory
+import keras_seq.checkpoints.store as checkpoints
 from keras_seq.training import callbacks, rates
 
 STEPS_PER_EPOCH, EPOCHS = 7, 8

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import numpy as np
 
-import keras_seq.checkpoint_directory
-import keras_seq.checkpoints
+import keras_seq.checkpoints.directory
+import keras_seq.checkpoints.store
+import keras_seq.checkpoints.tensor_file
 import keras_seq.files
-import keras_seq.tensor_file
 from keras_seq.checkpoints import CheckpointStore
 
 TRACED = {
     module.__file__
     for module in (
-        keras_seq.checkpoint_directory,
-        keras_seq.checkpoints,
+        keras_seq.checkpoints.directory,
+        keras_seq.checkpoints.store,
         keras_seq.files,
-        keras_seq.tensor_file,
+        keras_seq.checkpoints.tensor_file,
         shutil,
     )
 }

@@ -92,7 +92,7 @@ translator.Translator.__call__ = filling
 # No file may grow any more after a checkpoint.
 AFTER_A_SAVE = """
 import resource
-import keras_seq.checkpoints as checkpoints
+import keras_seq.checkpoints.store as checkpoints
 save = checkpoints.CheckpointStore.save
 def then_limit(self, *arguments):
     path = save(self, *arguments)

@@ -31,8 +31,8 @@ RECURRENT = LIMITS | {
 # kinds that are asked for.
 KILLED = """
 import os, threading, time
-import keras_seq.checkpoint_directory as files
-import keras_seq.checkpoints as checkpoints
+import keras_seq.checkpoints.directory as files
+import keras_seq.checkpoints.store as checkpoints
 import keras_seq.training.loop as loop
 import keras_seq.translator as translator
 begun = 0

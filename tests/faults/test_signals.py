@@ -164,7 +164,7 @@ def test_twice_ends_at_once_with_the_earlier_checkpoint(folder):
     code = (
         DEAF
         + """
-import keras_seq.checkpoint_directory as checkpoint
+import keras_seq.checkpoints.directory as checkpoint
 write = checkpoint.write_tensors
 def stuck(path, arrays):
     if "step-00000004" in str(path):

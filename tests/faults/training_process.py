@@ -59,7 +59,7 @@ optimizer.SkippingAdam = scaled
 # Says when a save has begun, which waits for the signal that is put in for {}.
 HOLD_SAVES = """
 import time
-import keras_seq.checkpoint_directory as checkpoint
+import keras_seq.checkpoints.directory as checkpoint
 from keras_seq.training.stopping import SignalStop
 came = []
 def noting(handle):

@@ -33,7 +33,6 @@ _DTYPES = {
     "uint8": ("U8", 1),
     "bool": ("BOOL", 1),
 }
-_CHUNK_BYTES = 1 << 22
 
 
 class TensorFileError(ValueError):
@@ -143,15 +142,6 @@ def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np
         require_finite(name, array)
         arrays[name] = array
     return arrays
-
-
-def hash_file(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def largest_size(expected: Mapping[str, TensorSpec]) -> int:

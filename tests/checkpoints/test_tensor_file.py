@@ -8,7 +8,12 @@ import pytest
 import safetensors.numpy
 from run_helpers import entry, header_file
 
-from keras_seq.tensor_file import TensorFileError, read_tensors, tensor_spec, write_tensors
+from keras_seq.checkpoints.tensor_file import (
+    TensorFileError,
+    read_tensors,
+    tensor_spec,
+    write_tensors,
+)
 
 ARRAYS = {
     "matrix": np.arange(12, dtype=np.float32).reshape(3, 4).T,

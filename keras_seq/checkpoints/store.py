@@ -19,13 +19,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from keras_seq.checkpoint_directory import (
+from keras_seq.checkpoints.directory import (
     Checkpoint,
     DamagedError,
     copy_weights,
     read_checkpoint,
     write_checkpoint,
 )
+from keras_seq.checkpoints.tensor_file import TensorFileError, tensor_spec
 from keras_seq.files import (
     TEMPORARY,
     DirectoryLock,
@@ -35,13 +36,7 @@ from keras_seq.files import (
     sync_directory,
     write_file_whole,
 )
-from keras_seq.tensor_file import (
-    TensorFileError,
-    tensor_spec,
-)
 from keras_seq.text import InputError
-
-__all__ = ["Checkpoint", "CheckpointStore", "NotFiniteError"]
 
 T = TypeVar("T")
 

@@ -12,15 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_seq.files import remove, sync_directory, write_file
-from keras_seq.tensor_file import (
+from keras_seq.checkpoints.tensor_file import (
     TensorFileError,
     TensorSpec,
-    hash_file,
     largest_size,
     read_tensors,
     write_tensors,
 )
+from keras_seq.files import hash_file, remove, sync_directory, write_file
 from keras_seq.text import InputError
 
 __all__ = ["Checkpoint", "DamagedError", "copy_weights", "read_checkpoint", "write_checkpoint"]

@@ -188,7 +188,7 @@ def test_what_a_killed_process_left_is_ignored_and_then_cleaned(run, reopened, d
 
 
 def killed_saves(*arguments):
-    script = Path(__file__).parent / "faults" / "killed_saves.py"
+    script = Path(__file__).parents[1] / "faults" / "killed_saves.py"
     result = subprocess.run(
         [sys.executable, str(script), *map(str, arguments)],
         capture_output=True,
