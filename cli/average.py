@@ -24,7 +24,7 @@ def average(
 
     Checkpoints there are as many as training.keep_checkpoints, and the best.
     """
-    from keras_seq.run_checks import check_new
+    from keras_seq.run import check_new
     from keras_seq.text import InputError
 
     if (last is None) == (best is None):

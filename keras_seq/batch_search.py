@@ -21,8 +21,7 @@ import numpy as np
 import keras_seq
 from keras_seq.data import TokenCorpus
 from keras_seq.devices import Devices
-from keras_seq.run import Run
-from keras_seq.run_checks import is_run
+from keras_seq.run import Run, is_run
 from keras_seq.text import InputError
 
 Notice = Callable[[str], None]

@@ -20,8 +20,7 @@ from keras_seq.preparation import (
     validation_files,
 )
 from keras_seq.prepared_text import with_prepared
-from keras_seq.run import Run
-from keras_seq.run_checks import check_new, is_run
+from keras_seq.run import Run, check_new, is_run
 from keras_seq.settings import DataSettings, Settings
 from keras_seq.text import InputError
 

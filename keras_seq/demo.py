@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from keras_seq.preparation import prepare_run
-from keras_seq.run import Run
-from keras_seq.run_checks import check_new
+from keras_seq.run import Run, check_new
 from keras_seq.settings import load_settings
 from keras_seq.text.dates import DateCorpus, date_corpus
 

@@ -18,8 +18,7 @@ from keras_seq.data import CorpusCounts, TokenPair, write_corpus
 from keras_seq.encoding import Encoded, PairEncoder, encode_here
 from keras_seq.files import DirectoryLock, reason
 from keras_seq.prepared_text import share_prepared, with_prepared
-from keras_seq.run import Run
-from keras_seq.run_checks import check_new
+from keras_seq.run import Run, check_new
 from keras_seq.settings import DataSettings, Settings, choose_preset, load_settings
 from keras_seq.starting_point import base_settings, check_start, keep_start, vocabulary_run
 from keras_seq.text import (

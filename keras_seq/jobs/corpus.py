@@ -17,7 +17,7 @@ from keras_seq.jobs.corpus_task import EncodingTask, pair_chunks, unpack
 from keras_seq.jobs.kept_results import KeptResults, remove_others
 from keras_seq.jobs.local_workers import run_locally
 from keras_seq.preparation import Tokenizers
-from keras_seq.run_checks import WORK
+from keras_seq.run.checks import WORK
 from keras_seq.settings import Settings
 from keras_seq.text import Example, Tokenizer
 

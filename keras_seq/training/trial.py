@@ -10,8 +10,7 @@ import sys
 
 from keras_seq.cluster import start_cluster
 from keras_seq.devices import Devices
-from keras_seq.run import Run
-from keras_seq.run_following import FollowedRun
+from keras_seq.run import FollowedRun, Run
 from keras_seq.training.errors import TrainingError, is_out_of_memory
 from keras_seq.training.loop import TrainingLoop
 from keras_seq.training.stopping import SignalStop

@@ -11,8 +11,6 @@ from typing import Any
 from keras_seq.files import reason
 from keras_seq.text import read_lines
 
-__all__ = ["RunLogs"]
-
 _NAMES = ("metrics.jsonl", "samples.txt")
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from keras_seq.checkpoints import NotFiniteError
 from keras_seq.checkpoints.tensor_file import TensorFileError, require_finite
-from keras_seq.run import Run
-from keras_seq.run_logs import RunLogs
+from keras_seq.run.directory import Run
+from keras_seq.run.logs import RunLogs
 from keras_seq.settings import Settings
 
 

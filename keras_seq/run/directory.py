@@ -14,8 +14,8 @@
     corpus/                        text that the package made itself, if it did
     .lock                          held by the process that writes here
 
-Besides `run_checks` and `run_logs`, no other module knows these names. A directory from elsewhere
-is not trusted: links are refused, sizes and numbers bounded before anything large is done.
+Besides `checks` and `logs`, no other module knows these names. A directory from elsewhere is not
+trusted: links are refused, sizes and numbers bounded before anything large is done.
 """
 
 from __future__ import annotations
@@ -39,12 +39,10 @@ from keras_seq.files import (
     remove,
     write_file_whole,
 )
-from keras_seq.run_checks import MARK, check_new
-from keras_seq.run_logs import RunLogs
+from keras_seq.run.checks import MARK, check_new
+from keras_seq.run.logs import RunLogs
 from keras_seq.settings import MAX_FILE_BYTES, Settings, SettingsError
 from keras_seq.text import InputError, Tokenizer, read_lines
-
-__all__ = ["Run"]
 
 # In the order of deleting: what a kill leaves has no checkpoint and is not prepared.
 _OWN = (
