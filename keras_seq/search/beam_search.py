@@ -3,6 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from keras_seq.backend import gather
@@ -17,9 +18,10 @@ from keras_seq.search.hypotheses import (
 )
 from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.limits import length_limits
-from keras_seq.search.steps import Steps
+from keras_seq.search.steps import take_steps, to_length
 
-# Shape letters: B batch, S source steps, K beam, N n-best, L steps, V vocabulary, P prefix steps.
+# Shape letters: B batch, S source steps, K beam, N n-best, L steps, C capacity, V vocabulary,
+# P prefix steps.
 
 
 class SearchRecord(NamedTuple):
@@ -31,7 +33,7 @@ class SearchRecord(NamedTuple):
         totals: Float32 `(B, L, K)`; the summed log-probability, `NEVER` for none.
         kept: Bool `(B, L, K)`; False where frozen hypotheses left it no place.
         places: Int32 `(B, L, K)`; the candidate that holds each place at the next step.
-        steps: Int32 `(B,)`; the steps that the row took.
+        steps: Int32 `(B,)`; the steps that the row took; what follows them is 0.
     """
 
     tokens: Any
@@ -157,49 +159,61 @@ def beam_search(
         prefix=prefix,
     )
     always_may_end = min_length == 1 and min_length_ratio == 0
-    steps = Steps(model, source, beam_size, limits.steps, attending=coverage_penalty > 0)
-    step_index = ops.arange(limits.steps)
+    # What a step asks of a row.
+    rows = {"most": limits.most}
+    if not always_may_end or rules.depend_on_history:
+        rows["least"] = limits.least
+    if prefix is not None:
+        rows["prefix"] = ops.cast(prefix, "int32")
+    if coverage_penalty:
+        rows["mask"] = mask
 
     def penalty(lengths):
         return length_penalty(lengths, length_normalization, alpha)
 
-    def covered(attention):
-        return coverage_score(attention, mask, coverage_penalty) if coverage_penalty else 0.0
-
-    def continuations(loop, logits):
-        may_end = None if always_may_end else loop["step"] + 1 >= limits.least
-        if not rules.depend_on_history:
-            return best_of_logits(loop["scores"], logits, forbidden_tokens, may_end, end_token)
-        may_end = loop["step"] + 1 >= limits.least
-        return best_of_log_probabilities(
-            loop["scores"],
-            rules.log_probabilities(logits, loop["tokens"], loop["step"], (may_end, end_token)),
+    def covered(attention, rows):
+        return (
+            coverage_score(attention, rows["mask"], coverage_penalty) if coverage_penalty else 0.0
         )
 
-    def body(loop):
-        step, done = loop["step"], loop["done"]
-        out, capacity = steps.take(loop["token"], step, loop["state"], loop["capacity"])
-        totals, tokens, parents = continuations(loop, ops.cast(out["logits"], "float32"))
+    def continuations(taken, loop, rows, logits):
+        may_end = taken + 1 >= rows["least"] if "least" in rows else None
+        if not rules.depend_on_history:
+            return best_of_logits(loop["scores"], logits, forbidden_tokens, may_end, end_token)
+        return best_of_log_probabilities(
+            loop["scores"],
+            rules._replace(prefix=rows.get("prefix")).log_probabilities(
+                logits, loop["history"]["tokens"], taken, (may_end, end_token)
+            ),
+        )
+
+    def step(taken, out, loop, rows):
+        done = loop["done"]
+        before = loop["history"]
+        now = ops.equal(ops.arange(ops.shape(before["tokens"])[2]), taken)  # (C,)
+        totals, tokens, parents = continuations(
+            taken, loop, rows, ops.cast(out["logits"], "float32")
+        )
         # Places that finished hypotheses hold are not given to continuations.
         free = beam_size - ops.maximum(loop["count"] - spare, 0)
         kept = ops.logical_and(ops.arange(beam_size) < free[:, None], totals > NEVER / 2)
         ended = ops.equal(tokens, end_token)  # (B, K)
         histories = ops.where(
-            ops.equal(step_index, step), tokens[..., None], gather(loop["tokens"], parents)
-        )  # (B, K, L)
+            now, tokens[..., None], gather(before["tokens"], parents)
+        )  # (B, K, C)
         attention = None
         if coverage_penalty:
             attention = gather(loop["attention"] + out["attention"], parents)  # (B, K, S)
 
         leaving = ops.logical_and(kept, ended)
         finished = merge_finished(
-            loop["finished"],
+            {**loop["finished"], "tokens": before["finished"]},
             {
                 "scores": ops.where(
-                    leaving, totals / penalty(step + 1) + covered(attention), NEVER
+                    leaving, totals / penalty(taken + 1) + covered(attention, rows), NEVER
                 ),
                 "tokens": histories,
-                "lengths": ops.where(leaving, step + 1, 0),
+                "lengths": ops.where(leaving, taken + 1, 0),
             },
         )
         count = loop["count"] + ops.sum(ops.cast(leaving, "int32"), axis=1)
@@ -209,94 +223,110 @@ def beam_search(
         chosen = ops.cast(chosen, "int32")
         # A later end can at best keep the sum it has, divided by the largest penalty, and lose
         # nothing to coverage. Where none lives that bound is below any finished score.
-        best_possible = live_scores[:, 0] / penalty(limits.most)
+        best_possible = live_scores[:, 0] / penalty(rows["most"])
         now_done = ops.logical_or(
             finished["scores"][:, n_best - 1] >= best_possible,
             ops.logical_or(
                 ops.logical_or(live_scores[:, 0] <= NEVER / 2, count >= room),
-                step + 1 >= limits.most,
+                taken + 1 >= rows["most"],
             ),
         )
-        keep = done[:, None]
-
-        def unless_done(before, after):
-            return ops.where(
-                ops.reshape(done, (-1,) + (1,) * (len(after.shape) - 1)), before, after
-            )
-
+        history = {
+            "tokens": gather(histories, chosen),
+            "finished": finished.pop("tokens"),
+        }
+        if record:
+            history["record"] = {
+                name: ops.where(now, value[..., None], before["record"][name])
+                for name, value in {
+                    "tokens": tokens, "parents": parents, "totals": totals, "kept": kept,
+                    "places": chosen,
+                }.items()
+            }  # fmt: skip
         following = {
-            "step": step + 1,
-            "capacity": capacity,
-            "token": gather(tokens, chosen),
-            "scores": ops.where(keep, loop["scores"], live_scores),
-            "tokens": unless_done(loop["tokens"], gather(histories, chosen)),
-            "finished": {
-                name: unless_done(loop["finished"][name], value) for name, value in finished.items()
-            },
-            "count": ops.where(done, loop["count"], count),
+            "scores": live_scores,
+            "finished": finished,
+            "count": count,
             "done": ops.logical_or(done, now_done),
-            "state": reorder_state(out["state"], gather(parents, chosen)),
+            "history": history,
         }
         if coverage_penalty:
-            following["attention"] = unless_done(loop["attention"], gather(attention, chosen))
+            following["attention"] = gather(attention, chosen)
         if record:
-            now = {
-                "tokens": tokens, "parents": parents, "totals": totals, "kept": kept,
-                "places": chosen,
-            }  # fmt: skip
-            following["record"] = {
-                name: ops.where(
-                    ops.logical_and(ops.equal(step_index, step)[:, None], ~done[:, None, None]),
-                    now[name][:, None],
-                    loop["record"][name],
-                )
-                for name in now
-            }
-            following["taken"] = loop["taken"] + ops.cast(ops.logical_not(done), "int32")
-        return following
-
-    def unfinished(loop):
-        return ops.logical_and(loop["step"] < limits.steps, ops.logical_not(ops.all(loop["done"])))
+            following["steps"] = loop["steps"] + 1
+        return {
+            **keras.tree.map_structure(
+                lambda old, new: ops.where(
+                    ops.reshape(done, (-1,) + (1,) * (len(new.shape) - 1)), old, new
+                ),
+                {name: loop[name] for name in following},
+                following,
+            ),
+            # Nobody asks for these of a row that is done.
+            "token": gather(tokens, chosen),
+            "state": reorder_state(out["state"], gather(parents, chosen)),
+        }
 
     batch, width = ops.shape(source)
-    # All hypotheses start alike, so only the first may live: the others would be its copies.
-    first_scores = ops.where(ops.arange(beam_size) == 0, 0.0, NEVER)
-    loop = {
-        "step": ops.zeros((), dtype="int32"),
-        "token": ops.full((batch, beam_size), start_token, dtype="int32"),
-        "scores": ops.broadcast_to(first_scores[None], (batch, beam_size)),
-        "tokens": ops.zeros((batch, beam_size, limits.steps), dtype="int32"),
-        "finished": {
-            "scores": ops.full((batch, n_best), NEVER, dtype="float32"),
-            "tokens": ops.zeros((batch, n_best, limits.steps), dtype="int32"),
-            "lengths": ops.zeros((batch, n_best), dtype="int32"),
-        },
-        "count": ops.zeros((batch,), dtype="int32"),
-        "done": ops.zeros((batch,), dtype="bool"),
-        "capacity": steps.capacity,
-        "state": steps.first_state,
-    }
-    if coverage_penalty:
-        loop["attention"] = ops.zeros((batch, beam_size, width), dtype="float32")
-    if record:
-        shape = (batch, limits.steps, beam_size)
-        loop["record"] = {
-            "tokens": ops.zeros(shape, dtype="int32"),
-            "parents": ops.zeros(shape, dtype="int32"),
-            "totals": ops.full(shape, NEVER, dtype="float32"),
-            "kept": ops.zeros(shape, dtype="bool"),
-            "places": ops.zeros(shape, dtype="int32"),
+
+    def begin(capacity):
+        # All hypotheses start alike, so only the first may live: the others would be its copies.
+        first_scores = ops.where(ops.arange(beam_size) == 0, 0.0, NEVER)
+        loop = {
+            "token": ops.full((batch, beam_size), start_token, dtype="int32"),
+            "scores": ops.broadcast_to(first_scores[None], (batch, beam_size)),
+            "finished": {
+                "scores": ops.full((batch, n_best), NEVER, dtype="float32"),
+                "lengths": ops.zeros((batch, n_best), dtype="int32"),
+            },
+            "count": ops.zeros((batch,), dtype="int32"),
+            "done": ops.zeros((batch,), dtype="bool"),
+            "history": {
+                "tokens": ops.zeros((batch, beam_size, capacity), dtype="int32"),
+                "finished": ops.zeros((batch, n_best, capacity), dtype="int32"),
+            },
         }
-        loop["taken"] = ops.zeros((batch,), dtype="int32")
-    (loop,) = ops.while_loop(lambda loop: unfinished(loop), lambda loop: (body(loop),), (loop,))
-    lasting = loop["scores"] > NEVER / 2
-    cut = loop["scores"] / penalty(limits.most)[:, None] + covered(loop.get("attention"))
-    live = {
-        "scores": ops.where(lasting, cut, NEVER),
-        "tokens": loop["tokens"],
-        "lengths": ops.where(lasting, limits.most[:, None], 0),
-    }
-    result = best_of(loop["finished"], live)
-    if not record:
-        return result
-    return result, SearchRecord(**loop["record"], steps=loop["taken"])
+        if coverage_penalty:
+            loop["attention"] = ops.zeros((batch, beam_size, width), dtype="float32")
+        if record:
+            loop["steps"] = ops.zeros((batch,), dtype="int32")
+            loop["history"]["record"] = {
+                name: ops.zeros((batch, beam_size, capacity), dtype=dtype)
+                for name, dtype in {
+                    "tokens": "int32", "parents": "int32", "totals": "float32", "kept": "bool",
+                    "places": "int32",
+                }.items()
+            }  # fmt: skip
+        return loop
+
+    def results(loop, rows):
+        lasting = loop["scores"] > NEVER / 2
+        cut = loop["scores"] / penalty(rows["most"])[:, None] + covered(loop.get("attention"), rows)
+        found = best_of(
+            {**loop["finished"], "tokens": loop["history"]["finished"]},
+            {
+                "scores": ops.where(lasting, cut, NEVER),
+                "tokens": loop["history"]["tokens"],
+                "lengths": ops.where(lasting, rows["most"][:, None], 0),
+            },
+        )
+        found = found._replace(tokens=to_length(found.tokens, limits.steps))
+        if not record:
+            return found
+        kept = keras.tree.map_structure(
+            lambda history: ops.transpose(to_length(history, limits.steps), (0, 2, 1)),
+            loop["history"]["record"],
+        )
+        return found, SearchRecord(**kept, steps=loop["steps"])
+
+    return take_steps(
+        model,
+        source,
+        beam_size,
+        limits.steps,
+        begin=begin,
+        step=step,
+        results=results,
+        rows=rows,
+        attending=coverage_penalty > 0,
+    )

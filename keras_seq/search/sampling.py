@@ -8,9 +8,10 @@ from keras_seq.search.hypotheses import NEVER, SearchResult
 from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.limits import length_limits
 from keras_seq.search.random_numbers import row_keys, uniform_numbers
-from keras_seq.search.steps import Steps
+from keras_seq.search.steps import take_steps, to_length
 
-# Shape letters: B batch, S source steps, N samples, L steps, V vocabulary, P prefix steps.
+# Shape letters: B batch, S source steps, N samples, L steps, C capacity, V vocabulary,
+# P prefix steps.
 
 
 def sample(
@@ -87,63 +88,75 @@ def sample(
         max_length_extra=max_length_extra,
         prefix=prefix,
     )
-    steps = Steps(model, source, samples, limits.steps)
-    step_index = ops.arange(limits.steps)
-    keys = row_keys(source, seed)
+    # What a step asks of a row.
+    fixed = {"least": limits.least, "most": limits.most, "keys": row_keys(source, seed)}
+    if prefix is not None:
+        fixed["prefix"] = ops.cast(prefix, "int32")
 
-    def body(loop):
-        step, done = loop["step"], loop["done"]
-        out, capacity = steps.take(loop["token"], step, loop["state"], loop["capacity"])
-        log_probabilities = rules.log_probabilities(
+    def step(taken, out, loop, rows):
+        ended, history = loop["ended"], loop["history"]
+        log_probabilities = rules._replace(prefix=rows.get("prefix")).log_probabilities(
             ops.cast(out["logits"], "float32"),
-            loop["tokens"],
-            step,
-            (step + 1 >= limits.least, end_token),
+            history,
+            taken,
+            (taken + 1 >= rows["least"], end_token),
         )
         drawn = _draw(
-            log_probabilities / temperature, uniform_numbers(keys, samples, step), top_k, top_p
+            log_probabilities / temperature,
+            uniform_numbers(rows["keys"], samples, taken),
+            top_k,
+            top_p,
         )
         gained = ops.take_along_axis(log_probabilities, drawn[..., None], axis=-1)[..., 0]
         # Where every token is struck out, what there is so far is given up.
         lost = gained <= NEVER / 2
-        drawn = ops.where(done, 0, drawn)
-        ended = ops.logical_or(ops.equal(drawn, end_token), step + 1 >= limits.most[:, None])
+        drawn = ops.where(ended, 0, drawn)
+        ends = ops.logical_or(ops.equal(drawn, end_token), taken + 1 >= rows["most"][:, None])
+        now_ended = ops.logical_or(ended, ops.logical_or(ends, lost))
+        now = ops.equal(ops.arange(ops.shape(history)[2]), taken)  # (C,)
         return {
-            "step": step + 1,
-            "capacity": capacity,
             "token": drawn,
-            "totals": ops.where(done, loop["totals"], ops.maximum(loop["totals"] + gained, NEVER)),
-            "tokens": ops.where(ops.equal(step_index, step), drawn[..., None], loop["tokens"]),
-            "lengths": ops.where(done, loop["lengths"], step + 1),
-            "done": ops.logical_or(done, ops.logical_or(ended, lost)),
+            "totals": ops.where(ended, loop["totals"], ops.maximum(loop["totals"] + gained, NEVER)),
+            "lengths": ops.where(ended, loop["lengths"], taken + 1),
+            "ended": now_ended,
+            "done": ops.all(now_ended, axis=-1),
+            "history": ops.where(now, drawn[..., None], history),
             "state": out["state"],
         }
 
-    def unfinished(loop):
-        return ops.logical_and(loop["step"] < limits.steps, ops.logical_not(ops.all(loop["done"])))
-
     batch = ops.shape(source)[0]
-    loop = {
-        "step": ops.zeros((), dtype="int32"),
-        "capacity": steps.capacity,
-        "token": ops.full((batch, samples), start_token, dtype="int32"),
-        "totals": ops.zeros((batch, samples), dtype="float32"),
-        "tokens": ops.zeros((batch, samples, limits.steps), dtype="int32"),
-        "lengths": ops.zeros((batch, samples), dtype="int32"),
-        "done": ops.zeros((batch, samples), dtype="bool"),
-        "state": steps.first_state,
-    }
-    (loop,) = ops.while_loop(lambda loop: unfinished(loop), lambda loop: (body(loop),), (loop,))
-    exists = loop["totals"] > NEVER / 2
-    penalty = length_penalty(loop["lengths"], length_normalization, alpha)
-    scores = ops.where(exists, loop["totals"] / penalty, NEVER)
-    scores, index = ops.top_k(scores, samples)
-    index = ops.cast(index, "int32")
-    lengths = gather(ops.where(exists, loop["lengths"], 0), index)
-    tokens = gather(loop["tokens"], index) * ops.cast(lengths > 0, "int32")[..., None]
-    ends = ops.any(ops.equal(tokens, end_token), axis=-1)
-    return SearchResult(
-        tokens, lengths, scores, ops.logical_and(lengths > 0, ops.logical_not(ends))
+
+    def begin(capacity):
+        return {
+            "token": ops.full((batch, samples), start_token, dtype="int32"),
+            "totals": ops.zeros((batch, samples), dtype="float32"),
+            "lengths": ops.zeros((batch, samples), dtype="int32"),
+            "ended": ops.zeros((batch, samples), dtype="bool"),
+            "done": ops.zeros((batch,), dtype="bool"),
+            "history": ops.zeros((batch, samples, capacity), dtype="int32"),
+        }
+
+    def results(loop, rows):
+        exists = loop["totals"] > NEVER / 2
+        penalty = length_penalty(loop["lengths"], length_normalization, alpha)
+        scores = ops.where(exists, loop["totals"] / penalty, NEVER)
+        scores, index = ops.top_k(scores, samples)
+        index = ops.cast(index, "int32")
+        lengths = gather(ops.where(exists, loop["lengths"], 0), index)
+        tokens = gather(loop["history"], index) * ops.cast(lengths > 0, "int32")[..., None]
+        ends = ops.any(ops.equal(tokens, end_token), axis=-1)
+        truncated = ops.logical_and(lengths > 0, ops.logical_not(ends))
+        return SearchResult(to_length(tokens, limits.steps), lengths, scores, truncated)
+
+    return take_steps(
+        model,
+        source,
+        samples,
+        limits.steps,
+        begin=begin,
+        step=step,
+        results=results,
+        rows=fixed,
     )
 
 

@@ -1,60 +1,116 @@
-"""The steps of a decoder, whose state grows as they are taken."""
+"""The loop of a search: steps of a decoder over the rows of a batch."""
 
+import keras
 from keras import ops
 
-# Shape letters: B batch, K beam, L steps.
+# Shape letters: B batch, R rows still searched, S source steps, K beam, C capacity, L steps.
 
-# Steps by which the state grows. Growing copies it, a longer state makes each step slower.
-GROWTH = 8
+# Steps between two looks at which rows are done, by which the state grows, too. Both copy the
+# state; without them each step is slower than need be.
+ROUND = 8
 
 
-class Steps:
-    """Encodes sources and takes steps of the decoder over them.
+def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, attending=False):
+    """Takes steps until every row is done.
 
     Most targets end long before their limit, and a step costs as much as its
-    state is long: so the state grows. Where shapes are static, as on JAX, it
-    has one length from the start.
+    state is long and as there are rows: so the state grows, and rows that are
+    done leave. What comes out is the same, whenever they do. Where a shape is
+    static, as on JAX, all rows stay and the state has one length from the start.
 
     Args:
-        model: A model of the search contract.
+        model: A model of the search contract. All tensors of its memory and its
+            states begin with the dimension of the batch.
         source: Int32 tensor `(B, S)`.
         beam_size: Integer K.
-        limit: Most steps, an integer or a scalar tensor.
+        limit: L, most steps, an integer or a scalar tensor; every row is done by then.
+        begin: Function of a capacity C to what the search knows before the first
+            step, a dict of tensors `(B, ...)`: among them `token` `(B, K)`, the last
+            of each hypothesis; `done` `(B,)`; and `history`, a structure of tensors
+            `(B, ..., C)` with a place for each step, that grow with zeros.
+        step: Function of the number of steps taken, what the model's step gave, the
+            dict so far and that of `rows`, to the next dict, with the state
+            reordered as `state`. A row that is done has to stay as it is.
+        results: Function of the dict and that of `rows` to a structure of tensors
+            `(B, ...)` whose shapes do not depend on C.
+        rows: Dict of tensors `(B, ...)` that do not change.
         attending: Whether a step gives its attention, too.
 
-    Attributes:
-        first_state: The state before the first step.
-        capacity: The steps that it holds.
+    Returns:
+        The results of all rows.
     """
+    decode = model.attending_step if attending else model.decoder_step
+    memory = model.encoder(source, training=False)
+    grows = not any(isinstance(size, int) for size in ops.shape(source))
+    capacity = ops.minimum(limit, ROUND) if grows else limit
+    loop = {**begin(capacity), "state": model.initial_state(memory, beam_size, capacity)}
+    rows = {**rows, "memory": memory}
 
-    def __init__(self, model, source, beam_size, limit, *, attending=False):
-        self._model = model
-        self._step = model.attending_step if attending else model.decoder_step
-        self._memory = model.encoder(source, training=False)
-        self._grows = not isinstance(ops.shape(source)[1], int)
-        self.capacity = ops.minimum(limit, GROWTH) if self._grows else limit
-        self.first_state = model.initial_state(self._memory, beam_size, self.capacity)
+    def advance(taken, until, loop, rows):
+        def goes_on(taken, loop):
+            return ops.logical_and(taken < until, ops.logical_not(ops.all(loop["done"])))
 
-    def take(self, tokens, step, state, capacity):
-        """Takes one.
-
-        Args:
-            tokens: Int32 tensor `(B, K)`, the last of each hypothesis.
-            step: Scalar int tensor, how many were taken.
-            state: From the step before.
-            capacity: The steps that it holds.
-
-        Returns:
-            What the model's step gives, and the capacity of its `state`.
-        """
-        if self._grows:
-            full = step >= capacity
-            state = ops.cond(
-                full, lambda: self._model.extended_state(state, GROWTH), lambda: dict(state)
+        def body(taken, loop):
+            out = decode(
+                {
+                    "token": loop["token"],
+                    "position": taken,
+                    "state": loop["state"],
+                    "memory": rows["memory"],
+                },
+                training=False,
             )
-            capacity = ops.where(full, capacity + GROWTH, capacity)
-        out = self._step(
-            {"token": tokens, "position": step, "state": state, "memory": self._memory},
-            training=False,
+            return taken + 1, step(taken, out, loop, rows)
+
+        return ops.while_loop(goes_on, body, (taken, loop))
+
+    none = ops.zeros((), dtype="int32")
+    if not grows:
+        _, loop = advance(none, limit, loop, rows)
+        return results(loop, rows)
+
+    numbers = ops.arange(ops.shape(source)[0], dtype="int32")
+    # What has a known number of rows must forget it, for rows will leave.
+    rows = keras.tree.map_structure(
+        lambda tensor: tensor if tensor.shape[0] is None else ops.take(tensor, numbers, axis=0),
+        rows,
+    )
+
+    def rows_left(taken, numbers, *_):
+        return ops.logical_and(taken < limit, ops.shape(numbers)[0] > 0)
+
+    def round_of_steps(taken, numbers, loop, rows, whole):
+        taken, loop = advance(taken, ops.minimum(taken + ROUND, limit), loop, rows)
+        # Those of rows that go on are written again later.
+        whole = keras.tree.map_structure(
+            lambda all_rows, some: ops.scatter_update(all_rows, numbers[:, None], some),
+            whole,
+            results(loop, rows),
         )
-        return out, capacity
+        (left,) = ops.nonzero(ops.logical_not(loop["done"]))
+        numbers, loop, rows = keras.tree.map_structure(
+            lambda tensor: ops.take(tensor, left, axis=0), (numbers, loop, rows)
+        )
+        loop["history"] = keras.tree.map_structure(_longer, loop["history"])
+        loop["state"] = model.extended_state(loop["state"], ROUND)
+        return taken, numbers, loop, rows, whole
+
+    *_, whole = ops.while_loop(
+        rows_left, round_of_steps, (none, numbers, loop, rows, results(loop, rows))
+    )
+    return whole
+
+
+def to_length(history, length):
+    """A history of another length with a place for each of L steps, `(B, ..., L)`."""
+    # The last round may have room for more steps than the limit allows.
+    shape = ops.shape(history)
+    if isinstance(length, int) and isinstance(shape[-1], int):
+        more = max(length - shape[-1], 0)
+    else:
+        more = ops.maximum(length - shape[-1], 0)
+    return ops.pad(history, [[0, 0]] * (len(shape) - 1) + [[0, more]])[..., :length]
+
+
+def _longer(history):
+    return ops.pad(history, [[0, 0]] * (len(history.shape) - 1) + [[0, ROUND]])
