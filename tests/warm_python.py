@@ -1,12 +1,13 @@
 """A stand-in for `python` whose processes have TensorFlow imported from the start.
 
 To import it, and to take it down again, takes three seconds of a processor, and hundreds of
-commands in the tests do. Here one process imports what others wrote (nothing of ours, and nothing
-that chooses a backend of Keras) and each command is a fork of it: a process like any other, with
-arguments, environment, folder and files of its own, which a signal can end. What cannot be a fork
-(one on JAX, one whose environment says how to import) is an interpreter of its own, as all are
-where there is no fork. Forks of a process share its order of sets: what shall be shown for any
-order, and what shall survive `kill -9`, needs interpreters of its own.
+commands in the tests do. Here one process imports what others wrote, nothing of ours, and each
+command is a fork of it: a process like any other, with arguments, environment, folder and files of
+its own, which a signal can end, and in which TensorFlow is not imported to the eye until the
+command imports it. What cannot be a fork (one on JAX, one whose environment says how to import, one
+with options of Python's) is an interpreter of its own, as all are where there is no fork. Forks of
+a process share its order of sets: what shall be shown for any order, and what shall survive
+`kill -9`, needs interpreters of its own. So does what a process takes of memory and of time.
 
     [*python(), "-m", "keras_seq", ...]     a command for `subprocess`, by a process that stands
                                             for the fork, with its files, its end and its signals
@@ -22,8 +23,10 @@ import socket
 import sys
 
 # What variables of these names say is heard when something is imported.
-_HEARD_AT_IMPORT = ("PYTHON", "TF_", "OMP_", "OPENBLAS_", "CUDA_", "LD_")
-_NO_MATTER = ("PYTHONUNBUFFERED", "TF_CPP_MIN_LOG_LEVEL")
+_HEARD_AT_IMPORT = ("PYTHON", "KERAS_", "TF_", "OMP_", "OPENBLAS_", "CUDA_", "LD_")
+_NO_MATTER = ("PYTHONUNBUFFERED", "PYTHONPATH", "TF_CPP_MIN_LOG_LEVEL")
+# To import TensorFlow imports these. Programs ask whether that has been done.
+_TENSORFLOW = ("tensorflow", "keras", "jax", "jaxlib")
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1)
 
 
@@ -44,7 +47,7 @@ def _server() -> str | None:
         stdout=pipe,
         stderr=subprocess.DEVNULL,
         # Heard when TensorFlow is imported; `keras-seq` says the same.
-        env={"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ,
+        env={"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | {"PYTHONPATH": ""},
     )
 
     def end() -> None:
@@ -166,12 +169,16 @@ def _on_jax(arguments: list[str], environment: dict[str, str]) -> bool:
     return any("jax" in word for word in (*arguments, environment.get("KERAS_BACKEND", "")))
 
 
-def _can_fork(arguments: list[str], environment: dict[str, str], own: dict[str, str]) -> bool:
+def _can_fork(
+    arguments: list[str], folder: str, environment: dict[str, str], own: dict[str, str]
+) -> bool:
     """Whether a command would be the same in an interpreter of its own."""
     kind = arguments[0] if arguments else "-"
     if kind.startswith("-") and kind not in ("-m", "-c"):
         return False
     if _on_jax(arguments, environment):
+        return False
+    if any(_has_its_own(os.path.join(folder, part)) for part in _python_path(environment)):
         return False
     heard = {
         name
@@ -179,6 +186,17 @@ def _can_fork(arguments: list[str], environment: dict[str, str], own: dict[str, 
         if name.startswith(_HEARD_AT_IMPORT) and name not in _NO_MATTER
     }
     return all(environment.get(name) == own.get(name) for name in heard)
+
+
+def _python_path(environment: dict[str, str]) -> list[str]:
+    return [folder for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder]
+
+
+def _has_its_own(folder: str) -> bool:
+    """Whether something would be imported from there that is imported already."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    there = {name.partition(".")[0] for name in names}
+    return bool(there & {"sitecustomize", "usercustomize", *sys.modules})
 
 
 def _import_what_others_wrote() -> None:
@@ -190,13 +208,47 @@ def _import_what_others_wrote() -> None:
     import pydantic  # noqa: F401
     import sacrebleu  # noqa: F401
     import sentencepiece  # noqa: F401
-    import tensorflow  # noqa: F401
-    import tensorflow_text  # noqa: F401
     import typer  # noqa: F401
 
+    threads = len(os.listdir("/proc/self/task"))
+    # Not tensorflow-text: whoever needs its operations has to show that they are asked for.
+    import keras
+    import tensorflow  # noqa: F401
+
+    # A fork has none of the threads of this process. OpenBLAS knows that and starts its own anew;
+    # TensorFlow, and JAX, would wait for theirs for ever.
+    if keras.backend.backend() != "tensorflow" or len(os.listdir("/proc/self/task")) != threads:
+        raise SystemExit("what is imported cannot be forked")
     # Forks need not look through it, which takes a second at the end of each.
     gc.collect()
     gc.freeze()
+
+
+class _NotYetImported:
+    """Hides TensorFlow until it is imported; a finder and a loader of `importlib`."""
+
+    def __init__(self) -> None:
+        names = [name for name in sys.modules if name.partition(".")[0] in _TENSORFLOW]
+        self._modules = {name: sys.modules.pop(name) for name in names}
+
+    def find_spec(self, name, path, target=None):
+        import copy
+
+        if name not in _TENSORFLOW or name not in self._modules:
+            return None
+        spec = copy.copy(self._modules[name].__spec__)
+        spec.loader = self
+        return spec
+
+    def create_module(self, spec):
+        module = self._modules[spec.name]
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module) -> None:
+        module.__spec__ = self._spec
+        sys.meta_path.remove(self)
+        sys.modules.update(self._modules)
 
 
 def _serve(path: str) -> list[str]:
@@ -228,7 +280,7 @@ def _serve(path: str) -> list[str]:
         while len(request) < int.from_bytes(start, "big"):
             request += connection.recv(1 << 16)
         arguments, folder, environment = marshal.loads(request)
-        if not _can_fork(arguments, environment, own):
+        if not _can_fork(arguments, folder, environment, own):
             connection.sendall(bytes(4))
             os._exit(0)
         if pid := os.fork():
@@ -268,6 +320,8 @@ def _become(files: list[int], folder: str, environment: dict[str, str]) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.path[:0] = _python_path(environment)
+    sys.meta_path.insert(0, _NotYetImported())
     now = bool(environment.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         # Encoding and errors are those that Python chose for the process that forks.
@@ -277,7 +331,7 @@ def _become(files: list[int], folder: str, environment: dict[str, str]) -> None:
             encoding=old.encoding,
             errors=old.errors,
             newline="\n" if number else None,
-            line_buffering=number == 2 or os.isatty(number),
+            line_buffering=not now and (number == 2 or os.isatty(number)),
             write_through=bool(number and now),
         )
         setattr(sys, name, stream)
@@ -296,15 +350,19 @@ def _run(arguments: list[str]) -> None:
         sys.argv = arguments[1:]
         sys.path.insert(0, os.getcwd())
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
-    elif arguments[0] == "-c":
+        return
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    if arguments[0] == "-c":
         sys.argv = ["-c", *arguments[2:]]
         sys.path.insert(0, "")
-        module = sys.modules["__main__"] = types.ModuleType("__main__")
-        exec(compile(arguments[1], "<string>", "exec"), module.__dict__)
+        program, name = arguments[1], "<string>"
     else:
         sys.argv = arguments
-        sys.path.insert(0, os.path.dirname(os.path.abspath(arguments[0])))
-        runpy.run_path(arguments[0], run_name="__main__")
+        sys.path.insert(0, os.path.dirname(os.path.realpath(arguments[0])))
+        main.__file__ = name = os.path.join(os.getcwd(), arguments[0])
+        with open(name, "rb") as file:
+            program = file.read()
+    exec(compile(program, name, "exec"), main.__dict__)
 
 
 if __name__ == "__main__":
