@@ -6,13 +6,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
+import warm_python
 
 # `keras-seq` where Keras cannot be imported at all.
 WITHOUT_KERAS = (
@@ -162,7 +162,13 @@ def serving(
     directory: Path, *options: object, program: list[str] | None = None
 ) -> Iterator[Served]:
     """`keras-seq serve` on a free port."""
-    command = [*(program or [sys.executable, "-m", "keras_seq"]), "serve", directory, "--port", 0]
+    command = [
+        *(program or [*warm_python.python(), "-m", "keras_seq"]),
+        "serve",
+        directory,
+        "--port",
+        0,
+    ]
     with subprocess.Popen(
         [*map(str, command), *map(str, options)],
         stderr=subprocess.PIPE,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import warm_python
 from job_process import JobProcess
 
 from keras_seq.run import Run
@@ -40,7 +41,7 @@ def texts(tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(texts, tiny_run):
     """What the plain command says of each file."""
-    program = [sys.executable, "-m", "keras_seq", "translate", str(tiny_run), *OPTIONS]
+    program = [*warm_python.python(), "-m", "keras_seq", "translate", str(tiny_run), *OPTIONS]
     text = "".join((texts / name).read_text("utf-8") for name in SIZES)
     # One process for all: a line's translation does not depend on those around it.
     result = subprocess.run(program, input=text.encode(), capture_output=True, check=True)
