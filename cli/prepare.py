@@ -63,9 +63,13 @@ def prepare(
     The same command again goes on where the last one was stopped or killed. Train with
     --prepared DIRECTORY in place of the text.
     """
-    from keras_seq.continuation import check_directory, known_counts, open_or_prepare
     from keras_seq.jobs import SharedLabour, require_ray, run_locally, run_on_ray
-    from keras_seq.preparation import resolve_settings
+    from keras_seq.preparation import (
+        check_directory,
+        known_counts,
+        open_or_prepare,
+        resolve_settings,
+    )
     from keras_seq.settings import SettingsError
 
     flags = {

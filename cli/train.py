@@ -125,14 +125,15 @@ def train(
     from datetime import datetime, timedelta
 
     from keras_seq.batch_search import known_budget, settle_batch
-    from keras_seq.continuation import (
+    from keras_seq.devices import Devices, check_backend
+    from keras_seq.preparation import (
         check_directory,
         known_counts,
         known_start,
         open_or_prepare,
+        prepare_run,
+        resolve_settings,
     )
-    from keras_seq.devices import Devices, check_backend
-    from keras_seq.preparation import prepare_run, resolve_settings
 
     if stop_after is not None and not 0 < stop_after < 10**7:
         raise typer.BadParameter("must be a number of minutes", param_hint="'--stop-after'")

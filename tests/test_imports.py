@@ -20,12 +20,7 @@ TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
 BELOW_RUN = {"text", "scoring", "data", "settings", "files", "checkpoints", "threads"} | TENSORS
 WITH_RUN = {
     "run",
-    "starting_point",
     "preparation",
-    "encoding",
-    "prepared_text",
-    "corpus_record",
-    "continuation",
     "modelling",
     "run_averaging",
     "batch_search",
@@ -56,18 +51,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "search": ({"backend"}, {"keras", "numpy"}),
     "training.callbacks": ({"backend"}, {"keras", "numpy"}),
     "run": ({"checkpoints", "files", "settings", "text"}, {"numpy"}),
-    "corpus_record": (BELOW_RUN | {"run"}, set()),
-    "starting_point": ({"checkpoints", "run", "settings", "text"}, {"numpy"}),
-    "encoding": ({"data", "text"}, set()),
-    "prepared_text": (BELOW_RUN | {"run"}, set()),
-    "preparation": (
-        BELOW_RUN | {"run", "starting_point", "corpus_record", "encoding", "prepared_text"},
-        set(),
-    ),
-    "continuation": (
-        BELOW_RUN | {"run", "corpus_record", "preparation", "prepared_text"},
-        set(),
-    ),
+    # Before Keras is imported: what is wrong with a user's files is found in a moment.
+    "preparation": ({"checkpoints", "data", "files", "run", "settings", "text"}, {"numpy"}),
     "demo": (BELOW_RUN | {"run", "preparation"}, set()),
     "modelling": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
     "batch_search": (BELOW_RUN | {"keras_seq", "run"}, {"numpy"}),

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from keras_seq.corpus_record import text_hashes
-from keras_seq.encoding import Encoded, PairEncoder
 from keras_seq.files import remove, write_file_whole
 from keras_seq.jobs.chunks import Chunk, Notice, Runner
 from keras_seq.jobs.corpus_task import EncodingTask, pair_chunks, unpack
 from keras_seq.jobs.kept_results import KeptResults, remove_others
 from keras_seq.jobs.local_workers import run_locally
-from keras_seq.preparation import Tokenizers
+from keras_seq.preparation.encoding import Encoded, PairEncoder
+from keras_seq.preparation.preparing import Tokenizers
+from keras_seq.preparation.record import text_hashes
 from keras_seq.run.checks import WORK
 from keras_seq.settings import Settings
 from keras_seq.text import Example, Tokenizer

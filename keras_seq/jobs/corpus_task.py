@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from keras_seq.data import TokenPair
-from keras_seq.encoding import CHUNK_PAIRS, Encoded, PairEncoder
 from keras_seq.jobs.chunks import Chunk, Result, blocks
+from keras_seq.preparation.encoding import CHUNK_PAIRS, Encoded, PairEncoder
 from keras_seq.text import Example, Tokenizer
 
 

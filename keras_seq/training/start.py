@@ -11,8 +11,8 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.modelling import build_run_model, named_weights, weight_shapes
+from keras_seq.preparation.starting_point import SIDES, kept_vectors
 from keras_seq.run import Run
-from keras_seq.starting_point import SIDES, kept_vectors
 from keras_seq.text import InputError, Tokenizer, piece_vectors, pieces_in
 
 Notice = Callable[[str], None]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from keras_seq.cluster import Cluster, start_cluster
-from keras_seq.continuation import Resume, open_or_prepare
 from keras_seq.devices import Devices
+from keras_seq.preparation import Resume, open_or_prepare
 from keras_seq.run import FollowedRun, Run
 from keras_seq.settings import Settings
 from keras_seq.text import InputError

@@ -193,11 +193,11 @@ checkpoint.write_tensors = stuck
 def test_while_the_text_is_prepared(folder):
     """Nothing is left behind that a later command would trip over."""
     code = """
-import keras_seq.preparation as preparation, time
+import keras_seq.preparation.preparing as preparing, time
 def slow(*arguments, **options):
     print("begin vocabulary", file=sys.stderr, flush=True)
     time.sleep(1000)
-preparation.Tokenizer.train = slow
+preparing.Tokenizer.train = slow
 """
     training = begun(folder, "text", code)
     training.wait_for("begin vocabulary")

@@ -7,10 +7,10 @@ import pytest
 from job_process import JobProcess
 
 from keras_seq.data import TokenPair
-from keras_seq.encoding import Encoded, PairEncoder
 from keras_seq.jobs import SharedLabour, run_locally
 from keras_seq.jobs.corpus_task import pack, pair_chunks, unpack
 from keras_seq.preparation import prepare_run, resolve_settings
+from keras_seq.preparation.encoding import Encoded, PairEncoder
 from keras_seq.run import Run
 from keras_seq.settings import SettingsError, load_settings
 from keras_seq.text import Example, InputError, Tokenizer

@@ -14,7 +14,7 @@ from run_helpers import forge
 from training.toy import quiet_train, toy_settings, write_pairs
 
 import keras_seq
-from keras_seq.continuation import open_or_prepare
+from keras_seq.preparation import open_or_prepare
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 

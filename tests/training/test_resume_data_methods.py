@@ -6,9 +6,8 @@ import safetensors.numpy
 from training.toy import quiet_train, toy_settings
 
 from keras_seq import InputError
-from keras_seq.continuation import open_or_prepare
 from keras_seq.data import BatchStream, TokenCorpus
-from keras_seq.preparation import prepare_run
+from keras_seq.preparation import open_or_prepare, prepare_run
 from keras_seq.training.feed import batch_shapes, training_stream
 
 METHODS = {

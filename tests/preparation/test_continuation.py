@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from keras_seq.continuation import check_directory, known_counts, open_or_prepare
-from keras_seq.preparation import PairCounts
+from keras_seq.preparation import PairCounts, check_directory, known_counts, open_or_prepare
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from keras_seq.corpus_record import TEXT_KEYS, check_record, text_differences, text_untouched
-from keras_seq.preparation import (
+from keras_seq.preparation.preparing import (
     Labour,
     PairCounts,
     prepare_run,
     training_files,
     validation_files,
 )
-from keras_seq.prepared_text import with_prepared
+from keras_seq.preparation.record import TEXT_KEYS, check_record, text_differences, text_untouched
+from keras_seq.preparation.sharing import with_prepared
 from keras_seq.run import Run, check_new, is_run
 from keras_seq.settings import DataSettings, Settings
 from keras_seq.text import InputError

@@ -7,9 +7,14 @@ import pytest
 from run_helpers import forge
 
 from keras_seq import Run, SettingsError, load_settings
-from keras_seq.continuation import known_start, open_or_prepare
-from keras_seq.preparation import prepare_run, resolve_settings
-from keras_seq.starting_point import base_settings, kept_vectors
+from keras_seq.preparation import (
+    base_settings,
+    kept_vectors,
+    known_start,
+    open_or_prepare,
+    prepare_run,
+    resolve_settings,
+)
 from keras_seq.text import InputError, Tokenizer
 
 MODEL = {

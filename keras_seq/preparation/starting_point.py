@@ -23,8 +23,6 @@ from keras_seq.run import Run
 from keras_seq.settings import PRESETS, Settings
 from keras_seq.text import InputError, piece_vectors, vector_width
 
-__all__ = ["base_settings", "check_start", "keep_start", "kept_vectors", "vocabulary_run"]
-
 Notice = Callable[[str], None]
 
 SIDES = ("source", "target")

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from keras_seq.continuation import known_counts, open_or_prepare
+from keras_seq.preparation import known_counts, open_or_prepare
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 

@@ -13,20 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from keras_seq.corpus_record import make_record
 from keras_seq.data import CorpusCounts, TokenPair, write_corpus
-from keras_seq.encoding import Encoded, PairEncoder, encode_here
 from keras_seq.files import DirectoryLock, reason
-from keras_seq.prepared_text import share_prepared, with_prepared
+from keras_seq.preparation.encoding import Encoded, PairEncoder, encode_here
+from keras_seq.preparation.record import make_record
+from keras_seq.preparation.sharing import share_prepared, with_prepared
+from keras_seq.preparation.starting_point import (
+    base_settings,
+    check_start,
+    keep_start,
+    vocabulary_run,
+)
 from keras_seq.run import Run, check_new
 from keras_seq.settings import DataSettings, Settings, choose_preset, load_settings
-from keras_seq.starting_point import base_settings, check_start, keep_start, vocabulary_run
-from keras_seq.text import (
-    Example,
-    InputError,
-    PairFiles,
-    Tokenizer,
-)
+from keras_seq.text import Example, InputError, PairFiles, Tokenizer
 
 Notice = Callable[[str], None]
 

@@ -1,0 +1,25 @@
+"""Text to a run that is ready to train, or to go on; all of it before Keras is imported."""
+
+from keras_seq.preparation.continuation import (
+    Resume,
+    check_directory,
+    known_counts,
+    known_start,
+    open_or_prepare,
+)
+from keras_seq.preparation.preparing import PairCounts, count_pairs, prepare_run, resolve_settings
+from keras_seq.preparation.starting_point import base_settings, kept_vectors
+
+__all__ = [
+    "PairCounts",
+    "Resume",
+    "base_settings",
+    "check_directory",
+    "count_pairs",
+    "kept_vectors",
+    "known_counts",
+    "known_start",
+    "open_or_prepare",
+    "prepare_run",
+    "resolve_settings",
+]
