@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_seq.backend import gather
+
 # Shape letters: B batch, R rows still searched, S source steps, K beam, C capacity, L steps.
 
 # Steps between two looks at which rows are done, by which the state grows, too. Both copy the
@@ -72,7 +74,7 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
     numbers = ops.arange(ops.shape(source)[0], dtype="int32")
     # What has a known number of rows must forget it, for rows will leave.
     rows = keras.tree.map_structure(
-        lambda tensor: tensor if tensor.shape[0] is None else ops.take(tensor, numbers, axis=0),
+        lambda tensor: tensor if tensor.shape[0] is None else gather(tensor, numbers),
         rows,
     )
 
@@ -89,7 +91,7 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
         )
         (left,) = ops.nonzero(ops.logical_not(loop["done"]))
         numbers, loop, rows = keras.tree.map_structure(
-            lambda tensor: ops.take(tensor, left, axis=0), (numbers, loop, rows)
+            lambda tensor: gather(tensor, left), (numbers, loop, rows)
         )
         loop["history"] = keras.tree.map_structure(_longer, loop["history"])
         loop["state"] = model.extended_state(loop["state"], ROUND)
