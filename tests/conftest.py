@@ -60,6 +60,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_logfinish() -> None:
+    """The same with what a test leaves that is no garbage.
+
+    Of a training that is 70,000 objects, its graphs, and the next one would look through them all.
+    """
+    if len(gc.get_objects()) > 20_000:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish() -> None:
     """Undoes it: hypothesis, when it is imported for its summary, looks among all objects."""
