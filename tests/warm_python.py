@@ -24,7 +24,7 @@ import sys
 
 # What variables of these names say is heard when something is imported.
 _HEARD_AT_IMPORT = ("PYTHON", "KERAS_", "TF_", "OMP_", "OPENBLAS_", "CUDA_", "LD_")
-_NO_MATTER = ("PYTHONUNBUFFERED", "PYTHONPATH", "TF_CPP_MIN_LOG_LEVEL")
+_NO_MATTER = ("PYTHONUNBUFFERED", "PYTHONPATH", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL")
 # To import TensorFlow imports these. Programs ask whether that has been done.
 _TENSORFLOW = ("tensorflow", "keras", "jax", "jaxlib")
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1)
@@ -177,6 +177,8 @@ def _can_fork(
     if kind.startswith("-") and kind not in ("-m", "-c"):
         return False
     if _on_jax(arguments, environment):
+        return False
+    if environment.get("KERAS_BACKEND", "tensorflow") != "tensorflow":
         return False
     if any(_has_its_own(os.path.join(folder, part)) for part in _python_path(environment)):
         return False

@@ -3,10 +3,10 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import warm_python
 
 from keras_seq import Devices, InputError, backend, load_settings
 from keras_seq.devices import check_backend, count_used
@@ -138,7 +138,7 @@ def refused(folder, *options, code="", **environment):
     script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
     arguments = ["--pairs", "pairs.tsv", "--valid-pairs", "pairs.tsv", *options]
     result = subprocess.run(
-        [sys.executable, "-c", script, "train", "run", *arguments],
+        [*warm_python.python(), "-c", script, "train", "run", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -163,7 +163,7 @@ except InputError as error:
     print(error)
 """
     result = subprocess.run(
-        [sys.executable, "-c", script],
+        [*warm_python.python(), "-c", script],
         capture_output=True,
         text=True,
         env=os.environ | {"KERAS_BACKEND": name},
