@@ -1,0 +1,120 @@
+"""Rows that are done leave a search every few steps, and what is found does not tell when."""
+
+import keras
+import numpy as np
+import pytest
+from chain_model import ChainModel, chain_of
+from keras import ops
+from plain_search import END, assert_same_results, plain_beam_search, results_of
+
+from keras_seq import backend
+from keras_seq.search import beam_search, sample
+from keras_seq.search.steps import ROUND
+
+ROWS, STEPS, STATES, VOCABULARY = 5, 3 * ROUND - 3, 7, 9
+LIMITS = {"max_length": STEPS, "max_length_ratio": 0.0, "max_length_extra": STEPS}
+# Row n looks up table n; its length is another in each row.
+SOURCES = np.array([[4 + n, *[9] * n, *[0] * (ROWS - n)] for n in range(ROWS)], "int32")
+PREFIXES = np.array([[4, 5, 6, 0][:n] + [0] * (4 - n) for n in (0, 1, 2, 3, 2)], "int32")
+
+
+def make_tables():
+    """The later a row, the rarer its ends."""
+    tables = np.random.default_rng(5).normal(size=(ROWS, STEPS, STATES, VOCABULARY))
+    tables[..., END] += np.linspace(2, -4, ROWS)[:, None, None]
+    return tables.astype("float32")
+
+
+SEARCHES = {
+    "beam": (beam_search, {"beam_size": 3, "n_best": 2}),
+    "greedy": (beam_search, {}),
+    "coverage": (beam_search, {"beam_size": 3, "coverage_penalty": 0.3}),
+    "rules": (
+        beam_search,
+        {"beam_size": 3, "no_repeat_ngram_size": 3, "min_length_ratio": 2.0, "patience": 1.7}
+        | LIMITS
+        | {"max_length_ratio": 4.0},
+    ),
+    "sampling": (sample, {"samples": 4, "temperature": 1.3, "seed": 8}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "prefixed"),
+    [(name, False) for name in SEARCHES] + [("beam", True), ("sampling", True)],
+)
+def test_a_batch_whose_rows_leave_is_as_each_row_alone(name, prefixed):
+    function, options = SEARCHES[name]
+    model = ChainModel(make_tables())
+
+    def find(source, prefix=None):
+        return function(model, source, prefix=prefix, **(LIMITS | options))
+
+    given = (SOURCES, PREFIXES) if prefixed else (SOURCES,)
+    together = backend.compiled(find, model.variables, ranks=[2] * len(given))(*given)
+    lengths = ops.convert_to_numpy(together.lengths).max(axis=1)
+    assert len(set(lengths // ROUND)) >= 2, "rows are to leave in different rounds"
+    assert tuple(together.tokens.shape) == (ROWS, together.lengths.shape[1], STEPS)
+    for row in (0, 2, ROWS - 1):
+        # Of static shape, so nothing grows and nothing leaves.
+        alone = find(*(ops.array(part[row : row + 1]) for part in given))
+        assert_same_results(results_of(together, row), results_of(alone, 0), tolerance=1e-5)
+
+
+def test_long_searches_find_what_lists_find():
+    tables = make_tables()
+    model = ChainModel(tables)
+    found = backend.compiled(
+        lambda source: beam_search(model, source, beam_size=3, n_best=3, **LIMITS),
+        model.variables,
+        ranks=[2],
+    )(SOURCES)
+    for row in range(ROWS):
+        expected = plain_beam_search(chain_of(tables[row]), 3, 3, STEPS, "average", 1.0)
+        assert_same_results(results_of(found, row), expected)
+
+
+def test_a_record_holds_every_step_of_rows_that_left():
+    model = ChainModel(make_tables())
+
+    def find(source):
+        return beam_search(model, source, beam_size=3, record=True, **LIMITS)
+
+    (found, record), (same, alone) = (
+        backend.compiled(find, model.variables, ranks=[2])(SOURCES),
+        find(ops.array(SOURCES)),
+    )
+    steps = ops.convert_to_numpy(record.steps)
+    assert len(set(steps // ROUND)) >= 2
+    assert record.tokens.shape == (ROWS, STEPS, 3)
+    for ours, theirs in zip((*record, *found), (*alone, *same), strict=True):
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(ours), ops.convert_to_numpy(theirs), rtol=1e-5, atol=1e-5
+        )
+
+
+class Counting(ChainModel):
+    """Counts the rows of which it is asked for a step."""
+
+    def __init__(self, tables):
+        super().__init__(tables)
+        self.asked = keras.Variable(0, dtype="int32", trainable=False)
+
+    def decoder_step(self, inputs, training=None):
+        self.asked.assign_add(ops.shape(inputs["token"])[0])
+        return super().decoder_step(inputs)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
+@pytest.mark.parametrize(("function", "options"), [(beam_search, {"beam_size": 1}), (sample, {})])
+def test_rows_that_are_done_cost_nothing_from_the_next_round_on(function, options):
+    tables = make_tables()
+    model = Counting(tables)
+    found = backend.compiled(
+        lambda source: function(model, source, **options, **LIMITS), model.variables, ranks=[2]
+    )(SOURCES)
+    # With one hypothesis a row is done when that ends.
+    steps = ops.convert_to_numpy(found.lengths)[:, 0]
+    rounds = np.minimum(-(-steps // ROUND) * ROUND, steps.max())
+    assert len(set(rounds)) >= 2
+    assert int(model.asked) == rounds.sum()
