@@ -66,8 +66,9 @@ def folder(tmp_path_factory):
             text = "".join(f"{line}\n" for line in part).encode()
             (folder / f"{split}.{language}").write_bytes(text)
             subprocess.run(["gzip", "-k", folder / f"{split}.{language}"], check=True)
+    # Few enough for the smallest batch: `--max-batch auto` has one try, a process of its own.
     (folder / "pairs.tsv").write_text(
-        "".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8"
+        "".join(f"{source}\t{target}\n" for source, target in pairs[:60]), encoding="utf-8"
     )
     (folder / "mine.toml").write_text("".join(blocks(README, "toml")), encoding="utf-8")
 

@@ -1,5 +1,6 @@
 """docs/search.md: its laws name tests that exist, its options are all, its commands run."""
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import test_backends
 
+from keras_seq import threads
 from keras_seq.settings import SearchSettings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -79,3 +81,12 @@ def test_every_command_runs(folder, keras_seq_command):
                 int(arguments[arguments.index("--n-best") + 1]) if "--n-best" in arguments else 1
             )
             assert len(outcome.lines) == count * (len(LINES) - 1) + 1
+
+
+def test_its_python_sets_what_is_read(monkeypatch):
+    for name in (threads._WITHIN, threads._BETWEEN):
+        monkeypatch.setenv(name, "")
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    exec(block, {})
+    assert os.environ[threads._WITHIN] == "1"
+    assert threads.searches_at_a_time() == os.cpu_count()
