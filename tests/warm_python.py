@@ -202,15 +202,19 @@ def _has_its_own(folder: str) -> bool:
 
 
 def _import_what_others_wrote() -> None:
+    import contextlib
     import gc
 
     import h5py  # noqa: F401
     import optree  # noqa: F401
-    import pandas  # noqa: F401
     import pydantic  # noqa: F401
     import sacrebleu  # noqa: F401
     import sentencepiece  # noqa: F401
     import typer  # noqa: F401
+
+    # Keras imports it where it is installed; nothing of ours needs it.
+    with contextlib.suppress(ImportError):
+        import pandas  # noqa: F401
 
     threads = len(os.listdir("/proc/self/task"))
     # Not tensorflow-text: whoever needs its operations has to show that they are asked for.

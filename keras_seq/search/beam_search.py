@@ -247,7 +247,6 @@ def beam_search(
             "scores": live_scores,
             "finished": finished,
             "count": count,
-            "done": ops.logical_or(done, now_done),
             "history": history,
         }
         if coverage_penalty:
@@ -262,6 +261,7 @@ def beam_search(
                 {name: loop[name] for name in following},
                 following,
             ),
+            "done": ops.logical_or(done, now_done),
             # Nobody asks for these of a row that is done.
             "token": gather(tokens, chosen),
             "state": reorder_state(out["state"], gather(parents, chosen)),
