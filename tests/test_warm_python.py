@@ -44,6 +44,14 @@ print(json.dumps([
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def of_this_environment():
+    """A process to fork with the environment as it is now, if one can be had here."""
+    warm_python._server.cache_clear()
+    if warm_python._server() is None:
+        pytest.skip("what TensorFlow starts when it is imported here cannot be forked")
+
+
 def shown(python, arguments, folder, **environment):
     done = subprocess.run(
         [*python, *map(str, arguments)],
