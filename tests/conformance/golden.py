@@ -1,10 +1,12 @@
 """The parameter tree of each row as text: a renamed or reshaped weight shows up in a diff.
 
-After a change that is meant, write the files anew and read the diff:
+After a change that is meant, write the files anew, all of them or those of some public names, and
+read the diff:
 
-    PYTHONPATH=tests python -m conformance.golden
+    PYTHONPATH=tests python -m conformance.golden [NAME ...]
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,16 @@ def parameter_tree(layer: Any) -> str:
     return "".join(lines)
 
 
-def main() -> None:
+def main(names: list[str]) -> None:
     FOLDER.mkdir(exist_ok=True)
-    for stale in FOLDER.glob("*.txt"):
-        stale.unlink()
+    for old in FOLDER.glob("*.txt"):
+        if not names or old.stem.split("-")[0] in names:
+            old.unlink()
     for row in ROWS:
+        if names and row.public_name not in names:
+            continue
         (FOLDER / f"{row.name}.txt").write_text(parameter_tree(build(row)), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

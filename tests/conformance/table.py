@@ -9,7 +9,14 @@ from typing import Any
 
 import keras
 import pytest
-from conformance import steps
+from conformance import (
+    rows_attention,
+    rows_cells,
+    rows_multi_head,
+    rows_parts,
+    rows_sampling,
+    steps,
+)
 from conformance.harness import Row
 
 from keras_seq import layers, models
@@ -236,10 +243,18 @@ ROWS = [
             ),
         )
     ),
+    *rows_attention.ROWS,
+    *rows_cells.ROWS,
+    *rows_multi_head.ROWS,
+    *rows_parts.ROWS,
+    *rows_sampling.ROWS,
 ]
 
 # Public functions, which have tests of their own.
-NOT_LAYERS = {"ancestry_bias", "record_step"}
+NOT_LAYERS = {
+    "ancestry_bias",
+    "record_step",
+}
 
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 every_row_with_steps = pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Recurrent cells: one step of a sequence."""
