@@ -49,7 +49,7 @@ def of_this_environment():
     """A process to fork with the environment as it is now, if one can be had here."""
     warm_python._server.cache_clear()
     if warm_python._server() is None:
-        pytest.skip("what TensorFlow starts when it is imported here cannot be forked")
+        pytest.skip(f"no process to fork here: {warm_python._why_not}")
 
 
 def shown(python, arguments, folder, **environment):

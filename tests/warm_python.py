@@ -27,6 +27,8 @@ _HEARD_AT_IMPORT = ("PYTHON", "KERAS_", "TF_", "OMP_", "OPENBLAS_", "CUDA_", "LD
 _NO_MATTER = ("PYTHONUNBUFFERED", "PYTHONPATH", "KERAS_BACKEND", "TF_CPP_MIN_LOG_LEVEL")
 # To import TensorFlow imports these. Programs ask whether that has been done.
 _TENSORFLOW = ("tensorflow", "keras", "jax", "jaxlib")
+# What the process that could not be forked said last.
+_why_not: list[str] = []
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1)
 
 
@@ -41,21 +43,26 @@ def _server() -> str | None:
     folder = tempfile.TemporaryDirectory(prefix="warm")
     path = f"{folder.name}/socket"
     pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [sys.executable, __file__, path],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=subprocess.DEVNULL,
-        # Heard when TensorFlow is imported; `keras-seq` says the same.
-        env={"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | {"PYTHONPATH": ""},
-    )
+    with open(f"{folder.name}/messages", "wb") as messages:
+        process = subprocess.Popen(
+            [sys.executable, __file__, path],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=messages,
+            # Heard when TensorFlow is imported; `keras-seq` says the same.
+            env={"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ | {"PYTHONPATH": ""},
+        )
 
     def end() -> None:
         process.communicate()
         folder.cleanup()
 
     atexit.register(end)
-    return path if process.stdout.readline() == b"ready\n" else None
+    if process.stdout.readline() == b"ready\n":
+        return path
+    with open(f"{folder.name}/messages", encoding="utf-8", errors="replace") as messages:
+        _why_not[:] = messages.read().split("\n")[-20:]
+    return None
 
 
 def python() -> list[str]:
@@ -224,7 +231,14 @@ def _import_what_others_wrote() -> None:
     # A fork has none of the threads of this process. OpenBLAS knows that and starts its own anew;
     # TensorFlow, and JAX, would wait for theirs for ever.
     if keras.backend.backend() != "tensorflow" or len(os.listdir("/proc/self/task")) != threads:
-        raise SystemExit("what is imported cannot be forked")
+        names = [
+            open(f"/proc/self/task/{task}/comm").read().strip()
+            for task in os.listdir("/proc/self/task")
+        ]
+        raise SystemExit(
+            f"what is imported cannot be forked: {keras.backend.backend()}, {threads} threads "
+            f"before TensorFlow was imported, then {names}"
+        )
     # Forks need not look through it, which takes a second at the end of each.
     gc.collect()
     gc.freeze()
