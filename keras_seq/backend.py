@@ -61,6 +61,30 @@ def wants_static_shapes() -> bool:
     return name() == "jax"
 
 
+def padded(
+    lists: Sequence[Sequence[int]], rows: int | None = None, multiple: int = 16
+) -> np.ndarray:
+    """Lists of ids as one array, 0 behind each; as large as they are where shapes cost nothing.
+
+    Args:
+        lists: One at least.
+        rows: How many rows there are where every shape is compiled; the next power of two
+            unless told otherwise.
+        multiple: Of what the width is a multiple there.
+
+    Returns:
+        Int32 array, one list a row, then rows of zeros; one column at least.
+    """
+    height, width = len(lists), max(1, *map(len, lists))
+    if wants_static_shapes():
+        height = rows or 1 << (height - 1).bit_length()
+        width = -(-width // multiple) * multiple
+    batch = np.zeros((height, width), np.int32)
+    for row, ids in enumerate(lists):
+        batch[row, : len(ids)] = ids
+    return batch
+
+
 def compiled(
     function: Callable[..., Any], variables: Sequence[Any], ranks: Sequence[int]
 ) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import BOS, EOS, PAD
+from keras_seq.data.ids import BOS, EOS
 from keras_seq.lines import encode_sources
 from keras_seq.modelling import load_models
 from keras_seq.run import Run
@@ -30,7 +30,6 @@ __all__ = [
 # Logits of a batch, 64 MB of them.
 _LOGITS = 1 << 24
 _MOST_TOKENS = 2048
-_MULTIPLE = 16
 # Attention takes memory with the square of it: some GB here, all that there is for a book.
 MAX_TARGET_LENGTH = 4096
 
@@ -252,9 +251,9 @@ class LikelihoodScorer:
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> np.ndarray:
         scores = self._score(
-            _pad([[*ids, EOS] for ids in sources]),
-            _pad([[BOS, *ids] for ids in targets]),
-            _pad([[*ids, EOS] for ids in targets]),
+            backend.padded([[*ids, EOS] for ids in sources]),
+            backend.padded([[BOS, *ids] for ids in targets]),
+            backend.padded([[*ids, EOS] for ids in targets]),
         )
         found = np.asarray(keras.ops.convert_to_numpy(scores), np.float64)[: len(targets)]
         if not np.isfinite(found).all():
@@ -263,14 +262,3 @@ class LikelihoodScorer:
                 "damaged, or the training diverged; take another checkpoint"
             )
         return found
-
-
-def _pad(lists: Sequence[Sequence[int]]) -> np.ndarray:
-    rows, width = len(lists), max(map(len, lists))
-    if backend.wants_static_shapes():
-        # Few shapes, each of which is compiled.
-        rows, width = 1 << (rows - 1).bit_length(), -(-width // _MULTIPLE) * _MULTIPLE
-    batch = np.full((rows, width), PAD, np.int32)
-    for row, ids in enumerate(lists):
-        batch[row, : len(ids)] = ids
-    return batch

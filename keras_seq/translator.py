@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS, PAD
+from keras_seq.data.ids import EOS
 from keras_seq.lines import Found, Hypothesis, best_texts, translate_lines
 from keras_seq.modelling import load_models
 from keras_seq.run import Run
@@ -176,13 +176,7 @@ class Translator:
             yield from batch
 
     def _pad(self, lists: Sequence[Sequence[int]], multiple: int = 16) -> np.ndarray:
-        rows, width = len(lists), max(1, *map(len, lists))
-        if backend.wants_static_shapes():
-            rows, width = self._search_settings.batch_size, -(-width // multiple) * multiple
-        batch = np.full((rows, width), PAD, np.int32)
-        for row, ids in enumerate(lists):
-            batch[row, : len(ids)] = ids
-        return batch
+        return backend.padded(lists, self._search_settings.batch_size, multiple)
 
 
 def _several_at_a_time(search: Callable[[int], _Batch], starts: Sequence[int]) -> Iterator[_Batch]:

@@ -43,6 +43,20 @@ def test_numbers_of_other_kinds_are_made_int32():
         assert numpy_of(result).tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("static", "rows", "multiple", "shape"),
+    [(False, 8, 4, (3, 5)), (True, None, 4, (4, 8)), (True, 8, 16, (8, 16))],
+)
+def test_lists_are_padded(static, rows, multiple, shape, monkeypatch):
+    monkeypatch.setattr(backend, "wants_static_shapes", lambda: static)
+    array = backend.padded([[5, 6], [], [1, 2, 3, 4, 5]], rows, multiple)
+    assert array.dtype == np.int32
+    expected = np.zeros(shape)
+    expected[0, :2], expected[2, :5] = (5, 6), (1, 2, 3, 4, 5)
+    np.testing.assert_array_equal(array, expected)
+    assert backend.padded([[]], 1, 1).tolist() == [[0]]
+
+
 def test_gives_back_the_structure():
     weight = keras.Variable(2.0)
     compiled = backend.compiled(

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import BOS, EOS, PAD
+from keras_seq.data.ids import BOS, EOS
 from keras_seq.lines import Hypothesis, encode_sources
 from keras_seq.text import Tokenizer
 
 # Attention weights computed at a time at most, 64 MB of them, where a model has 64 heads in all.
 _WEIGHTS = 1 << 24
 _ROWS = 64
-_MULTIPLE = 16
 
 
 class Attention(NamedTuple):
@@ -122,8 +121,8 @@ class Attending:
         results: list[Attention | None] = [None] * len(pairs)
         for rows in _batches(pairs):
             weights = attend(
-                _padded([pairs[i][0] for i in rows]),
-                _padded([[BOS, *pairs[i][1][:-1]] for i in rows]),
+                backend.padded([pairs[i][0] for i in rows]),
+                backend.padded([[BOS, *pairs[i][1][:-1]] for i in rows]),
             )
             array = np.asarray(keras.ops.convert_to_numpy(weights), np.float32)
             for i, of_row in zip(rows, array, strict=False):
@@ -152,15 +151,3 @@ def _batches(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[l
         count = min(_ROWS, max(1, _WEIGHTS // (64 * source * target)))
         yield order[start : start + count]
         start += count
-
-
-def _padded(lists: Iterable[Sequence[int]]) -> np.ndarray:
-    lists = list(lists)
-    rows, width = len(lists), max(map(len, lists))
-    if backend.wants_static_shapes():
-        # Few shapes, each of which is compiled.
-        rows, width = 1 << (rows - 1).bit_length(), -(-width // _MULTIPLE) * _MULTIPLE
-    batch = np.full((rows, width), PAD, np.int32)
-    for row, ids in enumerate(lists):
-        batch[row, : len(ids)] = ids
-    return batch

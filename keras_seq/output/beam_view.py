@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS, PAD
+from keras_seq.data.ids import EOS
 from keras_seq.lines import encode_sources
 from keras_seq.output.formats import END
 from keras_seq.search import SearchRecord, SearchResult, length_penalty
@@ -17,7 +16,6 @@ from keras_seq.searches import make_search
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, Tokenizer
 
-_MULTIPLE = 16
 _DIGITS = 5
 # Below any log-probability that a hypothesis has; see `SearchRecord.totals`.
 _NONE = -1e29
@@ -88,7 +86,7 @@ class BeamView:
         if not ids:
             raise ValueError("the line is blank: there is nothing to search for.")
         found, record = keras.tree.map_structure(
-            keras.ops.convert_to_numpy, self._search(_padded([*ids, EOS]))
+            keras.ops.convert_to_numpy, self._search(backend.padded([[*ids, EOS]]))
         )
         # Without the dimension of the batch, which has one row.
         record = SearchRecord(*(part[0] for part in record))
@@ -167,12 +165,3 @@ def _path(tokens: list[int], steps: list[list[dict[str, Any]]]) -> list[int]:
                 path.append(place)
                 break
     return path
-
-
-def _padded(ids: list[int]) -> np.ndarray:
-    width = len(ids)
-    if backend.wants_static_shapes():
-        width = -(-width // _MULTIPLE) * _MULTIPLE
-    batch = np.full((1, width), PAD, np.int32)
-    batch[0, : len(ids)] = ids
-    return batch

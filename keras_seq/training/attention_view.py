@@ -6,11 +6,8 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import BOS, EOS, PAD
+from keras_seq.data.ids import BOS, EOS
 from keras_seq.text import Tokenizer
-
-# Where every shape is compiled, lengths are rounded up to a multiple of this.
-_ROUNDED = 16
 
 
 class AttentionView:
@@ -45,19 +42,10 @@ class AttentionView:
         """
         sources = [*self._source_tokenizer.encode([source])[0][: self._max_length], EOS]
         targets = [BOS, *self._target_tokenizer.encode([target])[0][: self._max_length]]
-        attention = self._attend(_padded(sources), _padded(targets))
+        attention = self._attend(backend.padded([sources]), backend.padded([targets]))
         array: np.ndarray = keras.ops.convert_to_numpy(attention)
         return array[0, : len(targets), : len(sources)]
 
     def _attention(self, source, target):  # type: ignore[no-untyped-def]
         inputs = {"source": source, "target": target}
         return self._model.with_attention()(inputs, training=False)["attention"]
-
-
-def _padded(tokens: list[int]) -> np.ndarray:
-    width = len(tokens)
-    if backend.wants_static_shapes():
-        width = -(-width // _ROUNDED) * _ROUNDED
-    batch = np.full((1, width), PAD, np.int32)
-    batch[0, : len(tokens)] = tokens
-    return batch
