@@ -1,6 +1,7 @@
 """Gradients on either backend."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -18,24 +19,31 @@ from conformance.harness import (
 from keras import ops
 
 
-def loss(row: Row, outputs: list[Any], arrays: dict[str, np.ndarray]) -> Any:
-    """A weighted sum of the outputs at real steps: padding is chosen away, not multiplied by 0."""
-    total = 0.0
+def loss(
+    row: Row, outputs: list[Any], arrays: dict[str, np.ndarray], dtype: str = "float32"
+) -> Any:
+    """A weighted sum of the outputs at real steps: padding is chosen away, not multiplied by 0.
+
+    What is no float, such as ids, has no gradient and is left out.
+    """
+    total = ops.zeros((), dtype)
     for index, output in enumerate(outputs):
+        if "float" not in keras.backend.standardize_dtype(output.dtype):
+            continue
         spec = letters(row.outputs[index])
         shape = tuple(output.shape)
         generator = np.random.default_rng([3, index])
         room = [SIZES[letter] + (10 if letter in "BST" else 0) for letter in spec]
         factors = generator.normal(size=room)[tuple(slice(size) for size in shape)]
-        output = ops.cast(output, "float32")
+        output = ops.cast(output, dtype)
         for position, letter in enumerate(spec):
             if letter in row.padded_axes:
                 sizes = {"B": shape[0], letter: shape[position]}
                 mask = step_mask(letter, sizes, lengths_in(row, arrays, letter))
                 broad = [1] * len(shape)
                 broad[0], broad[position] = mask.shape
-                output = ops.where(mask.reshape(broad), output, 0.0)
-        total = total + ops.sum(output * factors.astype("float32"))
+                output = ops.where(mask.reshape(broad), output, ops.zeros((), dtype))
+        total = total + ops.sum(output * factors.astype(dtype))
     return total
 
 
@@ -58,33 +66,70 @@ def gradients_of(row: Row) -> dict[str, np.ndarray]:
 
 def gradients(row: Row, layer: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Of every trainable weight, by path, and of every float argument, by name."""
+    _, gradients_at = functions_of(scalar(row, layer, arrays))
+    return gradients_at(point(row, layer, arrays))
+
+
+def point(row: Row, layer: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What gradients are taken of: weights by path, float arguments by name."""
+    weights = {
+        weight.path: ops.convert_to_numpy(weight.value) for weight in layer.trainable_weights
+    }
+    return weights | {name: arrays[name] for name in row.float_inputs}
+
+
+def scalar(
+    row: Row, layer: Any, arrays: dict[str, np.ndarray], dtype: str = "float32"
+) -> Callable[[dict[str, Any]], Any]:
+    """The loss as a function of `point`, alike of any."""
     weights = layer.trainable_weights
     tensors = to_tensors(arrays)
-    watched = {name: tensors[name] for name in row.float_inputs}
 
-    def compute(values: list[Any], inputs: dict[str, Any]) -> Any:
-        with keras.StatelessScope(list(zip(weights, values, strict=True))):
+    def compute(at: dict[str, Any]) -> Any:
+        inputs = {name: at[name] for name in row.float_inputs}
+        with keras.StatelessScope([(weight, at[weight.path]) for weight in weights]):
             outputs = keras.tree.flatten(row.call(layer, tensors | inputs))
-            return loss(row, outputs, arrays)
+            return loss(row, outputs, arrays, dtype)
 
-    values = [weight.value for weight in weights]
+    return compute
+
+
+Point = dict[str, np.ndarray]
+
+
+def functions_of(
+    compute: Callable[[dict[str, Any]], Any],
+) -> tuple[Callable[[Point], float], Callable[[Point], Point]]:
+    """The values of a scalar function, and its gradients by the backend's differentiation."""
     if keras.backend.backend() == "jax":
         import jax
 
-        # Compiled as one: a program for each operation takes longer to make.
-        by_weight, by_input = jax.jit(jax.grad(compute, argnums=(0, 1)))(values, watched)
-    else:
-        import tensorflow as tf
+        # One program for both: to make it takes far longer than to run it.
+        both = jax.jit(jax.value_and_grad(compute))
 
-        values = [tf.convert_to_tensor(value) for value in values]
-        with tf.GradientTape() as tape:
-            tape.watch([values, watched])
-            total = compute(values, watched)
-        by_weight, by_input = tape.gradient(total, (values, watched))
-        # TensorFlow gives the gradient of a looked-up table in pieces.
-        by_weight = [tf.convert_to_tensor(gradient) for gradient in by_weight]
-    named = {weight.path: value for weight, value in zip(weights, by_weight, strict=True)}
-    return {
-        name: np.asarray(ops.convert_to_numpy(gradient))
-        for name, gradient in (named | by_input).items()
-    }
+        def value(tensors):
+            return both(tensors)[0]
+
+        def differentiate(tensors):
+            return both(tensors)[1]
+    else:
+        value = compute
+
+        def differentiate(tensors):
+            import tensorflow as tf
+
+            with tf.GradientTape() as tape:
+                tape.watch(tensors)
+                total = compute(tensors)
+            found = tape.gradient(total, tensors, unconnected_gradients="zero")
+            # TensorFlow gives the gradient of a looked-up table in pieces.
+            return {name: tf.convert_to_tensor(found[name]) for name in found}
+
+    def value_at(at: Point) -> float:
+        return float(value(to_tensors(at)))
+
+    def gradients_at(at: Point) -> Point:
+        found = differentiate(to_tensors(at))
+        return {name: np.asarray(ops.convert_to_numpy(found[name])) for name in found}
+
+    return value_at, gradients_at

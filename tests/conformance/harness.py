@@ -6,9 +6,10 @@ mask or leave unknown any of them without knowing the layer:
     B batch, S source steps, T target steps are free; all other letters are fixed sizes.
 """
 
+import contextlib
 import functools
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +103,33 @@ def make_arrays(
     for name, axis in row.masks.items():
         arrays[name] = step_mask(axis, sizes, lengths)
     return arrays
+
+
+@contextlib.contextmanager
+def policy_of(name: str) -> Iterator[keras.DTypePolicy]:
+    """Layers are made under this dtype policy."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(name)
+    try:
+        with doubles_in_jax() if name == "float64" else contextlib.nullcontext():
+            yield keras.config.dtype_policy()
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+@contextlib.contextmanager
+def doubles_in_jax() -> Iterator[None]:
+    """JAX makes float32 of every float64 unless told not to."""
+    if keras.backend.backend() != "jax":
+        yield
+        return
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", False)
 
 
 def build(row: Row) -> Any:

@@ -7,6 +7,7 @@ from conformance import (
     test_law_batch_mates,
     test_law_config,
     test_law_dtypes,
+    test_law_gradients,
     test_law_padding,
     test_law_steps,
     test_law_unknown_dimensions,
@@ -94,6 +95,50 @@ def test_a_wrong_step_is_found():
     late = row(lambda x, _: ops.cumsum(x, axis=1), step=lambda layer, arrays: arrays["inputs"])
     with pytest.raises(AssertionError):
         test_law_steps.test_step_by_step_equals_all_at_once(late)
+
+
+def not_the_derivative(factor):
+    """Squares the inputs and gives `factor` times their gradient."""
+
+    @ops.custom_gradient
+    def square(x):
+        def gradient(*arguments, upstream=None):
+            # Keras' backends hand over the incoming gradient by position or by name.
+            (upstream,) = arguments or (upstream,)
+            return upstream * x * (2 * factor)
+
+        return ops.square(x), gradient
+
+    return row(lambda x, _: square(x))
+
+
+def without_gradient(x, mask):
+    return x + ops.stop_gradient(x)
+
+
+def rounded(x, mask):
+    return ops.cast(ops.cast(x, "float32") ** 2, x.dtype)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        not_the_derivative(-1.0),
+        not_the_derivative(1.00001),
+        row(without_gradient),
+        row(lambda x, mask: ops.stop_gradient(x)),
+        row(lambda x, mask: ops.stop_gradient(rounded(x, mask))),
+        row(lambda x, mask: rounded(x, mask) + ops.stop_gradient(x) * 0.05),
+    ],
+)
+def test_a_wrong_gradient_is_found(wrong):
+    with pytest.raises(AssertionError):
+        test_law_gradients.test_gradients_equal_finite_differences(wrong)
+
+
+@pytest.mark.parametrize("right", [not_the_derivative(1.0), row(rounded)])
+def test_a_right_gradient_is_right(right):
+    test_law_gradients.test_gradients_equal_finite_differences(right)
 
 
 def test_equal_is_equal():

@@ -1,11 +1,8 @@
 """Each dtype policy gives its own dtype and, within its precision, the same numbers."""
 
-import contextlib
-
-import keras
 import numpy as np
 import pytest
-from conformance.harness import build, make_arrays, outputs_of, real_part, run
+from conformance.harness import build, make_arrays, outputs_of, policy_of, real_part, run
 from conformance.table import every_row
 
 # Relative to the largest output: a few roundings of 2^-11 and 2^-8.
@@ -16,24 +13,8 @@ PRECISION = {"float32": 1e-6, "mixed_float16": 2e-2, "mixed_bfloat16": 1e-1, "fl
 def policy(request, row):
     # What is in float32 comes first.
     outputs_of(row)
-    before = keras.config.dtype_policy()
-    keras.config.set_dtype_policy(request.param)
-    with doubles_in_jax() if request.param == "float64" else contextlib.nullcontext():
-        yield keras.config.dtype_policy()
-    keras.config.set_dtype_policy(before)
-
-
-@contextlib.contextmanager
-def doubles_in_jax():
-    """JAX makes float32 of every float64 unless told not to."""
-    if keras.backend.backend() != "jax":
-        yield
-        return
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", False)
+    with policy_of(request.param) as policy:
+        yield policy
 
 
 @every_row
