@@ -3,11 +3,21 @@
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.attention_scores import tanh
+from keras_seq.layers.attention_scores import (
+    STEPS,
+    VECTORS,
+    check_axes,
+    check_mask,
+    check_same_batch,
+    check_tensor,
+    tanh,
+)
 from keras_seq.layers.cell_in_loop import join_summary
 
 # Shape letters: B batch, K beam, S source steps, D input features, D_v value features,
 # D_s summary features, U units.
+
+HYPOTHESES = ("batch", "hypotheses", "features")
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -41,8 +51,9 @@ class AttentionCell(keras.layers.Layer):
         cell: A Keras cell: GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
             or another whose first state is its output. Without dropout of its
             own, which would leave a mask on the cell between calls.
-        attention: `BahdanauAttention`, `LuongAttention` or another layer with
-            their `project` and `attend`.
+        attention: `BahdanauAttention`, `LuongAttention`,
+            `LocationSensitiveAttention`, `BahdanauMonotonicAttention`,
+            `LuongMonotonicAttention` or another layer with their methods.
         units: Positive integer U, the width of h~. Defaults to the cell's
             output size.
         input_feeding: Whether the cell reads what attention found. Defaults
@@ -53,8 +64,9 @@ class AttentionCell(keras.layers.Layer):
         inputs: Float tensor `(B, D)`, or `(B, K, D)` for K hypotheses of each
             source. The states then are `(B, K, ...)` likewise, and the memory
             is not copied.
-        states: Dict of `cell`, the cell's own list of states, and with input
-            feeding of the current query `fed`, h~_{t-1}; from
+        states: Dict of `cell`, the cell's own list of states; with input
+            feeding of the current query `fed`, h~_{t-1}; with an attention
+            that has a state `attention`, `(B, S)` or `(B, K, S)`. From
             `get_initial_state` or the step before.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
         value_mask: Optional bool tensor `(B, S)`, True where the source is
@@ -70,11 +82,14 @@ class AttentionCell(keras.layers.Layer):
             steps of the source.
 
     Masks: `value_mask` ends here. Attention weights are not dropped in single
-    steps; `AttentionDecoder` drops them in training.
+    steps, and scores have no noise; `AttentionDecoder` does both in training.
 
     Raises:
-        ValueError: If `query` is neither "current" nor "previous", `units`
-            is not a positive integer, or the cell has dropout of its own.
+        ValueError: At construction if `query` is neither "current" nor
+            "previous", `units` is not a positive integer, the cell has
+            dropout of its own, or cell or attention lack the methods of one;
+            at call if an argument has other axes, another width, no floats, a
+            mask of another shape or dtype, or states are missing.
 
     Example:
 
@@ -99,6 +114,16 @@ class AttentionCell(keras.layers.Layer):
             raise ValueError(f'`query` must be "current" or "previous", received {query!r}.')
         if units is not None and (not isinstance(units, int) or units < 1):
             raise ValueError(f"`units` must be a positive integer or None, received {units!r}.")
+        if not hasattr(cell, "state_size"):
+            raise ValueError(
+                f"`cell` must be a recurrent cell, which has a `state_size`, received {cell!r}: "
+                "pass what `keras.layers.RNN` takes, not a layer that runs over whole sequences."
+            )
+        if not hasattr(attention, "project") or not hasattr(attention, "attend"):
+            raise ValueError(
+                "`attention` must have the methods `project` and `attend`, received "
+                f"{attention!r}: pass an attention of keras_seq.layers with one head."
+            )
         for inner in getattr(cell, "cells", [cell]):
             if getattr(inner, "dropout", 0) or getattr(inner, "recurrent_dropout", 0):
                 raise ValueError(
@@ -123,16 +148,41 @@ class AttentionCell(keras.layers.Layer):
         """Whether h~ goes into the next step."""
         return self.input_feeding and self.query == "current"
 
-    def get_initial_state(self, batch_size):
-        """States of zeros, as `call` takes them."""
+    def get_initial_state(self, batch_size, value=None):
+        """States before the first step, as `call` takes them.
+
+        Args:
+            batch_size: Integer or scalar tensor B.
+            value: Tensor `(B, S, D_v)`, the source. Only an attention with a
+                state needs it: where it looked is a number for each of S.
+        """
         states = {"cell": self.cell.get_initial_state(batch_size=batch_size)}
         if not isinstance(states["cell"], (list, tuple)):
             states["cell"] = [states["cell"]]
         if self.feeds_output:
             states["fed"] = ops.zeros((batch_size, self.output_size), dtype=self.compute_dtype)
+        if has_state(self.attention):
+            if value is None:
+                raise ValueError(
+                    f"{type(self.attention).__name__} has a state for each step of the source, "
+                    "received no `value`: call `get_initial_state(batch_size, value)`."
+                )
+            states["attention"] = self.attention.initial_state(value)
         return states
 
     def build(self, inputs_shape, value_shape, summary_shape=None):
+        check_axes("inputs", inputs_shape, VECTORS, HYPOTHESES)
+        check_axes("value", value_shape, STEPS)
+        self.features = {"inputs": inputs_shape[-1], "value": value_shape[-1]}
+        if summary_shape is not None:
+            check_axes("summary", summary_shape, VECTORS)
+            self.features["summary"] = summary_shape[-1]
+        for name, features in self.features.items():
+            if features is None:
+                raise ValueError(
+                    f"The feature axis of `{name}` must be known, received None: "
+                    "give it a size where the tensor is made."
+                )
         batch, value_features = inputs_shape[0], value_shape[-1]
         state_features = self.cell.output_size
         features = inputs_shape[-1]
@@ -151,17 +201,20 @@ class AttentionCell(keras.layers.Layer):
         )
 
     def call(self, inputs, states, value, value_mask=None, key=None, summary=None):
+        check_tensor("inputs", inputs, self.features["inputs"], VECTORS, HYPOTHESES)
+        self.check_memory(inputs, value, value_mask, summary)
+        self.check_states(states, len(inputs.shape))
         beam = ops.shape(inputs)[1] if len(inputs.shape) == 3 else None
         if key is None:
             projected = self.attention.project(value, value_mask)
             key, value = projected["key"], projected["value"]
+        memory = {"key": key, "value": value, "value_mask": value_mask}
         inputs = join_summary(inputs, summary)
 
         def attend(query):
             if beam is None:
-                query = query[:, None]
-            context, weights = self.attention.attend(query, key, value, value_mask)
-            return (context[:, 0], weights[:, 0]) if beam is None else (context, weights)
+                return attend_once(self.attention, query, memory, states)
+            return attend_beside(self.attention, query, memory, states)
 
         def advance(fed, cell_states):
             if fed is not None:
@@ -177,12 +230,12 @@ class AttentionCell(keras.layers.Layer):
 
         if self.query == "current":
             hidden, cell_states = advance(states.get("fed"), states["cell"])
-            context, weights = attend(hidden)
+            context, weights, new_states = attend(hidden)
         else:
-            context, weights = attend(self.hidden_of(states["cell"]))
+            context, weights, new_states = attend(self.hidden_of(states["cell"]))
             hidden, cell_states = advance(context if self.input_feeding else None, states["cell"])
         output = self.combine(context, hidden)
-        new_states = {"cell": tree.pack_sequence_as(states["cell"], tree.flatten(cell_states))}
+        new_states["cell"] = tree.pack_sequence_as(states["cell"], tree.flatten(cell_states))
         if self.feeds_output:
             new_states["fed"] = output
         return output, new_states, weights
@@ -195,6 +248,41 @@ class AttentionCell(keras.layers.Layer):
         """The cell's last output, which is the first state of its last layer."""
         last = cell_states[-1] if isinstance(cell_states[-1], (list, tuple)) else cell_states
         return last[0]
+
+    def check_memory(self, inputs, value, value_mask, summary):
+        """Raises ValueError unless the cell can read this beside `inputs`."""
+        check_tensor("value", value, self.features["value"], STEPS)
+        check_same_batch("inputs", inputs, "value", value)
+        check_mask("value_mask", value_mask, value)
+        if (summary is None) != ("summary" not in self.features):
+            raise ValueError(
+                f"`summary` must be given {'never' if summary is not None else 'at every call'}, "
+                "as when this layer was built: the cell's kernel has as many rows as it then read."
+            )
+        if summary is not None:
+            check_tensor("summary", summary, self.features["summary"], VECTORS)
+            check_same_batch("inputs", inputs, "summary", summary)
+
+    def check_states(self, states, axes):
+        """Raises ValueError unless there are all states, those of ours with so many axes."""
+        advice = "start from `get_initial_state`, or from the states of the step before."
+        kept = {"cell"}
+        if self.feeds_output:
+            kept.add("fed")
+        if has_state(self.attention):
+            kept.add("attention")
+        if not isinstance(states, dict) or set(states) != kept:
+            received = sorted(states) if isinstance(states, dict) else type(states).__name__
+            raise ValueError(
+                f"`states` must be a dict of {sorted(kept)}, received {received}: {advice}"
+            )
+        for name in kept - {"cell"}:
+            shape = tuple(states[name].shape)
+            if len(shape) != axes:
+                raise ValueError(
+                    f"The state `{name}` must have {axes} axes, received the shape {shape}: "
+                    f"{advice} With hypotheses, (batch, hypotheses, ...), repeat it for each."
+                )
 
     def compute_mask(self, inputs, *args, **kwargs):
         return None
@@ -216,6 +304,45 @@ class AttentionCell(keras.layers.Layer):
             for name in ("cell", "attention")
         }
         return cls(**{**config, **parts})
+
+
+def has_state(attention):
+    """Whether an attention keeps something from step to step."""
+    return hasattr(attention, "initial_state")
+
+
+def attend_beside(attention, query, memory, states, noise=None):
+    """One step of attention for hypotheses side by side.
+
+    Args:
+        attention: A layer with `attend`.
+        query: Tensor `(B, K, U)`.
+        memory: Dict of `key`, `value` and `value_mask`.
+        states: Dict, with `attention` `(B, K, S)` if it has a state.
+        noise: Optional tensor `(B, K, S)`.
+
+    Returns:
+        context: Tensor `(B, K, D_v)`.
+        weights: Tensor `(B, K, S)`.
+        states: Dict of the new `attention`, or empty.
+    """
+    if not has_state(attention):
+        return *attention.attend(query, **memory, noise=noise), {}
+    context, weights, state = attention.attend(
+        query, **memory, state=states["attention"], noise=noise
+    )
+    return context, weights, {"attention": state}
+
+
+def attend_once(attention, query, memory, states, noise=None):
+    """The same for one hypothesis, all tensors without the axis K."""
+    query, seen, noise = tree.map_structure(
+        lambda tensor: ops.expand_dims(tensor, 1),
+        (query, {name: states[name] for name in states if name == "attention"}, noise),
+        none_is_leaf=False,
+    )
+    found = attend_beside(attention, query, memory, seen, noise)
+    return tree.map_structure(lambda tensor: ops.squeeze(tensor, 1), found)
 
 
 def _merge_beam(tensor):

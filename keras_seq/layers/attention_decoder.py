@@ -3,7 +3,8 @@
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.attention_scores import tanh
+from keras_seq.layers.attention_cell import AttentionCell, attend_once, has_state
+from keras_seq.layers.attention_scores import STEPS, check_axes, check_tensor, tanh
 from keras_seq.layers.cell_in_loop import cell_in_loop
 from keras_seq.layers.step_loop import StepMatrix, run_steps
 
@@ -18,7 +19,8 @@ class AttentionDecoder(keras.layers.Layer):
     Gives what the cell would give step by step, for teacher forcing. Only what
     a step needs from the step before is computed in the loop: the product of
     all inputs with the cell's kernel is not, nor is h~ unless it is fed, and
-    without input feeding attention looks from all steps at once.
+    without input feeding attention looks from all steps at once, unless it has
+    a state and so must go from one to the next.
     `keras.layers.RNN` cannot hand a memory to its cell.
 
     Shapes: B batch, T target steps, S source steps, D input features, D_v
@@ -33,11 +35,11 @@ class AttentionDecoder(keras.layers.Layer):
         value_mask: Optional bool tensor `(B, S)`, True where the source is
             real. Filled in by Keras from `value` when not given.
         states: Optional states before the first step, as the cell takes them.
-            Zeros when not given.
+            Those of its `get_initial_state` when not given.
         summary: Optional float tensor `(B, D_s)`, which every step reads
             besides its input.
         return_weights: Whether to return the attention weights too.
-        training: Whether to apply the attention's dropout.
+        training: Whether to apply the attention's dropout or noise.
 
     Returns:
         outputs: h~, tensor `(B, T, U)` in the compute dtype.
@@ -49,6 +51,11 @@ class AttentionDecoder(keras.layers.Layer):
     included, reaches neither the outputs nor the gradients. The mask of
     `inputs` ends here too, unused: padding after the real steps cannot change
     them.
+
+    Raises:
+        ValueError: At construction if `cell` is no `AttentionCell`; at call if
+            an argument has other axes, another width, no floats, a mask of
+            another shape or dtype, or states are missing.
 
     Example:
 
@@ -64,10 +71,16 @@ class AttentionDecoder(keras.layers.Layer):
 
     def __init__(self, cell, **kwargs):
         super().__init__(**kwargs)
+        if not isinstance(cell, AttentionCell):
+            raise ValueError(
+                f"`cell` must be an AttentionCell, received {cell!r}: "
+                "wrap a recurrent cell, as in AttentionCell(cell, attention)."
+            )
         self.cell = cell
         self.supports_masking = True
 
     def build(self, inputs_shape, value_shape, summary_shape=None):
+        check_axes("inputs", inputs_shape, STEPS)
         if not self.cell.built:
             self.cell.build((inputs_shape[0], inputs_shape[2]), value_shape, summary_shape)
             self.cell.built = True
@@ -82,8 +95,11 @@ class AttentionDecoder(keras.layers.Layer):
         return_weights=False,
         training=None,
     ):
+        check_tensor("inputs", inputs, self.cell.features["inputs"], STEPS)
+        self.cell.check_memory(inputs, value, value_mask, summary)
         if states is None:
-            states = self.cell.get_initial_state(batch_size=ops.shape(inputs)[0])
+            states = self.cell.get_initial_state(ops.shape(inputs)[0], value)
+        self.cell.check_states(states, 2)
         states = tree.map_structure(lambda state: ops.cast(state, self.compute_dtype), states)
         attention = self.cell.attention
         memory = {**attention.project(value, value_mask), "value_mask": value_mask}
@@ -107,8 +123,14 @@ class AttentionDecoder(keras.layers.Layer):
         query = hidden
         if self.cell.query == "previous":
             query = ops.concatenate([first[:, None], hidden[:, :-1]], axis=1)  # (B, T, U)
-        context, weights = self.cell.attention.attend(query, **memory, noise=noise)
-        return self.cell.combine(context, hidden), {"cell": last}, weights
+        attention, new_states = self.cell.attention, {"cell": last}
+        if has_state(attention):
+            context, weights, new_states["attention"] = attention.attend_steps(
+                query, **memory, noise=noise, state=states["attention"]
+            )
+        else:
+            context, weights = attention.attend(query, **memory, noise=noise)
+        return self.cell.combine(context, hidden), new_states, weights
 
     def _run_fed(self, inner, projected, states, memory, noise, return_weights):
         """Attention in the loop."""
@@ -119,25 +141,21 @@ class AttentionDecoder(keras.layers.Layer):
             projected = ops.concatenate([projected, ops.cast(noise, projected.dtype)], axis=-1)
         combine = StepMatrix(self.cell.kernel)
 
-        def attend(query, noise):
-            query = ops.expand_dims(query, 1)
-            context, weights = attention.attend(query, **memory, noise=noise)
-            return ops.squeeze(context, 1), ops.squeeze(weights, 1)
-
         def step(inputs, states):
             noise_t = None
             if noise is not None:
-                inputs, noise_t = inputs[:, :gates], inputs[:, None, gates:]
+                inputs, noise_t = inputs[:, :gates], inputs[:, gates:]
             if current:
                 hidden, cell_states = inner.step(inputs, states["fed"], states["cell"])
-                context, weights = attend(hidden, noise_t)
+                context, weights, seen = attend_once(attention, hidden, memory, states, noise_t)
                 outputs = tanh(combine(ops.concatenate([context, hidden], axis=-1)))
-                states = {"cell": cell_states, "fed": outputs}
+                states = {"cell": cell_states, "fed": outputs, **seen}
             else:
-                context, weights = attend(self.cell.hidden_of(states["cell"]), noise_t)
+                query = self.cell.hidden_of(states["cell"])
+                context, weights, seen = attend_once(attention, query, memory, states, noise_t)
                 hidden, cell_states = inner.step(inputs, context, states["cell"])
                 outputs = ops.concatenate([context, hidden], axis=-1)
-                states = {"cell": cell_states}
+                states = {"cell": cell_states, **seen}
             if return_weights:
                 outputs = ops.concatenate([outputs, weights], axis=-1)
             return outputs, states

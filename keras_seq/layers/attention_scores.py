@@ -7,26 +7,39 @@ from keras_seq.layers.scaled_dot_product import MASKED
 
 # Shape letters: B batch, T query steps, S value steps, U units.
 
+VECTORS = ("batch", "features")
+STEPS = ("batch", "steps", "features")
+
 
 def tanh(inputs):
     """tanh in the dtype of its inputs, which on JAX Keras' own is not for float64."""
     return ops.cast(ops.tanh(inputs), inputs.dtype)
 
 
-def additive_scores(query, key, vector):
-    """vector . tanh(query + key) for every pair of steps.
+def additive_scores(query, key, vector, pair=None):
+    """vector . tanh(query + key + pair) for every pair of steps.
 
     Args:
         query: Tensor `(B, T, U)`, projected.
         key: Tensor `(B, S, U)`, projected.
         vector: Tensor `(U,)`.
+        pair: Optional tensor `(B, T, S, U)`, what belongs to one pair alone.
 
     Returns:
         Tensor `(B, T, S)`.
     """
     # Not by slices with None: their gradient costs a copy in a decoder's loop.
-    hidden = tanh(ops.expand_dims(query, 2) + ops.expand_dims(key, 1))  # (B, T, S, U)
-    return ops.tensordot(hidden, vector, axes=1)
+    hidden = ops.expand_dims(query, 2) + ops.expand_dims(key, 1)  # (B, T, S, U)
+    if pair is not None:
+        hidden = hidden + pair
+    return ops.tensordot(tanh(hidden), vector, axes=1)
+
+
+def at_least_float32(tensor):
+    """The tensor in float32, or in float64 as it was: half precision loses the small weights."""
+    if keras.backend.standardize_dtype(tensor.dtype) == "float64":
+        return tensor
+    return ops.cast(tensor, "float32")
 
 
 def masked_softmax(scores, mask=None):
@@ -40,9 +53,7 @@ def masked_softmax(scores, mask=None):
         Tensor `(B, T, S)`: exactly 0 on masked steps, and all 0 where no step
         is real.
     """
-    if keras.backend.standardize_dtype(scores.dtype) != "float64":
-        # Half precision loses the small weights.
-        scores = ops.cast(scores, "float32")
+    scores = at_least_float32(scores)
     if mask is None:
         return activations.softmax(scores, axis=-1)
     mask = ops.expand_dims(mask, 1)  # (B, 1, S)
@@ -103,9 +114,85 @@ def check_dropout(dropout):
 def check_features(query_shape, value_shape):
     """The feature counts of query and value; ValueError where one is unknown."""
     for name, shape in (("query", query_shape), ("value", value_shape)):
+        check_axes(name, shape, STEPS)
         if shape[-1] is None:
             raise ValueError(
                 f"The feature axis of `{name}` must be known, "
                 f"received a {name} of shape {tuple(shape)}."
             )
     return query_shape[-1], value_shape[-1]
+
+
+def check_axes(name, shape, *allowed):
+    """Raises ValueError unless `shape` has as many axes as one of `allowed`."""
+    if len(shape) not in map(len, allowed):
+        expected = " or ".join(f"({', '.join(axes)})" for axes in allowed)
+        raise ValueError(
+            f"`{name}` must have the axes {expected}, received the shape {tuple(shape)}: "
+            "a single step or feature is an axis of size 1, which `keras.ops.expand_dims` adds."
+        )
+
+
+def check_tensor(name, tensor, features, *allowed):
+    """Raises ValueError unless `tensor` holds floats, `features` of them on its last axis."""
+    dtype = keras.backend.standardize_dtype(tensor.dtype)
+    if "float" not in dtype:
+        raise ValueError(
+            f"`{name}` must hold floats, received {dtype} in the shape {tuple(tensor.shape)}: "
+            "ids become vectors by an embedding first."
+        )
+    check_axes(name, tensor.shape, *allowed)
+    if tensor.shape[-1] not in (None, features):
+        raise ValueError(
+            f"`{name}` must have {features} features, as when this layer was built, received "
+            f"{tensor.shape[-1]} in the shape {tuple(tensor.shape)}: "
+            "another width needs a layer of its own."
+        )
+
+
+def check_same_batch(name, tensor, other_name, other):
+    """Raises ValueError where two tensors have different numbers of rows."""
+    sizes = {tensor.shape[0], other.shape[0]} - {None}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"`{name}` and `{other_name}` must have equally many rows, received the shapes "
+            f"{tuple(tensor.shape)} and {tuple(other.shape)}: repeat the rows of one of them."
+        )
+
+
+def check_mask(name, mask, tensor):
+    """Raises ValueError unless `mask`, where there is one, is bool and of the steps of `tensor`."""
+    if mask is None:
+        return
+    dtype = keras.backend.standardize_dtype(mask.dtype)
+    if dtype != "bool":
+        raise ValueError(
+            f"`{name}` must be bool, True where a step is real, received {dtype}: "
+            "compare it first, as in `mask != 0`."
+        )
+    steps = tuple(tensor.shape[:2])
+    fits = len(mask.shape) == 2 and all(
+        None in sizes or len(set(sizes)) == 1 for sizes in zip(mask.shape, steps, strict=True)
+    )
+    if not fits:
+        raise ValueError(
+            f"`{name}` must have the shape (batch, steps) of what it masks, {steps}, "
+            f"received {tuple(mask.shape)}: one truth value for each step."
+        )
+
+
+def check_call(features, query, value, query_mask=None, value_mask=None):
+    """Raises ValueError unless an attention of these `features` can be called so.
+
+    Args:
+        features: Integers, the widths of query and value it was built for.
+        query: Tensor `(B, T, D_q)`.
+        value: Tensor `(B, S, D_v)`.
+        query_mask: Optional tensor `(B, T)`.
+        value_mask: Optional tensor `(B, S)`.
+    """
+    check_tensor("query", query, features[0], STEPS)
+    check_tensor("value", value, features[1], STEPS)
+    check_same_batch("query", query, "value", value)
+    check_mask("query_mask", query_mask, query)
+    check_mask("value_mask", value_mask, value)

@@ -6,6 +6,7 @@ from keras import ops
 from keras_seq.layers.attention_scores import (
     additive_scores,
     attend_to,
+    check_call,
     check_dropout,
     check_features,
     draw_noise,
@@ -66,7 +67,9 @@ class BahdanauAttention(keras.layers.Layer):
     Raises:
         ValueError: At construction if `units` is not a positive integer or
             `dropout` is outside [0, 1); at build if the feature axis of
-            `query` or `value` is unknown.
+            `query` or `value` is unknown; at call if an argument has other
+            axes, another width, no floats, or a mask of another shape or
+            dtype.
 
     Example:
 
@@ -97,6 +100,7 @@ class BahdanauAttention(keras.layers.Layer):
 
     def build(self, query_shape, value_shape):
         query_features, value_features = check_features(query_shape, value_shape)
+        self.features = query_features, value_features
         self.query_kernel = self.add_weight(
             name="query_kernel", shape=(query_features, self.units), initializer="glorot_uniform"
         )
@@ -120,6 +124,7 @@ class BahdanauAttention(keras.layers.Layer):
             )
 
     def call(self, query, value, query_mask=None, value_mask=None, training=None):
+        check_call(self.features, query, value, query_mask, value_mask)
         query = zero_padding(query, query_mask)
         projected = self.project(value, value_mask)
         noise = self.draw_noise(ops.shape(query)[1], value, training)
@@ -155,9 +160,12 @@ class BahdanauAttention(keras.layers.Layer):
         Returns:
             As the layer's call.
         """
+        return attend_to(self.scores(query, key), value, value_mask, noise)
+
+    def scores(self, query, key):
+        """e `(B, T, S)` of `query` `(B, T, D_q)` and the `key` that `project` made."""
         query = ops.matmul(query, self.query_kernel)  # (B, T, U)
-        scores = additive_scores(query, key, self._vector())
-        return attend_to(scores, value, value_mask, noise)
+        return additive_scores(query, key, self._vector())
 
     def draw_noise(self, steps, value, training=None):
         """The dropout of `steps` rows of weights, for `attend`.

@@ -6,6 +6,7 @@ from keras import ops
 from keras_seq.layers.attention_scores import (
     additive_scores,
     attend_to,
+    check_call,
     check_dropout,
     check_features,
     draw_noise,
@@ -70,7 +71,9 @@ class LuongAttention(keras.layers.Layer):
         ValueError: At construction if `score` is none of the four, `units` is
             missing with "concat" or given with another score, or `dropout` is
             outside [0, 1); at build if the feature axis of `query` or `value`
-            is unknown, or they differ with "dot" or "scaled".
+            is unknown, or they differ with "dot" or "scaled"; at call if an
+            argument has other axes, another width, no floats, or a mask of
+            another shape or dtype.
 
     Example:
 
@@ -115,7 +118,7 @@ class LuongAttention(keras.layers.Layer):
                 f"received {query_features} and {value_features}: "
                 'use score="general" for different widths.'
             )
-        self.query_features = query_features
+        self.features = query_features, value_features
         if self.score == "general":
             self.kernel = self.add_weight(
                 name="kernel",
@@ -141,6 +144,7 @@ class LuongAttention(keras.layers.Layer):
             )
 
     def call(self, query, value, query_mask=None, value_mask=None, training=None):
+        check_call(self.features, query, value, query_mask, value_mask)
         query = zero_padding(query, query_mask)
         projected = self.project(value, value_mask)
         noise = self.draw_noise(ops.shape(query)[1], value, training)
@@ -160,7 +164,7 @@ class LuongAttention(keras.layers.Layer):
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
         key = value
         if self.score == "scaled":
-            key = value * ops.cast(self.query_features**-0.5, value.dtype)
+            key = value * ops.cast(self.features[0] ** -0.5, value.dtype)
         if self.score == "general":
             key = ops.matmul(value, self.kernel)  # (B, S, D_q)
         if self.score == "concat":
@@ -180,12 +184,14 @@ class LuongAttention(keras.layers.Layer):
         Returns:
             As the layer's call.
         """
+        return attend_to(self.scores(query, key), value, value_mask, noise)
+
+    def scores(self, query, key):
+        """e `(B, T, S)` of `query` `(B, T, D_q)` and the `key` that `project` made."""
         if self.score == "concat":
             query = ops.matmul(query, self.query_kernel)  # (B, T, U)
-            scores = additive_scores(query, key, ops.convert_to_tensor(self.score_vector))
-        else:
-            scores = ops.einsum("btu,bsu->bts", query, key)
-        return attend_to(scores, value, value_mask, noise)
+            return additive_scores(query, key, ops.convert_to_tensor(self.score_vector))
+        return ops.einsum("btu,bsu->bts", query, key)
 
     def draw_noise(self, steps, value, training=None):
         """The dropout of `steps` rows of weights, for `attend`.

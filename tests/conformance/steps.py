@@ -58,9 +58,24 @@ def attention(layer, arrays):
     return ops.concatenate([context for context, _ in attended], axis=1)
 
 
+def attention_with_state(layer, arrays):
+    """As attention, for the layers that go from one step to the next."""
+    memory = layer.project(arrays["value"], arrays["value_mask"])
+    state = ops.expand_dims(layer.initial_state(arrays["value"]), 1)
+    contexts = []
+    for step in range(arrays["query"].shape[1]):
+        query = arrays["query"][:, step : step + 1]
+        context, _, state = layer.attend(
+            query, **memory, state=state, value_mask=arrays["value_mask"]
+        )
+        contexts.append(context)
+    return ops.concatenate(contexts, axis=1)
+
+
 def cell_with_beam(call, layer, arrays):
     """Two hypotheses of each source, of which the first is the row's own."""
-    shared = {name: arrays[name] for name in ("value", "value_mask", "summary")}
+    memory = {"value", "value_mask", "summary"}
+    shared = {name: arrays[name] for name in memory & set(arrays)}
     of_hypotheses = {
         name: ops.stack([array, ops.flip(array, axis=0)], axis=1)
         for name, array in arrays.items()
@@ -74,7 +89,7 @@ def attention_decoder(layer, arrays):
     """The cell step by step, with what depends on the source computed once."""
     cell = layer.cell
     memory = cell.attention.project(arrays["value"], arrays["value_mask"])
-    states = cell.get_initial_state(batch_size=arrays["inputs"].shape[0])
+    states = cell.get_initial_state(arrays["inputs"].shape[0], arrays["value"])
     outputs = []
     for step in range(arrays["inputs"].shape[1]):
         output, states, _ = cell(
@@ -82,7 +97,7 @@ def attention_decoder(layer, arrays):
             states,
             **memory,
             value_mask=arrays["value_mask"],
-            summary=arrays["summary"],
+            summary=arrays.get("summary"),
         )
         outputs.append(output)
     return ops.stack(outputs, axis=1)

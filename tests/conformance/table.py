@@ -250,9 +250,15 @@ ROWS = [
     *rows_sampling.ROWS,
 ]
 
-# Public functions, which have tests of their own.
+# Public functions and samplers, which have tests of their own.
 NOT_LAYERS = {
+    "CategoricalSampler",
+    "GreedySampler",
+    "ScheduledEmbeddingSampler",
+    "ScheduledOutputSampler",
+    "TrainingSampler",
     "ancestry_bias",
+    "monotonic_attention",
     "record_step",
 }
 

@@ -1,0 +1,188 @@
+"""What every one-headed attention, the cell and the decoder say of arguments that do not fit."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_seq import layers
+
+ATTENTIONS = [
+    layers.BahdanauAttention(8),
+    layers.LuongAttention("general"),
+    layers.LocationSensitiveAttention(8, 2, 3),
+    layers.BahdanauMonotonicAttention(8),
+    layers.LuongMonotonicAttention(),
+]
+for attention in ATTENTIONS:
+    attention.build((None, None, 4), (None, None, 6))
+every_attention = pytest.mark.parametrize(
+    "attention", ATTENTIONS, ids=lambda layer: type(layer).__name__
+)
+
+WRONG_MASKS = [
+    ({"value_mask": np.ones((3, 4), bool)}, r"of what it masks, \(3, 5\), received \(3, 4\)"),
+    ({"value_mask": np.ones((3, 5, 1), bool)}, r"received \(3, 5, 1\): one truth value for each"),
+    ({"value_mask": np.ones((3, 5), "int32")}, "received int32: compare it first, as in"),
+]
+WRONG_VALUES = [
+    ({"value": np.ones((3, 6))}, r"`value` must have the axes \(batch, .*received the shape"),
+    ({"value": np.ones((3, 5, 4))}, r"`value` must have 6 features, .*received 4 in .*\(3, 5, 4\)"),
+    ({"value": np.ones((3, 5, 6), "int32")}, "`value` must hold floats, received int32 .*embedd"),
+    ({"value": np.ones((2, 5, 6))}, r"equally many rows, received .* and \(2, 5, 6\): repeat"),
+]
+
+
+def tensors(arguments):
+    return {
+        name: ops.convert_to_tensor(array, "float32" if array.dtype == "float64" else None)
+        for name, array in arguments.items()
+    }
+
+
+@every_attention
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"query": np.ones((3, 4))}, r"`query` must have the axes \(batch, steps, features\), rec"),
+        ({"query": np.ones((3, 2, 6))}, r"`query` must have 4 features, .*received 6 in the shape"),
+        ({"query": np.ones((3, 2, 4), "int32")}, "`query` must hold floats, received int32"),
+        ({"query_mask": np.ones((3, 3), bool)}, r"`query_mask` .*\(3, 2\), received \(3, 3\)"),
+        *WRONG_VALUES,
+        *WRONG_MASKS,
+    ],
+)
+def test_an_attention_names_what_does_not_fit(attention, wrong, words):
+    arguments = {"query": np.ones((3, 2, 4)), "value": np.ones((3, 5, 6)), **wrong}
+    with pytest.raises(ValueError, match=words):
+        attention(**tensors(arguments))
+
+
+@every_attention
+def test_an_attention_that_is_built_on_wrong_axes_says_so(attention):
+    new = type(attention).from_config(attention.get_config())
+    with pytest.raises(ValueError, match=r"`query` must have the axes .*the shape \(3, 4\)"):
+        new.build((3, 4), (3, 5, 6))
+
+
+def made_cell(attention=None, **arguments):
+    cell = layers.AttentionCell(
+        keras.layers.GRUCell(4), layers.BahdanauAttention(8) if attention is None else attention
+    )
+    cell.build((3, 2), (3, 5, 6), **arguments)
+    cell.built = True
+    return cell
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"inputs": np.ones((3, 1, 1, 2))}, r"`inputs` .*\(batch, features\) or \(batch, hypoth"),
+        ({"inputs": np.ones((3, 3))}, "`inputs` must have 2 features, .* received 3"),
+        ({"inputs": np.ones((3, 2), "int32")}, "`inputs` must hold floats, received int32"),
+        ({"summary": np.ones((3, 2))}, "`summary` must be given never"),
+        *WRONG_VALUES,
+        *WRONG_MASKS,
+    ],
+)
+def test_a_cell_names_what_does_not_fit(wrong, words):
+    cell = made_cell()
+    arguments = {"inputs": np.ones((3, 2)), "value": np.ones((3, 5, 6)), **wrong}
+    with pytest.raises(ValueError, match=words):
+        cell(states=cell.get_initial_state(3), **tensors(arguments))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({}, "`summary` must be given at every call, as when this layer was built"),
+        ({"summary": np.ones((3, 3))}, "`summary` must have 2 features, .* received 3"),
+        ({"summary": np.ones((3, 1, 2))}, r"`summary` must have the axes \(batch, features\)"),
+        ({"summary": np.ones((2, 2))}, r"`inputs` and `summary` .* rows, .* and \(2, 2\)"),
+    ],
+)
+def test_a_cell_that_reads_a_summary_names_what_does_not_fit(wrong, words):
+    cell = made_cell(summary_shape=(3, 2))
+    arguments = {"inputs": np.ones((3, 2)), "value": np.ones((3, 5, 6)), **wrong}
+    with pytest.raises(ValueError, match=words):
+        cell(states=cell.get_initial_state(3), **tensors(arguments))
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ({"cell": []}, r"a dict of \['cell', 'fed'\], received \['cell'\]: start from `get_init"),
+        ([np.ones((3, 4))], "received list: start from `get_initial_state`"),
+        (
+            {"cell": [], "fed": np.ones((3, 2, 4))},
+            r"`fed` must have 2 axes, received the shape \(3, 2, 4\)",
+        ),
+    ],
+)
+def test_a_cell_names_states_that_are_not_its_own(states, words):
+    with pytest.raises(ValueError, match=words):
+        made_cell()(ops.ones((3, 2)), states, ops.ones((3, 5, 6)))
+
+
+def test_a_state_of_one_for_several_hypotheses_is_named():
+    cell = made_cell(layers.LuongMonotonicAttention())
+    value = ops.ones((3, 5, 6))
+    with pytest.raises(ValueError, match=r"`(fed|attention)` must have 3 axes, .*repeat it for"):
+        cell(ops.ones((3, 2, 2)), cell.get_initial_state(3, value), value)
+
+
+def test_a_cell_says_when_it_needs_the_memory_for_its_first_state():
+    cell = made_cell(layers.LuongMonotonicAttention())
+    with pytest.raises(ValueError, match=r"no `value`: call `get_initial_state\(batch_size, value"):
+        cell.get_initial_state(3)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        (((3, 2), (3, 6)), r"`value` must have the axes .*\(3, 6\)"),
+        (((2,), (3, 5, 6)), r"`inputs` must have the axes .*\(2,\)"),
+        (((3, None), (3, 5, 6)), "feature axis of `inputs` must be known, received None"),
+        (((3, 2), (3, 5, 6), (3, None)), "feature axis of `summary` must be known"),
+    ],
+)
+def test_a_cell_names_shapes_that_it_cannot_be_built_on(shapes, words):
+    cell = layers.AttentionCell(keras.layers.GRUCell(4), layers.BahdanauAttention(8))
+    with pytest.raises(ValueError, match=words):
+        cell.build(*shapes)
+
+
+def test_a_cell_names_parts_that_are_none():
+    with pytest.raises(ValueError, match=r"has a `state_size`, received <.*: pass what `keras"):
+        layers.AttentionCell(keras.layers.Dense(4), layers.BahdanauAttention(8))
+    with pytest.raises(ValueError, match=r"`project` and `attend`, received <.*with one head"):
+        layers.AttentionCell(keras.layers.GRUCell(4), keras.layers.Attention())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"inputs": np.ones((3, 2))}, r"`inputs` must have the axes \(batch, steps, features\)"),
+        ({"inputs": np.ones((3, 7, 3))}, "`inputs` must have 2 features, .* received 3"),
+        ({"inputs": np.ones((3, 7, 2), "int32")}, "`inputs` must hold floats, received int32"),
+        ({"summary": np.ones((3, 2))}, "`summary` must be given never"),
+        *WRONG_VALUES,
+        *WRONG_MASKS,
+    ],
+)
+def test_a_decoder_names_what_does_not_fit(wrong, words):
+    decoder = layers.AttentionDecoder(made_cell())
+    arguments = {"inputs": np.ones((3, 7, 2)), "value": np.ones((3, 5, 6)), **wrong}
+    with pytest.raises(ValueError, match=words):
+        decoder(**tensors(arguments))
+
+
+def test_a_decoder_names_states_that_are_not_its_cells():
+    decoder = layers.AttentionDecoder(made_cell())
+    with pytest.raises(ValueError, match=r"a dict of \['cell', 'fed'\], received \['attention'"):
+        decoder(ops.ones((3, 7, 2)), ops.ones((3, 5, 6)), states={"attention": ops.ones((3, 5))})
+
+
+def test_a_decoder_of_no_attention_cell_says_so():
+    with pytest.raises(ValueError, match=r"must be an AttentionCell, received <GRUCell.*: wrap"):
+        layers.AttentionDecoder(keras.layers.GRUCell(4))
