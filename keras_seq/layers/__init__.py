@@ -8,12 +8,16 @@ from keras_seq.layers.bahdanau_monotonic_attention import BahdanauMonotonicAtten
 from keras_seq.layers.decoder_block import TransformerDecoderBlock
 from keras_seq.layers.encoder_block import TransformerEncoderBlock
 from keras_seq.layers.feed_forward import FeedForward
+from keras_seq.layers.learned_position import LearnedPosition
+from keras_seq.layers.linear_biases import LinearBiases
 from keras_seq.layers.location_sensitive_attention import LocationSensitiveAttention
 from keras_seq.layers.luong_attention import LuongAttention
 from keras_seq.layers.luong_monotonic_attention import LuongMonotonicAttention
 from keras_seq.layers.monotonic import monotonic_attention
 from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
 from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
+from keras_seq.layers.relative_position import RelativePosition
+from keras_seq.layers.rotary_position import RotaryPosition
 from keras_seq.layers.sampled_decoder import SampledDecoder
 from keras_seq.layers.samplers import (
     CategoricalSampler,
@@ -33,11 +37,15 @@ __all__ = [
     "CategoricalSampler",
     "FeedForward",
     "GreedySampler",
+    "LearnedPosition",
+    "LinearBiases",
     "LocationSensitiveAttention",
     "LuongAttention",
     "LuongMonotonicAttention",
     "MultiHeadCrossAttention",
     "MultiHeadSelfAttention",
+    "RelativePosition",
+    "RotaryPosition",
     "SampledDecoder",
     "ScheduledEmbeddingSampler",
     "ScheduledOutputSampler",

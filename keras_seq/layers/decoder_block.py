@@ -4,7 +4,11 @@ import keras
 
 from keras_seq.layers.feed_forward import FeedForward
 from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
-from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
+from keras_seq.layers.multi_head_self_attention import (
+    MultiHeadSelfAttention,
+    serialized_position,
+    with_position,
+)
 from keras_seq.layers.residual import Residual
 from keras_seq.layers.scaled_dot_product import zero_padding
 from keras_seq.layers.seeds import split_seed
@@ -33,9 +37,11 @@ class TransformerDecoderBlock(keras.layers.Layer):
         dropout: Float in [0, 1), on the output of each part.
         attention_dropout: Float in [0, 1), on the attention weights.
         activation_dropout: Float in [0, 1), on the hidden units.
-        activation: Name of a Keras activation.
+        activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
         seed: Optional integer, makes the dropout reproducible.
+        position: Optional layer, the `position` of the self-attention:
+            `RotaryPosition`, `RelativePosition` or `LinearBiases`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
@@ -57,8 +63,9 @@ class TransformerDecoderBlock(keras.layers.Layer):
     gradients.
 
     Raises:
-        ValueError: If `norm` is neither "pre" nor "post", or a size or rate is
-            out of range.
+        ValueError: If `norm` is neither "pre" nor "post", a size or rate is out
+            of range, or an activation or position is unknown; at a call as the
+            parts have it.
 
     Example:
 
@@ -81,6 +88,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         activation="relu",
         norm="pre",
         seed=None,
+        position=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -94,6 +102,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "activation": activation,
             "norm": norm,
             "seed": seed,
+            "position": serialized_position(position),
         }
         policy = self.dtype_policy
         seeds = split_seed(seed, 6)
@@ -102,6 +111,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             causal=True,
             dropout=attention_dropout,
             seed=seeds[0],
+            position=position,
             dtype=policy,
             name="self_attention",
         )
@@ -226,3 +236,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), **self._config}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_position(config))

@@ -3,7 +3,11 @@
 import keras
 
 from keras_seq.layers.feed_forward import FeedForward
-from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
+from keras_seq.layers.multi_head_self_attention import (
+    MultiHeadSelfAttention,
+    serialized_position,
+    with_position,
+)
 from keras_seq.layers.residual import Residual
 from keras_seq.layers.scaled_dot_product import zero_padding
 from keras_seq.layers.seeds import split_seed
@@ -29,10 +33,12 @@ class TransformerEncoderBlock(keras.layers.Layer):
         dropout: Float in [0, 1), on the output of each half.
         attention_dropout: Float in [0, 1), on the attention weights.
         activation_dropout: Float in [0, 1), on the hidden units.
-        activation: Name of a Keras activation.
+        activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
         causal: Whether a step sees itself and earlier steps only.
         seed: Optional integer, makes the dropout reproducible.
+        position: Optional layer, the `position` of the self-attention:
+            `RotaryPosition`, `RelativePosition` or `LinearBiases`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
@@ -47,8 +53,9 @@ class TransformerEncoderBlock(keras.layers.Layer):
     included, reaches neither the other steps nor the gradients.
 
     Raises:
-        ValueError: If `norm` is neither "pre" nor "post", or a size or rate is
-            out of range.
+        ValueError: If `norm` is neither "pre" nor "post", a size or rate is out
+            of range, or an activation or position is unknown; at a call as the
+            parts have it.
 
     Example:
 
@@ -74,6 +81,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         norm="pre",
         causal=False,
         seed=None,
+        position=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -88,6 +96,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "norm": norm,
             "causal": causal,
             "seed": seed,
+            "position": serialized_position(position),
         }
         policy = self.dtype_policy
         seeds = split_seed(seed, 4)
@@ -96,6 +105,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             causal=causal,
             dropout=attention_dropout,
             seed=seeds[0],
+            position=position,
             dtype=policy,
             name="attention",
         )
@@ -139,3 +149,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), **self._config}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_position(config))

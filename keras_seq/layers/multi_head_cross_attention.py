@@ -3,17 +3,21 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.attention_scores import check_call, check_features
+from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, split_heads
 from keras_seq.layers.scaled_dot_product import (
-    any_real,
+    attention_context,
     attention_weights,
-    merge_heads,
+    fused_context,
+    has_fused_attention,
     padding_bias,
-    split_heads,
+    seeing_rows,
     zero_padding,
 )
 from keras_seq.layers.shapes import dense
 
-# Shape letters: B batch, T target steps, S source steps, D features, H heads.
+# Shape letters: B batch, T target steps, S source steps, D features, H heads, D_k and D_v sizes of
+# a head's keys and values.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -21,7 +25,7 @@ class MultiHeadCrossAttention(keras.layers.Layer):
     """Multi-head attention from a query sequence to a value sequence.
 
         Q = query W_q + b_q;  K, V = value W_kv + b_kv
-        head_h = softmax(Q_h K_h^T / sqrt(D / H) + mask) V_h
+        head_h = softmax(Q_h K_h^T / sqrt(D_k) + mask) V_h
         y      = concat(head_1 .. head_H) W_o + b_o
 
     Keys and values depend on the source alone: `project` computes them once
@@ -29,16 +33,19 @@ class MultiHeadCrossAttention(keras.layers.Layer):
     hypotheses without copies, since the beam can stand in the place of T.
 
     Shapes: B batch, T query steps, S value steps, D query features (and
-    output features), D_v value features, H heads.
+    output features), E value features, H heads, D_k and D_v sizes of a head's
+    keys and values.
 
     Args:
-        num_heads: Positive integer H, a divisor of D.
+        num_heads: Positive integer H; a divisor of D unless `key_size` is given.
         dropout: Float in [0, 1), share of attention weights dropped in training.
         seed: Optional integer, makes the dropout reproducible.
+        key_size: Positive integer D_k, of one head. Defaults to D / H.
+        value_size: Positive integer D_v, of one head. Defaults to D_k.
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
-        value: Float tensor `(B, S, D_v)`.
+        value: Float tensor `(B, S, E)`.
         value_mask: Optional bool tensor `(B, S)`, True where a step of `value`
             is real. Filled in by Keras from `value` when not given.
         return_weights: Whether to return the attention weights too.
@@ -55,8 +62,10 @@ class MultiHeadCrossAttention(keras.layers.Layer):
     nor the gradients.
 
     Raises:
-        ValueError: If `num_heads` is not a positive divisor of D, or
-            `dropout` is outside [0, 1).
+        ValueError: At construction if a size is not a positive integer or
+            `dropout` is outside [0, 1); at build if `num_heads` does not divide
+            D and no `key_size` is given, or E is unknown; at a call of inputs
+            or a mask of another shape or dtype.
 
     Example:
 
@@ -69,53 +78,47 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, num_heads, dropout=0.0, seed=None, **kwargs):
+    def __init__(self, num_heads, dropout=0.0, seed=None, key_size=None, value_size=None, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(num_heads, int) or num_heads < 1:
-            raise ValueError(f"`num_heads` must be a positive integer, received {num_heads!r}.")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), received {dropout!r}.")
+        check_heads(num_heads, key_size, value_size, dropout)
         self.num_heads = num_heads
         self.dropout = dropout
         self.seed = seed
+        self.key_size = key_size
+        self.value_size = value_size
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape):
-        features, value_features = query_shape[-1], value_shape[-1]
-        if features is None or features % self.num_heads:
-            raise ValueError(
-                f"`num_heads` ({self.num_heads}) must divide the feature axis of the query, "
-                f"received a query of shape {tuple(query_shape)}."
-            )
-        if value_features is None:
-            raise ValueError(
-                "The feature axis of the value must be known, "
-                f"received a value of shape {tuple(value_shape)}."
-            )
-        self.head_size = features // self.num_heads
+        self.head_sizes = head_sizes(
+            self.num_heads, self.key_size, self.value_size, "query", query_shape
+        )
+        features, value_features = check_features(query_shape, value_shape)
+        keys, values = (self.num_heads * size for size in self.head_sizes)
         # Half of Glorot's variance for queries and keys, which makes for small first scores.
         halved = keras.initializers.VarianceScaling(0.5, mode="fan_avg", distribution="uniform")
         self.query_kernel = self.add_weight(
-            name="query_kernel", shape=(features, features), initializer=halved
+            name="query_kernel", shape=(features, keys), initializer=halved
         )
-        self.query_bias = self.add_weight(name="query_bias", shape=(features,), initializer="zeros")
+        self.query_bias = self.add_weight(name="query_bias", shape=(keys,), initializer="zeros")
         self.key_value_kernel = self.add_weight(
             name="key_value_kernel",
-            shape=(value_features, 2 * features),
+            shape=(value_features, keys + values),
             initializer="glorot_uniform",
         )
         self.key_value_bias = self.add_weight(
-            name="key_value_bias", shape=(2 * features,), initializer="zeros"
+            name="key_value_bias", shape=(keys + values,), initializer="zeros"
         )
         self.output_kernel = self.add_weight(
-            name="output_kernel", shape=(features, features), initializer="glorot_uniform"
+            name="output_kernel", shape=(values, features), initializer="glorot_uniform"
         )
         self.output_bias = self.add_weight(
             name="output_bias", shape=(features,), initializer="zeros"
         )
 
     def call(self, query, value, value_mask=None, return_weights=False, training=None):
+        features = self.query_kernel.shape[0], self.key_value_kernel.shape[0]
+        check_call(features, query, value, value_mask=value_mask)
         projected = self.project(value, value_mask)
         return self.attend(
             query,
@@ -129,15 +132,15 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         """Keys and values of a source.
 
         Args:
-            value: Float tensor `(B, S, D_v)`.
+            value: Float tensor `(B, S, E)`.
             value_mask: Optional bool tensor `(B, S)`.
 
         Returns:
-            Dict of `key` and `value`, each `(B, H, S, D / H)`.
+            Dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
         fused = dense(value, self.key_value_kernel, self.key_value_bias)
-        key, value = split_heads(fused, 2, self.num_heads, self.head_size)
+        key, value = split_heads(fused, self.num_heads, self.head_sizes)
         return {"key": key, "value": value}
 
     def attend(self, query, key, value, value_mask=None, return_weights=False, training=None):
@@ -145,8 +148,8 @@ class MultiHeadCrossAttention(keras.layers.Layer):
 
         Args:
             query: Float tensor `(B, T, D)`; while decoding T is the beam.
-            key: Tensor `(B, H, S, D / H)`.
-            value: Tensor `(B, H, S, D / H)`.
+            key: Tensor `(B, H, S, D_k)`.
+            value: Tensor `(B, H, S, D_v)`.
             value_mask: Optional bool tensor `(B, S)`.
             return_weights: Whether to return the attention weights too.
             training: Whether to apply dropout.
@@ -155,16 +158,26 @@ class MultiHeadCrossAttention(keras.layers.Layer):
             As the layer's call.
         """
         query = dense(query, self.query_kernel, self.query_bias)
-        (query,) = split_heads(query, 1, self.num_heads, self.head_size)
-        query = query * ops.cast(self.head_size**-0.5, query.dtype)
+        size = self.head_sizes[0]
+        (query,) = split_heads(query, self.num_heads, (size,))
+        query = query * ops.cast(size**-0.5, query.dtype)
         bias, real_rows = None, None
         if value_mask is not None:
-            bias, real_rows = padding_bias(value_mask), any_real(value_mask)
+            bias = padding_bias(value_mask)
+            real_rows = seeing_rows(bias)
+        if not (return_weights or (training and self.dropout)):
+            fused = has_fused_attention(query, value)
+            context = (fused_context if fused else attention_context)(
+                query, key, value, bias, real_rows
+            )
+            return self._merge(context)
         weights = attention_weights(query, key, bias, real_rows)  # (B, H, T, S)
         dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)
-        context = merge_heads(ops.matmul(dropped, value))
-        outputs = dense(context, self.output_kernel, self.output_bias)
+        outputs = self._merge(ops.matmul(dropped, value))
         return (outputs, weights) if return_weights else outputs
+
+    def _merge(self, context):
+        return dense(merge_heads(context), self.output_kernel, self.output_bias)
 
     def compute_mask(self, query, mask=None):
         return mask
@@ -175,4 +188,6 @@ class MultiHeadCrossAttention(keras.layers.Layer):
             "num_heads": self.num_heads,
             "dropout": self.dropout,
             "seed": self.seed,
+            "key_size": self.key_size,
+            "value_size": self.value_size,
         }

@@ -3,18 +3,25 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.attention_position import AttentionPosition
+from keras_seq.layers.attention_scores import STEPS, check_mask, check_tensor
+from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, split_heads
 from keras_seq.layers.scaled_dot_product import (
-    any_real,
+    MASKED,
+    attention_context,
     attention_weights,
-    causal_bias,
-    merge_heads,
+    band_bias,
+    fused_context,
+    has_fused_attention,
+    join_biases,
     padding_bias,
-    split_heads,
+    seeing_rows,
     zero_padding,
 )
 from keras_seq.layers.shapes import dense
 
-# Shape letters: B batch, T steps, D features, H heads, K beam, L steps the cache holds.
+# Shape letters: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and
+# values, K beam, L steps the cache holds.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -22,20 +29,28 @@ class MultiHeadSelfAttention(keras.layers.Layer):
     """Multi-head self-attention with one fused projection and a step form.
 
         Q, K, V = x W_qkv + b
-        head_h  = softmax(Q_h K_h^T / sqrt(D / H) + mask) V_h
+        head_h  = softmax(Q_h K_h^T / sqrt(D_k) + mask) V_h
         y       = concat(head_1 .. head_H) W_o + b_o
 
     `keras.layers.MultiHeadAttention` projects queries, keys and values one by
-    one and has no form for one step at a time; this layer has both, with the
-    softmax in float32.
+    one, knows no positions and has no form for one step at a time; this layer
+    has all of these, with the softmax in float32.
 
-    Shapes: B batch, T steps, D features, H heads.
+    Shapes: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's
+    keys and values.
 
     Args:
-        num_heads: Positive integer H, a divisor of D.
+        num_heads: Positive integer H; a divisor of D unless `key_size` is given.
         causal: Whether a step may look at itself and earlier steps only.
         dropout: Float in [0, 1), share of attention weights dropped in training.
         seed: Optional integer, makes the dropout reproducible.
+        key_size: Positive integer D_k, of one head. Defaults to D / H.
+        value_size: Positive integer D_v, of one head. Defaults to D_k.
+        window: Positive integer, how far a step may look: at steps less than
+            `window` away, of which it is one itself. Defaults to all steps.
+        position: Optional layer that tells steps apart by where they stand: a
+            `RotaryPosition`, a `RelativePosition` or `LinearBiases`. With none
+            of them the inputs must say it, as by a `SinusoidalPosition`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
@@ -48,14 +63,16 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         outputs: Tensor `(B, T, D)` in the compute dtype.
         weights: With `return_weights=True`, float32 tensor `(B, H, T, T)`;
             exactly 0 on masked steps, each row sums to 1 before dropout. A
-            sequence that is wholly masked has weights of 0.
+            step that sees no real step has weights of 0.
 
     Masks: the mask of `inputs` passes through. What a masked step holds, NaN
     included, reaches neither the other steps nor the gradients.
 
     Raises:
-        ValueError: If `num_heads` is not a positive divisor of D, or
-            `dropout` is outside [0, 1).
+        ValueError: At construction if a size is not a positive integer,
+            `dropout` is outside [0, 1) or `position` is no such layer; at build
+            if `num_heads` does not divide D and no `key_size` is given; at a
+            call of inputs or a mask of another shape or dtype.
 
     Example:
 
@@ -65,57 +82,92 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 3.2,
-        https://arxiv.org/abs/1706.03762
+        https://arxiv.org/abs/1706.03762; windows: Beltagy et al., "Longformer",
+        2020, section 3.1, https://arxiv.org/abs/2004.05150
     """
 
-    def __init__(self, num_heads, causal=False, dropout=0.0, seed=None, **kwargs):
+    def __init__(
+        self,
+        num_heads,
+        causal=False,
+        dropout=0.0,
+        seed=None,
+        key_size=None,
+        value_size=None,
+        window=None,
+        position=None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
-        if not isinstance(num_heads, int) or num_heads < 1:
-            raise ValueError(f"`num_heads` must be a positive integer, received {num_heads!r}.")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), received {dropout!r}.")
+        check_heads(num_heads, key_size, value_size, dropout)
+        if window is not None and (not isinstance(window, int) or window < 1):
+            raise ValueError(f"`window` must be None or a positive integer, received {window!r}.")
+        if position is not None and not isinstance(position, AttentionPosition):
+            raise ValueError(
+                "`position` must be None, a `RotaryPosition`, a `RelativePosition` or "
+                f"`LinearBiases`, received {position!r}: other positions are added to the inputs."
+            )
         self.num_heads = num_heads
         self.causal = causal
         self.dropout = dropout
         self.seed = seed
+        self.key_size = key_size
+        self.value_size = value_size
+        self.window = window
+        self.position = position
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         features = input_shape[-1]
-        if features is None or features % self.num_heads:
-            raise ValueError(
-                f"`num_heads` ({self.num_heads}) must divide the feature axis of the inputs, "
-                f"received inputs of shape {tuple(input_shape)}."
-            )
-        self.head_size = features // self.num_heads
+        self.head_sizes = head_sizes(
+            self.num_heads, self.key_size, self.value_size, "inputs", input_shape
+        )
+        keys, values = self.head_sizes
+        width = self.num_heads * (2 * keys + values)
         # Variance 2 / (D + 3 D): Glorot's for the fused kernel, which makes for small first scores.
         self.qkv_kernel = self.add_weight(
-            name="qkv_kernel", shape=(features, 3 * features), initializer="glorot_uniform"
+            name="qkv_kernel", shape=(features, width), initializer="glorot_uniform"
         )
-        self.qkv_bias = self.add_weight(name="qkv_bias", shape=(3 * features,), initializer="zeros")
+        self.qkv_bias = self.add_weight(name="qkv_bias", shape=(width,), initializer="zeros")
         self.output_kernel = self.add_weight(
-            name="output_kernel", shape=(features, features), initializer="glorot_uniform"
+            name="output_kernel",
+            shape=(self.num_heads * values, features),
+            initializer="glorot_uniform",
         )
         self.output_bias = self.add_weight(
             name="output_bias", shape=(features,), initializer="zeros"
         )
+        if self.position is not None:
+            self.position.build_heads(self.num_heads, keys, values)
 
     def call(self, inputs, mask=None, return_weights=False, training=None):
+        check_tensor("inputs", inputs, self.qkv_kernel.shape[0], STEPS)
+        check_mask("mask", mask, inputs)
         query, key, value = self._project(zero_padding(inputs, mask))
-        bias, real_rows = None, None
-        if mask is not None:
-            bias, real_rows = padding_bias(mask), any_real(mask)
-        if self.causal:
-            causal = causal_bias(ops.shape(inputs)[1])
-            bias = causal if bias is None else ops.minimum(bias, causal)
-            # A step whose whole past is padding would otherwise look at padding.
-            if mask is not None:
-                seen = ops.cumsum(ops.cast(mask, "int32"), axis=1)
-                real_rows = ops.cast(seen > 0, "float32")[:, None, :, None]
+        steps = ops.shape(inputs)[1]
+        hiding = join_biases(
+            [
+                None if mask is None else padding_bias(mask),
+                band_bias(steps, self.causal, self.window),
+            ]
+        )
+        # A step whose whole past or window is padding would otherwise look at padding.
+        real_rows = None if mask is None else seeing_rows(hiding)
+        added = None if self.position is None else self.position.bias(query, steps)
+        bias = hiding if added is None else added if hiding is None else hiding + added
+
+        dropping = bool(training and self.dropout)
+        weighed = return_weights or dropping or (self.position is not None and self.position.learns)
+        if not weighed:
+            fused = added is None and has_fused_attention(query, value)
+            context = (fused_context if fused else attention_context)(
+                query, key, value, bias, real_rows
+            )
+            return self._merge(context)
         weights = attention_weights(query, key, bias, real_rows)  # (B, H, T, T)
         dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)
-        outputs = self._merge(ops.matmul(dropped, value))
+        outputs = self._merge(self._read(dropped, value))
         return (outputs, weights) if return_weights else outputs
 
     def step(self, inputs, position, bias, cache):
@@ -129,29 +181,60 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             inputs: Float tensor `(B, K, D)`, the current vector of each hypothesis.
             position: Integer scalar tensor, the current step l.
             bias: Float32 tensor `(B, K, L, K)`.
-            cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
+            cache: Dict of `key` `(B, H, L, K, D_k)` and `value` `(B, H, L, K, D_v)`.
 
         Returns:
             Outputs `(B, K, D)` and the new cache.
         """
-        query, key, value = self._project(inputs)  # (B, H, K, D / H)
+        query, key, value = self._project(inputs, position)  # (B, H, K, D_k)
         # Of one tensor that all layers share, so that what follows from it is computed once.
         batch, beam, steps, _ = ops.shape(bias)
         rows = step_rows(batch * self.num_heads, steps, beam, position)
-        cached = (batch, self.num_heads, steps, beam, self.head_size)
-        flat = (batch, self.num_heads, steps * beam, self.head_size)
-        keys = write_rows(cache["key"], rows, key)
-        values = write_rows(cache["value"], rows, value)
+        written = {
+            name: write_rows(cache[name], rows, update)
+            for name, update in (("key", key), ("value", value))
+        }
+        if self.window is not None:
+            near = ops.arange(steps) > ops.cast(position, "int32") - self.window
+            bias = ops.minimum(bias, ops.where(near, 0.0, MASKED)[:, None])
         bias = ops.reshape(bias, (batch, 1, beam, steps * beam))
-        weights = attention_weights(query, ops.reshape(keys, flat), bias)
-        context = ops.matmul(ops.cast(weights, value.dtype), ops.reshape(values, flat))
-        cache = {"key": ops.reshape(keys, cached), "value": ops.reshape(values, cached)}
+        added = None if self.position is None else self.position.bias(query, steps, position)
+        if added is not None:
+            # Every slot of a step is equally far away.
+            bias = bias + ops.repeat(added, beam, axis=-1)
+
+        def by_slot(name):
+            size = written[name].shape[-1]
+            return ops.reshape(written[name], (batch, self.num_heads, steps * beam, size))
+
+        weights = attention_weights(query, by_slot("key"), bias)
+        context = self._read(ops.cast(weights, value.dtype), by_slot("value"), position, beam)
+        cache = {
+            name: ops.reshape(rows, (batch, self.num_heads, steps, beam, rows.shape[-1]))
+            for name, rows in written.items()
+        }
         return self._merge(context), cache
 
-    def _project(self, inputs):
+    def _project(self, inputs, position=None):
+        keys, values = self.head_sizes
         qkv = dense(inputs, self.qkv_kernel, self.qkv_bias)
-        query, key, value = split_heads(qkv, 3, self.num_heads, self.head_size)
-        return query * ops.cast(self.head_size**-0.5, query.dtype), key, value
+        query, key, value = split_heads(qkv, self.num_heads, (keys, keys, values))
+        query = query * ops.cast(keys**-0.5, query.dtype)
+        if self.position is not None:
+            query, key = (self.position.turn(part, position) for part in (query, key))
+        return query, key, value
+
+    def _read(self, weights, value, position=None, beam=1):
+        """Contexts of weights `(B, H, T, S)`; at one step `(B, H, K, L * K)`."""
+        context = ops.matmul(weights, value)
+        if self.position is None or not self.position.learns:
+            return context
+        if position is not None:
+            shape = ops.shape(weights)
+            slots = ops.reshape(weights, (*shape[:-1], shape[-1] // beam, beam))
+            weights = ops.sum(slots, axis=-1)  # (B, H, K, L)
+        added = self.position.read(weights, position)
+        return context if added is None else context + added
 
     def _merge(self, context):
         return dense(merge_heads(context), self.output_kernel, self.output_bias)
@@ -166,7 +249,31 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             "causal": self.causal,
             "dropout": self.dropout,
             "seed": self.seed,
+            "key_size": self.key_size,
+            "value_size": self.value_size,
+            "window": self.window,
+            "position": serialized_position(self.position),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**with_position(config))
+
+
+def serialized_position(position):
+    """A position as part of a layer's config; it is built with the layer."""
+    if position is None:
+        return None
+    parts = keras.saving.serialize_keras_object(position)
+    return {name: part for name, part in parts.items() if name != "build_config"}
+
+
+def with_position(config):
+    """A config with its position made of `serialized_position`."""
+    position = config.get("position")
+    if not isinstance(position, dict):
+        return config
+    return {**config, "position": keras.saving.deserialize_keras_object(position)}
 
 
 def step_rows(sequences, steps, beam, position):

@@ -1,10 +1,9 @@
 """Scaled dot-product attention as plain functions that layers share."""
 
+import keras
 from keras import ops
 
-from keras_seq.layers.shapes import reshape
-
-# Shape letters: B batch, H heads, T query steps, S key steps, D head size.
+# Shape letters: B batch, H heads, T query steps, S key steps, D size of a head.
 
 # Large enough that exp underflows to exactly 0, small enough for float32 sums.
 MASKED = -1e9
@@ -15,15 +14,33 @@ def padding_bias(mask):
     return ops.where(mask, 0.0, MASKED)[:, None, None, :]
 
 
-def causal_bias(steps):
-    """Float32 bias `(1, 1, T, T)` that hides every later step."""
+def band_bias(steps, causal=False, window=None):
+    """Float32 bias `(1, 1, T, T)` that hides the future, and what is `window` steps away or more.
+
+    None where neither hides anything.
+    """
+    if not causal and window is None:
+        return None
     index = ops.arange(steps)
-    return ops.where(index[:, None] >= index[None, :], 0.0, MASKED)[None, None]
+    ahead = index[None, :] - index[:, None]  # (T, T)
+    shown = ahead <= 0 if causal else ahead < window
+    if window is not None:
+        shown = ops.logical_and(shown, ahead > -window)
+    return ops.where(shown, 0.0, MASKED)[None, None]
 
 
-def any_real(mask):
-    """Float32 `(B, 1, 1, 1)`: 0 for rows that are padding only, else 1."""
-    return ops.cast(ops.any(mask, axis=-1), "float32")[:, None, None, None]
+def join_biases(biases):
+    """What any of some biases hides is hidden; None where there is none of them."""
+    joined = None
+    for bias in biases:
+        if bias is not None:
+            joined = bias if joined is None else ops.minimum(joined, bias)
+    return joined
+
+
+def seeing_rows(bias):
+    """Float32, the bias' shape with one key: 0 for queries that see no key at all, else 1."""
+    return ops.cast(ops.max(bias, axis=-1, keepdims=True) > MASKED / 2, "float32")
 
 
 def attention_weights(query, key, bias, real_rows=None):
@@ -49,20 +66,110 @@ def attention_weights(query, key, bias, real_rows=None):
     return weights if real_rows is None else weights * real_rows
 
 
-def split_heads(projected, parts, num_heads, head_size):
-    """`(B, T, parts * H * D)` -> a list of `parts` tensors `(B, H, T, D)`."""
-    batch, steps = ops.shape(projected)[0], ops.shape(projected)[1]
-    projected = reshape(projected, (batch, steps, parts, num_heads, head_size))
-    projected = ops.transpose(projected, (2, 0, 3, 1, 4))  # (parts, B, H, T, D)
-    # Not by indexing: the gradient of a slice is a whole tensor of zeros around it.
-    return ops.unstack(projected, parts, axis=0)
+def attention_context(query, key, value, bias=None, real_rows=None):
+    """The values under the weights of `attention_weights`, which are given to nobody.
+
+    Its gradient goes over tensors `(B, H, T, S)` half as often as what would
+    be derived from the softmax. `bias` gets no gradient.
+
+    Args:
+        query: Tensor `(B, H, T, D)`, already scaled by D ** -0.5.
+        key: Tensor `(B, H, S, D)`.
+        value: Tensor `(B, H, S, D')`.
+        bias: Float32 tensor that broadcasts to `(B, H, T, S)`, or None.
+        real_rows: As `attention_weights` has it, of one number for each row.
+
+    Returns:
+        Tensor `(B, H, T, D')`.
+    """
+    if bias is None:
+        context = _context(query, key, value)
+    else:
+        context = _context_with_bias(query, key, value, bias)
+    return context if real_rows is None else context * ops.cast(real_rows, context.dtype)
 
 
-def merge_heads(context):
-    """`(B, H, T, D)` -> `(B, T, H * D)`."""
-    batch, steps = ops.shape(context)[0], ops.shape(context)[2]
-    width = context.shape[1] * context.shape[3]
-    return reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, steps, width))
+def _weigh(query, key, value, bias=None):
+    """The context, and the gradients by query, key and value."""
+    weights = attention_weights(query, key, bias)
+    halved = ops.cast(weights, value.dtype)
+    context = ops.matmul(halved, value)
+
+    def gradients(upstream):
+        # The sum over s of weights * by_weights is the same as that over D' of upstream * context,
+        # which is of a size that does not grow with S.
+        upstream = ops.cast(upstream, value.dtype)
+        by_weights = ops.cast(ops.matmul(upstream, ops.swapaxes(value, -1, -2)), "float32")
+        mean = ops.sum(
+            ops.cast(upstream, "float32") * ops.cast(context, "float32"), axis=-1, keepdims=True
+        )
+        by_scores = ops.cast(weights * (by_weights - mean), query.dtype)  # (B, H, T, S)
+        return (
+            ops.matmul(by_scores, key),
+            ops.matmul(ops.swapaxes(by_scores, -1, -2), query),
+            ops.matmul(ops.swapaxes(halved, -1, -2), upstream),
+        )
+
+    return context, gradients
+
+
+@ops.custom_gradient
+def _context(query, key, value):
+    context, gradients = _weigh(query, key, value)
+
+    def gradient(*arguments, upstream=None):
+        # Keras' backends hand over the incoming gradient by position or by name.
+        (upstream,) = arguments or (upstream,)
+        return gradients(upstream)
+
+    return context, gradient
+
+
+@ops.custom_gradient
+def _context_with_bias(query, key, value, bias):
+    context, gradients = _weigh(query, key, value, bias)
+
+    def gradient(*arguments, upstream=None):
+        (upstream,) = arguments or (upstream,)
+        return *gradients(upstream), ops.zeros_like(bias)
+
+    return context, gradient
+
+
+def has_fused_attention(query, value):
+    """Whether Keras has one program for all of attention that is faster than ours.
+
+    That is cuDNN's, by JAX on a GPU, in half precision alone, for keys and
+    values of one size. What Keras has on a CPU is slower on either backend, and
+    on a TPU it takes the mask of the first row of a batch for that of all.
+    """
+    return (
+        keras.backend.backend() == "jax"
+        and keras.backend.standardize_dtype(query.dtype) in ("bfloat16", "float16")
+        and query.shape[-1] == value.shape[-1]
+        and keras.config.is_flash_attention_enabled() is not False
+        and any(device.startswith("gpu") for device in keras.distribution.list_devices())
+    )
+
+
+def fused_context(query, key, value, bias=None, real_rows=None):
+    """As `attention_context`, by `keras.ops.dot_product_attention`.
+
+    `bias` may hide keys and do nothing else.
+    """
+    mask = None
+    if bias is not None:
+        mask = bias > MASKED / 2
+        if real_rows is not None:
+            # A query that sees nothing sees all here, lest it come to 0 / 0; it is put out below.
+            mask = ops.logical_or(mask, real_rows < 0.5)
+        batch, _, steps, _ = ops.shape(query)
+        mask = ops.broadcast_to(mask, (batch, 1, steps, ops.shape(key)[2]))
+    context = ops.dot_product_attention(
+        *(ops.transpose(part, (0, 2, 1, 3)) for part in (query, key, value)), mask=mask, scale=1.0
+    )
+    context = ops.transpose(context, (0, 2, 1, 3))
+    return context if real_rows is None else context * ops.cast(real_rows, context.dtype)
 
 
 def zero_padding(inputs, mask):

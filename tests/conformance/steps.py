@@ -106,7 +106,7 @@ def attention_decoder(layer, arrays):
 def self_attention(layer, arrays):
     return cached(
         arrays["inputs"],
-        layer.num_heads,
+        layer,
         lambda inputs, at, bias, cache: layer.step(inputs, at, bias, cache),
     )
 
@@ -116,18 +116,20 @@ def decoder_block(layer, arrays):
     memory = layer.project(arrays["memory"], arrays["memory_mask"])
     return cached(
         arrays["inputs"],
-        layer.self_attention.num_heads,
+        layer.self_attention,
         lambda inputs, at, bias, cache: layer.step(
             inputs, at, bias, cache, memory, arrays["memory_mask"]
         ),
     )
 
 
-def cached(inputs, num_heads, run_step):
-    batch, length, features = inputs.shape
+def cached(inputs, attention, run_step):
+    batch, length, _ = inputs.shape
     hypotheses = two_hypotheses(inputs)
-    empty = ops.zeros((batch, num_heads, length, HYPOTHESES, features // num_heads), inputs.dtype)
-    cache = {"key": empty, "value": empty}
+    cache = {
+        name: ops.zeros((batch, attention.num_heads, length, HYPOTHESES, size), inputs.dtype)
+        for name, size in zip(("key", "value"), attention.head_sizes, strict=True)
+    }
     ancestors = ops.full((batch, HYPOTHESES, length), -1, dtype="int32")
     outputs = []
     for step in range(length):

@@ -30,6 +30,30 @@ def test_equals_numpy(activation, function):
     np.testing.assert_allclose(layer(inputs()), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("activation", "gate"),
+    [
+        ("swiglu", lambda x: x / (1 + np.exp(-x))),
+        ("geglu", reference.gelu),
+        ("reglu", reference.relu),
+    ],
+)
+def test_gated_equals_numpy(activation, gate):
+    """Equation 6 of the paper, with biases."""
+    layer = made(activation=activation)
+    x = inputs().astype("float64")
+    arrays = {
+        name: array.astype("float64") for name, array in reference.named_arrays(layer).items()
+    }
+    kernels = np.split(arrays["ff/hidden/kernel"], 2, axis=-1)
+    biases = np.split(arrays["ff/hidden/bias"], 2)
+    hidden = gate(x @ kernels[0] + biases[0]) * (x @ kernels[1] + biases[1])
+    expected = hidden @ arrays["ff/projection/kernel"] + arrays["ff/projection/bias"]
+    np.testing.assert_allclose(layer(inputs()), expected, atol=1e-5)
+    again = FeedForward.from_config(layer.get_config())
+    assert again.get_config()["activation"] == activation
+
+
 def test_treats_every_step_alike():
     layer, x = made(), inputs()
     np.testing.assert_allclose(layer(x[:, ::-1])[:, ::-1], layer(x), atol=1e-6)
@@ -59,3 +83,17 @@ def test_refuses_a_wrong_number_of_units(units):
 def test_refuses_a_wrong_dropout():
     with pytest.raises(ValueError, match=r"`dropout`.*\[0, 1\).*-1"):
         FeedForward(3, dropout=-1)
+
+
+def test_refuses_an_unknown_activation():
+    with pytest.raises(ValueError, match=r"`activation`.*gelu.*swiglu.*received 'swigloo'"):
+        FeedForward(3, activation="swigloo")
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [((2, 4), r"`inputs` must have the axes.*\(2, 4\)"), ((2, 3, 5), "4 features.*received 5")],
+)
+def test_refuses_other_inputs_than_it_was_built_for(shape, words):
+    with pytest.raises(ValueError, match=words):
+        made()(np.zeros(shape, "float32"))

@@ -7,7 +7,12 @@ from keras import ops
 
 from keras_seq.layers.attention_scores import masked_softmax
 from keras_seq.layers.residual import Residual
-from keras_seq.layers.scaled_dot_product import attention_weights, padding_bias
+from keras_seq.layers.scaled_dot_product import (
+    attention_context,
+    attention_weights,
+    padding_bias,
+    seeing_rows,
+)
 
 KEYS, REAL = 4000, 3900
 HALF = ["bfloat16", "float16"]
@@ -56,6 +61,22 @@ def test_attention_weights_over_4000_keys(dtype):
     key = ops.cast(ops.reshape(scores[:, :1], (1, 1, KEYS, 1)), dtype)
     weights = attention_weights(query, key, padding_bias(ops.convert_to_tensor(mask)))
     check(weights[:, 0], scores[:, :1], mask)
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_attention_over_4000_keys_without_its_weights(dtype):
+    """As above; what the weights are is read from values that are 1 at every tenth key."""
+    scores, mask = half_scores(dtype)
+    key = ops.cast(ops.reshape(scores[:, :1], (1, 1, KEYS, 1)), dtype)
+    value = np.stack([np.arange(KEYS) % 10 == ten for ten in range(10)], axis=-1)[None, None]
+    bias = padding_bias(ops.convert_to_tensor(mask))
+    context = attention_context(
+        ops.ones((1, 1, 1, 1), dtype), key, ops.cast(value, dtype), bias, seeing_rows(bias)
+    )
+    assert keras.backend.standardize_dtype(context.dtype) == dtype
+    expected = softmax(to_numpy(scores[:, :1]), mask) @ value[0, 0]
+    # Weights and context are each rounded once.
+    np.testing.assert_allclose(to_numpy(context)[0], expected, rtol=2 * ROUNDING[dtype])
 
 
 @pytest.mark.parametrize("dtype", HALF)

@@ -54,21 +54,26 @@ def test_equals_a_plain_numpy_attention():
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_equals_keras_attention_with_the_same_weights(masked):
-    layer, query, value = made(), queries(), values()
-    theirs = keras.layers.MultiHeadAttention(HEADS, SIZE, flash_attention=False)
+@pytest.mark.parametrize(("key_size", "value_size"), [(None, None), (2, 7)])
+def test_equals_keras_attention_with_the_same_weights(masked, key_size, value_size):
+    layer = made(key_size=key_size, value_size=value_size)
+    query, value = queries(), values()
+    key_size, value_size = key_size or SIZE, value_size or SIZE
+    theirs = keras.layers.MultiHeadAttention(HEADS, key_size, value_size, flash_attention=False)
     theirs.build((None, None, FEATURES), (None, None, VALUE_FEATURES))
-    key_kernel, value_kernel = np.split(numpy_of(layer.key_value_kernel), 2, axis=1)
-    key_bias, value_bias = np.split(numpy_of(layer.key_value_bias), 2)
+    key_kernel, value_kernel = np.split(
+        numpy_of(layer.key_value_kernel), [HEADS * key_size], axis=1
+    )
+    key_bias, value_bias = np.split(numpy_of(layer.key_value_bias), [HEADS * key_size])
     theirs.set_weights(
         [
-            numpy_of(layer.query_kernel).reshape(FEATURES, HEADS, SIZE),
-            numpy_of(layer.query_bias).reshape(HEADS, SIZE),
-            key_kernel.reshape(VALUE_FEATURES, HEADS, SIZE),
-            key_bias.reshape(HEADS, SIZE),
-            value_kernel.reshape(VALUE_FEATURES, HEADS, SIZE),
-            value_bias.reshape(HEADS, SIZE),
-            numpy_of(layer.output_kernel).reshape(HEADS, SIZE, FEATURES),
+            numpy_of(layer.query_kernel).reshape(FEATURES, HEADS, -1),
+            numpy_of(layer.query_bias).reshape(HEADS, -1),
+            key_kernel.reshape(VALUE_FEATURES, HEADS, -1),
+            key_bias.reshape(HEADS, -1),
+            value_kernel.reshape(VALUE_FEATURES, HEADS, -1),
+            value_bias.reshape(HEADS, -1),
+            numpy_of(layer.output_kernel).reshape(HEADS, -1, FEATURES),
             numpy_of(layer.output_bias),
         ]
     )
@@ -82,6 +87,8 @@ def test_equals_keras_attention_with_the_same_weights(masked):
     )
     np.testing.assert_allclose(got[0], expected[0], atol=1e-5)
     np.testing.assert_allclose(got[1], expected[1], atol=1e-6)
+    # Without the weights it is another way to the same.
+    np.testing.assert_allclose(layer(query, value, value_mask=mask), expected[0], atol=1e-5)
 
 
 def test_one_value_gets_all_the_weight():
@@ -190,5 +197,26 @@ def test_refuses_features_that_the_heads_do_not_divide():
 
 
 def test_refuses_a_value_of_unknown_width():
-    with pytest.raises(ValueError, match=r"feature axis of the value must be known.*None"):
+    with pytest.raises(ValueError, match=r"feature axis of `value` must be known.*None"):
         MultiHeadCrossAttention(2).build((None, None, 6), (None, None, None))
+
+
+@pytest.mark.parametrize("argument", ["key_size", "value_size"])
+def test_refuses_a_wrong_size(argument):
+    with pytest.raises(ValueError, match=rf"`{argument}` must be None or a positive integer.*-1"):
+        MultiHeadCrossAttention(2, **{argument: -1})
+
+
+@pytest.mark.parametrize(
+    ("query", "value", "mask", "words"),
+    [
+        (queries()[:, 0], values(), None, "`query` must have the axes.*expand_dims"),
+        (queries(), values()[..., :3], None, "`value` must have 4 features.*received 3"),
+        (queries(), values()[:2], None, "equally many rows"),
+        (queries(), values(), MASK.astype("int32"), "`value_mask` must be bool"),
+        (queries(), values(), MASK[:, :4], r"`value_mask` must have.*received \(3, 4\)"),
+    ],
+)
+def test_refuses_other_arguments_than_it_was_built_for(query, value, mask, words):
+    with pytest.raises(ValueError, match=words):
+        made()(query, value, value_mask=mask)

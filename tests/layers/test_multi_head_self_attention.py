@@ -7,13 +7,26 @@ import reference_transformer as reference
 from differentiation import gradients, quick
 from keras import ops
 
-from keras_seq.layers import MultiHeadSelfAttention, ancestry_bias, record_step
+from keras_seq.layers import (
+    LinearBiases,
+    MultiHeadSelfAttention,
+    RelativePosition,
+    RotaryPosition,
+    SinusoidalPosition,
+    ancestry_bias,
+    record_step,
+)
 from keras_seq.layers.multi_head_self_attention import step_rows, write_rows
 
 HEADS, FEATURES, STEPS = 2, 6, 5
 SIZE = FEATURES // HEADS
 LENGTHS = (5, 3, 1)
 MASK = np.arange(STEPS)[None] < np.array(LENGTHS)[:, None]
+POSITIONS = {
+    "rotary": lambda: {"position": RotaryPosition(), "key_size": 4, "value_size": 2},
+    "relative": lambda: {"position": RelativePosition(2), "value_size": 2, "window": 4},
+    "biases": lambda: {"position": LinearBiases()},
+}
 
 
 def inputs(seed=0, steps=STEPS, rows=3):
@@ -50,23 +63,32 @@ def test_equals_a_plain_numpy_attention(causal):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
-def test_equals_keras_attention_with_the_same_weights(causal, masked):
-    layer, x = made(causal=causal), inputs()
-    theirs = keras.layers.MultiHeadAttention(HEADS, SIZE, flash_attention=False)
+@pytest.mark.parametrize(
+    ("keys", "values", "window"), [(None, None, None), (5, None, None), (2, 7, 2)]
+)
+def test_equals_keras_attention_with_the_same_weights(causal, masked, keys, values, window):
+    layer = made(causal=causal, key_size=keys, value_size=values, window=window)
+    x = inputs()
+    keys = keys or SIZE
+    values = values or keys
+    theirs = keras.layers.MultiHeadAttention(
+        HEADS, keys, values, sliding_window=window, flash_attention=False
+    )
     theirs.build((None, None, FEATURES), (None, None, FEATURES))
-    kernels = np.split(numpy_of(layer.qkv_kernel), 3, axis=1)
-    biases = np.split(numpy_of(layer.qkv_bias), 3)
+    ends = [HEADS * keys, 2 * HEADS * keys]
+    kernels = np.split(numpy_of(layer.qkv_kernel), ends, axis=1)
+    biases = np.split(numpy_of(layer.qkv_bias), ends)
     theirs.set_weights(
         [
             *(
                 array
                 for kernel, bias in zip(kernels, biases, strict=True)
                 for array in (
-                    kernel.reshape(FEATURES, HEADS, SIZE),
-                    bias.reshape(HEADS, SIZE),
+                    kernel.reshape(FEATURES, HEADS, -1),
+                    bias.reshape(HEADS, -1),
                 )
             ),
-            numpy_of(layer.output_kernel).reshape(HEADS, SIZE, FEATURES),
+            numpy_of(layer.output_kernel).reshape(HEADS, values, FEATURES),
             numpy_of(layer.output_bias),
         ]
     )
@@ -83,6 +105,106 @@ def test_equals_keras_attention_with_the_same_weights(causal, masked):
     np.testing.assert_allclose(
         np.swapaxes(got_weights, 1, 2)[mask], np.swapaxes(expected_weights, 1, 2)[mask], atol=1e-6
     )
+    # Without the weights it is another way to the same.
+    alone = numpy_of(layer(x, mask=mask if masked else None))
+    np.testing.assert_allclose(alone[mask], numpy_of(expected)[mask], atol=1e-5)
+
+
+def loops(layer, x, change_score, change_value):
+    """Attention of one row, one pair of steps after another."""
+    keys, values = layer.head_sizes
+    ends = [HEADS * keys, 2 * HEADS * keys]
+    projected = x @ numpy_of(layer.qkv_kernel) + numpy_of(layer.qkv_bias)
+    query, key, value = np.split(projected, ends, axis=-1)
+    heads = np.zeros((len(x), HEADS, values))
+    for head in range(HEADS):
+        q, k = (part[:, head * keys : (head + 1) * keys] for part in (query, key))
+        v = value[:, head * values : (head + 1) * values]
+        for t in range(len(x)):
+            scores = [change_score(head, q, k, t, s) / keys**0.5 for s in range(t + 1)]
+            weights = reference.softmax(np.array(scores))
+            heads[t, head] = sum(weights[s] * change_value(v, t, s) for s in range(t + 1))
+    merged = heads.reshape(len(x), -1)
+    return merged @ numpy_of(layer.output_kernel) + numpy_of(layer.output_bias)
+
+
+def pair_vector(table, t, s):
+    return table[max(-2, min(2, s - t)) + 2]
+
+
+def test_relative_positions_equal_loops():
+    layer = made(causal=True, value_size=2, position=RelativePosition(2))
+    tables = [numpy_of(weight) for weight in layer.position.weights]
+    x = inputs(rows=1)
+    expected = loops(
+        layer,
+        x[0].astype("float64"),
+        lambda head, q, k, t, s: q[t] @ (k[s] + pair_vector(tables[0], t, s)),
+        lambda v, t, s: v[s] + pair_vector(tables[1], t, s),
+    )
+    np.testing.assert_allclose(layer(x)[0], expected, atol=1e-5)
+
+
+def test_linear_biases_equal_loops():
+    layer, x = made(causal=True, position=LinearBiases()), inputs(rows=1)
+    # The slopes of two heads are 2^-4 and 2^-8; they are no part of what is scaled.
+    expected = loops(
+        layer,
+        x[0].astype("float64"),
+        lambda head, q, k, t, s: q[t] @ k[s] - SIZE**0.5 * (t - s) * (2**-4, 2**-8)[head],
+        lambda v, t, s: v[s],
+    )
+    np.testing.assert_allclose(layer(x)[0], expected, atol=1e-5)
+
+
+def test_rotary_positions_equal_loops():
+    layer, x = made(causal=True, key_size=4, position=RotaryPosition(100.0)), inputs(rows=1)
+
+    def turned(vector, at):
+        complex_numbers = vector[0::2] + 1j * vector[1::2]
+        return complex_numbers * np.exp(1j * at * np.array([1, 0.1]))
+
+    # The real part of a product with the conjugate is the product of the vectors.
+    expected = loops(
+        layer,
+        x[0].astype("float64"),
+        lambda head, q, k, t, s: (turned(q[t], t) @ turned(k[s], s).conj()).real,
+        lambda v, t, s: v[s],
+    )
+    np.testing.assert_allclose(layer(x)[0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_only_distances_count(position, causal):
+    """Two masked steps before a sequence move it, and change nothing."""
+    layer, x = made(causal=causal, **POSITIONS[position]()), inputs()
+    moved = np.concatenate([np.full((3, 2, FEATURES), np.nan, "float32"), x], axis=1)
+    mask = np.arange(STEPS + 2)[None].repeat(3, axis=0) >= 2
+    expected = numpy_of(layer(x))
+    np.testing.assert_allclose(layer(moved, mask=mask)[:, 2:], expected, atol=1e-5)
+    # And what is as far away in another order is another sequence.
+    if not causal:
+        assert abs(numpy_of(layer(x[:, ::-1]))[:, ::-1] - expected).max() > 1e-3 or (
+            position == "biases"
+        )
+
+
+def test_a_window_reaches_so_far_and_no_farther():
+    layer, x = made(causal=True, window=2), inputs()
+    before = numpy_of(layer(x))
+    changed = x.copy()
+    changed[:, 1] += 1
+    reached = abs(numpy_of(layer(changed)) - before).max(axis=(0, 2)) > 1e-5
+    assert reached.tolist() == [False, True, True, False, False]
+
+
+def test_a_step_whose_window_is_padding_attends_to_nothing():
+    mask = np.array([[True, False, False, False, True]])
+    outputs, weights = made(window=2)(inputs(rows=1), mask=mask, return_weights=True)
+    sums = numpy_of(weights).sum(axis=-1)
+    np.testing.assert_allclose(sums, np.broadcast_to([1, 1, 0, 1, 1], sums.shape), atol=1e-6)
+    assert np.isfinite(numpy_of(outputs)).all()
 
 
 def test_weights_are_exactly_0_on_padding_and_on_the_future():
@@ -197,14 +319,15 @@ def test_dropout_drops_weights_in_training_alone_and_by_its_seed():
     np.testing.assert_array_equal(numpy_of(again(x, training=True)) * steps, dropped)
 
 
-def test_hypotheses_that_change_places_equal_their_own_sequences():
+@pytest.mark.parametrize("position", ["none", *POSITIONS])
+def test_hypotheses_that_change_places_equal_their_own_sequences(position):
     """Drives the step form as a search does, and compares each hypothesis with one whole pass."""
     rows, beam, steps = 2, 3, 6
-    layer = made(causal=True)
+    layer = made(causal=True, **POSITIONS.get(position, dict)())
     generator = np.random.default_rng(1)
     cache = {
-        name: ops.zeros((rows, HEADS, steps, beam, SIZE), dtype="float32")
-        for name in ("key", "value")
+        name: ops.zeros((rows, HEADS, steps, beam, size), dtype="float32")
+        for name, size in zip(("key", "value"), layer.head_sizes, strict=True)
     }
     ancestors = ops.full((rows, beam, steps), -1, dtype="int32")
     # What each hypothesis was fed and what came out, moved along by plain indexing.
@@ -254,3 +377,46 @@ def test_refuses_a_wrong_dropout(dropout):
 def test_refuses_features_that_the_heads_do_not_divide():
     with pytest.raises(ValueError, match=r"`num_heads` \(4\) must divide.*\(3, 5, 6\)"):
         MultiHeadSelfAttention(4)(inputs())
+
+
+@pytest.mark.parametrize("argument", ["key_size", "value_size", "window"])
+def test_refuses_a_wrong_size(argument):
+    with pytest.raises(ValueError, match=rf"`{argument}` must be None or a positive integer.*0"):
+        MultiHeadSelfAttention(2, **{argument: 0})
+
+
+@pytest.mark.parametrize("position", ["rotary", SinusoidalPosition()])
+def test_refuses_positions_that_do_not_belong_into_attention(position):
+    with pytest.raises(ValueError, match=r"`position` must be None, a `RotaryPosition`.*inputs"):
+        MultiHeadSelfAttention(2, position=position)
+
+
+def test_refuses_heads_of_an_odd_size_for_rotary_positions():
+    with pytest.raises(ValueError, match=r"even number.*received 3.*`key_size`"):
+        MultiHeadSelfAttention(2, position=RotaryPosition()).build((None, None, 6))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "words"),
+    [
+        ((3, 6), "float32", "batch, steps, features.*received.*expand_dims"),
+        ((3, 5, 7), "float32", "6 features.*received 7"),
+        ((3, 5, 6), "int32", "`inputs` must hold floats, received int32"),
+    ],
+)
+def test_refuses_other_inputs_than_it_was_built_for(shape, dtype, words):
+    with pytest.raises(ValueError, match=words):
+        made()(np.zeros(shape, dtype))
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (np.ones((3, STEPS), "int32"), "`mask` must be bool.*received int32"),
+        (np.ones((3, STEPS + 1), bool), r"`mask` must have.*\(3, 5\), received \(3, 6\)"),
+        (np.ones((3, STEPS, STEPS), bool), r"`mask` must have.*received \(3, 5, 5\)"),
+    ],
+)
+def test_refuses_a_wrong_mask(mask, words):
+    with pytest.raises(ValueError, match=words):
+        made()(inputs(), mask=mask)

@@ -1,0 +1,149 @@
+"""Learned relative positions."""
+
+import keras
+from keras import ops
+
+from keras_seq.layers.attention_position import AttentionPosition
+
+# Shape letters: B batch, H heads, T steps, D size of a head's keys, D' of its values, R distance,
+# K beam, L steps of a cache.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class RelativePosition(AttentionPosition):
+    """A learned vector for each distance, added to the keys and to the values.
+
+        scores[t, s] = q[t] . (k[s] + a_K[r])
+        context[t]   = sum over s of weights[t, s] * (v[s] + a_V[r])
+        r            = s - t, cut to -R .. R
+
+    As the `position` of `MultiHeadSelfAttention`; its heads share the vectors.
+    What the distances add is computed with one product for each distance and
+    not for each pair of steps, so nothing of the size `(T, T, D)` is made.
+
+    Called by itself the layer gives the first part, q[t] . a_K[r]; its values
+    then have the size of its keys.
+
+    Shapes: B batch, H heads, T steps, D size of a head's keys, D' of its
+    values, R the largest distance.
+
+    Args:
+        max_distance: Positive integer R; what is farther counts as R.
+        values: Whether the values get vectors, too, or the keys alone.
+
+    Call arguments:
+        inputs: Float tensor `(B, H, T, D)`, queries, scaled as for the scores.
+
+    Returns:
+        Tensor `(B, H, T, T)` in the compute dtype.
+
+    Masks: none; scores have no padding, weights have.
+
+    Raises:
+        ValueError: At construction if `max_distance` is not a positive
+            integer; at build if `inputs` has not four axes, or D is unknown.
+
+    Example:
+
+    >>> position = RelativePosition(max_distance=2)
+    >>> tuple(position(keras.ops.ones((1, 2, 5, 8))).shape)
+    (1, 2, 5, 5)
+    >>> tuple(position.key_vectors.shape)
+    (5, 8)
+
+    Reference:
+        Shaw, Uszkoreit and Vaswani, "Self-Attention with Relative Position
+        Representations", 2018, section 3, https://arxiv.org/abs/1803.02155;
+        the shift of rows is that of Huang et al., "Music Transformer", 2018,
+        section 3.4, https://arxiv.org/abs/1809.04281
+    """
+
+    learns = True
+
+    def __init__(self, max_distance, values=True, **kwargs):
+        super().__init__(**kwargs)
+        if not isinstance(max_distance, int) or max_distance < 1:
+            raise ValueError(
+                f"`max_distance` must be a positive integer, received {max_distance!r}."
+            )
+        self.max_distance = max_distance
+        self.values = values
+        self._value_size = None
+
+    def build(self, input_shape):
+        if len(input_shape) != 4 or input_shape[-1] is None:
+            raise ValueError(
+                "`inputs` must have the axes (batch, heads, steps, features), the features known, "
+                f"received the shape {tuple(input_shape)}: "
+                "an attention takes the layer as its `position`."
+            )
+        count, key_size = 2 * self.max_distance + 1, input_shape[-1]
+        self.key_vectors = self.add_weight(
+            name="key_vectors", shape=(count, key_size), initializer="glorot_uniform"
+        )
+        if self.values:
+            self.value_vectors = self.add_weight(
+                name="value_vectors",
+                shape=(count, self._value_size or key_size),
+                initializer="glorot_uniform",
+            )
+
+    def build_heads(self, num_heads, key_size, value_size):
+        self._value_size = value_size
+        super().build_heads(num_heads, key_size, value_size)
+
+    def call(self, inputs):
+        return ops.cast(self.bias(inputs, ops.shape(inputs)[2]), self.compute_dtype)
+
+    def bias(self, query, steps, position=None):
+        vectors = self._at_distances(self.key_vectors, query, steps, position)
+        scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, T, 2 T - 1) or (B, H, K, L)
+        if position is None:
+            scores = by_key(scores, steps)
+        return ops.cast(scores, "float32")
+
+    def read(self, weights, position=None):
+        if not self.values:
+            return None
+        steps = ops.shape(weights)[-1]
+        if position is None:
+            weights = by_distance(weights, steps)
+        return ops.matmul(weights, self._at_distances(self.value_vectors, weights, steps, position))
+
+    def _at_distances(self, vectors, like, steps, position):
+        """The vectors of distances 1 - T .. T - 1; at a position, of each step of the cache."""
+        if position is None:
+            distance = ops.arange(2 * steps - 1) - (steps - 1)
+        else:
+            distance = ops.arange(steps) - ops.cast(position, "int32")
+        cut = ops.clip(distance, -self.max_distance, self.max_distance)
+        return ops.cast(ops.take(vectors, cut + self.max_distance, axis=0), like.dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_distance": self.max_distance,
+            "values": self.values,
+        }
+
+
+def by_key(tensor, steps):
+    """`(B, H, T, 2 T - 1)` by distances 1 - T .. T - 1 -> `(B, H, T, T)` by keys.
+
+    In rows of one more number the place of key s of query t, laid out flat, is
+    (T - 1) + t (2 T - 1) + s: with rows of 2 T - 1 it is number s of row t.
+    """
+    batch, heads = ops.shape(tensor)[0], tensor.shape[1]
+    longer = ops.pad(tensor, [[0, 0], [0, 0], [0, 0], [0, 1]])
+    flat = ops.reshape(longer, (batch, heads, 2 * steps * steps))
+    flat = flat[:, :, steps - 1 : steps - 1 + steps * (2 * steps - 1)]
+    return ops.reshape(flat, (batch, heads, steps, 2 * steps - 1))[..., :steps]
+
+
+def by_distance(tensor, steps):
+    """The way back from `by_key`, `(B, H, T, T)` -> `(B, H, T, 2 T - 1)`; 0 where no key is."""
+    batch, heads = ops.shape(tensor)[0], tensor.shape[1]
+    longer = ops.pad(tensor, [[0, 0], [0, 0], [0, 0], [0, steps - 1]])
+    flat = ops.reshape(longer, (batch, heads, steps * (2 * steps - 1)))
+    flat = ops.pad(flat, [[0, 0], [0, 0], [steps - 1, 1]])
+    return ops.reshape(flat, (batch, heads, steps, 2 * steps))[..., : 2 * steps - 1]

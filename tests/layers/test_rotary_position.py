@@ -1,0 +1,94 @@
+"""Rotary positions as products of complex numbers, and what they are for: distances alone count."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_seq.layers import RotaryPosition
+
+
+def vectors(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+def numpy_of(tensor):
+    return np.asarray(ops.convert_to_numpy(ops.cast(tensor, "float32")))
+
+
+def turned(x, first=0, max_wavelength=10000.0):
+    """Each pair is a complex number, times one of length 1 whose angle grows with the position."""
+    pairs = x[..., 0::2] + 1j * x[..., 1::2]
+    half = pairs.shape[-1]
+    for step in range(x.shape[-2]):
+        for i in range(half):
+            pairs[..., step, i] *= np.exp(1j * (first + step) / max_wavelength ** (i / half))
+    return np.stack([pairs.real, pairs.imag], axis=-1).reshape(x.shape)
+
+
+@pytest.mark.parametrize("shape", [(2, 9, 6), (2, 3, 9, 4)])
+@pytest.mark.parametrize("max_wavelength", [10000.0, 50.0])
+def test_is_a_product_of_complex_numbers(shape, max_wavelength):
+    x = vectors(*shape)
+    got = RotaryPosition(max_wavelength=max_wavelength)(x)
+    expected = turned(x.astype("float64"), max_wavelength=max_wavelength)
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_products_depend_on_the_distance_alone():
+    layer = RotaryPosition()
+    query, key = vectors(1, 1, 8, seed=1), vectors(1, 1, 8, seed=2)
+
+    def product(at, other):
+        return float((numpy_of(layer.step(query, at)) * numpy_of(layer.step(key, other))).sum())
+
+    for distance in (-3, 0, 1, 7):
+        products = [product(at, at + distance) for at in (3, 4, 50, 200)]
+        np.testing.assert_allclose(products, products[0], atol=1e-4)
+    assert abs(product(5, 5) - product(5, 6)) > 1e-2
+
+
+def test_lengths_stay_as_they_were():
+    x = vectors(2, 30, 8)
+    np.testing.assert_allclose(
+        np.linalg.norm(numpy_of(RotaryPosition()(x)), axis=-1),
+        np.linalg.norm(x, axis=-1),
+        rtol=1e-5,
+    )
+
+
+def test_step_by_step_equals_all_at_once():
+    layer, x = RotaryPosition(), vectors(2, 7, 4)
+    whole = numpy_of(layer(x))
+    for position in range(7):
+        # Three hypotheses stand at the same position.
+        beam = np.repeat(x[:, position : position + 1], 3, axis=1)
+        step = layer.step(beam, ops.array(position, dtype="int32"))
+        np.testing.assert_allclose(
+            step, np.repeat(whole[:, position : position + 1], 3, axis=1), atol=1e-6
+        )
+
+
+def test_angles_are_of_single_precision_in_half_precision():
+    x = np.ones((1, 600, 4), "float32")
+    got = RotaryPosition(dtype="mixed_bfloat16")(x)
+    assert keras.backend.standardize_dtype(got.dtype) == "bfloat16"
+    # To the rounding of a number up to sqrt(2); an angle of 599 in bfloat16 could be 2 off.
+    np.testing.assert_allclose(numpy_of(got), turned(x.astype("float64")), atol=2**-7)
+
+
+@pytest.mark.parametrize("max_wavelength", [0, -1.0, float("nan")])
+def test_refuses_a_wrong_wavelength(max_wavelength):
+    with pytest.raises(ValueError, match=rf"`max_wavelength` must be positive.*{max_wavelength}"):
+        RotaryPosition(max_wavelength=max_wavelength)
+
+
+@pytest.mark.parametrize("features", [5, None])
+def test_refuses_what_has_no_pairs(features):
+    with pytest.raises(ValueError, match=rf"even number.*received {features}.*another width"):
+        RotaryPosition().build((None, None, features))
+
+
+def test_refuses_what_has_no_steps():
+    with pytest.raises(ValueError, match=r"batch, ..., steps, features.*\(2, 4\)"):
+        RotaryPosition()(np.ones((2, 4), "float32"))

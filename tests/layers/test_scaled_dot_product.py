@@ -1,0 +1,115 @@
+"""The ways to one attention: by weights, by a gradient of its own, and by Keras' one operation."""
+
+import keras
+import numpy as np
+import pytest
+from differentiation import gradients
+from keras import ops
+
+from keras_seq.layers import MultiHeadCrossAttention, MultiHeadSelfAttention
+from keras_seq.layers import multi_head_cross_attention as cross_module
+from keras_seq.layers import multi_head_self_attention as self_module
+from keras_seq.layers.scaled_dot_product import (
+    attention_context,
+    attention_weights,
+    band_bias,
+    fused_context,
+    has_fused_attention,
+    join_biases,
+    padding_bias,
+    seeing_rows,
+)
+
+# The last row is padding throughout, and the third begins with it.
+MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]]).astype(bool)
+ROWS, STEPS = MASK.shape
+
+
+def parts(value_size):
+    generator = np.random.default_rng(0)
+    sizes = (4, 4, value_size)
+    return [generator.normal(size=(ROWS, 2, STEPS, size)).astype("float32") for size in sizes]
+
+
+def biases(masked, causal, window):
+    mask = ops.convert_to_tensor(MASK)
+    band = band_bias(STEPS, causal, window)
+    bias = join_biases([padding_bias(mask) if masked else None, band])
+    return bias, seeing_rows(bias) if masked else None
+
+
+def by_weights(query, key, value, bias, real_rows):
+    return ops.matmul(attention_weights(query, key, bias, real_rows), value)
+
+
+@pytest.mark.parametrize(
+    ("masked", "causal", "window"), [(False, False, None), (True, False, 2), (True, True, None)]
+)
+@pytest.mark.parametrize(("way", "value_size"), [(attention_context, 3), (fused_context, 4)])
+def test_all_ways_have_one_result_and_one_gradient(way, value_size, masked, causal, window):
+    bias, real_rows = biases(masked, causal, window)
+    arrays = parts(value_size)
+    factors = np.random.default_rng(1).normal(size=arrays[2].shape).astype("float32")
+
+    def total(way):
+        return lambda *parts: ops.sum(way(*parts, bias, real_rows) * factors)
+
+    outputs = way(*map(ops.convert_to_tensor, arrays), bias, real_rows)
+    expected = by_weights(*map(ops.convert_to_tensor, arrays), bias, real_rows)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+    if masked:
+        assert not np.asarray(outputs)[-1].any()
+    found, _ = gradients(total(way), arrays)
+    by_softmax, _ = gradients(total(by_weights), arrays)
+    assert all(gradient.any() for gradient in by_softmax)
+    for one, other in zip(found, by_softmax, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize(("causal", "window"), [(False, 1), (False, 3), (True, 2), (True, None)])
+def test_bands_pair_by_pair(causal, window):
+    shown = np.asarray(band_bias(STEPS, causal, window))[0, 0] == 0
+    for query in range(STEPS):
+        for key in range(STEPS):
+            near = window is None or abs(query - key) < window
+            assert shown[query, key] == (near and (key <= query or not causal))
+
+
+def test_queries_that_see_nothing():
+    bias = join_biases([padding_bias(ops.convert_to_tensor(MASK)), band_bias(STEPS, True, 2)])
+    # In the third row steps 2 and 3 are real, step 4 sees 3; in the second 3 sees 2 and 4 nothing.
+    expected = [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]]
+    np.testing.assert_array_equal(np.asarray(seeing_rows(bias))[:, 0, :, 0], expected)
+
+
+def has_one(dtype, sizes=(4, 4)):
+    return has_fused_attention(*(ops.ones((1, 1, 2, size), dtype) for size in sizes))
+
+
+def test_there_is_no_faster_way_on_a_cpu():
+    assert not has_one("float32")
+    if all(device.startswith("cpu") for device in keras.distribution.list_devices()):
+        assert not has_one("bfloat16")
+
+
+def test_a_gpu_is_asked_by_jax_in_half_precision_alone(monkeypatch):
+    monkeypatch.setattr(keras.distribution, "list_devices", lambda: ["gpu:0"])
+    on_jax = keras.backend.backend() == "jax"
+    assert has_one("bfloat16") == has_one("float16") == on_jax
+    assert not has_one("float32")
+    assert not has_one("bfloat16", (4, 3))
+    monkeypatch.setattr(keras.distribution, "list_devices", lambda: ["tpu:0"])
+    assert not has_one("bfloat16")
+
+
+def test_layers_give_the_same_where_there_is_one(monkeypatch):
+    """As on a GPU, though the operation is that of this machine."""
+    x = np.random.default_rng(2).normal(size=(ROWS, STEPS, 8)).astype("float32")
+    own = MultiHeadSelfAttention(2, causal=True, key_size=3, value_size=3)
+    other = MultiHeadCrossAttention(2)
+    expected = own(x, mask=MASK), other(x, x, value_mask=MASK)
+    for module in (self_module, cross_module):
+        monkeypatch.setattr(module, "has_fused_attention", lambda *tensors: True)
+        monkeypatch.delattr(module, "attention_context")
+    np.testing.assert_allclose(own(x, mask=MASK), expected[0], atol=1e-5)
+    np.testing.assert_allclose(other(x, x, value_mask=MASK), expected[1], atol=1e-5)
