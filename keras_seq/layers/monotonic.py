@@ -102,8 +102,9 @@ def _in_parallel(decay, added):
         return length * 2, decay * ops.roll(decay, length, axis=-1), joined
 
     piece = (1, decay, added)
-    if steps is None:
-        # Only TensorFlow has axes of unknown size, and gradients through a loop of unknown length.
+    if not isinstance(steps, int):
+        # TensorFlow has gradients through a loop of unknown length. JAX, which has none, knows all
+        # sizes but where it only finds out the shapes of a functional model.
         steps = ops.shape(decay)[-1]
         piece = (ops.convert_to_tensor(1, dtype="int32"), decay, added)
         # A bound, which XLA asks for: no axis has more places than 2 to that power.
@@ -133,10 +134,14 @@ def _one_by_one(decay, added):
 
 
 class MonotonicAttention(keras.layers.Layer):
-    """What the monotonic attentions share: all but the scores, which a subclass computes.
+    """Abstract monotonic attention: all but the scores, which a subclass computes.
 
-    A subclass sets `mode`, `sigmoid_noise`, `seed` and `score_bias_init`, and
-    gives the scores by `_build_scores`, `_scores` and `project`.
+    Args:
+        sigmoid_noise: Standard deviation of the noise on the scores while
+            training.
+        score_bias_init: What the learned bias of the scores is at first.
+        mode: As of `monotonic_attention`.
+        seed: Optional integer, makes the noise reproducible.
     """
 
     def __init__(self, sigmoid_noise, score_bias_init, mode, seed, **kwargs):
