@@ -5,6 +5,18 @@ from keras_seq.layers.attention_cell import AttentionCell
 from keras_seq.layers.attention_decoder import AttentionDecoder
 from keras_seq.layers.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.bahdanau_monotonic_attention import BahdanauMonotonicAttention
+from keras_seq.layers.cells.dropout_cell import DropoutCell
+from keras_seq.layers.cells.esn_cell import ESNCell
+from keras_seq.layers.cells.gru_cell import GRUCell
+from keras_seq.layers.cells.layer_norm_lstm_cell import LayerNormLSTMCell
+from keras_seq.layers.cells.layer_norm_simple_rnn_cell import LayerNormSimpleRNNCell
+from keras_seq.layers.cells.lstm_cell import LSTMCell
+from keras_seq.layers.cells.nas_cell import NASCell
+from keras_seq.layers.cells.peephole_lstm_cell import PeepholeLSTMCell
+from keras_seq.layers.cells.residual_cell import ResidualCell
+from keras_seq.layers.cells.rnn import RNN
+from keras_seq.layers.cells.stacks import bidirectional, stacked
+from keras_seq.layers.cells.zoneout_cell import ZoneoutCell
 from keras_seq.layers.decoder_block import TransformerDecoderBlock
 from keras_seq.layers.encoder_block import TransformerEncoderBlock
 from keras_seq.layers.feed_forward import FeedForward
@@ -35,8 +47,14 @@ __all__ = [
     "BahdanauAttention",
     "BahdanauMonotonicAttention",
     "CategoricalSampler",
+    "DropoutCell",
+    "ESNCell",
     "FeedForward",
+    "GRUCell",
     "GreedySampler",
+    "LSTMCell",
+    "LayerNormLSTMCell",
+    "LayerNormSimpleRNNCell",
     "LearnedPosition",
     "LinearBiases",
     "LocationSensitiveAttention",
@@ -44,7 +62,11 @@ __all__ = [
     "LuongMonotonicAttention",
     "MultiHeadCrossAttention",
     "MultiHeadSelfAttention",
+    "NASCell",
+    "PeepholeLSTMCell",
+    "RNN",
     "RelativePosition",
+    "ResidualCell",
     "RotaryPosition",
     "SampledDecoder",
     "ScheduledEmbeddingSampler",
@@ -54,7 +76,10 @@ __all__ = [
     "TrainingSampler",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
+    "ZoneoutCell",
     "ancestry_bias",
+    "bidirectional",
     "monotonic_attention",
     "record_step",
+    "stacked",
 ]

@@ -6,7 +6,7 @@ from keras import ops, tree
 # Shape letters: B batch, T steps, D and G features.
 
 
-def run_steps(step, inputs, states, dtype_policy):
+def run_steps(step, inputs, states, dtype_policy, mask=None, **options):
     """Runs `step` over axis 1 of `inputs`, on every backend, with gradients.
 
     `keras.layers.RNN` is the loop. Whatever `step` reads besides its arguments
@@ -18,6 +18,9 @@ def run_steps(step, inputs, states, dtype_policy):
         inputs: Tensor `(B, T, D)`.
         states: Nested structure of tensors, one of them at least.
         dtype_policy: Policy of the layer that runs the loop.
+        mask: Optional bool tensor `(B, T)`: states stay as they are where it
+            is False. The first state then must be the last output.
+        options: Of `keras.layers.RNN`, as `go_backwards`.
 
     Returns:
         Outputs `(B, T, ...)` and the last states.
@@ -29,8 +32,10 @@ def run_steps(step, inputs, states, dtype_policy):
         return outputs, tree.flatten(new_states)
 
     cell = _ClosureCell(flat_step, [state.shape[-1] for state in flat], dtype_policy)
-    loop = keras.layers.RNN(cell, return_sequences=True, return_state=True, dtype=dtype_policy)
-    outputs, *last = loop.call(inputs, initial_state=flat)
+    options = {"return_sequences": True, **options}
+    # With a name, since Keras would count it among the layers of the user.
+    loop = keras.layers.RNN(cell, return_state=True, dtype=dtype_policy, name="loop", **options)
+    outputs, *last = loop.call(inputs, initial_state=flat, mask=mask)
     return outputs, tree.pack_sequence_as(states, last)
 
 
@@ -46,6 +51,12 @@ class _ClosureCell:
         return self.call(inputs, states)
 
 
+def read_once(variable):
+    """A variable's value as a tensor, which a loop then does not read at every step."""
+    # `ops.convert_to_tensor` hands on the variable itself.
+    return ops.reshape(variable, tuple(variable.shape))
+
+
 class StepMatrix:
     """A matrix that every step of a loop multiplies by.
 
@@ -58,8 +69,7 @@ class StepMatrix:
     """
 
     def __init__(self, matrix):
-        # A reshape to the same shape reads a variable here, once, and not inside the loop.
-        self.matrix = ops.reshape(matrix, tuple(matrix.shape))
+        self.matrix = read_once(matrix)
         self.transposed = ops.stop_gradient(ops.transpose(self.matrix))
 
     def __call__(self, inputs):

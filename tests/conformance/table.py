@@ -258,8 +258,10 @@ NOT_LAYERS = {
     "ScheduledOutputSampler",
     "TrainingSampler",
     "ancestry_bias",
+    "bidirectional",
     "monotonic_attention",
     "record_step",
+    "stacked",
 }
 
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -19,6 +19,14 @@ def own_config(layer):
     return strip(layer.get_config())
 
 
+def with_cells(layer):
+    """The layer and the cells in it."""
+    yield layer
+    for cell in [getattr(layer, "cell", None), *getattr(layer, "cells", [])]:
+        if cell is not None:
+            yield from with_cells(cell)
+
+
 @every_row
 def test_config_survives_json(row):
     layer = build(row)
@@ -28,10 +36,13 @@ def test_config_survives_json(row):
 
 @every_row
 def test_config_holds_every_constructor_argument(row):
-    layer = row.make()
-    parameters = inspect.signature(type(layer).__init__).parameters.values()
-    named = {item.name for item in parameters if item.kind is not item.VAR_KEYWORD} - {"self"}
-    assert named <= set(layer.get_config())
+    for layer in with_cells(row.make()):
+        for base in type(layer).__mro__:
+            if base is not type(layer) and not base.__module__.startswith("keras_seq"):
+                continue
+            parameters = inspect.signature(base.__init__).parameters.values()
+            named = {item.name for item in parameters if item.kind is not item.VAR_KEYWORD}
+            assert named - {"self"} <= set(layer.get_config())
 
 
 @every_row

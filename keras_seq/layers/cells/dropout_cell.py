@@ -1,0 +1,143 @@
+"""Dropout around any cell."""
+
+import keras
+from keras import ops, tree
+
+from keras_seq.layers.cell_in_loop import Lanes, cell_in_loop, join_summary
+from keras_seq.layers.cells.cell_wrapper import CellWrapper
+from keras_seq.layers.cells.recurrent_cell import check_rate, single_step_noise
+
+# Shape letters: B batch, T steps, D input features, U output features.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class DropoutCell(CellWrapper):
+    """Drops a cell's inputs, outputs or first state in training.
+
+        y, s' = cell(d_x * x, [d_h * h, ...])
+        output = d_y * y
+
+    Each d is 0 with its rate and else 1 / (1 - rate). One mask serves all
+    steps of a sequence (Gal and Ghahramani, 2016); with `per_step=True` every
+    step has its own (Zaremba et al., 2014, who drop no state). The cells of
+    this package can drop their inputs and their state themselves; this wrapper
+    is for outputs, for other cells and for masks of single steps.
+
+    Shapes: B batch, D input features, U output features.
+
+    Args:
+        cell: A recurrent cell.
+        input: Float in [0, 1), the rate of d_x. Defaults to 0.
+        output: Float in [0, 1), the rate of d_y. Defaults to 0.
+        state: Float in [0, 1), the rate of d_h. What the cell carries over
+            unchanged, as the z * h of a GRU, is dropped too, where
+            `recurrent_dropout` spares it. Defaults to 0.
+        per_step: Whether every step has masks of its own. Defaults to False.
+        seed: Optional integer, makes the dropout reproducible.
+
+    Call arguments:
+        inputs: Float tensor `(B, D)`.
+        states: List of the cell's states.
+        training: This must be false: masks are drawn before a loop, by
+            `keras_seq.layers.RNN`.
+
+    Returns:
+        output: Tensor `(B, U)` in the compute dtype.
+        states: List of the cell's new states.
+
+    Masks: a step has none; `keras_seq.layers.RNN` steps over what is masked.
+
+    Raises:
+        ValueError: If `cell` is no cell or a rate is outside [0, 1); when
+            called in training by another layer than `keras_seq.layers.RNN`.
+
+    Example:
+
+    >>> cell = DropoutCell(keras.layers.LSTMCell(4), input=0.2, output=0.2, per_step=True)
+    >>> tuple(RNN(cell)(keras.ops.ones((2, 7, 3)), training=True).shape)
+    (2, 4)
+
+    Reference:
+        Gal and Ghahramani, 2016, https://arxiv.org/abs/1512.05287; Zaremba,
+        Sutskever and Vinyals, "Recurrent Neural Network Regularization", 2014,
+        https://arxiv.org/abs/1409.2329
+    """
+
+    def __init__(self, cell, input=0.0, output=0.0, state=0.0, per_step=False, seed=None, **kwargs):
+        super().__init__(cell, **kwargs)
+        for name, rate in (("input", input), ("output", output), ("state", state)):
+            check_rate(rate, name)
+        self.rates = {"input": input, "output": output, "state": state}
+        self.per_step = per_step
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def build(self, input_shape):
+        super().build(input_shape)
+        self.input_features = input_shape[-1]
+
+    def call(self, inputs, states, training=None):
+        if training and any(self.rates.values()):
+            raise single_step_noise(self)
+        return self.cell(inputs, states, training=training)
+
+    def in_loop(self, features, summary_features=0, noise_shape=None):
+        if noise_shape is None:
+            return super().in_loop(features, summary_features)
+        return _DropoutInLoop(self, features, summary_features, noise_shape)
+
+    def draw_mask(self, name, features, noise_shape):
+        """0 and 1 / (1 - rate), `(B, T, D)` or `(B, 1, D)`; None where nothing is dropped."""
+        rate = self.rates[name]
+        if not rate or not features:
+            return None
+        batch, steps = noise_shape
+        shape = (batch, steps if self.per_step else 1, features)
+        ones = ops.ones(shape, dtype=self.compute_dtype)
+        return keras.random.dropout(ones, rate, seed=self.seed_generator)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            **self.rates,
+            "per_step": self.per_step,
+            "seed": self.seed,
+        }
+
+
+class _DropoutInLoop:
+    """A `DropoutCell` for every step of a loop in training."""
+
+    def __init__(self, cell, features, summary_features, noise_shape):
+        known = features + summary_features
+        self.inner = cell_in_loop(cell.cell, known, 0, noise_shape)
+        self.per_step = cell.per_step
+        self.known_mask = cell.draw_mask("input", known, noise_shape)
+        self.masks = [
+            cell.draw_mask("input", cell.input_features - known, noise_shape),
+            cell.draw_mask("output", cell.output_size, noise_shape),
+            cell.draw_mask("state", tree.flatten(cell.state_size)[0], noise_shape),
+        ]
+
+    def project(self, inputs, summary=None):
+        if inputs is not None:
+            inputs = join_summary(inputs, summary)
+            inputs = inputs if self.known_mask is None else inputs * self.known_mask
+        projected = self.inner.project(inputs)
+        # Masks of single steps ride beside the inputs, those of a sequence wait outside the loop.
+        self.lanes = Lanes(projected, *(self.masks if self.per_step else ()))
+        if not self.per_step:
+            self.masks = [None if mask is None else mask[:, 0] for mask in self.masks]
+        return self.lanes.joined
+
+    def step(self, projected, fed, states):
+        projected, *masks = self.lanes.split(projected)
+        fed_mask, output_mask, state_mask = masks or self.masks
+        hidden, *others = states
+        states = [_masked(hidden, state_mask), *others]
+        output, states = self.inner.step(projected, _masked(fed, fed_mask), states)
+        return _masked(output, output_mask), states
+
+
+def _masked(tensor, mask):
+    return tensor if tensor is None or mask is None else tensor * mask

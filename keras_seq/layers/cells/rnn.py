@@ -1,0 +1,176 @@
+"""The loop that runs a cell over a sequence."""
+
+import keras
+from keras import ops, tree
+
+from keras_seq.layers.cell_in_loop import AnyCell, cell_in_loop
+from keras_seq.layers.scaled_dot_product import zero_padding
+from keras_seq.layers.step_loop import run_steps
+
+# Shape letters: B batch, T steps, D input features, U output features.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class RNN(keras.layers.RNN):
+    """`keras.layers.RNN` with a faster loop, whose noise is drawn before it begins.
+
+        output_t, s_t = cell(x_t, s_{t-1})        where step t is real
+        output_t, s_t = output_{t-1}, s_{t-1}     where it is masked
+
+    A drop-in for Keras' layer, inside `keras.layers.Bidirectional` too. Where
+    the cell is one of this package, or Keras' LSTMCell, GRUCell or
+    SimpleRNNCell, or a stack of them, the product of all inputs with the
+    cell's kernel is computed at once and not in the loop. Dropout and zoneout
+    of the cells of this package need this layer: a random number drawn inside
+    a loop would have to carry its generator's state through it. And Keras' own
+    loop lets NaN in padding reach the gradients. Keras' cells run here too,
+    though in training without dropout of their own.
+
+    Shapes: B batch, T steps, D input features, U output features.
+
+    Args:
+        cell: A cell, or a list of cells that are stacked.
+        return_sequences: Whether to return the outputs of all steps, and not
+            of the last one only. Defaults to False.
+        return_state: Whether to return the last states too. Defaults to False.
+        go_backwards: Whether to read the sequence from its end. The outputs
+            are in the order of the steps taken. Defaults to False.
+        stateful: Whether the last states of a batch are the first ones of the
+            next. Defaults to False.
+        unroll: Whether to repeat the step T times in place of a loop; T must
+            be known. Defaults to False.
+        zero_output_for_mask: Whether outputs are 0 at masked steps. Defaults to
+            False.
+
+    Call arguments:
+        sequences: Float tensor `(B, T, D)`.
+        initial_state: Optional list of the cell's states. Zeros by default.
+        mask: Optional bool tensor `(B, T)`, True where a step is real. Filled
+            in by Keras from `sequences` when not given.
+        training: Whether to apply the cell's dropout.
+
+    Returns:
+        outputs: Tensor `(B, T, U)`, or `(B, U)` of the last real step, in the
+            compute dtype.
+        states: With `return_state=True` each of the cell's states after the
+            last real step.
+
+    Masks: outputs of all steps carry the mask. What a masked step holds, NaN
+    included, reaches neither the outputs nor the gradients, wherever in the
+    sequence it is. A wholly masked row ends with its initial states, and its
+    output is 0.
+
+    Raises:
+        ValueError: If `sequences` or `mask` is of another rank or shape, or
+            `initial_state` is not as the cell has it; in training of a cell of
+            Keras with dropout of its own.
+
+    Example:
+
+    >>> layer = RNN([LSTMCell(8), GRUCell(4)], return_sequences=True)
+    >>> tuple(layer(keras.ops.ones((2, 7, 3))).shape)
+    (2, 7, 4)
+
+    Reference:
+        Elman, "Finding Structure in Time", Cognitive Science 1990; Gal and
+        Ghahramani, 2016, https://arxiv.org/abs/1512.05287, for one mask a
+        sequence.
+    """
+
+    def build(self, sequences_shape, initial_state_shape=None):
+        _check_sequences(sequences_shape)
+        super().build(sequences_shape, initial_state_shape)
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        _check_sequences(sequences.shape)
+        if mask is not None:
+            mask = ops.cast(tree.flatten(mask)[0], "bool")
+            _check_mask(mask, sequences)
+        if initial_state is None:
+            initial_state = self.states
+        if initial_state is None:
+            initial_state = self.get_initial_state(batch_size=ops.shape(sequences)[0])
+        if not tree.is_nested(initial_state):
+            initial_state = [initial_state]
+        self._check_states(initial_state, sequences.shape[0])
+        outputs, states = self.run(sequences, list(initial_state), mask, training)
+        if self.stateful:
+            for variable, state in zip(
+                tree.flatten(self.states), tree.flatten(states), strict=True
+            ):
+                variable.assign(state)
+        return (outputs, *states) if self.return_state else outputs
+
+    def run(self, sequences, initial_state, mask=None, training=False):
+        """Outputs and last states, as a list; `call` has checked the arguments."""
+        sequences = zero_padding(sequences, mask)
+        noise_shape = ops.shape(sequences)[:2] if training else None
+        cells = [self.cell, *getattr(self.cell, "cells", [])]
+        policy = self.dtype_policy
+        if all(getattr(cell, "dtype_policy", policy) == policy for cell in cells):
+            form = cell_in_loop(self.cell, sequences.shape[-1], noise_shape=noise_shape)
+        else:
+            # Outside the cell's own call its weights would have the precision of this layer.
+            form, policy = AnyCell(self.cell, noise_shape), self.cell.dtype_policy
+        sequences, initial_state = tree.map_structure(
+            lambda tensor: ops.cast(tensor, policy.compute_dtype), (sequences, initial_state)
+        )
+
+        def step(inputs, states):
+            *last, cell_states = states
+            output, cell_states = form.step(inputs, None, cell_states)
+            cell_states = cell_states if tree.is_nested(cell_states) else [cell_states]
+            return output, [*(output for _ in last), cell_states]
+
+        states = [initial_state]
+        if mask is not None:
+            # At a masked step Keras gives the first state on JAX and the last output on
+            # TensorFlow. As first state they are one, also where a cell's output is no state.
+            width = getattr(self.cell, "output_size", None) or tree.flatten(self.state_size)[0]
+            states.insert(0, ops.zeros((ops.shape(sequences)[0], width), sequences.dtype))
+        outputs, states = run_steps(
+            step,
+            form.project(sequences),
+            states,
+            policy,
+            mask,
+            return_sequences=self.return_sequences,
+            go_backwards=self.go_backwards,
+            unroll=self.unroll,
+            zero_output_for_mask=self.zero_output_for_mask,
+        )
+        return tree.map_structure(
+            lambda tensor: ops.cast(tensor, self.compute_dtype), (outputs, states[-1])
+        )
+
+    def _check_states(self, states, batch):
+        received = [tuple(state.shape) for state in tree.flatten(states)]
+        expected = [(batch, size) for size in tree.flatten(self.state_size)]
+        if len(received) != len(expected) or not all(map(_fits, received, expected)):
+            raise ValueError(
+                f"The states before the first step must be of the shapes {expected}, as the cell "
+                f"has them, received {received}."
+            )
+
+
+def _fits(shape, expected):
+    """Whether two shapes are the same as far as both are known."""
+    return len(shape) == len(expected) and all(
+        None in pair or pair[0] == pair[1] for pair in zip(shape, expected, strict=True)
+    )
+
+
+def _check_sequences(shape):
+    if len(shape) != 3 or shape[-1] is None:
+        raise ValueError(
+            "`sequences` must be of shape (batch, steps, features) with known features, received "
+            f"{tuple(shape)}. A single step is read by the cell itself."
+        )
+
+
+def _check_mask(mask, sequences):
+    if not _fits(tuple(mask.shape), tuple(sequences.shape[:2])):
+        raise ValueError(
+            f"`mask` must be of shape (batch, steps), {tuple(sequences.shape[:2])} here, True "
+            f"where a step is real, received {tuple(mask.shape)}."
+        )

@@ -1,0 +1,68 @@
+"""Cells of this package under `AttentionCell`: the loop over a target against single steps."""
+
+import keras
+import numpy as np
+import pytest
+import reference_recurrent as reference
+from differentiation import quick
+from keras import ops
+
+from keras_seq.layers import (
+    AttentionCell,
+    AttentionDecoder,
+    ESNCell,
+    GRUCell,
+    LayerNormLSTMCell,
+    LSTMCell,
+    LuongAttention,
+    NASCell,
+    ResidualCell,
+    ZoneoutCell,
+    stacked,
+)
+
+UNITS, STEPS = 4, 3
+INPUTS = np.random.default_rng(0).normal(size=(2, STEPS, 3)).astype("float32")
+VALUE = np.random.default_rng(1).normal(size=(2, 5, UNITS)).astype("float32")
+SUMMARY = np.random.default_rng(2).normal(size=(2, 2)).astype("float32")
+CELLS = {
+    "gru": lambda: GRUCell(UNITS, reset="before", update="write"),
+    "layer-norm-lstm": lambda: LayerNormLSTMCell(UNITS),
+    "projected-nas": lambda: NASCell(6, projection=UNITS),
+    "zoneout": lambda: ZoneoutCell(LSTMCell(UNITS)),
+    "residual-stack": lambda: stacked(
+        [keras.layers.LSTMCell(UNITS), GRUCell(UNITS), ESNCell(UNITS)], residual=True
+    ),
+}
+
+
+@pytest.mark.parametrize("input_feeding", [True, False], ids=["fed", "unfed"])
+@pytest.mark.parametrize("name", CELLS)
+def test_a_whole_target_equals_its_steps(name, input_feeding):
+    cell = AttentionCell(CELLS[name](), LuongAttention("dot"), input_feeding=input_feeding)
+    decoder = AttentionDecoder(cell)
+    decoder(INPUTS, VALUE, summary=SUMMARY)
+    reference.randomize(decoder)
+    inputs, value, summary = map(ops.convert_to_tensor, (INPUTS, VALUE, SUMMARY))
+    outputs, _ = quick(lambda *a: decoder(*a[:2], summary=a[2]))(inputs, value, summary)
+    step = quick(lambda x, states: cell(x, states, value, summary=summary)[:2])
+    states = cell.get_initial_state(2)
+    for at in range(STEPS):
+        output, states = step(inputs[:, at], states)
+        got = ops.convert_to_numpy(outputs)[:, at]
+        np.testing.assert_allclose(got, ops.convert_to_numpy(output), atol=1e-5)
+
+
+def test_a_residual_cell_reads_what_is_fed_on_both_ways():
+    # 3 features and 2 fed, c~ of the source: as many as the cell has units.
+    cell = AttentionCell(
+        ResidualCell(GRUCell(5)), LuongAttention("general"), units=2, query="current"
+    )
+    decoder = AttentionDecoder(cell)
+    outputs, _ = decoder(INPUTS, VALUE)
+    states = cell.get_initial_state(2)
+    for at in range(STEPS):
+        output, states, _ = cell(INPUTS[:, at], states, VALUE)
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(outputs)[:, at], ops.convert_to_numpy(output), atol=1e-5
+        )
