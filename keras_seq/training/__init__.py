@@ -9,6 +9,7 @@ from keras_seq.training.plan import plan
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 from keras_seq.training.schedules import InverseSquareRoot, noam
+from keras_seq.training.sequence_loss import sequence_loss
 from keras_seq.training.skipping_adam import SkippingAdam
 from keras_seq.training.start import load_word_vectors
 from keras_seq.training.trainer import follow, train
@@ -29,5 +30,6 @@ __all__ = [
     "make_evaluation",
     "noam",
     "plan",
+    "sequence_loss",
     "train",
 ]

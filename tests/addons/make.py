@@ -1,0 +1,85 @@
+"""Records what TensorFlow Addons gives for each "before" block of docs/migration.md.
+
+Runs in an old environment of its own and nowhere else, for TensorFlow Addons ended with
+TensorFlow 2.15 and Keras 2:
+
+    python3.11 -m venv /tmp/addons
+    /tmp/addons/bin/pip install "tensorflow==2.12.*" "tensorflow-addons==0.21.*" \
+        "numpy<1.24" "typeguard<3"
+    /tmp/addons/bin/python tests/addons/make.py
+
+Writes tests/addons/recorded.npz: for each block its text, `NAME/source`, and every number that it
+leaves under a name, `NAME/VARIABLE/PLACE`; and the public names of the old modules. Weights are
+drawn, so that none is 0 or 1 by default. tests/test_migration_page.py compares with it what the
+"after" blocks give.
+"""
+
+import re
+import zlib
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_addons as tfa
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "migration.md"
+
+
+def blocks(kind: str) -> dict:
+    """Name to text of every block of a kind, in the order of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    return dict(re.findall(rf"<!-- {kind}: (\w+) -->\n+```python\n(.*?)```", text, re.DOTALL))
+
+
+def draw_weights(name: str) -> None:
+    """From now on every new weight is drawn by a generator of this block's own."""
+    generator = np.random.default_rng(zlib.crc32(name.encode()))
+
+    def add_weight(self, *arguments, **options):
+        weight = original_add_weight(self, *arguments, **options)
+        if weight.dtype.is_floating:
+            weight.assign(generator.normal(size=weight.shape) * 0.5)
+        return weight
+
+    tf.keras.layers.Layer.add_weight = add_weight
+
+
+def numbers_of(value: object) -> list:
+    """The arrays of a structure, or nothing if it holds anything else."""
+    try:
+        flat = [np.asarray(part) for part in tf.nest.flatten(value, expand_composites=False)]
+    except (TypeError, ValueError):
+        return []
+    return flat if all(part.dtype.kind in "fiub" for part in flat) else []
+
+
+def public(module) -> list:
+    """Names of its classes and functions, without those of modules in it."""
+    return [name for name in dir(module) if name[0] != "_" and callable(getattr(module, name))]
+
+
+def main() -> None:
+    recorded = {}
+    (inputs,) = blocks("inputs").values()
+    for name, text in blocks("before").items():
+        draw_weights(name)
+        namespace = {"np": np, "tf": tf, "tfa": tfa}
+        exec(inputs, namespace)
+        before = dict(namespace)
+        exec(text, namespace)
+        recorded[f"{name}/source"] = np.array(inputs + text)
+        for variable, value in namespace.items():
+            if variable == "_" or (variable in before and value is before[variable]):
+                continue
+            for place, array in enumerate(numbers_of(value)):
+                recorded[f"{name}/{variable}/{place}"] = array
+    for module in (tfa.rnn, tfa.seq2seq, tfa.text):
+        recorded[f"names/{module.__name__.split('.')[-1]}"] = np.array(public(module))
+    np.savez_compressed(HERE / "recorded.npz", **recorded)
+
+
+original_add_weight = tf.keras.layers.Layer.add_weight
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What replaces TensorFlow Addons gives its numbers, with its weights, and nothing is left out."""
+
+import re
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_seq import layers, search, training
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "migration.md").read_text(encoding="utf-8")
+RECORDED = np.load(ROOT / "tests" / "addons" / "recorded.npz")
+
+
+def blocks(kind):
+    """As in tests/addons/make.py, which can import nothing of this environment."""
+    return dict(re.findall(rf"<!-- {kind}: (\w+) -->\n+```python\n(.*?)```", PAGE, re.DOTALL))
+
+
+def recorded(name):
+    """Variable to the list of its arrays, as the old block of this name left them."""
+    found = {}
+    for key in RECORDED.files:
+        block, variable, *place = key.split("/")
+        if block == name != "names" and place:
+            found.setdefault(variable, []).append(RECORDED[key])
+    return found
+
+
+def run_after(name):
+    """What the new block leaves, given the old weights."""
+    (imports,), (inputs,) = blocks("imports").values(), blocks("inputs").values()
+    namespace = {}
+    exec(imports + inputs, namespace)
+    if "weights" in recorded(name):
+        namespace["weights"] = recorded(name)["weights"]
+    exec(blocks("after")[name], namespace)
+    return namespace
+
+
+BEFORE, AFTER = blocks("before"), blocks("after")
+
+
+@pytest.mark.parametrize("module", ["rnn", "seq2seq", "text"])
+def test_every_old_name_has_a_row(module):
+    rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("|")]
+    named = {name for row in rows for name in re.findall(r"`(?:tfa\.\w+\.)?(\w+)`", row)}
+    assert set(RECORDED[f"names/{module}"].tolist()) <= named
+
+
+def test_every_new_name_exists():
+    tables = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
+    modules = {"layers": layers, "search": search, "training": training}
+    found = re.findall(r"`(layers|search|training)\.(\w+)", tables)
+    assert len(found) > 30
+    for module, name in found:
+        assert name in modules[module].__all__, name
+
+
+def test_every_pair_is_whole():
+    assert list(BEFORE) == list(AFTER)
+
+
+def test_recordings_are_of_the_blocks_on_the_page():
+    (inputs,) = blocks("inputs").values()
+    sources = {key.split("/")[0]: str(RECORDED[key]) for key in RECORDED.files if "source" in key}
+    assert sources == {name: inputs + text for name, text in BEFORE.items()}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_new_numbers_are_the_old_ones(name):
+    new, old = run_after(name), recorded(name)
+    common = [variable for variable in old if variable in new and variable != "weights"]
+    assert common
+    for variable in common:
+        values = keras.tree.flatten(new[variable])
+        assert len(values) == len(old[variable]), variable
+        for value, before in zip(values, old[variable], strict=True):
+            value = np.asarray(keras.ops.convert_to_numpy(value))
+            assert value.shape == before.shape, variable
+            np.testing.assert_allclose(value, before, rtol=0, atol=1e-5, err_msg=variable)
