@@ -1,0 +1,87 @@
+"""The API reference is built without a warning and has every public name with its equation."""
+
+import html
+import importlib
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keras_seq import layers
+
+ROOT = Path(__file__).parents[1]
+MODULES = ("layers", "models", "search", "training")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reference")
+    # Of its own: what pdoc asks of the imports it must ask before anything is imported.
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "build_reference.py", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module", params=MODULES)
+def page(request, folder):
+    module = importlib.import_module(f"keras_seq.{request.param}")
+    return module, (folder / "keras_seq" / f"{request.param}.html").read_text(encoding="utf-8")
+
+
+def equations(documented):
+    """The lines of every indented block before the first section."""
+    sections = r"^(?:Shapes|Args|Attributes|Call arguments|Returns|Raises|Example|Reference):"
+    head = re.split(sections, inspect.getdoc(documented) or "", flags=re.MULTILINE)[0]
+    return [line.strip() for line in re.findall(r"^ {4}(\S.*)$", head, re.MULTILINE)]
+
+
+def test_every_public_name_is_there(page):
+    module, text = page
+    for name in module.__all__:
+        assert f'id="{name}"' in text, name
+
+
+def test_equations_are_there_as_they_were_written(page):
+    module, text = page
+    plain = html.unescape(re.sub(r"<[^>]+>", "", text))
+    found = 0
+    for name in module.__all__:
+        for line in equations(getattr(module, name)):
+            assert line in plain, (name, line)
+            found += 1
+    assert found
+
+
+def test_layers_have_an_equation():
+    without = [
+        name
+        for name in layers.__all__
+        if isinstance(getattr(layers, name), type) and not equations(getattr(layers, name))
+    ]
+    # Whose equation is its cell's.
+    assert without == ["AttentionDecoder"]
+
+
+def test_nothing_is_asked_of_the_network(folder):
+    for path in folder.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.findall(
+            r"<(?:script|link|img|iframe)[^>]+(?:src|href)=[\"']?(?:https?:)?//", text
+        )
+        assert not re.findall(r"(?:url\(|@import )[\"']?(?:https?:)?//", text)
+
+
+def test_sections_of_names_are_lists(folder):
+    text = (folder / "keras_seq" / "layers.html").read_text(encoding="utf-8")
+    for section in ("Call arguments", "Returns", "Arguments"):
+        assert re.search(rf"<h6[^>]*>{section}:</h6>\s*<ul>", text), section
