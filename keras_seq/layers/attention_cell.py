@@ -13,6 +13,9 @@ from keras_seq.layers.attention_scores import (
     tanh,
 )
 from keras_seq.layers.cell_in_loop import join_summary
+from keras_seq.layers.cells.cell_wrapper import CellWrapper
+from keras_seq.layers.cells.dropout_cell import DropoutCell
+from keras_seq.layers.cells.residual_cell import ResidualCell
 
 # Shape letters: B batch, K beam, S source steps, D input features, D_v value features,
 # D_s summary features, U units.
@@ -49,8 +52,9 @@ class AttentionCell(keras.layers.Layer):
 
     Args:
         cell: A Keras cell: GRUCell, LSTMCell, SimpleRNNCell, StackedRNNCells
-            or another whose first state is its output. Without dropout of its
-            own, which would leave a mask on the cell between calls.
+            or another whose first state is its output. Of keras_seq's own
+            cells any; Keras' own without dropout, which would leave a mask on
+            the cell between calls.
         attention: `BahdanauAttention`, `LuongAttention`,
             `LocationSensitiveAttention`, `BahdanauMonotonicAttention`,
             `LuongMonotonicAttention` or another layer with their methods.
@@ -82,14 +86,16 @@ class AttentionCell(keras.layers.Layer):
             steps of the source.
 
     Masks: `value_mask` ends here. Attention weights are not dropped in single
-    steps, and scores have no noise; `AttentionDecoder` does both in training.
+    steps, and scores have no noise; `AttentionDecoder` does both in training,
+    and draws what its cell drops.
 
     Raises:
         ValueError: At construction if `query` is neither "current" nor
-            "previous", `units` is not a positive integer, the cell has
-            dropout of its own, or cell or attention lack the methods of one;
-            at call if an argument has other axes, another width, no floats, a
-            mask of another shape or dtype, or states are missing.
+            "previous", `units` is not a positive integer, the cell is one of
+            Keras with dropout or, with the previous query, one whose output
+            is no state, or cell or attention lack the methods of one; at call
+            if an argument has other axes, another width, no floats, a mask of
+            another shape or dtype, or states are missing.
 
     Example:
 
@@ -125,12 +131,16 @@ class AttentionCell(keras.layers.Layer):
                 f"{attention!r}: pass an attention of keras_seq.layers with one head."
             )
         for inner in getattr(cell, "cells", [cell]):
-            if getattr(inner, "dropout", 0) or getattr(inner, "recurrent_dropout", 0):
+            drops = getattr(inner, "dropout", 0) or getattr(inner, "recurrent_dropout", 0)
+            if drops and not hasattr(inner, "in_loop"):
                 raise ValueError(
                     f"The cell must have no dropout of its own, received {inner.name!r} with "
                     f"dropout={inner.dropout} and recurrent_dropout={inner.recurrent_dropout}: "
-                    "put a Dropout layer on its inputs or outputs."
+                    "put a Dropout layer on its inputs or outputs, or take a cell of keras_seq, "
+                    "which draws before the loop."
                 )
+        if query == "previous":
+            _check_that_output_is_state(cell)
         self.cell = cell
         self.attention = attention
         self.units = units
@@ -304,6 +314,21 @@ class AttentionCell(keras.layers.Layer):
             for name in ("cell", "attention")
         }
         return cls(**{**config, **parts})
+
+
+def _check_that_output_is_state(cell):
+    """Raises ValueError for a cell whose last output cannot be found among its states."""
+    cell = getattr(cell, "cells", [cell])[-1]
+    while isinstance(cell, CellWrapper):
+        if isinstance(cell, ResidualCell) or (
+            isinstance(cell, DropoutCell) and cell.rates["output"]
+        ):
+            raise ValueError(
+                'With query="previous" the first state of the cell asks, which must be its last '
+                f"output, received a {type(cell).__name__} {cell.name!r}, whose output is none of "
+                'its states: use query="current".'
+            )
+        cell = cell.cell
 
 
 def has_state(attention):

@@ -39,7 +39,7 @@ class AttentionDecoder(keras.layers.Layer):
         summary: Optional float tensor `(B, D_s)`, which every step reads
             besides its input.
         return_weights: Whether to return the attention weights too.
-        training: Whether to apply the attention's dropout or noise.
+        training: Whether to apply the dropout or noise of cell and attention.
 
     Returns:
         outputs: h~, tensor `(B, T, U)` in the compute dtype.
@@ -105,7 +105,10 @@ class AttentionDecoder(keras.layers.Layer):
         memory = {**attention.project(value, value_mask), "value_mask": value_mask}
         noise = attention.draw_noise(ops.shape(inputs)[1], value, training)  # (B, T, S)
         inner = cell_in_loop(
-            self.cell.cell, inputs.shape[-1], 0 if summary is None else summary.shape[-1]
+            self.cell.cell,
+            inputs.shape[-1],
+            0 if summary is None else summary.shape[-1],
+            noise_shape=ops.shape(inputs)[:2] if training else None,
         )
         projected = inner.project(inputs, summary)
         run = self._run_fed if self.cell.input_feeding else self._run_unfed

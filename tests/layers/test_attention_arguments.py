@@ -160,6 +160,22 @@ def test_a_cell_names_parts_that_are_none():
 
 
 @pytest.mark.parametrize(
+    "cell",
+    [
+        layers.ResidualCell(layers.GRUCell(4)),
+        keras.layers.StackedRNNCells(
+            [layers.GRUCell(4), layers.DropoutCell(layers.GRUCell(4), output=0.1)]
+        ),
+    ],
+    ids=["residual", "stack with dropout"],
+)
+def test_a_previous_output_that_is_no_state_cannot_ask(cell):
+    layers.AttentionCell(cell, layers.BahdanauAttention(8))
+    with pytest.raises(ValueError, match='received a .*Cell .* none of its states: use query="cu'):
+        layers.AttentionCell(cell, layers.BahdanauAttention(8), query="previous")
+
+
+@pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ({"inputs": np.ones((3, 2))}, r"`inputs` must have the axes \(batch, steps, features\)"),

@@ -199,6 +199,39 @@ def test_location_sensitive_dropout_reaches_every_step_in_training(input_feeding
     np.testing.assert_allclose(numpy_of(whole(decoder, inputs, value)[2]).sum(-1), 1, atol=1e-6)
 
 
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_a_cell_that_drops_does_so_in_training_only(input_feeding):
+    # The odds that 12 steps of 3 rows keep all of 4 units are 2^-144.
+    cell = layers.ZoneoutCell(layers.LSTMCell(UNITS), [0.0, 0.5], seed=1)
+    decoder = layers.AttentionDecoder(
+        layers.AttentionCell(cell, layers.BahdanauAttention(8), input_feeding=input_feeding)
+    )
+    inputs, value = arrays(steps=12)
+    decoder.build(inputs.shape, value.shape)
+    plain = whole(decoder, inputs, value)
+    dropped = whole(decoder, inputs, value, training=True)
+    assert np.abs(numpy_of(dropped[0]) - numpy_of(plain[0])).max() > 1e-3
+    np.testing.assert_array_equal(numpy_of(whole(decoder, inputs, value)[0]), plain[0])
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_a_stack_of_residual_cells_gives_the_same_whole_and_in_steps(input_feeding):
+    cells = keras.layers.StackedRNNCells(
+        [layers.LSTMCell(UNITS), layers.ResidualCell(layers.GRUCell(UNITS))]
+    )
+    attention = layers.BahdanauMonotonicAttention(8)
+    cell = layers.AttentionCell(cells, attention, input_feeding=input_feeding)
+    decoder = layers.AttentionDecoder(cell)
+    inputs, value = arrays()
+    decoder.build(inputs.shape, value.shape)
+    outputs = numpy_of(whole(decoder, inputs, value)[0])
+    step = quick(lambda inputs, states: cell(inputs, states, value, value_mask=MASK))
+    states = cell.get_initial_state(3, ops.convert_to_tensor(value))
+    for t in range(STEPS):
+        output, states, _ = step(ops.convert_to_tensor(inputs[:, t]), states)
+        np.testing.assert_allclose(outputs[:, t], numpy_of(output), atol=1e-5)
+
+
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX knows all sizes")
 def test_a_graph_of_unknown_lengths_has_the_gradients_of_single_operations():
     import tensorflow as tf
