@@ -17,9 +17,13 @@ from keras_seq.layers.cells.residual_cell import ResidualCell
 from keras_seq.layers.cells.rnn import RNN
 from keras_seq.layers.cells.stacks import bidirectional, stacked
 from keras_seq.layers.cells.zoneout_cell import ZoneoutCell
+from keras_seq.layers.character_convolution import CharacterConvolution
+from keras_seq.layers.conditional_random_field import ConditionalRandomField
+from keras_seq.layers.convolutional_encoder import ConvolutionalEncoder
 from keras_seq.layers.decoder_block import TransformerDecoderBlock
 from keras_seq.layers.encoder_block import TransformerEncoderBlock
 from keras_seq.layers.feed_forward import FeedForward
+from keras_seq.layers.hashed_trigram_embedding import HashedTrigramEmbedding
 from keras_seq.layers.learned_position import LearnedPosition
 from keras_seq.layers.linear_biases import LinearBiases
 from keras_seq.layers.location_sensitive_attention import LocationSensitiveAttention
@@ -29,6 +33,7 @@ from keras_seq.layers.monotonic import monotonic_attention
 from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
 from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
 from keras_seq.layers.relative_position import RelativePosition
+from keras_seq.layers.reparameterized_sampling import ReparameterizedSampling
 from keras_seq.layers.rotary_position import RotaryPosition
 from keras_seq.layers.sampled_decoder import SampledDecoder
 from keras_seq.layers.samplers import (
@@ -47,11 +52,15 @@ __all__ = [
     "BahdanauAttention",
     "BahdanauMonotonicAttention",
     "CategoricalSampler",
+    "CharacterConvolution",
+    "ConditionalRandomField",
+    "ConvolutionalEncoder",
     "DropoutCell",
     "ESNCell",
     "FeedForward",
     "GRUCell",
     "GreedySampler",
+    "HashedTrigramEmbedding",
     "LSTMCell",
     "LayerNormLSTMCell",
     "LayerNormSimpleRNNCell",
@@ -66,6 +75,7 @@ __all__ = [
     "PeepholeLSTMCell",
     "RNN",
     "RelativePosition",
+    "ReparameterizedSampling",
     "ResidualCell",
     "RotaryPosition",
     "SampledDecoder",

@@ -4,6 +4,7 @@ from .changed_vocabulary import pieces_in
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
+from .letter_trigrams import letter_trigrams, trigram_ids
 from .pair_files import Example, PairFiles, expand_names
 from .reading import (
     check_readable,
@@ -36,6 +37,7 @@ __all__ = [
     "date_corpus",
     "date_pairs",
     "expand_names",
+    "letter_trigrams",
     "link_tokens",
     "piece_vectors",
     "pieces_in",
@@ -46,5 +48,6 @@ __all__ = [
     "subword_sampling",
     "tokens_by_offsets",
     "tokens_of_words",
+    "trigram_ids",
     "vector_width",
 ]

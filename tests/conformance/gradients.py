@@ -54,7 +54,8 @@ def lengths_in(row: Row, arrays: dict[str, np.ndarray], axis: str) -> dict[str, 
             return {axis: arrays[name].sum(axis=1)}
     for name, spec in row.inputs.items():
         if spec.endswith("ids") and spec[1] == axis:
-            return {axis: (arrays[name] != 0).sum(axis=1)}
+            ids = arrays[name].reshape(*arrays[name].shape[:2], -1)
+            return {axis: (ids != 0).any(axis=2).sum(axis=1)}
     return {axis: LENGTHS[axis]}
 
 

@@ -31,12 +31,13 @@ class Row:
     Args:
         name: The public name; after a dash what the variant is.
         make: Returns a new instance.
-        inputs: Argument name to axis letters, `"BTD"`; ids are `"BT ids"`, 0 where padded.
+        inputs: Argument name to axis letters, `"BTD"`; ids are `"BT ids"`, 0 in padded steps.
         outputs: Axis letters of each output, in the order of the flattened result.
         masks: Argument name of each mask to the letter of its axis.
         call: Runs the layer on a dict of arguments; by default with keywords.
         step: Computes the first output step by step from the same arguments.
-        float32_outputs: Positions of the outputs that are float32 under every dtype policy.
+        float32_outputs: Positions of the outputs that are no less than float32 under every
+            dtype policy.
         tolerance: Largest absolute difference that counts as equal in float32.
     """
 
@@ -97,6 +98,7 @@ def make_arrays(
         if spec.endswith("ids"):
             ids = generator.integers(FIRST_TOKEN, SIZES["V"], shape_of(spec, room))[cut]
             mask = step_mask(spec[1], sizes, lengths)
+            mask = mask.reshape(*mask.shape, *[1] * (ids.ndim - 2))
             arrays[name] = np.where(mask, ids, 0).astype("int32")
         else:
             arrays[name] = generator.normal(size=shape_of(spec, room))[cut].astype("float32")

@@ -1,0 +1,145 @@
+"""Convolutional encoder with gated units."""
+
+import keras
+from keras import ops
+
+from keras_seq.layers.attention_scores import check_dropout
+from keras_seq.layers.exact_dense import ExactDense
+from keras_seq.layers.scaled_dot_product import zero_padding
+from keras_seq.layers.seeds import split_seed
+
+# Shape letters: B batch, S source steps, D features, U units.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class ConvolutionalEncoder(keras.layers.Layer):
+    """Reads a sequence by convolutions whose units are gated.
+
+        h_0     = x W + b
+        [a; g]  = convolution of dropout(h_{l-1}), 2 U features
+        h_l     = sqrt(1/2) (h_{l-1} + a * sigmoid(g))
+
+    A third kind of encoder beside recurrent ones and the Transformer's: all
+    steps are computed at once, and step s sees the
+    `num_layers * (kernel_size - 1)` steps around it. It knows no order beyond
+    that, so positions are added to the inputs before it, by
+    `SinusoidalPosition` or `LearnedPosition`. The outputs are a memory for any
+    decoder.
+
+    Shapes: B batch, S source steps, D features, U units.
+
+    Args:
+        units: Positive integer U.
+        num_layers: Positive integer, the number of convolutions.
+        kernel_size: Positive integer, the steps that one convolution sees;
+            odd, unless `causal`.
+        dropout: Float in [0, 1), on the inputs of each convolution.
+        causal: Whether a step sees itself and earlier steps only. Defaults to
+            False.
+        seed: Optional integer, makes the dropout reproducible.
+
+    Call arguments:
+        inputs: Float tensor `(B, S, D)`, word vectors with positions.
+        mask: Optional bool tensor `(B, S)`, True where a step is real. Filled
+            in by Keras from `inputs` when not given.
+        training: Whether to apply dropout.
+
+    Returns:
+        Tensor `(B, S, U)` in the compute dtype, 0 at masked steps.
+
+    Masks: the mask of `inputs` passes through. Padding is set to 0 before
+    every convolution, so what it holds, NaN included, and how much of it
+    there is change neither outputs nor gradients.
+
+    Raises:
+        ValueError: If a size is not a positive integer, `kernel_size` is even
+            and `causal` is not set, `dropout` is outside [0, 1), or the inputs
+            are not of shape `(B, S, D)` with D known.
+
+    Example:
+
+    >>> words = TokenEmbedding(vocabulary_size=10, units=4)(keras.ops.array([[5, 6, 0]]))
+    >>> encoder = ConvolutionalEncoder(units=8, num_layers=2)
+    >>> tuple(encoder(SinusoidalPosition()(words)).shape)
+    (1, 3, 8)
+
+    Reference:
+        Gehring et al., "Convolutional Sequence to Sequence Learning", ICML
+        2017, sections 3.1 and 3.2, https://arxiv.org/abs/1705.03122
+    """
+
+    def __init__(
+        self, units, num_layers=4, kernel_size=3, dropout=0.0, causal=False, seed=None, **kwargs
+    ):
+        super().__init__(**kwargs)
+        sizes = {"units": units, "num_layers": num_layers, "kernel_size": kernel_size}
+        for name, value in sizes.items():
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        if not causal and kernel_size % 2 == 0:
+            raise ValueError(
+                "`kernel_size` must be odd, so that a step sees as far ahead as behind, or "
+                f"`causal` be set; received {kernel_size}."
+            )
+        check_dropout(dropout)
+        self.units = units
+        self.num_layers = num_layers
+        self.kernel_size = kernel_size
+        self.dropout = dropout
+        self.causal = causal
+        self.seed = seed
+        self.supports_masking = True
+        policy = self.dtype_policy
+        self.projection = ExactDense(units, dtype=policy, name="projection")
+        self.convolutions = [
+            keras.layers.Conv1D(
+                2 * units,
+                kernel_size,
+                padding="causal" if causal else "same",
+                # A gate lets half of the deviation through, and dropout adds to it: section 3.5.
+                kernel_initializer=keras.initializers.VarianceScaling(
+                    4 * (1 - dropout), "fan_in", "untruncated_normal"
+                ),
+                dtype=policy,
+                name=f"convolution_{layer}",
+            )
+            for layer in range(num_layers)
+        ]
+        self.dropout_layers = [
+            keras.layers.Dropout(dropout, seed=inner_seed, dtype=policy)
+            for inner_seed in split_seed(seed, num_layers)
+        ]
+
+    def build(self, input_shape):
+        if len(input_shape) != 3 or input_shape[-1] is None:
+            raise ValueError(
+                "The inputs must be of shape (batch, steps, features) with a known number of "
+                f"features, received {tuple(input_shape)}."
+            )
+        self.projection.build(input_shape)
+        for convolution in self.convolutions:
+            convolution.build((*input_shape[:-1], self.units))
+
+    def call(self, inputs, mask=None, training=None):
+        hidden = zero_padding(self.projection(zero_padding(inputs, mask)), mask)
+        for convolution, dropout in zip(self.convolutions, self.dropout_layers, strict=True):
+            outputs, gates = ops.split(
+                convolution(dropout(hidden, training=training)), 2, axis=-1
+            )  # (B, S, U)
+            hidden = (hidden + outputs * ops.sigmoid(gates)) * 0.5**0.5
+            hidden = zero_padding(hidden, mask)
+        return hidden
+
+    def compute_mask(self, inputs, mask=None):
+        return mask
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "num_layers": self.num_layers,
+            "kernel_size": self.kernel_size,
+            "dropout": self.dropout,
+            "causal": self.causal,
+            "seed": self.seed,
+        }

@@ -1,0 +1,67 @@
+"""Letter trigrams of words, and their ids."""
+
+import subprocess
+import sys
+import zlib
+
+import numpy as np
+import pytest
+
+from keras_seq.text import letter_trigrams, trigram_ids
+
+
+def test_the_example_of_the_paper():
+    assert letter_trigrams("good") == ["#go", "goo", "ood", "od#"]
+
+
+@pytest.mark.parametrize("word", ["a", "in", "Hund", "läuft", "河川"])
+def test_a_word_has_as_many_trigrams_as_letters_and_is_made_of_them(word):
+    trigrams = letter_trigrams(word)
+    assert len(trigrams) == len(word)
+    assert "".join(trigram[1] for trigram in trigrams) == word
+    assert trigrams[0][0] == "#" == trigrams[-1][-1]
+
+
+def test_ids_are_those_of_a_hash_that_every_machine_has():
+    ids = trigram_ids([["good", "a"], ["goods"], []], 30_000)
+    assert ids.dtype == np.int32 and ids.shape == (3, 2, 5)
+    expected = [1 + zlib.crc32(part) % 29_999 for part in (b"#go", b"goo", b"ood", b"od#")]
+    assert ids[0, 0].tolist() == [*expected, 0]
+    assert (ids[0, 1, 1:] == 0).all() and (ids[2] == 0).all() and (ids[1, 1] == 0).all()
+    # The check value of CRC-32, from its definition.
+    assert zlib.crc32(b"123456789") == 0xCBF43926
+
+
+def test_all_ids_are_in_the_vocabulary():
+    words = [[f"word{number}" for number in range(300)]]
+    ids = trigram_ids(words, 7)
+    assert set(ids[ids > 0]) == set(range(1, 7))
+
+
+def test_another_process_gives_the_same_ids():
+    program = (
+        "from keras_seq.text import trigram_ids; print(trigram_ids([['läuft']], 999).tolist())"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert printed == {f"{trigram_ids([['läuft']], 999).tolist()}\n"}
+
+
+def test_nothing_gives_nothing():
+    assert trigram_ids([], 10).shape == (0, 0, 0)
+    assert trigram_ids([[]], 10).shape == (1, 0, 0)
+
+
+def test_refuses_what_has_no_trigrams_or_no_ids():
+    with pytest.raises(ValueError, match="a letter at least, received ''"):
+        trigram_ids([["good", ""]], 10)
+    with pytest.raises(ValueError, match="2 at least, received 1"):
+        trigram_ids([["good"]], 1)
