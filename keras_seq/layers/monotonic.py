@@ -50,7 +50,7 @@ def monotonic_attention(probabilities, previous, mode):
 
     >>> weights = monotonic_attention(
     ...     keras.ops.array([[0.5, 0.5, 1.0]]), keras.ops.array([[1.0, 0.0, 0.0]]), "parallel")
-    >>> weights.tolist() if hasattr(weights, "tolist") else weights.numpy().tolist()
+    >>> keras.ops.convert_to_numpy(weights).tolist()
     [[0.5, 0.25, 0.25]]
 
     Reference:
