@@ -1,5 +1,7 @@
 """A decoder of single parts, fed by a sampler."""
 
+from typing import Any
+
 import keras
 from keras import ops, tree
 
@@ -128,7 +130,7 @@ class SampledDecoder(keras.layers.Layer):
                 f"`max_steps`, received {max_steps!r}."
             )
         self.cell = cell
-        self.sampler = sampler
+        self.sampler: Any = sampler
         self.embedding = embedding
         self.output_layer = output_layer
         self.max_steps = max_steps

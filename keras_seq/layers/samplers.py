@@ -8,6 +8,7 @@ from keras import ops
 # Shape letters: B batch, V vocabulary, D input features.
 
 
+@dataclasses.dataclass(frozen=True)
 class Sampler:
     """What `SampledDecoder` asks of a sampler. Holds numbers, and nothing of a batch."""
 

@@ -72,8 +72,8 @@ def sequence_loss(
         ("weights", weights, 2),
     ):
         if len(tensor.shape) != rank:
-            axes = "(B, T, V)" if rank == 3 else "(B, T)"
-            raise ValueError(f"`{name}` must be {axes}, received shape {tuple(tensor.shape)}.")
+            shape = "(B, T, V)" if rank == 3 else "(B, T)"
+            raise ValueError(f"`{name}` must be {shape}, received shape {tuple(tensor.shape)}.")
     weights = ops.cast(weights, "float32")
     real = ops.not_equal(weights, 0)
     losses = token_losses(ops.cast(targets, "int32"), logits)
