@@ -17,6 +17,10 @@ class AttentionPosition(keras.layers.Layer):
     learns = False
     """Whether `bias` or `read` hold weights, whose gradient needs that of the scores."""
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
     def build_heads(self, num_heads, key_size, value_size):
         """Builds the layer for heads of these sizes."""
         if not self.built:

@@ -67,10 +67,12 @@ class LearnedPosition(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        if (inputs.shape[1] or 0) > self.length:
+        steps = inputs.shape[1]
+        # On JAX an unknown number is an object that compares with none.
+        if isinstance(steps, int) and steps > self.length:
             raise ValueError(
                 f"`LearnedPosition` has vectors for {self.length} steps, received "
-                f"{inputs.shape[1]} in the shape {tuple(inputs.shape)}: give a larger `length`, "
+                f"{steps} in the shape {tuple(inputs.shape)}: give a larger `length`, "
                 "or use positions that need no table, as `SinusoidalPosition`."
             )
         return self._add(inputs, ops.arange(ops.shape(inputs)[1]))

@@ -97,7 +97,7 @@ class RelativePosition(AttentionPosition):
 
     def bias(self, query, steps, position=None):
         vectors = self._at_distances(self.key_vectors, query, steps, position)
-        scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, T, 2 T - 1) or (B, H, K, L)
+        scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, T, 2 T + 1) or (B, H, K, L)
         if position is None:
             scores = by_key(scores, steps)
         return ops.cast(scores, "float32")
@@ -111,9 +111,9 @@ class RelativePosition(AttentionPosition):
         return ops.matmul(weights, self._at_distances(self.value_vectors, weights, steps, position))
 
     def _at_distances(self, vectors, like, steps, position):
-        """The vectors of distances 1 - T .. T - 1; at a position, of each step of the cache."""
+        """The vectors of distances -T .. T; at a position, of each step of the cache."""
         if position is None:
-            distance = ops.arange(2 * steps - 1) - (steps - 1)
+            distance = ops.arange(2 * steps + 1) - steps
         else:
             distance = ops.arange(steps) - ops.cast(position, "int32")
         cut = ops.clip(distance, -self.max_distance, self.max_distance)
@@ -128,22 +128,20 @@ class RelativePosition(AttentionPosition):
 
 
 def by_key(tensor, steps):
-    """`(B, H, T, 2 T - 1)` by distances 1 - T .. T - 1 -> `(B, H, T, T)` by keys.
+    """`(B, H, T, 2 T + 1)` by distances -T .. T -> `(B, H, T, T)` by keys.
 
-    In rows of one more number the place of key s of query t, laid out flat, is
-    (T - 1) + t (2 T - 1) + s: with rows of 2 T - 1 it is number s of row t.
+    What query t has for key s lies, laid out flat, at t (2 T + 1) + s - t + T, which is
+    t (2 T) + s + T: after the first T numbers, in rows of 2 T, it is number s of row t.
     """
     batch, heads = ops.shape(tensor)[0], tensor.shape[1]
-    longer = ops.pad(tensor, [[0, 0], [0, 0], [0, 0], [0, 1]])
-    flat = ops.reshape(longer, (batch, heads, 2 * steps * steps))
-    flat = flat[:, :, steps - 1 : steps - 1 + steps * (2 * steps - 1)]
-    return ops.reshape(flat, (batch, heads, steps, 2 * steps - 1))[..., :steps]
+    flat = ops.reshape(tensor, (batch, heads, steps * (2 * steps + 1)))
+    return ops.reshape(flat[:, :, steps:], (batch, heads, steps, 2 * steps))[..., :steps]
 
 
 def by_distance(tensor, steps):
-    """The way back from `by_key`, `(B, H, T, T)` -> `(B, H, T, 2 T - 1)`; 0 where no key is."""
+    """The way back from `by_key`, `(B, H, T, T)` -> `(B, H, T, 2 T + 1)`; 0 where no key is."""
     batch, heads = ops.shape(tensor)[0], tensor.shape[1]
-    longer = ops.pad(tensor, [[0, 0], [0, 0], [0, 0], [0, steps - 1]])
-    flat = ops.reshape(longer, (batch, heads, steps * (2 * steps - 1)))
-    flat = ops.pad(flat, [[0, 0], [0, 0], [steps - 1, 1]])
-    return ops.reshape(flat, (batch, heads, steps, 2 * steps))[..., : 2 * steps - 1]
+    longer = ops.pad(tensor, [[0, 0], [0, 0], [0, 0], [0, steps]])
+    flat = ops.reshape(longer, (batch, heads, 2 * steps * steps))
+    flat = ops.pad(flat, [[0, 0], [0, 0], [steps, 0]])
+    return ops.reshape(flat, (batch, heads, steps, 2 * steps + 1))

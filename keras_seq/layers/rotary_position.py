@@ -61,7 +61,6 @@ class RotaryPosition(AttentionPosition):
         if not max_wavelength > 0:
             raise ValueError(f"`max_wavelength` must be positive, received {max_wavelength!r}.")
         self.max_wavelength = max_wavelength
-        self.supports_masking = True
 
     def build(self, input_shape):
         if len(input_shape) < 3:
@@ -106,9 +105,6 @@ class RotaryPosition(AttentionPosition):
         even, odd = ops.unstack(pairs, 2, axis=-1)
         turned = ops.stack([even * cosine - odd * sine, even * sine + odd * cosine], axis=-1)
         return ops.cast(reshape(turned, shape), tensor.dtype)
-
-    def compute_mask(self, inputs, mask=None):
-        return mask
 
     def get_config(self):
         return {**super().get_config(), "max_wavelength": self.max_wavelength}
