@@ -1,5 +1,6 @@
 """What replaces TensorFlow Addons gives its numbers, with its weights, and nothing is left out."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from keras_seq import layers, search, training
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "migration.md").read_text(encoding="utf-8")
+MODULES = {"layers": layers, "search": search, "training": training}
 RECORDED = np.load(ROOT / "tests" / "addons" / "recorded.npz")
 
 
@@ -52,11 +54,27 @@ def test_every_old_name_has_a_row(module):
 
 def test_every_new_name_exists():
     tables = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
-    modules = {"layers": layers, "search": search, "training": training}
     found = re.findall(r"`(layers|search|training)\.(\w+)", tables)
     assert len(found) > 30
     for module, name in found:
-        assert name in modules[module].__all__, name
+        assert name in MODULES[module].__all__, name
+
+
+def arguments_of(name):
+    """Of a new part, with those that its bases take."""
+    part = next(vars(module)[name] for module in MODULES.values() if name in module.__all__)
+    makers = [base.__init__ for base in part.__mro__[:-1]] if isinstance(part, type) else [part]
+    return {argument for maker in makers for argument in inspect.signature(maker).parameters}
+
+
+@pytest.mark.parametrize("old", [key[6:] for key in RECORDED.files if key.startswith("names/")][3:])
+def test_every_old_argument_is_there_or_mentioned(old):
+    pattern = rf"^\| (?:`\w+`, )*`(?:tfa\.\w+\.)?{old}`[^|]*\|([^|]*)\|"
+    (new,) = re.findall(pattern, PAGE, re.MULTILINE)
+    known = {"name", "kwargs"}.union(*map(arguments_of, re.findall(r"`\w+\.(\w+)", new)))
+    for argument in RECORDED[f"names/{old}"].tolist():
+        gone = argument.endswith(("_regularizer", "_constraint"))
+        assert gone or argument in known or f"`{argument}" in PAGE, argument
 
 
 def test_every_pair_is_whole():

@@ -9,11 +9,12 @@ TensorFlow 2.15 and Keras 2:
     /tmp/addons/bin/python tests/addons/make.py
 
 Writes tests/addons/recorded.npz: for each block its text, `NAME/source`, and every number that it
-leaves under a name, `NAME/VARIABLE/PLACE`; and the public names of the old modules. Weights are
-drawn, so that none is 0 or 1 by default. tests/test_migration_page.py compares with it what the
-"after" blocks give.
+leaves under a name, `NAME/VARIABLE/PLACE`; `names/` are the public names of the old modules and the
+arguments of their parts. Weights are drawn, so that none is 0 or 1 by default.
+tests/test_migration_page.py compares with it what the "after" blocks give.
 """
 
+import inspect
 import re
 import zlib
 from pathlib import Path
@@ -76,9 +77,28 @@ def main() -> None:
                 recorded[f"{name}/{variable}/{place}"] = array
     for module in (tfa.rnn, tfa.seq2seq, tfa.text):
         recorded[f"names/{module.__name__.split('.')[-1]}"] = np.array(public(module))
+    for part in (*map(tfa.rnn.__dict__.get, public(tfa.rnn)), *PARTS):
+        recorded[f"names/{part.__name__}"] = np.array(list(inspect.signature(part).parameters))
     np.savez_compressed(HERE / "recorded.npz", **recorded)
 
 
+PARTS = (
+    tfa.layers.CRF,
+    tfa.layers.MultiHeadAttention,
+    tfa.seq2seq.AttentionWrapper,
+    tfa.seq2seq.BahdanauAttention,
+    tfa.seq2seq.BahdanauMonotonicAttention,
+    tfa.seq2seq.BasicDecoder,
+    tfa.seq2seq.BeamSearchDecoder,
+    tfa.seq2seq.LuongAttention,
+    tfa.seq2seq.LuongMonotonicAttention,
+    tfa.seq2seq.SampleEmbeddingSampler,
+    tfa.seq2seq.ScheduledEmbeddingTrainingSampler,
+    tfa.seq2seq.ScheduledOutputTrainingSampler,
+    tfa.seq2seq.TrainingSampler,
+    tfa.seq2seq.monotonic_attention,
+    tfa.seq2seq.sequence_loss,
+)
 original_add_weight = tf.keras.layers.Layer.add_weight
 
 if __name__ == "__main__":
