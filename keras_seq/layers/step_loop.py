@@ -85,7 +85,8 @@ def _product(inputs, matrix, transposed):
         return (
             ops.matmul(upstream, transposed),
             ops.matmul(ops.transpose(inputs), upstream),
-            ops.zeros_like(transposed),
+            # Not zeros: TensorFlow would fill and add up a matrix of them at every step.
+            None,
         )
 
     return ops.matmul(inputs, matrix), gradient

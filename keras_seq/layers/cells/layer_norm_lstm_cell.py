@@ -92,14 +92,15 @@ class LayerNormLSTMCell(LSTMBase):
         self.state_norm.build((None, self.units))
 
     def reader(self):
-        normalize, add_bias = normalizer(self.kernel_norm), super().reader()
-        return lambda product: add_bias(normalize(product))
+        # What is added behind either normalisation is added here, once for all steps.
+        shifts = [self.kernel_norm.beta, self.recurrent_norm.beta, self.bias]
+        return normalizer(self.kernel_norm, shifts)
 
     def lay_out(self, matrix):
-        normalize, recurrent = normalizer(self.recurrent_norm), matrix(self.recurrent_kernel)
+        normalize, recurrent = normalizer(self.recurrent_norm, []), matrix(self.recurrent_kernel)
         return {
             "recurrent": lambda hidden: normalize(recurrent(hidden)),
-            "normalize_carry": normalizer(self.state_norm),
+            "normalize_carry": normalizer(self.state_norm, [self.state_norm.beta]),
         }
 
     def advance(self, inputs, states, recurrent, normalize_carry):

@@ -4,7 +4,6 @@ import keras
 
 from keras_seq.layers.cells.normalization import norm_layer, normalizer
 from keras_seq.layers.cells.recurrent_cell import RecurrentCell, activation_of
-from keras_seq.layers.step_loop import read_once
 
 # Shape letters: B batch, D input features, U units.
 
@@ -74,16 +73,11 @@ class LayerNormSimpleRNNCell(RecurrentCell):
         return lambda product: product
 
     def lay_out(self, matrix):
-        return {
-            **super().lay_out(matrix),
-            "normalize": normalizer(self.norm),
-            "bias": 0 if self.bias is None else read_once(self.bias),
-        }
+        return {**super().lay_out(matrix), "normalize": normalizer(self.norm, [self.bias])}
 
-    def advance(self, inputs, states, recurrent, normalize, bias):
+    def advance(self, inputs, states, recurrent, normalize):
         (hidden,) = states
-        normalized = normalize(inputs + recurrent(hidden))
-        hidden = activation_of(self.activation)(normalized + bias)
+        hidden = activation_of(self.activation)(normalize(inputs + recurrent(hidden)))
         return hidden, [hidden]
 
     def get_config(self):

@@ -18,22 +18,38 @@ def norm_layer(cell, name, center=True):
     )
 
 
-def normalizer(layer):
+def normalizer(layer, shifts):
     """The function of a built `LayerNormalization`, its weights read once.
 
-        y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + beta
+        y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + sum of shifts
 
     Computed in float32 at least, as the layer does.
+
+    Args:
+        layer: A `keras.layers.LayerNormalization`.
+        shifts: List of weights in place of its beta, or None among them.
     """
     gamma = read_once(layer.gamma)
-    beta = None if layer.beta is None else read_once(layer.beta)
+    shifts = [ops.cast(read_once(shift), gamma.dtype) for shift in shifts if shift is not None]
+    shift = sum(shifts[1:], shifts[0]) if shifts else None
+
+    @ops.custom_gradient
+    def standardize(inputs):
+        centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
+        scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + layer.epsilon)
+        outputs = centered * scale
+
+        # The chain through mean and variance has twice as many steps, which a loop would repeat.
+        def gradient(*arguments, upstream=None):
+            (upstream,) = arguments or (upstream,)
+            along = ops.mean(upstream * outputs, axis=-1, keepdims=True)
+            mean = ops.mean(upstream, axis=-1, keepdims=True)
+            return (upstream - mean - outputs * along) * scale
+
+        return outputs, gradient
 
     def normalize(inputs):
-        outputs = ops.cast(inputs, gamma.dtype)
-        mean = ops.mean(outputs, axis=-1, keepdims=True)
-        centered = outputs - mean
-        variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
-        outputs = centered * (ops.rsqrt(variance + layer.epsilon) * gamma)
-        return ops.cast(outputs if beta is None else outputs + beta, inputs.dtype)
+        outputs = standardize(ops.cast(inputs, gamma.dtype)) * gamma
+        return ops.cast(outputs if shift is None else outputs + shift, inputs.dtype)
 
     return normalize
