@@ -41,7 +41,8 @@ class TokenEmbedding(keras.layers.Layer):
     Masks: the forward direction makes the mask `inputs != 0`; id 0 is padding.
 
     Raises:
-        ValueError: If `vocabulary_size` or `units` is not a positive integer.
+        ValueError: If `vocabulary_size` or `units` is not a positive integer,
+            the ids are no integers, or the vectors to score are not U wide.
 
     Example:
 
@@ -85,6 +86,12 @@ class TokenEmbedding(keras.layers.Layer):
                 )
             table = ops.cast(self.embeddings, self.compute_dtype)
             return ops.cast(dense(inputs, ops.transpose(table)), "float32")
+        dtype = keras.backend.standardize_dtype(inputs.dtype)
+        if "int" not in dtype:
+            raise ValueError(
+                f"The inputs must be integer ids, received {dtype} of shape "
+                f"{tuple(inputs.shape)}: cast them, or score vectors with `reverse=True`."
+            )
         vectors = ops.take(self.embeddings, inputs, axis=0)
         if self.scale:
             vectors = vectors * ops.cast(self.units**0.5, vectors.dtype)

@@ -73,3 +73,8 @@ def test_refuses_wrong_sizes(vocabulary_size, units):
 def test_refuses_to_score_vectors_of_another_width():
     with pytest.raises(ValueError, match=r"must have 4 features, received shape \(2, 3, 5\)"):
         made()(np.zeros((2, 3, 5), "float32"), reverse=True)
+
+
+def test_refuses_ids_that_are_no_integers():
+    with pytest.raises(ValueError, match=r"integer ids, received float32 of shape \(2, 3\)"):
+        made()(IDS.astype("float32"))
