@@ -97,6 +97,9 @@ def test_scheduled_words_are_read_at_the_next_step():
 
 def test_so_many_places_are_sampled():
     given = parts()
+    for weight in given["cell"].weights:
+        # Small, so that roundings die out from step to step.
+        weight.assign(weight * 0.3)
     rows, steps, share = 50, 20, 0.25
     value = np.tile(VALUE[:1], (rows, 1, 1))
     target = np.tile(np.array([[2, *[5] * (steps - 1)]], "int32"), (rows, 1))
@@ -113,7 +116,7 @@ def test_so_many_places_are_sampled():
             errors.append(np.abs(scores - logits[:, step]).max(axis=-1))
             found.append(numpy_of(keras.tree.flatten(after)))
         own = errors[1] < errors[0]
-        assert np.minimum(*errors).max() < 1e-2
+        assert np.minimum(*errors).max() < 1e-4
         chosen.append(own[read[0] != read[1]])
         picked = [np.where(own[:, None], mine, true) for true, mine in zip(*found, strict=True)]
         states = keras.tree.pack_sequence_as(states, [ops.array(state) for state in picked])
