@@ -68,13 +68,16 @@ class PeepholeLSTMCell(LSTMBase):
 
     def build(self, input_shape):
         super().build(input_shape)
+        # Rows of one draw: an initializer gives the same numbers whenever it is asked.
         self.peepholes = [
             self.add_weight(
                 name=f"{gate}_gate_peephole_weights",
                 shape=(self.units,),
-                initializer=self.kernel_initializer,
+                initializer=lambda shape, dtype=None, row=row: self.kernel_initializer(
+                    (3, *shape), dtype=dtype
+                )[row],
             )
-            for gate in ("input", "forget", "output")
+            for row, gate in enumerate(("input", "forget", "output"))
         ]
 
     def lay_out(self, matrix):

@@ -114,6 +114,13 @@ def test_forget_gates_start_open():
     assert not numpy_of(cell.bias).any()
 
 
+def test_peepholes_start_apart():
+    cell = PeepholeLSTMCell(8)
+    cell.build((None, FEATURES))
+    first, second, third = (numpy_of(weight) for weight in cell.peepholes)
+    assert (first != second).all() and (second != third).all() and first.any()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [

@@ -10,6 +10,7 @@ from keras import ops
 from keras_seq.layers import (
     AttentionCell,
     AttentionDecoder,
+    DropoutCell,
     ESNCell,
     GRUCell,
     LayerNormLSTMCell,
@@ -66,3 +67,23 @@ def test_a_residual_cell_reads_what_is_fed_on_both_ways():
         np.testing.assert_allclose(
             ops.convert_to_numpy(outputs)[:, at], ops.convert_to_numpy(output), atol=1e-5
         )
+
+
+@pytest.mark.parametrize("input_feeding", [True, False], ids=["fed", "unfed"])
+def test_cells_drop_under_attention_in_training_only(input_feeding):
+    cells = stacked(
+        [
+            LSTMCell(UNITS, dropout=0.5, recurrent_dropout=0.5),
+            DropoutCell(GRUCell(UNITS), input=0.5, output=0.5, per_step=True),
+            ZoneoutCell(GRUCell(UNITS), zoneout=0.5),
+        ]
+    )
+    attention = LuongAttention("dot", dropout=0.5)
+    decoder = AttentionDecoder(AttentionCell(cells, attention, input_feeding=input_feeding))
+    for training in (True, False):
+        one, other = (
+            ops.convert_to_numpy(decoder(INPUTS, VALUE, summary=SUMMARY, training=training)[0])
+            for _ in range(2)
+        )
+        assert np.isfinite(one).all()
+        assert (one == other).all() != training
