@@ -40,6 +40,9 @@ def split_heads(projected, num_heads, sizes):
             split_heads(part, num_heads, [size])[0] for part, size in zip(parts, sizes, strict=True)
         ]
     batch, steps = ops.shape(projected)[0], ops.shape(projected)[1]
+    if len(sizes) == 1:
+        projected = reshape(projected, (batch, steps, num_heads, sizes[0]))
+        return [ops.transpose(projected, (0, 2, 1, 3))]
     projected = reshape(projected, (batch, steps, len(sizes), num_heads, sizes[0]))
     projected = ops.transpose(projected, (2, 0, 3, 1, 4))  # (parts, B, H, T, D)
     # Not by indexing: the gradient of a slice is a whole tensor of zeros around it.
