@@ -28,7 +28,14 @@ DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 # Their blocks are many commands: a test of each runs them in one process.
 PAGES_WITH_OWN_TESTS = [
     ROOT / "docs" / name
-    for name in ("callbacks.md", "diagnosis.md", "output.md", "search.md", "training.md")
+    for name in (
+        "callbacks.md",
+        "diagnosis.md",
+        "migration.md",
+        "output.md",
+        "search.md",
+        "training.md",
+    )
 ]
 COMMANDS = ROOT / "docs" / "commands.md"
 SETTINGS = ROOT / "docs" / "settings.md"
