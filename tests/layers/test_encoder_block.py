@@ -7,7 +7,7 @@ import reference_transformer as reference
 from differentiation import gradients
 from keras import ops
 
-from keras_seq.layers import TransformerEncoderBlock
+from keras_seq.layers import RelativePosition, RotaryPosition, TransformerEncoderBlock
 
 HEADS, FEATURES, STEPS = 2, 6, 5
 LENGTHS = (5, 3, 1)
@@ -100,3 +100,22 @@ def test_each_dropout_has_its_place():
 def test_refuses_wrong_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         TransformerEncoderBlock(**{"num_heads": 2, "feedforward_units": 4} | arguments)
+
+
+@pytest.mark.parametrize("position", [None, lambda: RotaryPosition(), lambda: RelativePosition(1)])
+def test_steps_are_told_apart_by_a_position_alone(position):
+    """Without one, steps in another order come out in that order."""
+    block = TransformerEncoderBlock(
+        1, 7, activation="reglu", position=position and position(), name="block"
+    )
+    block.build((None, None, FEATURES))
+    reference.randomize(block)
+    x = inputs()
+    order = np.array([2, 0, 1, 4, 3])
+    difference = abs(numpy_of(block(x[:, order])) - numpy_of(block(x))[:, order]).max()
+    assert difference < 1e-5 if position is None else difference > 1e-3
+    again = TransformerEncoderBlock.from_config(block.get_config())
+    assert again.get_config() == block.get_config()
+    again.build((None, None, FEATURES))
+    again.set_weights(block.get_weights())
+    np.testing.assert_allclose(again(x), block(x), atol=1e-6)
