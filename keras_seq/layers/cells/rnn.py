@@ -12,7 +12,7 @@ from keras_seq.layers.step_loop import run_steps
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class RNN(keras.layers.RNN):
-    """`keras.layers.RNN` with a faster loop, whose noise is drawn before it begins.
+    """`keras.layers.RNN` with noise and the inputs' product made before its loop begins.
 
         output_t, s_t = cell(x_t, s_{t-1})        where step t is real
         output_t, s_t = output_{t-1}, s_{t-1}     where it is masked
