@@ -3,6 +3,7 @@
 import keras
 from keras import activations, ops
 
+from keras_seq.layers.precision import at_least_float32
 from keras_seq.layers.scaled_dot_product import MASKED
 
 # Shape letters: B batch, T query steps, S value steps, U units.
@@ -33,13 +34,6 @@ def additive_scores(query, key, vector, pair=None):
     if pair is not None:
         hidden = hidden + pair
     return ops.tensordot(tanh(hidden), vector, axes=1)
-
-
-def at_least_float32(tensor):
-    """The tensor in float32, or in float64 as it was: half precision loses the small weights."""
-    if keras.backend.standardize_dtype(tensor.dtype) == "float64":
-        return tensor
-    return ops.cast(tensor, "float32")
 
 
 def masked_softmax(scores, mask=None):

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention_position import AttentionPosition
+from keras_seq.layers.precision import at_least_float32
 
 # Shape letters: B batch, H heads, T and S steps, L steps of a cache.
 
@@ -58,7 +59,7 @@ class LinearBiases(AttentionPosition):
 
     def call(self, inputs):
         bias = self.bias(inputs, ops.shape(inputs)[-1])
-        return ops.cast(ops.cast(inputs, "float32") + bias, self.compute_dtype)
+        return ops.cast(ops.add(at_least_float32(inputs), bias), self.compute_dtype)
 
     def bias(self, query, steps, position=None):
         heads = query.shape[1]

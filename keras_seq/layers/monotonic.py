@@ -5,7 +5,8 @@ from abc import abstractmethod
 import keras
 from keras import ops
 
-from keras_seq.layers.attention_scores import at_least_float32, check_call
+from keras_seq.layers.attention_scores import check_call
+from keras_seq.layers.precision import at_least_float32
 from keras_seq.layers.scaled_dot_product import zero_padding
 from keras_seq.layers.step_loop import run_steps
 

@@ -53,8 +53,8 @@ class MultiHeadCrossAttention(keras.layers.Layer):
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
-        weights: With `return_weights=True`, float32 tensor `(B, H, T, S)`;
-            exactly 0 on masked steps, each row sums to 1 before dropout. Where
+        weights: With `return_weights=True`, tensor `(B, H, T, S)` in
+            float32 at least; exactly 0 on masked steps, each row sums to 1 before dropout. Where
             `value` is wholly masked the weights are 0.
 
     Masks: the mask of `query` passes through; `value_mask` ends here. What a

@@ -61,8 +61,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
-        weights: With `return_weights=True`, float32 tensor `(B, H, T, T)`;
-            exactly 0 on masked steps, each row sums to 1 before dropout. A
+        weights: With `return_weights=True`, tensor `(B, H, T, T)` in
+            float32 at least; exactly 0 on masked steps, each row sums to 1 before dropout. A
             step that sees no real step has weights of 0.
 
     Masks: the mask of `inputs` passes through. What a masked step holds, NaN
@@ -155,7 +155,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         # A step whose whole past or window is padding would otherwise look at padding.
         real_rows = None if mask is None else seeing_rows(hiding)
         added = None if self.position is None else self.position.bias(query, steps)
-        bias = hiding if added is None else added if hiding is None else hiding + added
+        bias = hiding if added is None else added if hiding is None else ops.add(hiding, added)
 
         dropping = bool(training and self.dropout)
         weighed = return_weights or dropping or (self.position is not None and self.position.learns)
@@ -201,7 +201,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         added = None if self.position is None else self.position.bias(query, steps, position)
         if added is not None:
             # Every slot of a step is equally far away.
-            bias = bias + ops.repeat(added, beam, axis=-1)
+            bias = ops.add(bias, ops.repeat(added, beam, axis=-1))
 
         def by_slot(name):
             size = written[name].shape[-1]

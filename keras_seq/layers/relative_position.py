@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention_position import AttentionPosition
+from keras_seq.layers.precision import at_least_float32
 
 # Shape letters: B batch, H heads, T steps, D size of a head's keys, D' of its values, R distance,
 # K beam, L steps of a cache.
@@ -100,7 +101,7 @@ class RelativePosition(AttentionPosition):
         scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, T, 2 T + 1) or (B, H, K, L)
         if position is None:
             scores = by_key(scores, steps)
-        return ops.cast(scores, "float32")
+        return at_least_float32(scores)
 
     def read(self, weights, position=None):
         if not self.values:

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.attention_scores import at_least_float32
+from keras_seq.layers.precision import at_least_float32
 from keras_seq.layers.scaled_dot_product import zero_padding
 
 # Shape letters: B batch, T steps, U units.

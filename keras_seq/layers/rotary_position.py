@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention_position import AttentionPosition
+from keras_seq.layers.precision import at_least_float32
 from keras_seq.layers.shapes import reshape
 
 # Shape letters: T steps, D features, K beam.
@@ -24,8 +25,8 @@ class RotaryPosition(AttentionPosition):
     `MultiHeadSelfAttention` the layer turns the queries and keys of each head,
     the keys before they go into the cache of a search. It has no weights.
 
-    Angles, sines and products are computed in float32 under every dtype
-    policy: in bfloat16 neighbouring positions beyond 256 would be one.
+    Angles and sines are computed in float32 under every dtype policy, products
+    in float32 at least: in bfloat16 neighbouring positions beyond 256 would be one.
 
     Shapes: B batch, T steps, D features, an even number.
 
@@ -99,9 +100,9 @@ class RotaryPosition(AttentionPosition):
         half = tensor.shape[-1] // 2
         exponents = ops.arange(half, dtype="float32") * (-math.log(self.max_wavelength) / half)
         angles = positions[:, None] * ops.exp(exponents)[None]  # (T, D / 2)
-        cosine, sine = ops.cos(angles), ops.sin(angles)
         shape = ops.shape(tensor)
-        pairs = reshape(ops.cast(tensor, "float32"), (*shape[:-1], half, 2))
+        pairs = reshape(at_least_float32(tensor), (*shape[:-1], half, 2))
+        cosine, sine = (ops.cast(wave(angles), pairs.dtype) for wave in (ops.cos, ops.sin))
         even, odd = ops.unstack(pairs, 2, axis=-1)
         turned = ops.stack([even * cosine - odd * sine, even * sine + odd * cosine], axis=-1)
         return ops.cast(reshape(turned, shape), tensor.dtype)

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.precision import at_least_float32
+
 # Shape letters: B batch, H heads, T query steps, S key steps, D size of a head.
 
 # Large enough that exp underflows to exactly 0, small enough for float32 sums.
@@ -44,7 +46,7 @@ def seeing_rows(bias):
 
 
 def attention_weights(query, key, bias, real_rows=None):
-    """softmax(query . key + bias), computed in float32.
+    """softmax(query . key + bias), computed in float32 at least.
 
     Args:
         query: Tensor `(B, H, T, D)`, already scaled by D ** -0.5.
@@ -54,16 +56,17 @@ def attention_weights(query, key, bias, real_rows=None):
             without any real key, or None where there is no such row.
 
     Returns:
-        Float32 tensor `(B, H, T, S)`.
+        Tensor `(B, H, T, S)`, float64 where the query is, else float32.
     """
-    scores = ops.cast(ops.matmul(query, ops.swapaxes(key, -1, -2)), "float32")  # (B, H, T, S)
+    scores = at_least_float32(ops.matmul(query, ops.swapaxes(key, -1, -2)))  # (B, H, T, S)
     if bias is not None:
-        scores = scores + bias
+        # Not by operators: TensorFlow has none for a float64 and a float32.
+        scores = ops.add(scores, bias)
     if scores.shape[-1] == 1:
         weights = ops.ones_like(scores)  # Keras warns of a softmax over one number
     else:
         weights = ops.softmax(scores, axis=-1)
-    return weights if real_rows is None else weights * real_rows
+    return weights if real_rows is None else ops.multiply(weights, real_rows)
 
 
 def attention_context(query, key, value, bias=None, real_rows=None):
@@ -99,9 +102,9 @@ def _weigh(query, key, value, bias=None):
         # The sum over s of weights * by_weights is the same as that over D' of upstream * context,
         # which is of a size that does not grow with S.
         upstream = ops.cast(upstream, value.dtype)
-        by_weights = ops.cast(ops.matmul(upstream, ops.swapaxes(value, -1, -2)), "float32")
+        by_weights = at_least_float32(ops.matmul(upstream, ops.swapaxes(value, -1, -2)))
         mean = ops.sum(
-            ops.cast(upstream, "float32") * ops.cast(context, "float32"), axis=-1, keepdims=True
+            at_least_float32(upstream) * at_least_float32(context), axis=-1, keepdims=True
         )
         by_scores = ops.cast(weights * (by_weights - mean), query.dtype)  # (B, H, T, S)
         return (

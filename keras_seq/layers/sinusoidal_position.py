@@ -5,6 +5,8 @@ import math
 import keras
 from keras import ops
 
+from keras_seq.layers.precision import at_least_float32
+
 # Shape letters: B batch, T steps, D features.
 
 
@@ -15,8 +17,8 @@ class SinusoidalPosition(keras.layers.Layer):
         PE(p, 2i)     = sin(p / 10000^(2i / D))
         PE(p, 2i + 1) = cos(p / 10000^(2i / D))
 
-    Angles, sines and the sum are computed in float32 under every dtype
-    policy: in bfloat16, which has 8 significant bits, neighbouring positions
+    Angles and sines are computed in float32 under every dtype policy, the sum
+    in float32 at least: in bfloat16, which has 8 significant bits, neighbouring positions
     beyond 256 would round to the same number.
 
     Shapes: B batch, T steps, D features.
@@ -79,7 +81,7 @@ class SinusoidalPosition(keras.layers.Layer):
         return self._add(inputs, table[None])
 
     def _add(self, inputs, table):
-        return ops.cast(ops.cast(inputs, "float32") + table, self.compute_dtype)
+        return ops.cast(ops.add(at_least_float32(inputs), table), self.compute_dtype)
 
     def _encode(self, positions, features):
         half = (features + 1) // 2

@@ -1,10 +1,16 @@
-"""In half precision softmax and norms are computed as in float32: against float64 numpy."""
+"""In half precision softmax and norms are computed as in float32: against float64 numpy.
+
+And nothing is rounded to float32 where the dtype policy is float64.
+"""
 
 import keras
 import numpy as np
 import pytest
+import reference_transformer as reference
+from conformance.harness import policy_of
 from keras import ops
 
+from keras_seq import layers
 from keras_seq.layers.attention_scores import masked_softmax
 from keras_seq.layers.residual import Residual
 from keras_seq.layers.scaled_dot_product import (
@@ -92,3 +98,32 @@ def test_a_norm_of_4000_features(dtype):
     expected = centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + 1e-5)
     limit = ROUNDING[dtype] * np.abs(expected) + 1e-5
     assert (np.abs(to_numpy(found) - expected) <= limit).all()
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_double_precision_is_kept_in_attention(weights):
+    x = np.random.default_rng(2).normal(size=(1, 5, 8))
+    with policy_of("float64"):
+        layer = layers.MultiHeadSelfAttention(2, causal=True, name="attention")
+        layer.build(x.shape)
+        reference.randomize(layer)
+        found = layer(x, return_weights=weights)
+        found = [ops.convert_to_numpy(tensor) for tensor in (found if weights else [found])]
+        arrays = reference.named_arrays(layer)
+    expected = reference.self_attention(x[0], arrays, "attention", heads=2, causal=True)
+    for tensor, array in zip(found, expected, strict=False):
+        assert tensor.dtype == np.float64
+        np.testing.assert_allclose(tensor[0], array, rtol=0, atol=1e-13)
+
+
+def test_double_precision_is_kept_by_positions():
+    x = np.random.default_rng(3).normal(size=(2, 3, 6))
+    near = x + 1e-11 * np.sign(x)
+    with policy_of("float64"):
+        for layer in (layers.SinusoidalPosition(), layers.RotaryPosition()):
+            one, other = (ops.convert_to_numpy(layer(inputs)) for inputs in (x, near))
+            assert one.dtype == np.float64
+            # Both add to vectors or turn them: so far apart as they were.
+            np.testing.assert_allclose(
+                np.linalg.norm(other - one), np.linalg.norm(near - x), rtol=1e-4
+            )
