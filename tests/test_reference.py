@@ -85,3 +85,9 @@ def test_sections_of_names_are_lists(folder):
     text = (folder / "keras_seq" / "layers.html").read_text(encoding="utf-8")
     for section in ("Call arguments", "Returns", "Arguments"):
         assert re.search(rf"<h6[^>]*>{section}:</h6>\s*<ul>", text), section
+
+
+def test_the_readme_names_every_layer():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in layers.__all__:
+        assert not inspect.isclass(getattr(layers, name)) or f"`{name}`" in readme, name
