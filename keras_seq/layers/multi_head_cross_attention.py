@@ -165,7 +165,9 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         if value_mask is not None:
             bias = padding_bias(value_mask)
             real_rows = seeing_rows(bias)
-        if not (return_weights or (training and self.dropout)):
+        # A gradient of ours stays in an exported graph, and not every runtime reads over it: where
+        # it is said that there is no training, there is none.
+        if training is not False and not (return_weights or (training and self.dropout)):
             fused = has_fused_attention(query, value)
             context = (fused_context if fused else attention_context)(
                 query, key, value, bias, real_rows

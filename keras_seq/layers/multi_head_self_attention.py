@@ -158,7 +158,10 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         bias = hiding if added is None else added if hiding is None else ops.add(hiding, added)
 
         dropping = bool(training and self.dropout)
-        weighed = return_weights or dropping or (self.position is not None and self.position.learns)
+        learning = self.position is not None and self.position.learns
+        # A gradient of ours stays in an exported graph, and not every runtime reads over it: where
+        # it is said that there is no training, there is none.
+        weighed = return_weights or dropping or learning or training is False
         if not weighed:
             fused = added is None and has_fused_attention(query, value)
             context = (fused_context if fused else attention_context)(
