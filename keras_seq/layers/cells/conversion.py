@@ -1,5 +1,7 @@
 """What the conversions from and to Keras' own recurrent layers share."""
 
+import keras
+
 _TRAINING_AIDS = tuple(
     f"{weight}_{aid}"
     for aid in ("regularizer", "constraint")
@@ -42,3 +44,12 @@ def copied(cell, *names):
     """The options that both cells have, by name, and the dtype policy."""
     options = {name: getattr(cell, name) for name in (*names, *_OPTIONS)}
     return {**options, "dtype": cell.dtype_policy}
+
+
+def with_weights_of(theirs, cell):
+    """`cell`, built with the weights of a Keras cell if that is built."""
+    if theirs.built:
+        cell.build((None, theirs.kernel.shape[0]))
+        cell.built = True
+        cell.set_weights([keras.ops.convert_to_numpy(weight) for weight in theirs.weights])
+    return cell

@@ -3,7 +3,12 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.conversion import copied, refuse_training_aids, source_cell
+from keras_seq.layers.cells.conversion import (
+    copied,
+    refuse_training_aids,
+    source_cell,
+    with_weights_of,
+)
 from keras_seq.layers.cells.recurrent_cell import RecurrentCell, activation_of
 from keras_seq.layers.step_loop import read_once
 
@@ -176,11 +181,7 @@ class GRUCell(RecurrentCell):
         refuse_training_aids(theirs)
         options = copied(theirs, "activation", "recurrent_activation")
         cell = cls(theirs.units, reset="after" if theirs.reset_after else "before", **options)
-        if theirs.built:
-            cell.build((None, theirs.kernel.shape[0]))
-            cell.built = True
-            cell.set_weights([keras.ops.convert_to_numpy(weight) for weight in theirs.weights])
-        return cell
+        return with_weights_of(theirs, cell)
 
     def to_keras(self, **options):
         """`keras.layers.GRU` of the same options and weights, for its kernel on a GPU.

@@ -3,7 +3,12 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.conversion import copied, refuse_training_aids, source_cell
+from keras_seq.layers.cells.conversion import (
+    copied,
+    refuse_training_aids,
+    source_cell,
+    with_weights_of,
+)
 from keras_seq.layers.cells.lstm_base import LSTMBase
 from keras_seq.layers.cells.recurrent_cell import activation_of
 
@@ -112,11 +117,7 @@ class LSTMCell(LSTMBase):
         refuse_training_aids(theirs)
         options = copied(theirs, "activation", "recurrent_activation", "unit_forget_bias")
         cell = cls(theirs.units, output_activation=theirs.activation, **options)
-        if theirs.built:
-            cell.build((None, theirs.kernel.shape[0]))
-            cell.built = True
-            cell.set_weights([keras.ops.convert_to_numpy(weight) for weight in theirs.weights])
-        return cell
+        return with_weights_of(theirs, cell)
 
     def to_keras(self, **options):
         """`keras.layers.LSTM` of the same options and weights, for its kernel on a GPU.
