@@ -1,4 +1,4 @@
-"""Heavy imports without the words that TensorFlow's C++ says at its start."""
+"""Heavy imports without what no command needs of them, and without TensorFlow's words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.abc import MetaPathFinder
 from typing import Any
 
 _NOISE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:\d\d[.]|[IWE]0000 00:00:"
     rb"|WARNING: All log messages before absl|To enable the following instructions"
 )
+# TensorFlow and Keras import them where they are installed, for converters, monitors, pictures
+# and files of old formats: a third of the time that the import takes.
+_NEEDLESS = {"PIL", "h5py", "jax", "matplotlib", "requests", "scipy"}
 
 
 def import_quietly(name: str, start: Callable[[], None] | None = None) -> Any:
@@ -31,13 +35,34 @@ def import_quietly(name: str, start: Callable[[], None] | None = None) -> Any:
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     known = "keras" in sys.modules
     with contextlib.nullcontext() if level == "0" or known else without_noise():
-        module = importlib.import_module(name)
+        with contextlib.nullcontext() if known else _without_needless():
+            module = importlib.import_module(name)
         if start is not None:
             start()
         elif "keras" in sys.modules and not known:
             # Devices are looked for at the first operation, with words of its own.
             sys.modules["keras"].ops.zeros(1)
     return module
+
+
+class _NotInstalled(MetaPathFinder):
+    """Says that needless packages are not there. With JAX as the backend they are not needless."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        # The backend itself is imported first.
+        if fullname in _NEEDLESS and "tensorflow" in sys.modules and "jax" not in sys.modules:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+
+
+@contextlib.contextmanager
+def _without_needless() -> Iterator[None]:
+    """Whoever imports them later finds them."""
+    finder = _NotInstalled()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,38 @@
+"""What a command imports with Keras, and what it lets others import afterwards."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import importlib, sys
+from keras_seq_cli.quiet import import_quietly
+
+import_quietly("keras_seq.modelling")
+import keras
+
+needless = ("PIL", "h5py", "jax", "matplotlib", "scipy")
+print(keras.backend.backend(), *(name for name in needless if name in sys.modules))
+for name in needless:
+    importlib.import_module(name)
+"""
+
+
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+def test_needless_packages_are_imported_by_who_asks_for_them_alone(backend):
+    for name in ("PIL", "h5py", "jax", "matplotlib", "scipy"):
+        pytest.importorskip(name)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "KERAS_BACKEND": backend},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found, *imported = done.stdout.split()
+    assert found == backend
+    # JAX needs some of them itself.
+    assert (imported == []) == (backend == "tensorflow")
+    assert done.stderr == ""
