@@ -16,9 +16,9 @@ _NOISE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:\d\d[.]|[IWE]0000 00:00:"
     rb"|WARNING: All log messages before absl|To enable the following instructions"
 )
-# TensorFlow and Keras import them where they are installed, for converters, monitors, pictures
-# and files of old formats: a third of the time that the import takes.
-_NEEDLESS = {"PIL", "h5py", "jax", "matplotlib", "requests", "scipy"}
+# TensorFlow and Keras import them where they are installed, for converters, pictures and files
+# of old formats: a third of the time that the import takes.
+_NEEDLESS = {"PIL", "h5py", "jax", "matplotlib", "scipy"}
 
 
 def import_quietly(name: str, start: Callable[[], None] | None = None) -> Any:
