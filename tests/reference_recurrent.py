@@ -9,6 +9,7 @@ Shape letters: T target steps, S source steps, D features, U units.
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from reference_transformer import sinusoid
 
 Weights = Mapping[str, np.ndarray]
 States = list[np.ndarray]
@@ -140,6 +141,35 @@ def unroll(inputs: np.ndarray, states: States, cell: str, weights: Weights, name
     return np.array(outputs), states
 
 
+def bidirectional(x: np.ndarray, cell: str, weights: Weights, num_layers: int):
+    """Outputs `(S, 2U)` and, for each layer, the last states of both directions, joined."""
+    last = []
+    for i in range(num_layers):
+        name = f"encoder_{i}/%s_{cell}/{cell}_cell"
+        units = weights[f"{name % 'forward'}/recurrent_kernel"].shape[0]
+        zeros = [np.zeros(units)] * CELLS[cell][1]
+        forward, last_forward = unroll(x, zeros, cell, weights, name % "forward")
+        backward, last_backward = unroll(x[::-1], zeros, cell, weights, name % "backward")
+        outputs = np.concatenate([forward, backward[::-1]], axis=1)
+        x = x + outputs if i else outputs
+        last.append(
+            [np.concatenate(pair) for pair in zip(last_forward, last_backward, strict=True)]
+        )
+    return x, last
+
+
+def gated_convolutions(x: np.ndarray, weights: Weights, name: str, num_layers: int) -> np.ndarray:
+    """Gehring's blocks of three steps: `(S, D)` to `(S, U)`."""
+    hidden = x @ weights[f"{name}/projection/kernel"] + weights[f"{name}/projection/bias"]
+    for i in range(num_layers):
+        kernel = weights[f"{name}/convolution_{i}/kernel"]  # (3, U, 2U)
+        padded = np.pad(hidden, [(1, 1), (0, 0)])
+        both = sum(padded[shift : shift + len(x)] @ kernel[shift] for shift in range(3))
+        outputs, gates = np.split(both + weights[f"{name}/convolution_{i}/bias"], 2, axis=1)
+        hidden = (hidden + outputs * sigmoid(gates)) * np.sqrt(0.5)
+    return hidden
+
+
 def recurrent_seq2seq(
     source: Sequence[int], target: Sequence[int], weights: Weights, options: Mapping
 ) -> np.ndarray:
@@ -151,18 +181,12 @@ def recurrent_seq2seq(
     scale = np.sqrt(source_table.shape[1])
 
     x = source_table[list(source)] * scale
-    last = []
-    for i in range(options["num_encoder_layers"]):
-        name = f"encoder_{i}/%s_{cell}/{cell}_cell"
-        units = weights[f"{name % 'forward'}/recurrent_kernel"].shape[0]
-        zeros = [np.zeros(units)] * parts
-        forward, last_forward = unroll(x, zeros, cell, weights, name % "forward")
-        backward, last_backward = unroll(x[::-1], zeros, cell, weights, name % "backward")
-        outputs = np.concatenate([forward, backward[::-1]], axis=1)
-        x = x + outputs if i else outputs
-        last.append(
-            [np.concatenate(pair) for pair in zip(last_forward, last_backward, strict=True)]
-        )
+    if options["encoder"] == "convolutional":
+        positions = [sinusoid(step, x.shape[1]) for step in range(len(x))]
+        x = gated_convolutions(x + positions, weights, "encoder", options["num_encoder_layers"])
+        last = [[x.mean(axis=0)] * parts]
+    else:
+        x, last = bidirectional(x, cell, weights, options["num_encoder_layers"])
 
     states = []
     for i in range(options["num_decoder_layers"]):

@@ -23,7 +23,8 @@ from keras_seq.models.recurrent_parts import (
 class RecurrentSeq2Seq(keras.Model):
     """Recurrent encoder-decoder over token ids, as a functional Keras model.
 
-        encoder:  bidirectional layers over dropout(E[id]), residual from layer 2
+        encoder:  bidirectional layers over dropout(E[id]), residual from layer 2;
+                  or gated convolutions over dropout(E[id]) + position
         bridge:   first decoder state from the last encoder states
         decoder:  attention cell, then further layers with residual sums
         logits  = W h + b, or E_target (P h) with a tied output
@@ -37,11 +38,15 @@ class RecurrentSeq2Seq(keras.Model):
     Args:
         source_vocabulary_size: Positive integer.
         target_vocabulary_size: Positive integer V.
-        cell: "gru" or "lstm".
+        encoder: "recurrent" or "convolutional" (`ConvolutionalEncoder`). The
+            latter has no states: the mean of its outputs stands for them, and
+            for the last outputs.
+        cell: "gru" or "lstm", of the encoder too if that is recurrent.
         num_encoder_layers: Positive integer.
         num_decoder_layers: Positive integer.
         embedding_units: Positive integer.
-        encoder_units: Positive integer, in each direction.
+        encoder_units: Positive integer, in each direction; a convolutional
+            encoder is as wide as both together.
         decoder_units: Positive integer, also the width of the attentional
             vector.
         attention: "bahdanau" or "luong" (its score "general").
@@ -99,7 +104,9 @@ class RecurrentSeq2Seq(keras.Model):
         Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473; Luong,
         Pham and Manning, 2015, https://arxiv.org/abs/1508.04025; Wu et al.,
         "Google's Neural Machine Translation System", 2016, section 3,
-        https://arxiv.org/abs/1609.08144
+        https://arxiv.org/abs/1609.08144; Gehring et al., "A Convolutional
+        Encoder Model for Neural Machine Translation", 2017,
+        https://arxiv.org/abs/1611.02344
     """
 
     def __init__(
@@ -107,6 +114,7 @@ class RecurrentSeq2Seq(keras.Model):
         source_vocabulary_size,
         target_vocabulary_size,
         *,
+        encoder="recurrent",
         cell="gru",
         num_encoder_layers=1,
         num_decoder_layers=1,
@@ -130,6 +138,7 @@ class RecurrentSeq2Seq(keras.Model):
         config = {
             "source_vocabulary_size": source_vocabulary_size,
             "target_vocabulary_size": target_vocabulary_size,
+            "encoder": encoder,
             "cell": cell,
             "num_encoder_layers": num_encoder_layers,
             "num_decoder_layers": num_decoder_layers,
@@ -189,10 +198,9 @@ class RecurrentSeq2Seq(keras.Model):
             {"value": encoded, "value_mask": mask}
         )
         memory = {"mask": mask, **projected, **read, **name_states(states)}
-        encoder = keras.Model(source, memory, name="encoder")
         # In a namespace, which Keras does not track: the weights are this model's own.
         self._parts = SimpleNamespace(
-            encoder=encoder,
+            encoder=keras.Model(source, memory, name="encoder"),
             decoder_step=make_decoder_step(parts, memory, "fed" in first),
             attending_step=None,
             make_step=lambda attending: make_decoder_step(parts, memory, "fed" in first, attending),

@@ -8,14 +8,17 @@ from keras import ops
 from keras_seq.layers.attention_cell import AttentionCell
 from keras_seq.layers.attention_decoder import AttentionDecoder
 from keras_seq.layers.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.convolutional_encoder import ConvolutionalEncoder
 from keras_seq.layers.exact_dense import ExactDense
 from keras_seq.layers.luong_attention import LuongAttention
 from keras_seq.layers.seeds import split_seed
+from keras_seq.layers.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.token_embedding import TokenEmbedding
 
 # Shape letters: B batch, S source steps, T target steps, K beam, U units, V words.
 
 CHOICES = {
+    "encoder": ("recurrent", "convolutional"),
     "cell": ("gru", "lstm"),
     "attention": ("bahdanau", "luong"),
     "context": ("every_step", "init"),
@@ -62,7 +65,9 @@ def make_layers(config, dtype):
         dtype: Dtype policy of all layers, or None for the default.
     """
     layers, units = keras.layers, config.decoder_units
-    seeds = split_seed(config.seed, 2 + config.num_encoder_layers + config.num_decoder_layers)
+    # Between recurrent layers is dropout of ours; convolutions have their own, of one seed.
+    in_encoder = config.num_encoder_layers - 1 if config.encoder == "recurrent" else 1
+    seeds = split_seed(config.seed, 3 + in_encoder + config.num_decoder_layers)
     recurrent = {"gru": layers.GRU, "lstm": layers.LSTM}[config.cell]
     recurrent_cell = {"gru": layers.GRUCell, "lstm": layers.LSTMCell}[config.cell]
 
@@ -88,17 +93,30 @@ def make_layers(config, dtype):
     )
     # Every inner name is given, so that weights are called the same in all processes.
     sequences = {"return_sequences": True, "dtype": dtype}
-    parts.encoder_layers = [
-        layers.Bidirectional(
-            recurrent(config.encoder_units, return_state=True, name=config.cell, **sequences),
+    if config.encoder == "recurrent":
+        encoder_layers = [
+            layers.Bidirectional(
+                recurrent(config.encoder_units, return_state=True, name=config.cell, **sequences),
+                dtype=dtype,
+                name=f"encoder_{i}",
+            )
+            for i in range(config.num_encoder_layers)
+        ]
+        dropouts = [dropout(f"encoder_dropout_{i}") for i in range(1, config.num_encoder_layers)]
+        parts.read = _recurrent_reader(encoder_layers, dropouts)
+    else:
+        convolutions = ConvolutionalEncoder(
+            2 * config.encoder_units,
+            config.num_encoder_layers,
+            dropout=config.dropout,
+            seed=seeds.pop(),
             dtype=dtype,
-            name=f"encoder_{i}",
+            name="encoder",
         )
-        for i in range(config.num_encoder_layers)
-    ]
-    parts.encoder_dropouts = [
-        dropout(f"encoder_dropout_{i}") for i in range(1, config.num_encoder_layers)
-    ]
+        position = SinusoidalPosition(dtype=dtype, name="position")
+        parts.read = _convolutional_reader(
+            position, convolutions, {"gru": 1, "lstm": 2}[config.cell]
+        )
 
     common = {
         "dropout": config.attention_dropout,
@@ -155,24 +173,42 @@ def encode(parts, source, mask):
         mask: Bool `(B, S)`, True = real.
 
     Returns:
-        Outputs `(B, S, 2U)`; their summary `(B, 2U)`, the last output of each
-        direction; for each layer its last states `(B, 2U)`, both directions
-        joined.
+        Outputs `(B, S, 2U)`; their summary `(B, 2U)`; for each layer that has
+        them its last states `(B, 2U)`. Recurrent: the summary is the last
+        output of each direction, the states are those of both directions
+        joined. Convolutional: all are the mean of the outputs.
     """
-    x = parts.source_dropout(parts.source_embedding(source))
-    last_states = []
-    for i, layer in enumerate(parts.encoder_layers):
-        inputs = parts.encoder_dropouts[i - 1](x) if i else x
-        outputs, *states = layer(inputs, mask=mask)
-        half = len(states) // 2
-        last_states.append(
-            [
-                ops.concatenate([forward, backward], axis=-1)
-                for forward, backward in zip(states[:half], states[half:], strict=True)
-            ]
-        )
-        x = x + outputs if i else outputs
-    return x, last_states[-1][0], last_states
+    return parts.read(parts.source_dropout(parts.source_embedding(source)), mask)
+
+
+def _recurrent_reader(layers, dropouts):
+    def read(x, mask):
+        last_states = []
+        for i, layer in enumerate(layers):
+            inputs = dropouts[i - 1](x) if i else x
+            outputs, *states = layer(inputs, mask=mask)
+            half = len(states) // 2
+            last_states.append(
+                [
+                    ops.concatenate([forward, backward], axis=-1)
+                    for forward, backward in zip(states[:half], states[half:], strict=True)
+                ]
+            )
+            x = x + outputs if i else outputs
+        return x, last_states[-1][0], last_states
+
+    return read
+
+
+def _convolutional_reader(position, convolutions, num_states):
+    def read(x, mask):
+        outputs = convolutions(position(x), mask=mask)
+        count = ops.sum(ops.cast(mask, outputs.dtype), axis=1, keepdims=True)
+        # Padding is 0 in the outputs; a row of nothing else has none to divide by.
+        mean = ops.sum(outputs, axis=1) / ops.maximum(count, 1)
+        return outputs, mean, [[mean] * num_states]
+
+    return read
 
 
 def make_bridge(parts, last_states, kind):

@@ -103,8 +103,13 @@ class RecurrentSettings(Section):
     """The recurrent model's shape."""
 
     family: Literal["rnn"] = _choice("rnn", "Family of the model.")
+    encoder: Literal["recurrent", "convolutional"] = _choice(
+        "recurrent", "How the source is read; convolutional: gated convolutions of three steps."
+    )
     cell: Literal["gru", "lstm"] = _choice("gru", "Recurrent cell.")
-    num_encoder_layers: int = _number(1, 1, 100, "Encoder layers, each in both directions.")
+    num_encoder_layers: int = _number(
+        1, 1, 100, "Encoder layers; recurrent ones read in both directions."
+    )
     num_decoder_layers: int = _number(1, 1, 100, "Decoder layers.")
     embedding_units: int = _number(256, 1, 16_384, "Width of the embeddings.")
     encoder_units: int = _number(256, 1, 16_384, "Width of the encoder, in each direction.")

@@ -241,6 +241,7 @@ ROWS = [
                     "tie_output": True,
                 },
             ),
+            ("convolutional", {"encoder": "convolutional", "num_encoder_layers": 2}),
         )
     ),
     *rows_attention.ROWS,

@@ -13,6 +13,7 @@ from keras_seq.models.recurrent import RecurrentSeq2Seq
 
 VOCABULARY = 12
 OPTIONS = {
+    "encoder": "recurrent",
     "cell": "gru",
     "num_encoder_layers": 1,
     "num_decoder_layers": 1,
@@ -46,6 +47,13 @@ VARIANTS = {
         "embedding_units": 8,
         "share_embeddings": True,
         "tie_output": True,
+    },
+    "gru-convolutional": {"encoder": "convolutional", "num_encoder_layers": 2},
+    "lstm-convolutional": {
+        "encoder": "convolutional",
+        "cell": "lstm",
+        "num_decoder_layers": 2,
+        "bridge": "copy",
     },
     "lstm-luong": {"cell": "lstm", "attention": "luong", "input_feeding": False},
 }
@@ -287,6 +295,7 @@ def test_half_precision_is_close_and_its_logits_are_float32():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"encoder": "attention"}, "`encoder` must be one of 'recurrent', 'convolutional'"),
         ({"cell": "rnn"}, "`cell` must be one of 'gru', 'lstm', received 'rnn'"),
         ({"attention": None}, "`attention` must be one of 'bahdanau', 'luong', received None"),
         ({"context": "first"}, "`context` must be one of 'every_step', 'init'"),

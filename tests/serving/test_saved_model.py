@@ -154,6 +154,30 @@ def test_no_allowed_operation_is_of_xla_python_or_files():
     assert not [name for name in ALLOWED if any(part in name for part in wrong)]
 
 
+def test_a_convolutional_encoder_is_trained_and_served(dates_file, tmp_path):
+    from keras_seq.settings import load_settings
+    from keras_seq.training import train
+
+    settings = load_settings(
+        preset="rnn-small",
+        overrides={
+            "data.pairs": str(dates_file),
+            "tokenizer.size": 500,
+            "model.encoder": "convolutional",
+            "model.encoder_units": 8,
+            "model.decoder_units": 16,
+            "training.max_steps": 1,
+            "training.validate_every": 1,
+            "search.max_length": 8,
+        },
+    )
+    train(settings, tmp_path / "run", notice=lambda line: None)
+    notices = []
+    run = Run.open(tmp_path / "run")
+    export_saved_model(run, tmp_path / "served", verify=5, notice=notices.append)
+    assert notices[0].startswith("5 lines of the validation text come out as the run translates")
+
+
 @pytest.mark.parametrize("planted", ["python", "table", "file"])
 def test_what_servers_lack_is_found(planted, tmp_path):
     import tensorflow as tf
