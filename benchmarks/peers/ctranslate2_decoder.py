@@ -10,11 +10,12 @@ import worker
 def main() -> None:
     parser = worker.parser()
     parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--arithmetic", choices=["float32", "int8"], default="float32")
     parser.add_argument("--workers", type=int, default=1, help="of one thread each")
     arguments = parser.parse_args()
     translator = ctranslate2.Translator(
         str(arguments.directory),
-        compute_type="float32",
+        compute_type=arguments.arithmetic,
         inter_threads=arguments.workers,
         intra_threads=1,
     )
@@ -42,7 +43,7 @@ def main() -> None:
 
         return decode, lambda answer: [len(tokens) for tokens in answer]
 
-    worker.serve(prepare, "ctranslate2")
+    worker.serve_decoding(prepare, "ctranslate2")
 
 
 if __name__ == "__main__":

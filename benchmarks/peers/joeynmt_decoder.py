@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import joeynmt_shapes
 import torch
 import worker
 from joeynmt.batch import Batch
@@ -60,7 +61,7 @@ def main() -> None:
 
         return decode, lengths
 
-    worker.serve(prepare, "joeynmt", "torch")
+    worker.serve_decoding(prepare, "joeynmt", "torch")
 
 
 def small():
@@ -74,22 +75,7 @@ def small():
         lang_tags=[],
     )
     vocabulary = Vocabulary([f"w{i}" for i in range(4, worker.VOCABULARY)], special)
-    side = {
-        "type": "transformer",
-        "num_layers": 3,
-        "num_heads": 4,
-        "embeddings": {"embedding_dim": 256, "scale": True},
-        "hidden_size": 256,
-        "ff_size": 1024,
-        "layer_norm": "pre",
-    }
-    configuration = {
-        "encoder": side,
-        "decoder": side,
-        "tied_embeddings": True,
-        "tied_softmax": True,
-    }
-    return build_model(configuration, vocabulary, vocabulary).eval()
+    return build_model(joeynmt_shapes.transformer(0.0), vocabulary, vocabulary).eval()
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def main() -> None:
 
         return decode, lengths
 
-    worker.serve(prepare, "keras-seq", "tensorflow")
+    worker.serve_decoding(prepare, "keras-seq", "tensorflow")
 
 
 if __name__ == "__main__":

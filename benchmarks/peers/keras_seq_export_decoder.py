@@ -39,7 +39,7 @@ def main() -> None:
 
         return decode, lengths
 
-    worker.serve(prepare, "keras-seq", "tensorflow")
+    worker.serve_decoding(prepare, "keras-seq", "tensorflow")
 
 
 if __name__ == "__main__":

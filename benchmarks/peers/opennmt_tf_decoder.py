@@ -45,7 +45,7 @@ def main() -> None:
 
         return decode, lengths
 
-    worker.serve(prepare, "OpenNMT-tf", "tensorflow")
+    worker.serve_decoding(prepare, "OpenNMT-tf", "tensorflow")
 
 
 def export(directory: pathlib.Path, beam: int) -> None:

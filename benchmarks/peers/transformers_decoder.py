@@ -1,8 +1,8 @@
 """transformers' Marian by `generate`, fresh weights, run by its own Python: ids in, ids out."""
 
+import marian
 import torch
 import worker
-from transformers import MarianConfig, MarianMTModel
 
 
 def main() -> None:
@@ -11,24 +11,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    sides = ("encoder", "decoder")
-    config = MarianConfig(
-        vocab_size=worker.VOCABULARY,
-        decoder_vocab_size=worker.VOCABULARY,
-        d_model=256,
-        **{f"{side}_layers": 3 for side in sides},
-        **{f"{side}_attention_heads": 4 for side in sides},
-        **{f"{side}_ffn_dim": 1024 for side in sides},
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=256,
-        pad_token_id=worker.PAD,
-        bos_token_id=worker.BOS,
-        eos_token_id=worker.EOS,
-        decoder_start_token_id=worker.BOS,
-        forced_eos_token_id=None,
-    )
-    model = MarianMTModel(config).eval()
+    model = marian.small(dropout=0.0).eval()
 
     def translate(tokens, mask):
         return model.generate(
@@ -58,7 +41,7 @@ def main() -> None:
 
         return decode, lengths
 
-    worker.serve(prepare, "transformers", "torch")
+    worker.serve_decoding(prepare, "transformers", "torch")
 
 
 if __name__ == "__main__":

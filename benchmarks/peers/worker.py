@@ -1,4 +1,4 @@
-"""What the process of every decoder does, with Python's own library: requests in, figures out."""
+"""What the process of every contestant does, in plain Python: requests in, figures out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import importlib.metadata
 import json
 import os
+import pathlib
 import resource
 import sys
 import time
@@ -36,12 +37,12 @@ def padded(rows: list[list], fill) -> list[list]:
     return [[*row, *[fill] * (width - len(row))] for row in rows]
 
 
-def serve(prepare, *packages: str) -> None:
+def serve(respond, *packages: str) -> None:
     """Answers requests, a line of JSON each, until there are no more.
 
-    The first line written says which packages these are: the model is loaded. `prepare` is
-    called with a request's "texts" and "ids" and gives two functions: one that decodes them all,
-    which is timed, and one that tells from its answer how many tokens each translation has.
+    The first line written says which packages these are: the model is loaded. `respond` is called
+    with each request and gives the figures of the answer, to which the most memory that this
+    process ever had is added, "peak", in bytes.
     """
     # What libraries print must not come between the answers.
     answers = os.fdopen(os.dup(1), "w")
@@ -49,18 +50,55 @@ def serve(prepare, *packages: str) -> None:
     versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
     print(json.dumps(", ".join(versions)), file=answers, flush=True)
     for line in sys.stdin:
-        request = json.loads(line)
-        decode, lengths = prepare(request["texts"], request["ids"])
-        used, start = _processor_seconds(), time.perf_counter()
-        answer = decode()
-        figures = {
-            "seconds": time.perf_counter() - start,
-            "processor": _processor_seconds() - used,
-            "lengths": sorted(set(lengths(answer))) if request["lengths"] else None,
-        }
+        figures = respond(json.loads(line)) | {"peak": _peak_bytes()}
         print(json.dumps(figures), file=answers, flush=True)
+
+
+def serve_decoding(prepare, *packages: str) -> None:
+    """Decodes what is asked for.
+
+    `prepare` is called with a request's "texts" and "ids" and gives two functions: one that decodes
+    them all, which is timed, and one that tells from its answer how many tokens each translation
+    has.
+    """
+
+    def respond(request):
+        decode, lengths = prepare(request["texts"], request["ids"])
+        answer, figures = timed(decode)
+        figures["lengths"] = sorted(set(lengths(answer))) if request["lengths"] else None
+        return figures
+
+    serve(respond, *packages)
+
+
+def serve_training(train, *packages: str) -> None:
+    """Trains on as many batches as are asked for; `train` gives how many target tokens they had."""
+
+    def respond(request):
+        tokens, figures = timed(lambda: train(request["batches"]))
+        return figures | {"tokens": tokens}
+
+    serve(respond, *packages)
+
+
+def timed(function):
+    """What a function gives, and its "seconds" and "processor" seconds, of all threads."""
+    used, start = _processor_seconds(), time.perf_counter()
+    answer = function()
+    seconds = time.perf_counter() - start
+    return answer, {"seconds": seconds, "processor": _processor_seconds() - used}
 
 
 def _processor_seconds() -> float:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
+
+
+def _peak_bytes() -> int:
+    status = pathlib.Path("/proc/self/status")
+    if status.exists():
+        # `ru_maxrss` begins with what the parent had when it made this process.
+        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(lines["VmHWM"].split()[0]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,51 @@
+"""The Python of each peer, made from PyPI, and commands of which only a failure is told."""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import subprocess
+import sys
+
+REQUIREMENTS = {
+    "opennmt-tf": ("OpenNMT-tf==2.32.0", "tensorflow==2.12.*", "setuptools<70"),
+    "transformers": ("transformers==5.23.0", "torch==2.13.*"),
+    # It imports importlib_metadata and does not ask for it.
+    "joeynmt": ("joeynmt==2.3.0", "torch==2.13.*", "importlib_metadata"),
+}
+
+
+class SkippedError(Exception):
+    """Why a peer takes no part."""
+
+
+@functools.cache
+def environment(work: pathlib.Path, name: str) -> str:
+    """The peer's own Python, made if need be."""
+    folder, requirements = work / name, REQUIREMENTS[name]
+    python, note = folder / "bin" / "python", folder / "installed.json"
+    if not note.exists() or json.loads(note.read_text()) != list(requirements):
+        print(f"{name}: making its environment", file=sys.stderr)
+        if not python.exists():
+            run([sys.executable, "-m", "venv", str(folder)], "no environment can be made")
+        install = [str(python), "-m", "pip", "install", "--quiet", *requirements]
+        run(install, "it cannot be installed")
+        note.write_text(json.dumps(requirements))
+    return str(python)
+
+
+def ours(*arguments: object) -> None:
+    """A command of keras-seq."""
+    command = [sys.executable, "-m", "keras_seq", *map(str, arguments)]
+    run(command, f"keras-seq {arguments[0]} failed")
+
+
+def run(command: list[str], failure: str) -> None:
+    """Runs a command whose words matter only if it fails."""
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    )
+    if done.returncode:
+        words = done.stdout.strip().splitlines()
+        raise SkippedError(f"{failure}: {words[-1] if words else f'exit {done.returncode}'}")

@@ -1,0 +1,69 @@
+"""The run of keras-seq that all take their tokens from, and what is exported of it."""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import shutil
+
+import machine
+import worker
+from environments import ours
+
+
+@functools.cache
+def trained(work: pathlib.Path) -> pathlib.Path:
+    """A run of one update, which cannot end a sentence before its limit."""
+    folder = work / "run"
+    if not folder.exists():
+        data = machine.multi30k()
+        files = {
+            f"--{kind}{side}": data / f"{split}.{language}.gz"
+            for kind, split in (("", "train"), ("valid-", "val"))
+            for side, language in (("source", "en"), ("target", "de"))
+        }
+        options = ["--preset", "transformer-small"]
+        train_once(folder, *options, *(part for pair in files.items() for part in pair))
+    return folder
+
+
+def test_lines(work: pathlib.Path) -> pathlib.Path:
+    """The file of the lines that are translated."""
+    own = work / "test.source"
+    return own if own.exists() else machine.multi30k() / "test_2016_flickr.en.gz"
+
+
+def train_once(folder: pathlib.Path, *options: object) -> None:
+    """Makes a run of one update."""
+    settings = {
+        "training.max_steps": 1,
+        "training.validate_every": 1,
+        "training.checkpoint_every": 1,
+        "search.max_length": worker.STEPS,
+        "search.max_length_ratio": 0,
+        "search.max_length_extra": worker.STEPS,
+    }
+    ours("train", folder, *options, *(f"--set={key}={value}" for key, value in settings.items()))
+
+
+# Exports are made anew by every run of the program: they are what is measured.
+
+
+@functools.cache
+def exported(work: pathlib.Path, beam: int) -> pathlib.Path:
+    """The newest export of the run, as a SavedModel."""
+    base = work / f"keras-seq-export-beam{beam}"
+    shutil.rmtree(base, ignore_errors=True)
+    ours("export", trained(work), base, f"--beam={beam}")
+    return base / "1"
+
+
+@functools.cache
+def converted(work: pathlib.Path, quantize: str) -> pathlib.Path:
+    """The same weights for CTranslate2."""
+    directory = work / f"ctranslate2-export-{quantize}"
+    shutil.rmtree(directory, ignore_errors=True)
+    # Weights of one update: two translations can be as good as each other.
+    options = ("--format=ctranslate2", f"--quantize={quantize}", "--verify=0")
+    ours("export", trained(work), directory, *options)
+    return directory

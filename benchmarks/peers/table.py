@@ -1,0 +1,22 @@
+"""Tables that read as well on a terminal as in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Prints a table; the first column is of names, the others are of numbers."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    print(_line(head, widths))
+    marks = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    print(_line(marks, widths))
+    for row in rows:
+        print(_line(row, widths))
+    print(flush=True)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first = cells[0].ljust(widths[0])
+    rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
+    return f"| {' | '.join([first, *rest])} |"
