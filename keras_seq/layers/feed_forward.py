@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention_scores import STEPS, check_tensor
+from keras_seq.layers.dropout import Dropout
 from keras_seq.layers.exact_dense import ExactDense
 from keras_seq.layers.shapes import reshape
 
@@ -78,7 +79,7 @@ class FeedForward(keras.layers.Layer):
             dtype=policy,
             name="hidden",
         )
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=policy)
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=policy)
 
     def build(self, input_shape):
         self.projection = ExactDense(input_shape[-1], dtype=self.dtype_policy, name="projection")

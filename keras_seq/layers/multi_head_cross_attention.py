@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention_scores import check_call, check_features
+from keras_seq.layers.dropout import Dropout
 from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, split_heads
 from keras_seq.layers.scaled_dot_product import (
     attention_context,
@@ -87,7 +88,7 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         self.key_size = key_size
         self.value_size = value_size
         self.supports_masking = True
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape):
         self.head_sizes = head_sizes(

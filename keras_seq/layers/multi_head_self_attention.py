@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_seq.layers.attention_position import AttentionPosition
 from keras_seq.layers.attention_scores import STEPS, check_mask, check_tensor
+from keras_seq.layers.dropout import Dropout
 from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, split_heads
 from keras_seq.layers.scaled_dot_product import (
     MASKED,
@@ -116,7 +117,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         self.window = window
         self.position = position
         self.supports_masking = True
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         features = input_shape[-1]

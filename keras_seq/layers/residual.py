@@ -2,6 +2,9 @@
 
 import keras
 
+from keras_seq.layers.dropout import Dropout
+from keras_seq.layers.layer_normalization import LayerNormalization
+
 
 class Residual(keras.layers.Layer):
     """Layer normalisation, dropout and the residual sum around a function.
@@ -28,10 +31,8 @@ class Residual(keras.layers.Layer):
             raise ValueError(f"`dropout` must be in [0, 1), received {dropout!r}.")
         self.norm = norm
         # 1e-5 is what PyTorch and CTranslate2 use; Keras' default is 1e-3.
-        self.layer_norm = keras.layers.LayerNormalization(
-            epsilon=1e-5, dtype=self.dtype_policy, name="norm"
-        )
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.layer_norm = LayerNormalization(epsilon=1e-5, dtype=self.dtype_policy, name="norm")
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         self.layer_norm.build(input_shape)
@@ -39,5 +40,7 @@ class Residual(keras.layers.Layer):
     def around(self, function, inputs, training=None):
         """Applies the residual around `function`, which maps `(B, T, D)` to the same shape."""
         if self.norm == "pre":
-            return inputs + self.dropout_layer(function(self.layer_norm(inputs)), training=training)
-        return self.layer_norm(inputs + self.dropout_layer(function(inputs), training=training))
+            outputs = function(self.layer_norm(inputs, training=training))
+            return inputs + self.dropout_layer(outputs, training=training)
+        outputs = inputs + self.dropout_layer(function(inputs), training=training)
+        return self.layer_norm(outputs, training=training)

@@ -1,0 +1,42 @@
+"""Dropout that draws fewer random bits on TensorFlow."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class Dropout(keras.layers.Dropout):
+    """`keras.layers.Dropout` with 16 random bits for a number, in place of 32.
+
+        y = x * keep / (1 - rate)
+
+    On a CPU random numbers are most of what dropout costs. The rate is rounded
+    to a multiple of 2 ** -16, and what is kept is scaled by just that. Gradients
+    go by one product with the same mask. On other backends than TensorFlow this
+    is Keras' layer.
+
+    Arguments and shapes are those of `keras.layers.Dropout`, without
+    `noise_shape`. Its seed goes on as there.
+
+    Example:
+
+    >>> tuple(Dropout(0.5)(keras.ops.ones((2, 3)), training=True).shape)
+    (2, 3)
+    """
+
+    def call(self, inputs, training=False):
+        if keras.backend.backend() != "tensorflow" or not training or self.rate == 0:
+            return super().call(inputs, training=training)
+        dropped = min(round(self.rate * 2**16), 2**16 - 1)
+        bits = _random_uint16(ops.shape(inputs), self.seed_generator)
+        mask = ops.cast(ops.greater_equal(bits, ops.cast(dropped, "uint16")), inputs.dtype)
+        return inputs * (mask * (2**16 / (2**16 - dropped)))
+
+
+def _random_uint16(shape, seed):
+    """Random numbers, four from each of those of 64 bits that are drawn."""
+    size = ops.prod(ops.stack([ops.cast(length, "int32") for length in shape]))
+    drawn = keras.random.randint(
+        ((size + 3) // 4, 1), -(2**63), 2**63 - 1, dtype="int64", seed=seed
+    )
+    return ops.reshape(ops.reshape(ops.view(drawn, "uint16"), (-1,))[:size], shape)

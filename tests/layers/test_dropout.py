@@ -1,0 +1,61 @@
+"""Dropout: how much it drops, what it leaves, and that a seed gives it again."""
+
+import keras
+import numpy as np
+import pytest
+from differentiation import gradients
+from keras import ops
+
+from keras_seq.layers.dropout import Dropout
+
+SIZE = 200_000
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.93])
+def test_drops_its_share_and_keeps_the_mean(rate):
+    outputs = np.asarray(Dropout(rate, seed=3)(ops.ones((SIZE,)), training=True))
+    dropped = outputs == 0
+    # Five standard deviations.
+    allowed = 5 * (rate * (1 - rate) / SIZE) ** 0.5
+    assert abs(dropped.mean() - rate) < allowed
+    np.testing.assert_allclose(outputs[~dropped], 1 / (1 - rate), rtol=2e-4)
+
+
+def test_neighbours_are_dropped_independently():
+    """Four of them come from one number that is drawn."""
+    dropped = np.asarray(Dropout(0.3, seed=5)(ops.ones((SIZE,)), training=True)) == 0
+    for distance in (1, 2, 3, 4):
+        correlation = np.corrcoef(dropped[:-distance], dropped[distance:])[0, 1]
+        assert abs(correlation) < 5 / SIZE**0.5
+
+
+def test_every_call_draws_anew_and_a_seed_draws_the_same():
+    first, second = (Dropout(0.4, seed=7) for _ in range(2))
+    x = ops.ones((3, 5, 7))  # an odd number of numbers
+    calls = [np.asarray(first(x, training=True)) for _ in range(2)]
+    assert (calls[0] != calls[1]).any()
+    for call in calls:
+        np.testing.assert_array_equal(call, second(x, training=True))
+    other = Dropout(0.4, seed=8)(x, training=True)
+    assert (calls[0] != np.asarray(other)).any()
+
+
+def test_the_gradient_goes_where_the_outputs_come_from():
+    layer, x = Dropout(0.5, seed=1), np.full((4, 9), 2, np.float32)
+    outputs = np.asarray(layer(x, training=True))
+    again = Dropout(0.5, seed=1)
+    (by_x,), _ = gradients(lambda x: ops.sum(again(x, training=True)), [x])
+    np.testing.assert_allclose(by_x, outputs / 2)
+
+
+def test_nothing_is_dropped_without_training_or_rate():
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(Dropout(0.5)(x), x)
+    np.testing.assert_array_equal(Dropout(0.0)(x, training=True), x)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_keeps_the_compute_dtype(policy):
+    layer = Dropout(0.5, dtype=policy)
+    outputs = layer(ops.ones((3,), layer.compute_dtype), training=True)
+    assert keras.backend.standardize_dtype(outputs.dtype) == layer.compute_dtype

@@ -1,0 +1,60 @@
+"""Layer normalisation with a gradient of ours, against what Keras derives."""
+
+import keras
+import numpy as np
+import pytest
+from differentiation import gradients
+from keras import ops
+
+from keras_seq.layers.layer_normalization import LayerNormalization
+
+
+def pair(**arguments):
+    """A layer of ours and Keras' in single precision, with equal weights."""
+    layers = [
+        LayerNormalization(epsilon=1e-5, **arguments),
+        keras.layers.LayerNormalization(epsilon=1e-5),
+    ]
+    draw = np.random.default_rng(1)
+    weights = [draw.normal(size=6), draw.normal(size=6)]
+    for layer in layers:
+        layer.build((None, None, 6))
+        layer.set_weights(weights)
+    return layers
+
+
+def arrays():
+    draw = np.random.default_rng(2)
+    return [draw.normal(3, 2, size=(2, 3, 6)).astype("float32") for _ in range(2)]
+
+
+def test_outputs_and_gradients_in_training_are_those_of_keras():
+    ours, theirs = pair()
+    x, weight = arrays()
+    np.testing.assert_allclose(ours(x, training=True), theirs(x), atol=1e-5)
+
+    def loss(layer, **options):
+        return lambda x: ops.sum(layer(x, **options) * weight)
+
+    by_x, by_weights = gradients(loss(ours, training=True), [x], ours.weights)
+    expected, of_weights = gradients(loss(theirs), [x], theirs.weights)
+    for gradient, wanted in zip(by_x + by_weights, expected + of_weights, strict=True):
+        np.testing.assert_allclose(gradient, wanted, atol=2e-5)
+
+
+def test_out_of_training_it_is_the_layer_of_keras():
+    ours, theirs = pair()
+    (x, _) = arrays()
+    np.testing.assert_allclose(ours(x), theirs(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision_is_computed_in_single(policy):
+    ours, theirs = pair(dtype=policy)
+    # Far from 0, where half precision has no place for what tells the numbers apart.
+    x = arrays()[0]
+    rounded = ops.cast(x, ours.compute_dtype)
+    outputs = ours(rounded, training=True)
+    assert keras.backend.standardize_dtype(outputs.dtype) == ours.compute_dtype
+    expected = theirs(ops.cast(rounded, "float32"))
+    np.testing.assert_allclose(ops.cast(outputs, "float32"), expected, atol=0.02, rtol=0.01)
