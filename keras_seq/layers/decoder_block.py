@@ -12,6 +12,7 @@ from keras_seq.layers.multi_head_self_attention import (
 from keras_seq.layers.residual import Residual
 from keras_seq.layers.scaled_dot_product import zero_padding
 from keras_seq.layers.seeds import split_seed
+from keras_seq.layers.shapes import fits
 
 # Shape letters: B batch, T target steps, S source steps, D features, H heads, K beam, L cache.
 
@@ -230,6 +231,24 @@ class TransformerDecoderBlock(keras.layers.Layer):
         if return_weights:
             return x, written["cache"], written["weights"]
         return x, written["cache"]
+
+    def compute_output_spec(
+        self,
+        inputs,
+        memory,
+        inputs_mask=None,
+        memory_mask=None,
+        return_weights=False,
+        training=None,
+    ):
+        # As in the encoder's block: without tracing this one.
+        known = fits(inputs, self.self_attention.qkv_kernel)
+        known = known and fits(memory, self.cross_attention.key_value_kernel)
+        if known and not return_weights:
+            return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
+        return super().compute_output_spec(
+            inputs, memory, inputs_mask, memory_mask, return_weights, training
+        )
 
     def compute_mask(self, inputs, mask=None):
         return mask

@@ -31,3 +31,8 @@ def dense(inputs, kernel, bias=None):
     if bias is not None:
         outputs = outputs + bias
     return reshape(outputs, (*ops.shape(inputs)[:-1], kernel.shape[-1]))
+
+
+def fits(tensor, kernel):
+    """Whether `tensor` is of the shape `(B, T, D)` for a `kernel` `(D, U)`."""
+    return len(tensor.shape) == 3 and tensor.shape[-1] == kernel.shape[0]

@@ -15,16 +15,19 @@ class Method(keras.layers.Layer):
         layer: A built Keras layer.
         method: Name of the method of `layer` to run.
         options: Dict of its arguments that are no tensors, or None.
+        spec: Optional function of the inputs to what the method gives, as `KerasTensor`s;
+            without it Keras traces the method to find that out, which takes a while.
 
     Call arguments:
         inputs: Dict of the method's arguments, tensors or nested structures.
     """
 
-    def __init__(self, layer, method, options=None, **kwargs):
+    def __init__(self, layer, method, options=None, spec=None, **kwargs):
         super().__init__(dtype=layer.dtype_policy, **kwargs)
         self.layer = layer
         self.method = method
         self.options = options or {}
+        self.spec = spec
         # The method's inputs keep their dtypes: ids, masks and float32 islands pass through. Not by
         # `autocast`, without which the method would read weights in another dtype than `call` does.
         self._convert_input_args = False
@@ -33,6 +36,9 @@ class Method(keras.layers.Layer):
 
     def call(self, inputs):
         return getattr(self.layer, self.method)(**inputs, **self.options)
+
+    def compute_output_spec(self, inputs):
+        return super().compute_output_spec(inputs) if self.spec is None else self.spec(inputs)
 
     def compute_mask(self, inputs, previous_mask=None):
         return None

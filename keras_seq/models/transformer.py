@@ -355,7 +355,8 @@ def _decoder_step(
     shared = {}
     for i, block in enumerate(blocks):
         options = {"return_weights": attending and block is blocks[-1]}
-        x, cache, *weights = Method(block, "step", options, name=f"step_{i}")(
+        spec = None if options["return_weights"] else _like_inputs
+        x, cache, *weights = Method(block, "step", options, spec, name=f"step_{i}")(
             {
                 "inputs": x,
                 "position": position,
@@ -383,6 +384,12 @@ def _decoder_step(
         outputs=outputs,
         name="decoder_step",
     )
+
+
+def _like_inputs(step):
+    """What a block's step gives: of the shapes of what it takes."""
+    given = (step["inputs"], step["cache"])
+    return keras.tree.map_structure(lambda x: keras.KerasTensor(x.shape, dtype=x.dtype), given)
 
 
 class _Record(keras.layers.Layer):
