@@ -9,12 +9,19 @@ from keras import ops
 
 
 def quick(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, as one program on JAX, which takes far longer over many small ones."""
-    if keras.backend.backend() == "jax":
-        import jax
+    """The function, as one program on JAX, which takes far longer over many small ones.
 
-        return jax.jit(function)
-    return function
+    What it assigns to variables, such as the state of a seed, is forgotten there.
+    """
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    def stateless(*arguments: Any) -> Any:
+        with keras.StatelessScope():
+            return function(*arguments)
+
+    return jax.jit(stateless)
 
 
 def gradients(

@@ -113,7 +113,7 @@ def test_hypotheses_that_change_places_equal_a_slow_numpy_model(variant):
     """Steps as a search takes them: parents are drawn anew at each step, and gathered."""
     options, model = variant
     beam, steps, rows = 3, 4, len(SOURCE)
-    memory = model.encoder(SOURCE)
+    memory = quick(model.encoder)(SOURCE)
     state = model.initial_state(memory, beam, steps)
     run = quick(lambda inputs: model.decoder_step(inputs, training=False))
     generator = np.random.default_rng(0)
@@ -145,7 +145,7 @@ def test_hypotheses_that_change_places_equal_a_slow_numpy_model(variant):
 
 def test_nothing_of_the_source_is_copied_for_a_hypothesis():
     model = made(cell="lstm", num_decoder_layers=2)
-    memory = model.encoder(SOURCE)
+    memory = quick(model.encoder)(SOURCE)
     states = {f"state_{i}_{j}": (3, 8) for i in range(2) for j in range(2)}
     assert {name: tuple(tensor.shape) for name, tensor in memory.items()} == {
         "mask": (3, 4),
@@ -230,8 +230,8 @@ def test_config_and_file_round_trips_give_the_same_model(variant, tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert isinstance(again, RecurrentSeq2Seq)
     np.testing.assert_array_equal(logits_of(again), logits_of(model))
-    memory = model.encoder(SOURCE)
-    for name, tensor in again.encoder(SOURCE).items():
+    memory = quick(model.encoder)(SOURCE)
+    for name, tensor in quick(again.encoder)(SOURCE).items():
         np.testing.assert_allclose(numpy_of(tensor), numpy_of(memory[name]), atol=1e-6)
 
 
@@ -276,12 +276,12 @@ def test_half_precision_is_close_and_its_logits_are_float32():
     logits = logits_of(half)
     assert logits.dtype == np.float32
     np.testing.assert_allclose(logits[REAL], logits_of(model)[REAL], atol=0.3)
-    memory = half.encoder(SOURCE)
+    memory = quick(half.encoder)(SOURCE)
     state = half.initial_state(memory, 2, 4)
     assert {keras.backend.standardize_dtype(t.dtype) for t in state["beam"].values()} == {
         "bfloat16"
     }
-    step = half.decoder_step(
+    step = quick(half.decoder_step)(
         {
             "token": ops.full((3, 2), 2, dtype="int32"),
             "position": ops.convert_to_tensor(np.int32(0)),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import reference_recurrent
 import reference_transformer as reference
+from differentiation import quick
 from keras import ops
 from plain_search import assert_same_results, plain_beam_search, results_of
 
@@ -71,7 +72,8 @@ def test_scores_of_given_targets_and_of_samples(models):
     for place, (_, one) in enumerate(found):
         target[place, : len(one.tokens)] = one.tokens
     shifted = np.where(target == 0, 0, np.pad(target[:, :-1], [(0, 0), (1, 0)], constant_values=2))
-    scores = forced_scores(ensemble, SOURCE[[row for row, _ in found]], shifted, target)
+    score_given = quick(lambda *ids: forced_scores(ensemble, *ids))
+    scores = score_given(SOURCE[[row for row, _ in found]], shifted, target)
     totals = np.asarray(ops.convert_to_numpy(scores)).sum(axis=1)
     np.testing.assert_allclose(totals, [one.score for _, one in found], atol=1e-4)
 
