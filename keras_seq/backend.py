@@ -233,6 +233,51 @@ def dense(gradient: Any) -> Any:
     return gradient
 
 
+def product_or_zero(values: Any, factor: Any) -> Any:
+    """`values * factor`, 0 where the factor is 0, even times NaN: padding pulls nowhere."""
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.math.multiply_no_nan(values, factor)
+    return keras.ops.where(keras.ops.equal(factor, 0), 0.0, values * factor)
+
+
+def sum_of_squares(tensor: Any) -> Any:
+    """Float32 scalar, in one pass where there is one."""
+    tensor = keras.ops.cast(tensor, "float32")
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        return 2.0 * tf.nn.l2_loss(tensor)
+    return keras.ops.sum(keras.ops.square(tensor))
+
+
+def apply_adam(
+    variable: Any, momentum: Any, velocity: Any, gradient: Any, step: Any, **numbers: Any
+) -> None:
+    """An update of Adam in one pass, on TensorFlow, where the variables are on one device.
+
+    Args:
+        variable: A variable of TensorFlow.
+        momentum: A Keras variable, the mean of gradients.
+        velocity: A Keras variable, the mean of their squares.
+        gradient: A tensor of that shape.
+        step: Float tensor, number of this update, from 1.
+        **numbers: `lr`, `beta1`, `beta2` and `epsilon`, floats or tensors.
+    """
+    import tensorflow as tf
+
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=momentum.value.handle,
+        v=velocity.value.handle,
+        beta1_power=numbers["beta1"] ** step,
+        beta2_power=numbers["beta2"] ** step,
+        grad=gradient,
+        **numbers,
+    )
+
+
 def strategy_of_all_replicas() -> Any:
     """The `tf.distribute` strategy whose replicas are all seen here, None within one of them."""
     if name() == "tensorflow":

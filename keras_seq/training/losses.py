@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_seq import backend
+
 # Shape letters: B batch, T target steps, V vocabulary.
 
 
@@ -115,23 +117,25 @@ def token_losses(y_true, logits, label_smoothing=0.0):
     @ops.custom_gradient
     def losses_of(logits):
         probabilities = ops.softmax(logits, axis=-1)  # (B * T, V)
-        # The sum of exponentials from its largest term, which softmax has divided by it.
-        log_sum = ops.max(logits, axis=-1) - ops.log(ops.max(probabilities, axis=-1))
+        at_label = _at(probabilities, labels)
+        log_sum = _log_sum(logits, probabilities, at_label, labels)
         losses = log_sum - (1.0 - label_smoothing) * _at(logits, labels)
         if label_smoothing:
             losses = losses - label_smoothing * ops.mean(logits, axis=-1)
 
         def gradient(*arguments, upstream=None):
             scale = (arguments[0] if upstream is None else upstream)[:, None]
-            spread = probabilities
+            # Nothing else reads the probabilities by now, so they become the gradient in place.
+            pulls = backend.product_or_zero(probabilities, scale)
+            share = label_smoothing / vocabulary
             if label_smoothing:
-                spread = spread - label_smoothing / vocabulary
-            at_label = _at(spread, labels) - (1.0 - label_smoothing)
+                pulls = pulls - share * scale
+            pull_of_label = (at_label - share - (1.0 - label_smoothing))[:, None]
             rows = ops.arange(ops.shape(labels)[0], dtype="int32")
             return ops.scatter_update(
-                _times(spread, scale),
+                pulls,
                 ops.stack([rows, labels], axis=1),
-                _times(at_label, scale[:, 0]),
+                backend.product_or_zero(pull_of_label, scale)[:, 0],
             )
 
         return losses, gradient
@@ -140,9 +144,20 @@ def token_losses(y_true, logits, label_smoothing=0.0):
     return ops.reshape(losses_of(flat), ops.shape(y_true))
 
 
-def _times(values, factor):
-    """Their product, 0 where the factor is, even times NaN: padding pulls nowhere."""
-    return ops.where(ops.equal(factor, 0), 0.0, values * factor)
+def _log_sum(logits, probabilities, at_label, labels):
+    """logsumexp of each row, by a term that softmax has divided by the sum.
+
+    The label's term is at hand. Where it may have vanished it is the largest one,
+    which takes two more passes over all logits; XLA makes these passes with others.
+    """
+
+    def of_largest():
+        return ops.max(logits, axis=-1) - ops.log(ops.max(probabilities, axis=-1))
+
+    if backend.name() != "tensorflow":
+        return of_largest()
+    of_label = _at(logits, labels) - ops.log(at_label)
+    return ops.cond(ops.all(at_label > 1e-30), lambda: of_label, of_largest)
 
 
 def _at(rows, index):

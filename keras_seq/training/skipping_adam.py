@@ -63,6 +63,8 @@ class SkippingAdam(keras.optimizers.Adam):
     """
 
     _passed = False
+    # The sum of squares of all gradients of an update, while it is made.
+    _squares: Any = None
     # Made by `build`.
     skipped: Any = None
     skipped_in_row: Any = None
@@ -194,7 +196,10 @@ class SkippingAdam(keras.optimizers.Adam):
         return [None if total is None else total / self.micro_batches for total in sums]
 
     def _update_if_finite(self, grads, variables):
-        ops.cond(_all_finite(grads), lambda: self._update(grads, variables), self._skip)
+        self._squares = _sum_of_squares(grads)
+        finite = ops.isfinite(self._squares)
+        ops.cond(finite, lambda: self._update(grads, variables), self._skip)
+        self._squares = None
 
     def stateless_apply(self, optimizer_variables, grads, trainable_variables):
         # Under JAX the branches of a condition return values instead of assigning them.
@@ -232,7 +237,7 @@ class SkippingAdam(keras.optimizers.Adam):
             return list(trainable_variables), values
 
         parent = super().stateless_apply
-        return ops.cond(_all_finite(grads), update, skip)
+        return ops.cond(ops.isfinite(_sum_of_squares(grads)), update, skip)
 
     def _backend_update_step(self, grads, trainable_variables, learning_rate):
         strategy = backend.strategy_of_all_replicas()
@@ -245,10 +250,36 @@ class SkippingAdam(keras.optimizers.Adam):
         pairs = list(zip(grads, values, strict=True))
         self._distributed_tf_update_step(strategy, pairs, learning_rate)
 
+    def update_step(self, gradient, variable, learning_rate):
+        if self.amsgrad or not backend.computes_on_one_processor():
+            super().update_step(gradient, variable, learning_rate)
+            return
+        # What Keras writes as a dozen passes over all weights.
+        index = self._get_variable_index(variable)
+        backend.apply_adam(
+            variable,
+            self._momentums[index],
+            self._velocities[index],
+            ops.cast(gradient, variable.dtype),
+            step=ops.cast(self.iterations + 1, variable.dtype),
+            lr=ops.cast(learning_rate, variable.dtype),
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+        )
+
+    def _clip_gradients(self, grads):
+        if self._squares is None or self.clipnorm or not self.global_clipnorm:
+            return super()._clip_gradients(grads)
+        # Keras would sum the squares once more.
+        factor = self.global_clipnorm / ops.maximum(ops.sqrt(self._squares), self.global_clipnorm)
+        return [gradient * ops.cast(factor, gradient.dtype) for gradient in grads]
+
     def _update(self, grads, trainable_variables):
         if self.initial_loss_scale is not None:
             inverse = 1.0 / self.loss_scale
             grads = [None if gradient is None else gradient * inverse for gradient in grads]
+            self._squares = None
         super().apply(grads, trainable_variables)
         self.skipped_in_row.assign(0)
         if self.initial_loss_scale is not None:
@@ -277,9 +308,5 @@ class SkippingAdam(keras.optimizers.Adam):
         }
 
 
-def _all_finite(gradients):
-    total = 0.0
-    for gradient in gradients:
-        if gradient is not None:
-            total = total + ops.sum(ops.square(ops.cast(gradient, "float32")))
-    return ops.isfinite(total)
+def _sum_of_squares(gradients):
+    return sum(backend.sum_of_squares(gradient) for gradient in gradients if gradient is not None)

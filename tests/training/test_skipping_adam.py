@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import keras
@@ -42,11 +43,13 @@ def test_is_adam_on_the_batches_whose_gradients_are_finite(bad_rows):
     good = [row for row in range(12) if row // 2 not in left_out]
     adam = keras.optimizers.Adam(InverseSquareRoot(0.1, 3), **OPTIONS)
     expected = fit(adam, X[good], Y[good])
+    # To within single precision: 1 - beta_2 is rounded otherwise where an update is one operation.
+    # Of the last variables Adam has none: those of what was skipped.
+    close = partial(np.testing.assert_allclose, rtol=1e-4, atol=5e-6)
     for weight, other in zip(model.get_weights(), expected.get_weights(), strict=True):
-        np.testing.assert_array_equal(weight, other)
-    # Moments, averages and the count of updates; those of the skipped come after them.
+        close(weight, other)
     for variable, other in zip(skipping.variables, adam.variables, strict=False):
-        np.testing.assert_array_equal(variable.numpy(), other.numpy(), err_msg=variable.path)
+        close(variable.numpy(), other.numpy(), err_msg=variable.path)
     assert int(skipping.skipped) == len(left_out)
     assert int(skipping.skipped_in_row) == (1 if 11 in bad_rows else 0)
 
