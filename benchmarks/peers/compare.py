@@ -43,7 +43,7 @@ from decoders import DECODERS, Column  # noqa: E402
 from decoding import decode  # noqa: E402
 from environments import SkippedError  # noqa: E402
 from runs import train_once, trained  # noqa: E402
-from start import start  # noqa: E402
+from start import start_training, start_translating  # noqa: E402
 from trainers import TRAINERS  # noqa: E402
 from training import train  # noqa: E402
 
@@ -98,7 +98,10 @@ def main() -> None:
     if "decoding" in arguments.part:
         decode(arguments, columns, forms)
     if "start" in arguments.part:
-        start(arguments, forms)
+        start_translating(arguments, forms)
+        # Tracing a second time would be most of what the trial takes.
+        if not arguments.smoke:
+            start_training(arguments)
     print(f"{(time.perf_counter() - begin) / 60:.1f} minutes; {machine.describe()}")
 
 

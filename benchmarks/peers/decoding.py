@@ -8,7 +8,8 @@ heads, a joint vocabulary of 8,000, embeddings tied), and every decoder writes e
 each sentence, so that all do the same work. The weights are fresh; CTranslate2 has keras-seq's.
 keras-seq takes and gives text; the others are spared the tokenizing and given what they take:
 pieces, or padded tensors of ids, made before the clock starts. Sentences of Multi30k's test text,
-sorted by length, so that batches have next to no padding.
+sorted by length, so that batches have next to no padding. keras-seq's own `--engine ctranslate2`
+is left out: it searches anew where a line came to the limit of its length, as all do here.
 
 A batch of one is a call for each sentence, one after another. Every decoder has a process and, save
 CTranslate2, the peers each have a Python environment, which are made in the folder `--work` at the

@@ -32,15 +32,18 @@ class Start(NamedTuple):
     request: dict[str, Any] | None
 
 
-def start(arguments: argparse.Namespace, forms: int | None = None) -> None:
-    """Prints both tables."""
-    measure(arguments, "the first translated sentence, beam 5", list(translating(arguments, forms)))
+def start_translating(arguments: argparse.Namespace, forms: int | None = None) -> None:
+    """Prints how long each takes to its first translation."""
+    starts = list(translating(arguments, forms))
+    measure(arguments, "the first translated sentence, beam 5", starts)
+
+
+def start_training(arguments: argparse.Namespace) -> None:
+    """Prints how long each takes to its first update."""
     made = corpus(arguments.work)
-    trainers = available(
-        contestants_of(arguments.work, made.folder, "transformer", arguments.only), forms
-    )
-    updating = [Start(one, {"batches": 1}) for one in trainers]
-    measure(arguments, "the first update of `transformer-small`", updating)
+    trainers = contestants_of(arguments.work, made.folder, "transformer", arguments.only)
+    starts = [Start(one, {"batches": 1}) for one in available(trainers)]
+    measure(arguments, "the first update of `transformer-small`", starts)
 
 
 def translating(arguments: argparse.Namespace, forms: int | None) -> Iterator[Start]:
