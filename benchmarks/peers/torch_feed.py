@@ -11,7 +11,8 @@ import worker
 def serve(model, loss_of, corpus: pathlib.Path, *packages: str) -> None:
     """Trains a model on request; `loss_of` takes source, target inputs and target outputs."""
     batches = itertools.cycle(json.loads((corpus / "batches.json").read_text()))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98))
+    # Fused, it is faster than as it comes.
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     model.train()
 
     def train(count):
