@@ -5,7 +5,7 @@ from keras import ops
 from keras_seq.layers.attention_scores import STEPS, check_axes, check_dropout
 from keras_seq.layers.shapes import reshape
 
-# Shape letters: B batch, H heads, T steps, D size of a head.
+# Shape letters: B batch, H heads, T steps, F features, D size of a head.
 
 
 def check_heads(num_heads, key_size, value_size, dropout):
@@ -31,26 +31,37 @@ def head_sizes(num_heads, key_size, value_size, name, shape):
     return keys, keys if value_size is None else value_size
 
 
-def split_heads(projected, num_heads, sizes):
-    """`(B, T, H * sum of sizes)` -> a tensor `(B, H, T, D)` for each size D."""
+def project_heads(inputs, num_heads, kernel, bias, sizes):
+    """`(B, T, F)` times `kernel` `(F, H * sum of sizes)` -> `(B, H, T, D)` for each size D.
+
+    The size of the batch and the number of steps are asked for once: for a single step, arithmetic
+    on shapes costs as much as the products.
+    """
+    batch, steps = ops.shape(inputs)[:2]
+    rows = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel) + bias
+    return split_heads(rows, batch, steps, num_heads, sizes)
+
+
+def split_heads(rows, batch, steps, num_heads, sizes):
+    """`(B * T, H * sum of sizes)` -> a tensor `(B, H, T, D)` for each size D."""
     if len(set(sizes)) > 1:
         ends = [num_heads * sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
-        parts = ops.split(projected, ends, axis=-1)
+        parts = ops.split(rows, ends, axis=-1)
         return [
-            split_heads(part, num_heads, [size])[0] for part, size in zip(parts, sizes, strict=True)
+            split_heads(part, batch, steps, num_heads, [size])[0]
+            for part, size in zip(parts, sizes, strict=True)
         ]
-    batch, steps = ops.shape(projected)[0], ops.shape(projected)[1]
     if len(sizes) == 1:
-        projected = reshape(projected, (batch, steps, num_heads, sizes[0]))
+        projected = reshape(rows, (batch, steps, num_heads, sizes[0]))
         return [ops.transpose(projected, (0, 2, 1, 3))]
-    projected = reshape(projected, (batch, steps, len(sizes), num_heads, sizes[0]))
+    projected = reshape(rows, (batch, steps, len(sizes), num_heads, sizes[0]))
     projected = ops.transpose(projected, (2, 0, 3, 1, 4))  # (parts, B, H, T, D)
     # Not by indexing: the gradient of a slice is a whole tensor of zeros around it.
     return ops.unstack(projected, len(sizes), axis=0)
 
 
-def merge_heads(context):
-    """`(B, H, T, D)` -> `(B, T, H * D)`."""
-    batch, steps = ops.shape(context)[0], ops.shape(context)[2]
-    width = context.shape[1] * context.shape[3]
-    return reshape(ops.transpose(context, (0, 2, 1, 3)), (batch, steps, width))
+def merge_heads(context, kernel, bias):
+    """`(B, H, T, D)` as `(B, T, H * D)`, times `kernel` `(H * D, U)` -> `(B, T, U)`."""
+    batch, heads, steps, size = ops.shape(context)
+    rows = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))
+    return reshape(ops.matmul(rows, kernel) + bias, (batch, steps, kernel.shape[-1]))

@@ -42,7 +42,11 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs, training=None):
         if keras.backend.backend() != "tensorflow" or not training:
-            return super().call(inputs)
+            # As Keras' layer does, but for the axis: by its other name, -1, gain and shift are
+            # reshaped at every call.
+            axis = len(inputs.shape) - 1
+            outputs = ops.layer_normalization(inputs, self.gamma, self.beta, axis, self.epsilon)
+            return ops.cast(outputs, self.compute_dtype)
         rows = at_least_float32(ops.reshape(inputs, (-1, inputs.shape[-1])))
         gamma, beta = (ops.cast(weight, rows.dtype) for weight in (self.gamma, self.beta))
         outputs = _normalization(self.epsilon)(rows, gamma, beta)

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_seq.layers.attention_scores import check_call, check_features
 from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, split_heads
+from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, project_heads
 from keras_seq.layers.scaled_dot_product import (
     attention_context,
     attention_weights,
@@ -15,7 +15,6 @@ from keras_seq.layers.scaled_dot_product import (
     seeing_rows,
     zero_padding,
 )
-from keras_seq.layers.shapes import dense
 
 # Shape letters: B batch, T target steps, S source steps, D features, H heads, D_k and D_v sizes of
 # a head's keys and values.
@@ -140,8 +139,9 @@ class MultiHeadCrossAttention(keras.layers.Layer):
             Dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
-        fused = dense(value, self.key_value_kernel, self.key_value_bias)
-        key, value = split_heads(fused, self.num_heads, self.head_sizes)
+        key, value = project_heads(
+            value, self.num_heads, self.key_value_kernel, self.key_value_bias, self.head_sizes
+        )
         return {"key": key, "value": value}
 
     def attend(self, query, key, value, value_mask=None, return_weights=False, training=None):
@@ -158,9 +158,8 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         Returns:
             As the layer's call.
         """
-        query = dense(query, self.query_kernel, self.query_bias)
         size = self.head_sizes[0]
-        (query,) = split_heads(query, self.num_heads, (size,))
+        (query,) = project_heads(query, self.num_heads, self.query_kernel, self.query_bias, (size,))
         query = query * ops.cast(size**-0.5, query.dtype)
         bias, real_rows = None, None
         if value_mask is not None:
@@ -180,7 +179,7 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         return (outputs, weights) if return_weights else outputs
 
     def _merge(self, context):
-        return dense(merge_heads(context), self.output_kernel, self.output_bias)
+        return merge_heads(context, self.output_kernel, self.output_bias)
 
     def compute_mask(self, query, mask=None):
         return mask

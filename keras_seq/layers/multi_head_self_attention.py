@@ -6,7 +6,7 @@ from keras import ops
 from keras_seq.layers.attention_position import AttentionPosition
 from keras_seq.layers.attention_scores import STEPS, check_mask, check_tensor
 from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, split_heads
+from keras_seq.layers.heads import check_heads, head_sizes, merge_heads, project_heads
 from keras_seq.layers.scaled_dot_product import (
     MASKED,
     attention_context,
@@ -19,7 +19,6 @@ from keras_seq.layers.scaled_dot_product import (
     seeing_rows,
     zero_padding,
 )
-from keras_seq.layers.shapes import dense
 
 # Shape letters: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and
 # values, K beam, L steps the cache holds.
@@ -193,9 +192,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         query, key, value = self._project(inputs, position)  # (B, H, K, D_k)
         # Of one tensor that all layers share, so that what follows from it is computed once.
         batch, beam, steps, _ = ops.shape(bias)
-        rows = step_rows(batch * self.num_heads, steps, beam, position)
-        written = {
-            name: write_rows(cache[name], rows, update)
+        places = step_places(batch, self.num_heads, position)
+        cache = {
+            name: write_step(cache[name], places, update)
             for name, update in (("key", key), ("value", value))
         }
         if self.window is not None:
@@ -208,15 +207,11 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             bias = ops.add(bias, ops.repeat(added, beam, axis=-1))
 
         def by_slot(name):
-            size = written[name].shape[-1]
-            return ops.reshape(written[name], (batch, self.num_heads, steps * beam, size))
+            size = cache[name].shape[-1]
+            return ops.reshape(cache[name], (batch, self.num_heads, steps * beam, size))
 
         weights = attention_weights(query, by_slot("key"), bias)
         context = self._read(ops.cast(weights, value.dtype), by_slot("value"), position, beam)
-        cache = {
-            name: ops.reshape(rows, (batch, self.num_heads, steps, beam, rows.shape[-1]))
-            for name, rows in written.items()
-        }
         return self._merge(context), cache
 
     def _project(self, inputs, position=None):
@@ -228,12 +223,13 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             kernels = ops.split(ops.convert_to_tensor(self.qkv_kernel), ends, axis=1)
             biases = ops.split(ops.convert_to_tensor(self.qkv_bias), ends)
             query, key, value = (
-                split_heads(dense(inputs, kernel, bias), self.num_heads, (size,))[0]
+                project_heads(inputs, self.num_heads, kernel, bias, (size,))[0]
                 for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
             )
         else:
-            qkv = dense(inputs, self.qkv_kernel, self.qkv_bias)
-            query, key, value = split_heads(qkv, self.num_heads, sizes)
+            query, key, value = project_heads(
+                inputs, self.num_heads, self.qkv_kernel, self.qkv_bias, sizes
+            )
         query = query * ops.cast(keys**-0.5, query.dtype)
         if self.position is not None:
             query, key = (self.position.turn(part, position) for part in (query, key))
@@ -252,7 +248,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         return context if added is None else context + added
 
     def _merge(self, context):
-        return dense(merge_heads(context), self.output_kernel, self.output_bias)
+        return merge_heads(context, self.output_kernel, self.output_bias)
 
     def compute_mask(self, inputs, mask=None):
         return mask
@@ -291,21 +287,22 @@ def with_position(config):
     return {**config, "position": keras.saving.deserialize_keras_object(position)}
 
 
-def step_rows(sequences, steps, beam, position):
-    """Where step `position` of every sequence lies in a cache `(sequences, steps, beam, D)`.
+def step_places(batch, num_heads, position):
+    """Where step `position` of every head lies in a cache `(B, H, L, K, D)`.
 
     Returns:
-        Int32 tensor `(sequences * beam, 1)`, row numbers of the flattened cache.
+        Int32 tensor `(B * H, 3)`.
     """
-    first = ops.arange(sequences)[:, None] * (steps * beam) + ops.cast(position, "int32") * beam
-    return ops.reshape(first + ops.arange(beam)[None], (-1, 1))
+    sequences = ops.arange(batch * num_heads)
+    step = ops.zeros_like(sequences) + ops.cast(position, "int32")
+    return ops.stack([sequences // num_heads, sequences % num_heads, step], axis=-1)
 
 
-def write_rows(cache, rows, update):
-    """Writes `update` `(B, H, K, D)` into `cache`; gives its rows `(B * H * L * K, D)`.
+def write_step(cache, places, update):
+    """`cache` `(B, H, L, K, D)` with `update` `(B, H, K, D)` as one of its steps.
 
-    By scatter over flat rows: `slice_update` would become an XLA operation
-    that stock model servers refuse to run.
+    By scatter: `slice_update` would become an XLA operation that stock model
+    servers refuse to run.
     """
-    size = update.shape[-1]
-    return ops.scatter_update(ops.reshape(cache, (-1, size)), rows, ops.reshape(update, (-1, size)))
+    beam, size = update.shape[2:]
+    return ops.scatter_update(cache, places, ops.reshape(update, (-1, beam, size)))

@@ -64,8 +64,8 @@ class SinusoidalPosition(keras.layers.Layer):
             )
 
     def call(self, inputs):
-        table = self._encode(ops.arange(ops.shape(inputs)[1], dtype="float32"), inputs.shape[-1])
-        return self._add(inputs, table[None])
+        positions = ops.arange(ops.shape(inputs)[1], dtype="float32")
+        return self._add(inputs, self._encode(positions[:, None], inputs.shape[-1]))
 
     def step(self, inputs, position):
         """Adds the encoding of one position to every vector.
@@ -77,18 +77,19 @@ class SinusoidalPosition(keras.layers.Layer):
         Returns:
             Tensor `(B, K, D)` in the compute dtype.
         """
-        table = self._encode(ops.reshape(ops.cast(position, "float32"), (1,)), inputs.shape[-1])
-        return self._add(inputs, table[None])
+        return self._add(inputs, self._encode(ops.cast(position, "float32"), inputs.shape[-1]))
 
     def _add(self, inputs, table):
         return ops.cast(ops.add(at_least_float32(inputs), table), self.compute_dtype)
 
     def _encode(self, positions, features):
+        """`(T, 1)`, or one position -> `(T, D)`, or `(1, D)`."""
         half = (features + 1) // 2
         exponents = ops.arange(half, dtype="float32") * (-2.0 * math.log(self.max_wavelength))
-        angles = positions[:, None] * ops.exp(exponents / features)[None]  # (T, D / 2)
+        angles = positions * ops.exp(exponents / features)  # (T, D / 2)
         pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # (T, D / 2, 2)
-        return ops.reshape(pairs, (-1, 2 * half))[:, :features]  # (T, D)
+        table = ops.reshape(pairs, (-1, 2 * half))
+        return table[:, :features] if features % 2 else table
 
     def get_config(self):
         return {**super().get_config(), "max_wavelength": self.max_wavelength}

@@ -32,7 +32,8 @@ def top_k(values, count):
         return best, ops.cast(index, "int32")
     values = ops.reshape(values, (-1, beam, blocks, block))
     _, chosen = ops.top_k(ops.max(values, axis=-1), count)
-    chosen = ops.sort(ops.cast(chosen, "int32"), axis=-1)  # (B, K, N)
+    # What `ops.sort` does on TensorFlow, with half as many operations.
+    chosen = -ops.top_k(-ops.cast(chosen, "int32"), count)[0]  # (B, K, N)
     found = gather(values, chosen)  # (B, K, N, block)
     best, index = ops.top_k(ops.reshape(found, (-1, beam, count * block)), count)
     index = ops.cast(index, "int32")

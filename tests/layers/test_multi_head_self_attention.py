@@ -16,7 +16,7 @@ from keras_seq.layers import (
     ancestry_bias,
     record_step,
 )
-from keras_seq.layers.multi_head_self_attention import step_rows, write_rows
+from keras_seq.layers.multi_head_self_attention import step_places, write_step
 
 HEADS, FEATURES, STEPS = 2, 6, 5
 SIZE = FEATURES // HEADS
@@ -357,9 +357,8 @@ def test_a_step_writes_its_own_slot_of_the_cache_and_no_other():
     update = generator.normal(size=(2, 3, 5, 6)).astype("float32")
     expected = cache.copy()
     expected[:, :, 2] = update
-    rows = step_rows(2 * 3, 4, 5, ops.array(2))
-    written = numpy_of(write_rows(cache, rows, update))
-    np.testing.assert_array_equal(written.reshape(cache.shape), expected)
+    written = numpy_of(write_step(cache, step_places(2, 3, ops.array(2)), update))
+    np.testing.assert_array_equal(written, expected)
 
 
 @pytest.mark.parametrize("num_heads", [0, -1, 2.0, None])
