@@ -7,7 +7,9 @@ from keras import ops
 
 from keras_seq.layers.ancestry import ancestry_bias, record_step
 from keras_seq.layers.decoder_block import TransformerDecoderBlock
+from keras_seq.layers.dropout import Dropout
 from keras_seq.layers.encoder_block import TransformerEncoderBlock
+from keras_seq.layers.layer_normalization import LayerNormalization
 from keras_seq.layers.seeds import split_seed
 from keras_seq.layers.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.token_embedding import TokenEmbedding
@@ -148,12 +150,8 @@ class Transformer(keras.Model):
         )
         position = SinusoidalPosition(dtype=dtype, name="position")
         seeds = split_seed(seed, 2 + num_encoder_layers + num_decoder_layers)
-        source_dropout = keras.layers.Dropout(
-            dropout, seed=seeds.pop(), dtype=dtype, name="source_dropout"
-        )
-        target_dropout = keras.layers.Dropout(
-            dropout, seed=seeds.pop(), dtype=dtype, name="target_dropout"
-        )
+        source_dropout = Dropout(dropout, seed=seeds.pop(), dtype=dtype, name="source_dropout")
+        target_dropout = Dropout(dropout, seed=seeds.pop(), dtype=dtype, name="target_dropout")
         encoder_blocks = [
             TransformerEncoderBlock(
                 **block_arguments, seed=seeds.pop(), dtype=dtype, name=f"encoder_block_{i}"
@@ -168,12 +166,8 @@ class Transformer(keras.Model):
         ]
         encoder_norm = decoder_norm = None
         if norm == "pre":
-            encoder_norm = keras.layers.LayerNormalization(
-                epsilon=1e-5, dtype=dtype, name="encoder_norm"
-            )
-            decoder_norm = keras.layers.LayerNormalization(
-                epsilon=1e-5, dtype=dtype, name="decoder_norm"
-            )
+            encoder_norm = LayerNormalization(epsilon=1e-5, dtype=dtype, name="encoder_norm")
+            decoder_norm = LayerNormalization(epsilon=1e-5, dtype=dtype, name="decoder_norm")
 
         source = keras.Input((None,), dtype="int32", name="source")
         target = keras.Input((None,), dtype="int32", name="target")

@@ -193,7 +193,7 @@ GRADIENTS = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 def test_the_scale_goes_as_that_of_keras():
     """Halved by every overflow, doubled after four updates without one."""
     ours = SkippingAdam(0.1, initial_loss_scale=2.0**10, loss_scale_growth_steps=4)
-    plain = keras.optimizers.Adam(0.1)
+    plain = SkippingAdam(0.1)
     theirs = keras.optimizers.LossScaleOptimizer(
         keras.optimizers.Adam(0.1), initial_scale=2.0**10, dynamic_growth_steps=4
     )
