@@ -1,18 +1,51 @@
-"""How JAX compiles where a test asks what is computed, not how fast: most of its time is that.
+"""How programs are compiled where a test asks what is computed, not how fast.
 
-Other tests leave out these variables, so that what users run is compiled in full somewhere:
-tests/faults, tests/cli/test_export.py, tests/test_batch_search.py.
+Most of the time of a small test is that. Other tests leave this out, so that what users run is
+compiled in full somewhere: on JAX in tests/faults, tests/cli/test_export.py and
+tests/test_batch_search.py, on TensorFlow in every process that a test starts, and in all tests
+of searches and translations.
 """
 
+import contextlib
 import os
+from collections.abc import Iterator
 
 # No passes that make a program faster, and none that takes fusions through another compiler.
 _FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+# Those over TensorFlow's graphs. What cuts off the parts that nobody asks for stays: without it
+# each graph takes three times the memory, for good.
+_PASSES = (
+    "arithmetic_optimization",
+    "constant_folding",
+    "dependency_optimization",
+    "implementation_selector",
+    "layout_optimizer",
+    "loop_optimization",
+    "remapping",
+    "shape_optimization",
+)
 
 
 def quickly() -> dict[str, str]:
     """Variables of the environment."""
     return {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {_FLAGS}"}
+
+
+@contextlib.contextmanager
+def graphs_as_they_are() -> Iterator[None]:
+    """No passes over TensorFlow's graphs in this process, a fifth of a small training's time."""
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    import tensorflow as tf
+
+    tf.config.optimizer.set_experimental_options(dict.fromkeys(_PASSES, False))
+    try:
+        yield
+    finally:
+        tf.config.optimizer.set_experimental_options(dict.fromkeys(_PASSES, True))
 
 
 def quickly_and_once(folder: object) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import warm_python
+from compiling import graphs_as_they_are
 
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
@@ -21,24 +22,30 @@ LONG = (
     "test_backends.py",
     "test_readme.py",
     "jobs/test_translation.py",
-    "test_training_page.py",
-    "cluster/test_two_devices.py",
-    "cluster/test_shared_trainings.py",
-    "cluster/test_methods_on_two_devices.py",
-    "training/test_resume.py",
     "test_batch_search.py",
+    "cluster/test_shared_trainings.py",
+    "cluster/test_two_devices.py",
+    "test_training_page.py",
+    "cluster/test_methods_on_two_devices.py",
     "faults/test_signals.py",
-    "training/test_accumulation.py",
     "faults/test_kills.py",
+    "training/test_resume.py",
     "training/test_precision.py",
-    "jobs/test_corpus.py",
-    "training/test_guided_alignment.py",
-    "training/test_trainer.py",
-    "cluster/test_two_hosts.py",
-    "cluster/test_weight_sharing.py",
     "faults/test_exact_fit.py",
-    "serving/test_ctranslate2_model.py",
+    "faults/test_full_disk.py",
+    "jobs/test_corpus.py",
+    "cluster/test_weight_sharing.py",
+    "cluster/test_two_hosts.py",
     "serving/test_stock_server.py",
+    "examples/test_examples.py",
+    "cluster/test_lost_host.py",
+    "training/test_guided_alignment.py",
+    "serving/test_saved_model.py",
+    "training/test_accumulation.py",
+    "faults/test_not_finite_and_memory.py",
+    "conformance/test_law_backends_agree.py",
+    "training/test_trainer.py",
+    "serving/test_ctranslate2_model.py",
 )
 
 
@@ -185,7 +192,8 @@ def tiny_run(dates_file, tmp_path_factory) -> Path:
         },
     )
     run = tmp_path_factory.mktemp("tiny") / "run"
-    train(settings, run, notice=lambda line: None)
+    with graphs_as_they_are():
+        train(settings, run, notice=lambda line: None)
     return run
 
 
@@ -207,7 +215,8 @@ def tiny_rnn_run(dates_file, tmp_path_factory) -> Path:
         },
     )
     run = tmp_path_factory.mktemp("tiny-rnn") / "run"
-    train(settings, run, notice=lambda line: None)
+    with graphs_as_they_are():
+        train(settings, run, notice=lambda line: None)
     return run
 
 

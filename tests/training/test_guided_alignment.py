@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
-from training.toy import quiet_train, toy_settings
+from training.toy import killed_after, quiet_train, toy_settings
 
 from keras_seq.data import BatchStream, TokenCorpus
 from keras_seq.modelling import load_model
@@ -97,18 +97,19 @@ def test_goes_on_to_the_last_bit(tmp_path):
         "training__scheduled_sampling_rate": 1.0,
         "training__freeze": "encoder_block_0/*",
         "model__dropout": 0.3,
+        "training__max_steps": 7,
+        "training__checkpoint_every": 3,
     }
-    arrays = {}
-    for name, limits in {"straight": [7], "stopped": [3, 7]}.items():
-        for steps in limits:
-            quiet_train(
-                toy_settings(tmp_path, training__max_steps=steps, **settings), tmp_path / name
-            )
-        run = Run.open(tmp_path / name)
-        arrays[name] = (
-            run.path / "checkpoints" / "step-00000007" / "training.safetensors"
-        ).read_bytes()
-    assert arrays["straight"] == arrays["stopped"]
+    straight = tmp_path / "straight"
+    quiet_train(toy_settings(tmp_path, **settings), straight)
+    killed = killed_after(3, straight, tmp_path / "killed")
+    _, said = quiet_train(toy_settings(tmp_path, **settings), killed)
+    assert "going on after step 3\n" in said
+    one, other = (
+        (run / "checkpoints" / "step-00000007" / "training.safetensors").read_bytes()
+        for run in (straight, killed)
+    )
+    assert one == other
 
 
 def test_refusals(tmp_path):

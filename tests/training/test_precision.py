@@ -12,7 +12,7 @@ import safetensors.numpy
 from conformance import steps
 from differentiation import gradients
 from keras import ops
-from training.toy import quiet_train, toy_settings
+from training.toy import killed_after, quiet_train, toy_settings
 
 import keras_seq
 from keras_seq.layers import SinusoidalPosition, TokenEmbedding
@@ -379,11 +379,12 @@ def last_arrays(run):
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
-    runs = {"straight": (STEPS,), "pieces": (5, STEPS)}
-    for name, stops in runs.items():
-        for stop in stops:
-            quiet_train(settings_of(tmp_path, precision, stop), tmp_path / name)
-    arrays, others = (last_arrays(tmp_path / name) for name in runs)
+    straight, settings = tmp_path / "straight", settings_of(tmp_path, precision, STEPS)
+    quiet_train(settings, straight)
+    killed = killed_after(3, straight, tmp_path / "killed")
+    _, said = quiet_train(settings, killed)
+    assert "going on after step 3\n" in said
+    arrays, others = last_arrays(straight), last_arrays(killed)
     assert arrays.keys() == others.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, others[name], err_msg=name)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from run_helpers import forge
-from training.toy import quiet_train, toy_settings, write_pairs
+from training.toy import killed_after, quiet_train, toy_settings, write_pairs
 
 import keras_seq
 from keras_seq.preparation import open_or_prepare
@@ -115,8 +115,9 @@ def assert_same_run(run, expected):
 
 
 def test_stopped_in_an_epoch_at_its_end_and_after_the_first_of_the_next(folder, family, straight):
+    """Where the stream of batches is does not depend on the model: of one all places are tried."""
     run = folder / "pieces"
-    stops = (straight - 2, straight, straight + 1)
+    stops = (straight - 2, straight, straight + 1)[0 if family == "transformer" else 2 :]
     for before, stop in zip((0, *stops), stops, strict=False):
         result, said = quiet_train(SETTINGS[family](folder, stop), run)
         assert result.steps == stop
@@ -161,12 +162,7 @@ def stopped(folder, family, straight, tmp_path):
 
     Its logs have what came later, half a line included.
     """
-    run = tmp_path / "run"
-    shutil.copytree(folder / "straight", run)
-    for step in range(5, STEPS + 1):
-        shutil.rmtree(run / "checkpoints" / f"step-{step:08}", ignore_errors=True)
-    (run / "checkpoints" / "latest").write_text("step-00000004\n")
-    (run / "result.json").unlink()
+    run = killed_after(4, folder / "straight", tmp_path / "run")
     with open(run / "metrics.jsonl", "a") as stream:
         stream.write('{"kind": "valid')
     return run
@@ -187,6 +183,7 @@ def test_an_earlier_checkpoint_serves_where_the_last_is_damaged(folder, family, 
     assert_same_run(stopped, folder / "straight")
 
 
+@ONE_FAMILY
 def test_without_a_checkpoint_it_begins_again(folder, family, stopped):
     shutil.rmtree(stopped / "checkpoints")
     with pytest.raises(keras_seq.InputError, match="no checkpoint to go on from"):

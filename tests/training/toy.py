@@ -3,6 +3,7 @@
 import contextlib
 import io
 import random
+import shutil
 from pathlib import Path
 
 from keras_seq.settings import Settings, load_settings
@@ -47,6 +48,17 @@ def toy_settings(folder: Path, **overrides: object) -> Settings:
         }
         | {key.replace("__", "."): value for key, value in overrides.items()}
     )
+
+
+def killed_after(step: int, run: Path, copy: Path) -> Path:
+    """A copy of a run as a kill would leave it, of which the checkpoint of a step is the last."""
+    shutil.copytree(run, copy)
+    for checkpoint in (copy / "checkpoints").glob("step-*"):
+        if int(checkpoint.name.removeprefix("step-")) > step:
+            shutil.rmtree(checkpoint)
+    (copy / "checkpoints" / "latest").write_text(f"step-{step:08}\n")
+    (copy / "result.json").unlink()
+    return copy
 
 
 def quiet_train(settings: Settings, directory, **arguments) -> tuple[TrainingResult, str]:
