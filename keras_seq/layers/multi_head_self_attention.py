@@ -304,5 +304,5 @@ def write_step(cache, places, update):
     By scatter: `slice_update` would become an XLA operation that stock model
     servers refuse to run.
     """
-    beam, size = update.shape[2:]
+    beam, size = ops.shape(update)[2:]
     return ops.scatter_update(cache, places, ops.reshape(update, (-1, beam, size)))
