@@ -54,7 +54,10 @@ class JobProcess:
 
     def kept(self) -> list[Path]:
         """The results of chunks that are kept."""
-        return [*self._out.glob(self._kept)]
+        # The directory of a file that is done just now goes while it is looked into.
+        with contextlib.suppress(FileNotFoundError):
+            return [*self._out.glob(self._kept)]
+        return []
 
     def stop_one(self) -> psutil.Process:
         """Makes a worker stand still that has a chunk, so that the job cannot come to its end."""
