@@ -10,7 +10,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import IO, Any
 
 from contestants import Contestant
 from environments import SkippedError
@@ -19,6 +19,18 @@ from environments import SkippedError
 PAUSE_SECONDS = 0.3
 
 Answer = dict[str, Any]
+
+
+def begin(contestant: Contestant, errors: IO[str]) -> subprocess.Popen[str]:
+    """A process of a contestant, which is asked and answers by lines; the rest goes to `errors`."""
+    return subprocess.Popen(
+        contestant.command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+        env={**os.environ, **contestant.environment},
+    )
 
 
 class Entrant:
@@ -37,17 +49,7 @@ class Entrant:
         self.figures: list[Answer] = []
         self._log = log
         with log.open("w") as stream:
-            self._processes = [
-                subprocess.Popen(
-                    contestant.command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stream,
-                    text=True,
-                    env={**os.environ, **contestant.environment},
-                )
-                for _ in range(contestant.processes)
-            ]
+            self._processes = [begin(contestant, stream) for _ in range(contestant.processes)]
 
     @property
     def processes(self) -> int:

@@ -6,13 +6,12 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from contest import log_of
+from contest import begin, log_of
 from contestants import Contestant, available
 from corpus import corpus
 from decoders import DECODERS, Column
@@ -106,20 +105,13 @@ def once(arguments: argparse.Namespace, one: Start) -> tuple[float, float]:
     # The first line says who it is.
     lines = 1 if one.request is None else 2
     with log.open("w") as stream:
-        begin = time.perf_counter()
-        process = subprocess.Popen(
-            contestant.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stream,
-            text=True,
-            env={**os.environ, **contestant.environment},
-        )
+        started = time.perf_counter()
+        process = begin(contestant, stream)
         if one.request is not None:
             process.stdin.write(json.dumps(one.request) + "\n")
         process.stdin.close()
         answers = [process.stdout.readline() for _ in range(lines)]
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - started
         process.stdout.read()
         process.stdout.close()
         _, status, usage = os.wait4(process.pid, 0)
