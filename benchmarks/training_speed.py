@@ -37,7 +37,9 @@ def main() -> None:
 
     from keras_seq.preparation import prepare_run
     from keras_seq.settings import load_settings
+    from keras_seq.threads import share_cores_in_training
 
+    share_cores_in_training()
     files = {
         f"{prefix}{side}": str(folder / f"{split}.{language}.gz")
         for split, prefix in (("train", ""), ("val", "valid_"))
@@ -94,6 +96,8 @@ class Turn:
     def __init__(self, run):
         import keras
 
+        from keras_seq.cluster import start_cluster
+        from keras_seq.devices import Devices
         from keras_seq.modelling import build_run_model
         from keras_seq.training.feed import training_stream
         from keras_seq.training.objectives import make_objective
@@ -101,6 +105,7 @@ class Turn:
         from keras_seq.training.precision import dtype_policy, settle_precision
 
         settle_precision(run, print)
+        self.cluster = start_cluster(Devices(), print)
         keras.utils.set_random_seed(run.settings.seed)
         self.training = run.settings.training
         self.stream = training_stream(run)
@@ -112,7 +117,6 @@ class Turn:
 
     def train(self, start, stop):
         """Wall and processor seconds of these batches, and their tokens."""
-        from keras_seq import backend
         from keras_seq.training.feed import fit_batches
         from keras_seq.training.state import restore_arrays, training_arrays
 
@@ -123,10 +127,14 @@ class Turn:
             for batch in fit_batches(self.stream, update, count, self.objective.fit_batch)
         ]
         batches = batches[start % count :][: stop - start]
-        # Keras takes a generator, and no other iterator.
-        feed = backend.batch_feed(lambda: (batch for batch in batches), batches[0])
         wall, cpu = time.perf_counter(), time.process_time()
-        self.fitted.fit(feed, steps_per_epoch=stop - start, verbose=0, shuffle=False)
+        self.cluster.fit(
+            self.fitted,
+            # Keras takes a generator, and no other iterator.
+            lambda: (batch for batch in batches),
+            batches[0],
+            steps_per_epoch=stop - start,
+        )
         seconds = time.perf_counter() - wall, time.process_time() - cpu
         # `fit` ends with the average in place of the weights: on JAX they are one buffer then.
         restore_arrays(self.fitted, training_arrays(self.fitted))

@@ -26,7 +26,9 @@ def demo(
     Dates as people write them in some 40 locales become dates in ISO 8601.
     """
     from keras_seq.demo import prepare_demo
+    from keras_seq.threads import share_cores_in_training
 
+    share_cores_in_training()
     run, test = prepare_demo(directory, overrides=set_, overwrite=overwrite, notice=notice)
     from keras_seq.scoring import score
 

@@ -119,6 +119,7 @@ def train(
         prepare_run,
         resolve_settings,
     )
+    from keras_seq.threads import share_cores_in_training
 
     if stop_after is not None and not 0 < stop_after < 10**7:
         raise typer.BadParameter("must be a number of minutes", param_hint="'--stop-after'")
@@ -142,6 +143,8 @@ def train(
     used = Devices(
         device, devices, model_devices, tuple(hosts.split(",")) if hosts is not None else (), host
     )
+    if used.kind in (None, "cpu") and used.count in (None, 1) and not used.together:
+        share_cores_in_training()
     if used.host > 0:
         # The first host prepares the run, and tells.
         with sigterm_exits():

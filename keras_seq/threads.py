@@ -12,6 +12,8 @@ _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 
 _WITHIN, _BETWEEN = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
+# Parts of a batch that are still worth their own pass over the weights; two were measured.
+_MOST_PARTS = 8
 
 
 def usable_cores() -> int:
@@ -25,8 +27,8 @@ def share_cores(searches: int) -> None:
     """Asks TensorFlow for one thread for each of so many searches at a time.
 
     A step of a search is hundreds of small operations: two threads that share
-    one wait for each other, two searches with a thread each do not. Does nothing
-    once TensorFlow is imported; what is set already stays.
+    one wait for each other, two searches with a thread each do not. Nor do two parts of
+    a batch in training. Does nothing once TensorFlow is imported; what is set already stays.
     """
     if "tensorflow" in sys.modules:
         return
@@ -38,6 +40,17 @@ def searches_at_a_time() -> int:
     """How many searches at a time TensorFlow has threads for: all cores, unless told otherwise."""
     told = os.environ.get(_BETWEEN, "")
     return int(told) if told.isdecimal() and int(told) else usable_cores()
+
+
+def share_cores_in_training() -> None:
+    """Asks TensorFlow for a thread for each part of a batch, where cores are so few."""
+    if usable_cores() <= _MOST_PARTS:
+        share_cores(usable_cores())
+
+
+def parts_at_a_time() -> int:
+    """How many parts of a batch TensorFlow has a thread for; 1 where threads share operations."""
+    return searches_at_a_time() if os.environ.get(_WITHIN) == "1" else 1
 
 
 def several_at_a_time(

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
-BELOW_RUN = {"text", "scoring", "data", "settings", "files", "checkpoints", "threads"} | TENSORS
+PLAIN = {"files", "memory", "threads"}
+BELOW_RUN = PLAIN | {"text", "scoring", "data", "settings", "checkpoints"} | TENSORS
 WITH_RUN = {
     "run",
     "preparation",
@@ -46,13 +47,17 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "scoring": (set(), TEXT_ONLY),
     "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
     "files": ({"text"}, set()),
+    "memory": (set(), set()),
     "threads": (set(), set()),
     "checkpoints": ({"files", "text"}, {"numpy", "ml_dtypes"}),
     "data": ({"text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
     # Looks whether JAX is installed, and imports nothing.
     "devices": ({"text"}, {"jax"}),
-    "cluster": ({"backend", "devices", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
+    "cluster": (
+        {"backend", "devices", "memory", "text", "threads"},
+        {"keras", "numpy", "tensorflow", "jax"},
+    ),
     "layers": (set(), {"keras"}),
     # KerasHub is an extra, for pretrained encoders.
     "models": ({"layers"}, {"keras", "keras_hub"}),

@@ -10,19 +10,23 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_seq import backend
 from keras_seq.cluster.alone import Cluster, Numbers
+from keras_seq.cluster.tensorflow_cores import TensorFlowCores
+from keras_seq.cluster.tensorflow_loop import (
+    PartialGradients,
+    TensorFlowLoop,
+    Update,
+    signature_of,
+)
 from keras_seq.devices import Devices, count_used
-
-# An odd number far from small ones, by which replicas draw otherwise.
-_SEED_STEP = 0x1E3779B1
+from keras_seq.threads import parts_at_a_time
 
 
 def configure(devices: Devices) -> None:
@@ -65,7 +69,8 @@ def start(devices: Devices) -> Cluster:
         return TensorFlowCluster(_several_hosts(), devices.host, len(devices.hosts))
     count = count_devices(devices)
     if count == 1:
-        return Cluster()
+        parts = 1 if tf.config.list_logical_devices("GPU") else parts_at_a_time()
+        return TensorFlowCores(parts) if parts > 1 else Cluster()
     strategy = tf.distribute.MirroredStrategy(_names(devices)[:count])
     return TensorFlowCluster(strategy, 0, 1)
 
@@ -76,11 +81,10 @@ def _several_hosts() -> Any:
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
-class TensorFlowCluster(Cluster):
+class TensorFlowCluster(TensorFlowLoop):
     """Replicas of a model on several devices, of one host or of several.
 
-    Each replica draws its dropout from numbers of its own. Gradients are added up
-    over all replicas, and the optimizer then updates all copies of a weight.
+    The optimizer updates all copies of a weight.
 
     Args:
         strategy: A `tf.distribute` strategy.
@@ -101,63 +105,20 @@ class TensorFlowCluster(Cluster):
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         return self._strategy.scope()
 
-    def fit(
-        self, model: keras.Model, batches: Callable[[], Iterator[Any]], example: Any, **options: Any
-    ) -> None:
-        """As `Cluster.fit`; at its end the weights are what they are, and not their average."""
-        feed = iter(backend.batch_feed(batches, example))
-        update = self._make_update(model, example)
-        epochs, steps = options.get("epochs", 1), options["steps_per_epoch"]
-        callbacks = keras.callbacks.CallbackList(
-            options.get("callbacks"), model=model, epochs=epochs, steps=steps, verbose=0
-        )
-        model.stop_training = False
-        callbacks.on_train_begin()
-        for epoch in range(epochs):
-            callbacks.on_epoch_begin(epoch)
-            logs, total = {}, 0.0
-            for step in range(steps):
-                batch = next(feed, None)
-                if batch is None:
-                    model.stop_training = True
-                    break
-                callbacks.on_train_batch_begin(step)
-                total += float(update(batch))
-                logs = {"loss": total / (step + 1)}
-                callbacks.on_train_batch_end(step, logs)
-                if model.stop_training:
-                    break
-            callbacks.on_epoch_end(epoch, logs)
-            if model.stop_training:
-                break
-        callbacks.on_train_end(logs)
-
-    def _make_update(self, model: keras.Model, example: Any) -> Callable[[Any], Any]:
-        known = {id(weight) for weight in model.weights}
-        seeds = [variable for variable in model.variables if id(variable) not in known]
-        variables = model.trainable_variables
+    @contextlib.contextmanager
+    def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
+        partial = PartialGradients(model)
 
         def replica(batch: Any) -> Any:
             context = tf.distribute.get_replica_context()
             number = tf.cast(context.replica_id_in_sync_group, tf.int32)
-            inputs, targets, weights = self._rows_of(batch, number)
             # Of variables that all replicas share none can be set in one of them.
-            drawn_from = [(seed, _own_seed(seed, number)) for seed in seeds]
-            with (
-                keras.StatelessScope(state_mapping=drawn_from) as scope,
-                tf.GradientTape() as tape,
-            ):
-                outputs = model(inputs, training=True)
-                loss = model.compute_loss(
-                    x=inputs, y=targets, y_pred=outputs, sample_weight=weights, training=True
-                )
-                scaled = model.optimizer.scale_loss(loss)
-            gradients = tape.gradient(scaled, [variable.value for variable in variables])
-            there = [backend.dense(gradient) for gradient in gradients if gradient is not None]
+            gradients, loss, counters = partial(self._rows_of(batch, number), number)
+            there = [gradient for gradient in gradients if gradient is not None]
             *there, loss = context.all_reduce("SUM", [*there, loss])
             summed = iter(there)
             gradients = [None if gradient is None else next(summed) for gradient in gradients]
-            return gradients, loss, [scope.get_current_value(seed)[1] for seed in seeds]
+            return gradients, loss, counters
 
         def update(batch: Any) -> Any:
             results = self._strategy.run(replica, args=(batch,))
@@ -165,15 +126,10 @@ class TensorFlowCluster(Cluster):
             gradients, loss, counters = tf.nest.map_structure(
                 lambda value: self._strategy.experimental_local_results(value)[0], results
             )
-            model.optimizer.apply(gradients, variables)
-            for seed, counter in zip(seeds, counters, strict=True):
-                seed.assign(tf.stack([seed.value[0], counter]))
+            partial.apply(gradients, counters)
             return loss
 
-        signature = tf.nest.map_structure(
-            lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example
-        )
-        return tf.function(update, input_signature=[signature], autograph=False)
+        yield tf.function(update, input_signature=[signature_of(example)], autograph=False)
 
     def _rows_of(self, batch: Any, number: Any) -> Any:
         """A replica's part of its host's batch."""
@@ -210,10 +166,3 @@ class TensorFlowCluster(Cluster):
         return self._total(tf.constant(rows)).numpy()
 
     _total: Any = None
-
-
-def _own_seed(seed: Any, number: Any) -> Any:
-    """A seed generator's state as a replica starts from it; the first replica from what it is."""
-    state = tf.convert_to_tensor(seed.value)
-    step = tf.cast(number, state.dtype) * tf.constant(_SEED_STEP, state.dtype)
-    return tf.stack([tf.bitwise.bitwise_xor(state[0], step), state[1]])

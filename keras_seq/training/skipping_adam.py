@@ -26,6 +26,10 @@ class SkippingAdam(keras.optimizers.Adam):
     schedule and the average go by batches. If a gradient of one of the N
     batches is not finite, the update is skipped as a whole.
 
+    The momentum of the moving average (`use_ema`) rises: after t updates it is no larger than
+    t / (t + 9), as in `tf.train.ExponentialMovingAverage` with `num_updates`. So the average
+    is one of about the last ninth of a short training, and not mostly of its first weights.
+
     With `initial_loss_scale` the loss is multiplied by a scale before its gradients are
     computed, which are divided by it afterwards: what would vanish in float16 does
     not. A scale that is too large makes gradients infinite; such an update is left out,
@@ -270,7 +274,10 @@ class SkippingAdam(keras.optimizers.Adam):
     def _update_model_variables_moving_average(self, trainable_variables):
         if not self.use_ema:
             return
-        # As Keras does it, which makes the factors anew for each weight.
+        # Keras has the same momentum from the second update on, and so for hundreds of updates
+        # little but the first weights. It also makes the factors anew for each weight.
+        updates = ops.cast(self.iterations, "float32")
+        momentum = ops.minimum(updates / (updates + 9.0), self.ema_momentum)
         factors = {}
         for variable, average in zip(
             trainable_variables, self._model_variables_moving_average, strict=True
@@ -278,9 +285,8 @@ class SkippingAdam(keras.optimizers.Adam):
             if average is None:
                 continue
             if variable.dtype not in factors:
-                begun = ops.cast(ops.not_equal(self.iterations, 0), variable.dtype)
-                momentum = ops.multiply(begun, self.ema_momentum)
-                factors[variable.dtype] = momentum, ops.subtract(1, momentum)
+                kept = ops.cast(momentum, variable.dtype)
+                factors[variable.dtype] = kept, ops.subtract(1, kept)
             kept, added = factors[variable.dtype]
             average.assign(ops.add(ops.multiply(kept, average), ops.multiply(added, variable)))
 

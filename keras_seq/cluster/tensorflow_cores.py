@@ -1,0 +1,78 @@
+"""Cores of one processor that each take a part of every batch, under TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_seq.cluster.tensorflow_loop import (
+    PartialGradients,
+    TensorFlowLoop,
+    Update,
+    signature_of,
+)
+from keras_seq.memory import keep_freed_memory
+
+
+class TensorFlowCores(TensorFlowLoop):
+    """A thread for each part of a batch, all with the same weights.
+
+    Threads that share each operation wait for each other at its end, some thousand times an
+    update, and those of the small ones have nothing to share. So the rows are shared out, and
+    threads meet once an update. It is of use where TensorFlow has one thread for an
+    operation and as many operations at a time as there are parts (`threads.share_cores`).
+
+    Args:
+        parts: Of a batch; fewer where it has fewer rows.
+    """
+
+    def __init__(self, parts: int) -> None:
+        self._parts = parts
+        self._made: Any = None
+        keep_freed_memory()
+
+    @contextlib.contextmanager
+    def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
+        if self._made is None or self._made[0] is not model:
+            self._made = model, *_functions(model, example)
+        _, gradients, apply = self._made
+        with ThreadPoolExecutor(max(1, self._parts - 1)) as pool:
+
+            def update(batch: Any) -> Any:
+                count = min(self._parts, tf.nest.flatten(batch)[0].shape[0])
+                others = [pool.submit(gradients, batch, i, count) for i in range(1, count)]
+                first = gradients(batch, 0, count)
+                return apply([first, *(other.result() for other in others)])
+
+            yield update
+
+
+def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
+    partial = PartialGradients(model)
+
+    def gradients(batch: Any, number: Any, count: Any) -> Any:
+        def part(tensor: Any) -> Any:
+            rows = tf.shape(tensor)[0]
+            return tensor[rows * number // count : rows * (number + 1) // count]
+
+        return partial(tf.nest.map_structure(part, batch), number)
+
+    def apply(parts: Any) -> Any:
+        found, losses, counters = zip(*parts, strict=True)
+        summed = [None if same[0] is None else tf.add_n(same) for same in zip(*found, strict=True)]
+        partial.apply(summed, counters[0])
+        return tf.add_n(losses)
+
+    scalar = tf.TensorSpec([], tf.int32)
+    compiled = tf.function(gradients, autograph=False, reduce_retracing=True)
+    # Traced here, for Keras keeps its settings for each thread apart.
+    traced = compiled.get_concrete_function(signature_of(example), scalar, scalar)
+    return (
+        lambda batch, number, count: traced(batch, tf.constant(number), tf.constant(count)),
+        tf.function(apply, autograph=False),
+    )
