@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.threads import searches_at_a_time, several_at_a_time
 from keras_seq.training.losses import token_losses
 
 # Shape letters: B batch, S source steps, T target steps, V vocabulary.
@@ -42,11 +43,15 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
 
     compiled = backend.compiled(sums, model.variables, ranks=[2, 2, 2])
 
+    def sums_of(batch: dict[str, np.ndarray]) -> list[float]:
+        parts = compiled(batch["source"], batch["target_input"], batch["target_output"])
+        return [float(keras.ops.convert_to_numpy(part)) for part in parts]
+
     def evaluate(batches: Batches) -> dict[str, float]:
+        threads = searches_at_a_time() if backend.computes_on_one_processor() else 1
         totals = np.zeros(3, np.float64)
-        for batch in batches:
-            parts = compiled(batch["source"], batch["target_input"], batch["target_output"])
-            totals += [float(keras.ops.convert_to_numpy(part)) for part in parts]
+        for found in several_at_a_time(sums_of, list(batches), threads):
+            totals += found
         loss, right, tokens = totals
         mean = loss / max(tokens, 1.0)
         return {

@@ -134,16 +134,17 @@ def test_keeps_an_average_where_asked(ema):
 
 
 def test_the_average_is_that_of_the_formula():
-    """average = 0.9 average + 0.1 weight after each update, from the first weight on."""
-    optimizer = of(ema=0.9, schedule="constant", learning_rate=0.1)
+    """average = m average + (1 - m) weight, where m is t / (t + 9) after t updates, 0.2 at most."""
+    optimizer = of(ema=0.2, schedule="constant", learning_rate=0.1)
     weight = keras.Variable(np.zeros(2, "float32"))
     optimizer.build([weight])
     (average,) = [v for v in optimizer.variables if v.path.endswith("average")]
-    expected = None
-    for gradient in ([1.0, 0.0], [-2.0, 3.0], [0.5, 0.5], [4.0, -1.0]):
+    expected = np.zeros(2)
+    gradients = [1.0, 0.0], [-2.0, 3.0], [0.5, 0.5], [4.0, -1.0], [-1.0, 2.0]
+    for momentum, gradient in zip((0, 1 / 10, 2 / 11, 0.2, 0.2), gradients, strict=True):
         optimizer.apply([ops.convert_to_tensor(np.array(gradient, "float32"))])
         value = np.array(weight.numpy())
-        expected = value if expected is None else 0.9 * expected + 0.1 * value
+        expected = momentum * expected + (1 - momentum) * value
         np.testing.assert_allclose(average.numpy(), expected, rtol=1e-5)
     optimizer.finalize_variable_values([weight])
     np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-5)

@@ -1,0 +1,167 @@
+"""Cores that each take a part of every batch: the training of one, to rounding."""
+
+import ctypes
+import sys
+
+import keras
+import numpy as np
+import pytest
+import safetensors.numpy
+from label_runs import label_settings
+from training.toy import killed_after, quiet_train, toy_settings, write_pairs
+
+from keras_seq.cluster import Cluster, start_cluster
+from keras_seq.cluster.tensorflow_cores import TensorFlowCores
+from keras_seq.devices import Devices
+from keras_seq.settings import load_settings
+
+pytestmark = pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"
+)
+STEPS = 4
+DROPOUTS = ("model__dropout", "model__attention_dropout", "model__activation_dropout")
+NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
+# Their gradient is zero by the mathematics, and Adam makes full steps of what rounding leaves.
+NO_GRADIENT = ("qkv_bias", "key_value_bias")
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """Sets how many cores share a batch, as the commands do before TensorFlow starts."""
+
+    def share(count):
+        monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")
+        monkeypatch.setenv("TF_NUM_INTEROP_THREADS", str(count))
+        kind = TensorFlowCores if count > 1 else Cluster
+        assert type(start_cluster(Devices(), print)) is kind
+
+    return share
+
+
+def common(**overrides):
+    return {
+        "training__max_steps": STEPS,
+        "training__validate_every": STEPS,
+        "training__checkpoint_every": 2,
+        # The gradients themselves, which clipping would bring to one size.
+        "training__clip_norm": 0,
+    } | overrides
+
+
+def lines_settings(folder, preset, **overrides):
+    """Those of a model of lines of text."""
+    for name, count in (("text", 120), ("valid", 12)):
+        if not (folder / name).exists():
+            pairs = write_pairs(folder / f"{name}.tsv", count, seed=count)
+            (folder / name).write_text("".join(f"{source}\n" for source, _ in pairs))
+    values = {"data__text": folder / "text", "data__valid_text": folder / "valid"} | overrides
+    values |= {"training__batch_tokens": 300, "search__max_length": 8}
+    named = {key.replace("__", "."): str(value) for key, value in values.items()}
+    return load_settings(preset=preset, overrides=named)
+
+
+UNITS = {f"model__{name}_units": 8 for name in ("embedding", "encoder", "decoder", "attention")}
+TASKS = {
+    "transformer": lambda folder: toy_settings(folder, **common(**NO_DROPOUT)),
+    # Several batches an update, of which the last of an epoch is the smallest.
+    "accumulated": lambda folder: toy_settings(
+        folder, **common(**NO_DROPOUT, training__effective_batch_tokens=900)
+    ),
+    # One pair in a batch, which no two cores can share.
+    "one row": lambda folder: toy_settings(
+        folder, **common(**NO_DROPOUT, training__batch_tokens=6)
+    ),
+    "rnn": lambda folder: toy_settings(
+        folder, **common(model__family="rnn", model__dropout=0.0, **UNITS)
+    ),
+    "language model": lambda folder: lines_settings(
+        folder, "lm-gru", **common(model__units=8, model__embedding_units=8, model__dropout=0.0)
+    ),
+    "classifier": lambda folder: label_settings(
+        folder, "classify", **common(model__dropout=0.0, data__class_weights="balanced")
+    ),
+    "tagger": lambda folder: label_settings(folder, "tag", **common(model__dropout=0.0)),
+}
+
+
+def saved(run, part):
+    path = run / "checkpoints" / f"step-{STEPS:08}" / f"{part}.safetensors"
+    return safetensors.numpy.load_file(path)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_two_cores_are_one(task, tmp_path, cores):
+    settings = TASKS[task](tmp_path)
+    for count in (1, 2):
+        cores(count)
+        quiet_train(settings, tmp_path / str(count))
+    one, two = (saved(tmp_path / str(count), "training") for count in (1, 2))
+    assert one.keys() == two.keys()
+    moments = 0
+    for name, array in one.items():
+        if name.endswith("_momentum") and not any(part in name for part in NO_GRADIENT):
+            largest = np.abs(array).max()
+            moments += largest > 0
+            np.testing.assert_allclose(
+                two[name], array, rtol=0, atol=max(2e-3 * largest, 1e-9), err_msg=name
+            )
+    assert moments >= 3
+
+
+def stochastic(folder):
+    return toy_settings(folder, **common(**dict.fromkeys(DROPOUTS, 0.2)))
+
+
+def autoencoder(folder):
+    small = {f"model__{name}_units": 8 for name in ("latent", "embedding", "encoder", "decoder")}
+    return lines_settings(folder, "vae", **common(**small))
+
+
+@pytest.mark.parametrize("settings_of", [stochastic, autoencoder])
+def test_they_go_on_to_the_last_bit(settings_of, tmp_path, cores):
+    """Threads may end in any order, and draw each what they drew."""
+    cores(2)
+    settings = settings_of(tmp_path)
+    quiet_train(settings, tmp_path / "straight")
+    copied = killed_after(2, tmp_path / "straight", tmp_path / "copy")
+    _, said = quiet_train(settings, copied)
+    assert "going on after step 2\n" in said
+    for part in ("weights", "training"):
+        straight, again = saved(tmp_path / "straight", part), saved(copied, part)
+        assert straight.keys() == again.keys()
+        for name, array in straight.items():
+            np.testing.assert_array_equal(again[name], array, err_msg=name)
+
+
+def test_each_core_draws_its_own_dropout():
+    """The halves of a batch of two equal rows have other masks, and the first that of one core."""
+    inputs = keras.Input((64,), dtype="float32")
+    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+    model = keras.Model(inputs, layer(keras.layers.Dropout(0.5, seed=1)(inputs)))
+    model.compile("sgd", keras.losses.MeanSquaredError(reduction="sum"))
+    model.optimizer.build(model.trainable_variables)
+    batch = np.ones((2, 64), np.float32), np.zeros((2, 1), np.float32), np.ones(2, np.float32)
+    cluster = TensorFlowCores(2)
+    with cluster._updates(model, batch):
+        pass
+    gradients = cluster._made[1]
+    halves = [gradients(batch, number, 2)[0][0].numpy() for number in (0, 1)]
+    assert (halves[0] != halves[1]).any()
+    alone = tuple(array[:1] for array in batch)
+    np.testing.assert_array_equal(halves[0], gradients(alone, 0, 1)[0][0].numpy())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's")
+def test_freed_memory_is_kept_where_glibc_is(monkeypatch):
+    """The numbers are those of malloc.h: M_MMAP_MAX -4, M_TRIM_THRESHOLD -1; 1 is success."""
+    real = ctypes.CDLL(None).mallopt
+    answers = []
+
+    class Library:
+        @staticmethod
+        def mallopt(option, value):
+            answers.append((option, value, real(option, value)))
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library)
+    TensorFlowCores(2)
+    assert answers == [(-4, 0, 1), (-1, 2**31 - 1, 1)]
