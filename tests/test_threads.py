@@ -3,7 +3,15 @@
 import os
 import sys
 
-from keras_seq.threads import searches_at_a_time, share_cores, usable_cores
+import pytest
+
+from keras_seq.threads import (
+    parts_at_a_time,
+    searches_at_a_time,
+    share_cores,
+    share_cores_in_training,
+    usable_cores,
+)
 
 NAMES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
@@ -31,3 +39,20 @@ def test_nothing_changes_afterwards(monkeypatch):
     share_cores(3)
     assert not set(NAMES) & set(os.environ)
     assert searches_at_a_time() == usable_cores() <= os.cpu_count()
+
+
+@pytest.mark.parametrize(("cores", "parts"), [(1, 1), (2, 2), (8, 8), (9, 1)])
+def test_a_batch_has_a_part_for_each_of_few_cores(monkeypatch, cores, parts):
+    without_threads(monkeypatch)
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    monkeypatch.setattr("keras_seq.threads.usable_cores", lambda: cores)
+    share_cores_in_training()
+    assert parts_at_a_time() == parts
+
+
+def test_threads_that_share_operations_take_batches_whole(monkeypatch):
+    without_threads(monkeypatch)
+    assert parts_at_a_time() == 1
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
+    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "2")
+    assert parts_at_a_time() == 1

@@ -79,7 +79,9 @@ class TrainingSettings(Section):
         "Weights that stay as they are, by patterns of their names such as encoder_*."
     )
     clip_norm: float = a_number(1.0, 0, 1e6, "Largest norm of the gradient; 0: no limit.")
-    ema: float = a_share(0.999, "Decay of the averaged weights; 0: none.")
+    ema: float = a_share(
+        0.999, "Decay of the averaged weights; after t updates at most t / (t + 9). 0: none."
+    )
     max_steps: int | None = a_number(None, 1, 10**9, "Stop after so many updates.")
     max_minutes: float | None = Field(
         default=None, gt=0, le=10**6, description="Stop after so many minutes."

@@ -7,6 +7,8 @@ import keras
 import numpy as np
 import pytest
 import safetensors.numpy
+from cluster.shared_training import all_end, arguments
+from faults.training_process import Training
 from label_runs import label_settings
 from training.toy import killed_after, quiet_train, toy_settings, write_pairs
 
@@ -14,6 +16,7 @@ from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
 from keras_seq.devices import Devices
 from keras_seq.settings import load_settings
+from keras_seq.threads import usable_cores
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"
@@ -149,6 +152,24 @@ def test_each_core_draws_its_own_dropout():
     assert (halves[0] != halves[1]).any()
     alone = tuple(array[:1] for array in batch)
     np.testing.assert_array_equal(halves[0], gradients(alone, 0, 1)[0][0].numpy())
+
+
+SAYS_PARTS = """
+import keras_seq.threads as threads
+def saying(count):
+    def said():
+        print("parts", count(), file=sys.stderr, flush=True)
+        return count()
+    return said
+threads.parts_at_a_time = saying(threads.parts_at_a_time)
+"""
+
+
+def test_the_command_has_a_part_for_each_core(folder):
+    options = {"training__max_steps": 1, "training__validate_every": 1}
+    line = arguments(folder, "command", "", **options)
+    (said,) = all_end([Training(line, SAYS_PARTS)])
+    assert f"parts {usable_cores() if usable_cores() <= 8 else 1}\n" in said
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's")
