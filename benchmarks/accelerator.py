@@ -62,6 +62,11 @@ def main():
     os.environ["KERAS_BACKEND"] = options.backend
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+    # Before TensorFlow is imported, as the command does it.
+    from keras_seq.threads import share_cores_in_training
+
+    if options.backend == "tensorflow" and options.device != "gpu" and options.devices is None:
+        share_cores_in_training()
     import keras
     import numpy as np
 

@@ -33,14 +33,11 @@ class TensorFlowCores(TensorFlowLoop):
 
     def __init__(self, parts: int) -> None:
         self._parts = parts
-        self._made: Any = None
         keep_freed_memory()
 
     @contextlib.contextmanager
     def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
-        if self._made is None or self._made[0] is not model:
-            self._made = model, *_functions(model, example)
-        _, gradients, apply = self._made
+        gradients, apply = self._made_for(model, lambda: _functions(model, example))
         with ThreadPoolExecutor(max(1, self._parts - 1)) as pool:
 
             def update(batch: Any) -> Any:

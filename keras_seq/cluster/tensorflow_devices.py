@@ -10,7 +10,6 @@ import contextlib
 import functools
 import json
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -105,8 +104,13 @@ class TensorFlowCluster(TensorFlowLoop):
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         return self._strategy.scope()
 
-    @contextlib.contextmanager
-    def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
+    def _updates(
+        self, model: keras.Model, example: Any
+    ) -> contextlib.AbstractContextManager[Update]:
+        update: Update = self._made_for(model, lambda: self._update_of(model, example))
+        return contextlib.nullcontext(update)
+
+    def _update_of(self, model: keras.Model, example: Any) -> Update:
         partial = PartialGradients(model)
 
         def replica(batch: Any) -> Any:
@@ -129,7 +133,10 @@ class TensorFlowCluster(TensorFlowLoop):
             partial.apply(gradients, counters)
             return loss
 
-        yield tf.function(update, input_signature=[signature_of(example)], autograph=False)
+        traced: Update = tf.function(
+            update, input_signature=[signature_of(example)], autograph=False
+        )
+        return traced
 
     def _rows_of(self, batch: Any, number: Any) -> Any:
         """A replica's part of its host's batch."""

@@ -57,6 +57,14 @@ class TensorFlowLoop(Cluster):
                     break
             callbacks.on_train_end(logs)
 
+    def _made_for(self, model: keras.Model, make: Callable[[], Any]) -> Any:
+        """What `make` gives, once for a model: rehearsals and a training are several `fit`."""
+        if self._made is None or self._made[0] is not model:
+            self._made = model, make()
+        return self._made[1]
+
+    _made: Any = None
+
     def _updates(
         self, model: keras.Model, example: Any
     ) -> contextlib.AbstractContextManager[Update]:

@@ -147,7 +147,7 @@ def test_each_core_draws_its_own_dropout():
     cluster = TensorFlowCores(2)
     with cluster._updates(model, batch):
         pass
-    gradients = cluster._made[1]
+    gradients, _ = cluster._made[1]
     halves = [gradients(batch, number, 2)[0][0].numpy() for number in (0, 1)]
     assert (halves[0] != halves[1]).any()
     alone = tuple(array[:1] for array in batch)
