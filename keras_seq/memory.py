@@ -13,7 +13,7 @@ def keep_freed_memory() -> None:
     """Asks the C library to keep large blocks for the next ones, where it is glibc.
 
     It gives those of more than some megabytes back to the system at once, so that each update
-    of a training begins with some hundred megabytes of zeros, made page by page.
+    of a training gets about a hundred megabytes of zeros anew, made page by page.
     """
     if not sys.platform.startswith("linux"):
         return
