@@ -6,7 +6,7 @@ from keras import ops
 from keras_seq.layers.attention_scores import STEPS, check_tensor
 from keras_seq.layers.dropout import Dropout
 from keras_seq.layers.exact_dense import ExactDense
-from keras_seq.layers.shapes import reshape
+from keras_seq.layers.shapes import dense, reshape
 
 # Gated activations, and what is done to the gate.
 GATES = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu"}
@@ -89,12 +89,22 @@ class FeedForward(keras.layers.Layer):
     def call(self, inputs, training=None):
         check_tensor("inputs", inputs, self.projection.units, STEPS)
         # As matrices: see `dense`.
-        hidden = self.hidden(ops.reshape(inputs, (-1, inputs.shape[-1])))
-        if self.gate:
-            gate, hidden = ops.split(hidden, 2, axis=-1)
-            hidden = self.activation(gate) * hidden
-        outputs = self.projection(self.dropout_layer(hidden, training=training))
-        return reshape(outputs, ops.shape(inputs))
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        if (
+            training
+            and self.dropout
+            and not self.gate
+            and self.activation is keras.activations.relu
+        ):
+            hidden = dense(rows, self.hidden.kernel, self.hidden.bias)
+            hidden = self.dropout_layer.of_rectified(hidden)
+        else:
+            hidden = self.hidden(rows)
+            if self.gate:
+                gate, hidden = ops.split(hidden, 2, axis=-1)
+                hidden = self.activation(gate) * hidden
+            hidden = self.dropout_layer(hidden, training=training)
+        return reshape(self.projection(hidden), ops.shape(inputs))
 
     def compute_mask(self, inputs, mask=None):
         return mask

@@ -79,6 +79,9 @@ checkpoint.write_tensors = holding(checkpoint.write_tensors)
 """
 
 
+_SHARE_CORES = "from keras_seq.threads import share_cores_in_training; share_cores_in_training()"
+
+
 def write_corpus(folder: Path) -> None:
     write_pairs(folder / "train.tsv", 200, seed=1)
     write_pairs(folder / "valid.tsv", 12, seed=2)
@@ -106,6 +109,9 @@ class Training:
     """
 
     def __init__(self, arguments: list[str], code: str = "", own: bool = False) -> None:
+        if code and "--devices" not in arguments and "--hosts" not in arguments:
+            # As the command does before TensorFlow is imported, which `code` may do.
+            code = f"{_SHARE_CORES}\n{code}"
         script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
         self.process = warm_python.start(
             ["-c", script, *arguments], os.environ | {"PYTHONUNBUFFERED": "1"}, own
