@@ -129,8 +129,10 @@ def test_the_weights_kept_are_the_average_of_those_trained(first, folder):
             for name, array in trained.items()
             if name.startswith("weight/")
         }
+        # The decay rises to its value, so that the first weights are forgotten.
+        momentum = min(MOMENTUM, (step - 1) / (step + 8))
         average = {
-            name: array if average is None else MOMENTUM * average[name] + (1 - MOMENTUM) * array
+            name: momentum * (0 if average is None else average[name]) + (1 - momentum) * array
             for name, array in raw.items()
         }
         kept = tensors_of(folder / "first", step, "weights")
