@@ -30,6 +30,16 @@ def deaf(*_, **__):
     # Held already, by this very thread: it waits for ever.
     libc.pthread_mutex_lock(mutex)
 """
+# Puts a function in the place of what makes the updates: Keras' `fit`, or where cores or
+# devices share a batch, a loop of ours.
+INSTEAD_OF_FIT = """
+import keras
+def instead_of_fit(wrap):
+    keras.Model.fit = wrap(keras.Model.fit)
+    if keras.backend.backend() == "tensorflow":
+        from keras_seq.cluster.tensorflow_loop import TensorFlowLoop
+        TensorFlowLoop.fit = wrap(TensorFlowLoop.fit)
+"""
 # Says when something is begun, and does it.
 SAYS = """
 def says(call):
@@ -84,7 +94,7 @@ def test_in_training(folder, number, code, backend):
 def test_in_the_first_compilation(folder, backend, seconds):
     """Whatever the backend does at that moment, the process ends as it should."""
     name = f"compile-{backend}-{seconds}"
-    code = f"{on(backend)}{SAYS}\nimport keras\nkeras.Model.fit = says(keras.Model.fit)"
+    code = f"{on(backend)}{SAYS}{INSTEAD_OF_FIT}instead_of_fit(says)"
     training = begun(folder, name, code)
     training.wait_for("begin")
     time.sleep(seconds)
@@ -98,7 +108,7 @@ def test_in_the_first_compilation(folder, backend, seconds):
 
 
 def test_in_a_first_compilation_that_hears_nothing(folder):
-    code = DEAF + "import keras\nkeras.Model.fit = deaf"
+    code = f"{DEAF}{INSTEAD_OF_FIT}instead_of_fit(lambda _: deaf)"
     training = begun(folder, "deaf", code)
     training.wait_for("begin")
     ended, said, seconds = training.signalled(signal.SIGTERM)
@@ -209,7 +219,7 @@ preparing.Tokenizer.train = slow
 def test_where_python_lets_no_exception_out(folder):
     """In a callback of the garbage collector: JAX has one, also where TensorFlow computes."""
     code = """
-import gc, os, time, keras
+import gc, os, time
 def in_callback(phase, _):
     gc.callbacks.remove(in_callback)
     os.kill(os.getpid(), 15)
@@ -220,8 +230,8 @@ def collects(*_, **__):
     gc.collect()
     print("went on", file=sys.stderr, flush=True)
     time.sleep(1000)
-keras.Model.fit = collects
 """
+    code += f"{INSTEAD_OF_FIT}instead_of_fit(lambda _: collects)"
     ended, said = begun(folder, "callback", code).end()
     assert ended == 143, said
     assert said.endswith("went on")

@@ -130,9 +130,13 @@ class Training:
     def wait_for(self, text: str, seconds: float = PATIENCE) -> None:
         """Until a line with `text` is said."""
         end = time.monotonic() + seconds
-        while (line := self._lines.get(timeout=max(0.01, end - time.monotonic()))) is not None:
-            if text in line:
-                return
+        with contextlib.suppress(queue.Empty):
+            while (line := self._lines.get(timeout=max(0.01, end - time.monotonic()))) is not None:
+                if text in line:
+                    return
+        # A training without end would take the processor from all that comes after it.
+        self.process.kill()
+        self.end()
         raise AssertionError("\n".join(self.said))
 
     def end(self, seconds: float = PATIENCE) -> tuple[int, str]:
