@@ -64,25 +64,25 @@ def test_keeps_the_compute_dtype(policy):
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_of_what_relu_gives_it_is_the_same_with_the_same_gradient(policy):
     """Drawn with the same seed, to the last bit: relu first, then the layer, or both at once."""
-    made = [Dropout(0.3, seed=9, dtype=policy) for _ in range(2)]
     x = np.random.default_rng(1).normal(size=(5, 40)).astype(np.float32)
     x[0, :3] = 0, -0.0, np.inf
     pull = np.random.default_rng(2).normal(size=x.shape).astype(np.float32)
     functions = (
-        lambda x: made[0](ops.relu(x), training=True),
-        lambda x: made[1].of_rectified(x),
+        lambda layer, x: layer(ops.relu(x), training=True),
+        lambda layer, x: layer.of_rectified(x),
     )
-    dtype = made[0].compute_dtype
     found = []
     for function in functions:
-        outputs = []
 
-        def weighed(x, function=function, outputs=outputs):
-            outputs.append(function(ops.cast(x, dtype)))
-            return ops.sum(ops.cast(outputs[0], "float32")[:, 3:] * pull[:, 3:])
+        def outputs(x, function=function):
+            layer = Dropout(0.3, seed=9, dtype=policy)
+            return ops.cast(function(layer, ops.cast(x, layer.compute_dtype)), "float32")
+
+        def weighed(x, outputs=outputs):
+            return ops.sum((outputs(x) * pull)[:, 3:])
 
         (by_x,), _ = gradients(weighed, [x])
-        found.append((np.asarray(ops.cast(outputs[0], "float32")), by_x))
+        found.append((np.asarray(outputs(x)), by_x))
     for one, both in zip(*found, strict=True):
         np.testing.assert_array_equal(one, both)
     assert 0 < (found[0][1] != 0).mean() < 0.5
