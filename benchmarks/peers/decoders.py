@@ -36,7 +36,9 @@ def contestant(
 def keras_seq(work: pathlib.Path, column: Column) -> Iterator[Contestant]:
     run = trained(work)
     yield contestant("keras-seq", column, "keras_seq", run)
-    yield contestant("keras-seq (1 thread a search)", column, "keras_seq", run, **single(cores()))
+    # As its commands have it: sentences that come one at a time are searched one at a time.
+    searches = 1 if column.size == 1 else cores()
+    yield contestant("keras-seq (1 thread a search)", column, "keras_seq", run, **single(searches))
 
 
 def keras_seq_export(work: pathlib.Path, column: Column) -> Iterator[Contestant]:
