@@ -1,34 +1,93 @@
 """Which slots of an unordered cache are the past of which hypothesis."""
 
-from keras import ops
+from keras import ops, tree
 
+from keras_seq.backend import gather
 from keras_seq.layers.scaled_dot_product import MASKED
 
-# Shape letters: B batch, K beam, L steps the cache holds.
+# Shape letters: B batch, K beam, L places of a cache, each with a slot for each hypothesis.
 
 
-def record_step(ancestors, position):
-    """Notes that hypothesis k stands in slot k at step `position`.
+def record_step(past, place):
+    """Notes that hypothesis k stands in slot k of a place.
 
     Args:
-        ancestors: Int32 tensor `(B, K, L)`: the slot that the hypothesis' past
-            occupied at each earlier step, -1 at steps not yet taken.
-        position: Integer scalar tensor.
+        past: Bool tensor `(B, K, L, K)`: which slots hold the past of each hypothesis.
+        place: Integer tensor `(B,)` or `()`.
 
     Returns:
-        The new `(B, K, L)`.
+        The new `(B, K, L, K)`.
     """
-    _, beam, steps = ops.shape(ancestors)
-    now = ops.equal(ops.arange(steps), ops.cast(position, "int32"))
-    return ops.where(now[None, None, :], ops.arange(beam)[None, :, None], ancestors)
+    _, beam, places, _ = ops.shape(past)
+    now = ops.equal(ops.arange(places), ops.reshape(ops.cast(place, "int32"), (-1, 1)))
+    own = ops.equal(ops.arange(beam)[:, None], ops.arange(beam))
+    return ops.logical_or(past, ops.logical_and(now[:, None, :, None], own[None, :, None, :]))
 
 
-def ancestry_bias(ancestors):
+def ancestry_bias(past):
     """Float32 bias `(B, K, L, K)`: 0 on a hypothesis' own past, hidden elsewhere.
 
-    Reordering hypotheses then means to gather this small table of integers;
-    the keys and values, hundreds of times its size, are never moved.
+    Reordering hypotheses then means to gather this small table; the keys and values,
+    hundreds of times its size, are never moved.
     """
-    beam = ops.shape(ancestors)[1]
-    own = ops.equal(ancestors[..., None], ops.arange(beam))  # (B, K, L, K)
-    return ops.where(own, 0.0, MASKED)
+    return ops.where(past, 0.0, MASKED)
+
+
+def distances(bias, position):
+    """How many steps ago each slot was written, for the hypothesis whose past it is.
+
+    Slots lie in the order of their steps, and a hypothesis has one of each.
+
+    Args:
+        bias: Tensor `(B, K, P)` of P slots, from `ancestry_bias`.
+        position: Integer scalar tensor, the current step.
+
+    Returns:
+        Int32 tensor `(B, K, P)`, between 0 and `position + 1`; it means nothing
+        where the bias hides.
+    """
+    seen = ops.cumsum(ops.cast(bias > MASKED / 2, "int32"), axis=-1)
+    return ops.cast(position, "int32") + 1 - seen
+
+
+def make_room(past, caches, length):
+    """Gives up the slots that are nobody's past, and adds places to be written.
+
+    Hypotheses that live share most of their past, so what is left is little more than
+    a slot a step, and not K. A step reads all of a cache, and on TensorFlow copies it.
+
+    Args:
+        past: Bool tensor `(B, K, L, K)`.
+        caches: Structure of tensors `(B, H, L, K, D)`.
+        length: Integer or scalar tensor, how many places there are to be at least.
+
+    Returns:
+        past: `(B, K, L', K)`.
+        place: Int32 tensor `(B,)`, the first place of each row that is empty.
+        caches: Tensors `(B, H, L', K, D)`; slots keep their order, and empty ones hold
+            anything that is finite.
+    """
+    batch, beam, places, _ = ops.shape(past)
+    slots = places * beam
+    past = ops.reshape(past, (batch, beam, slots))
+    used = ops.any(past, axis=1)
+    place = (ops.sum(ops.cast(used, "int32"), axis=1) + beam - 1) // beam
+    # Without rows the maximum would be the least of all integers.
+    most = ops.max(place, initial=0)
+    kept = ops.argsort(ops.cast(ops.logical_not(used), "int32"), axis=1)
+    kept = ops.cast(kept, "int32")[:, : most * beam]
+    past = gather(past, ops.broadcast_to(kept[:, None], (batch, beam, most * beam)))
+    past = ops.reshape(past, (batch, beam, most, beam))
+    index = ops.pad(kept, [[0, 0], [0, length * beam]])
+
+    def moved(cache):
+        heads, size = ops.shape(cache)[1], cache.shape[-1]
+        flat = ops.reshape(cache, (batch, heads, slots, size))
+        of_heads = ops.broadcast_to(index[:, None], (batch, heads, (most + length) * beam))
+        return ops.reshape(gather(flat, of_heads), (batch, heads, most + length, beam, size))
+
+    return (
+        ops.pad(past, [[0, 0], [0, 0], [0, length], [0, 0]]),
+        place,
+        tree.map_structure(moved, caches),
+    )

@@ -2,16 +2,15 @@
 
 import keras
 
-# Shape letters: B batch, H heads, T and S steps, D size of a head, K beam, L steps of a cache.
+# Shape letters: B batch, H heads, T and S steps, D size of a head, K beam, P slots of a cache.
 
 
 class AttentionPosition(keras.layers.Layer):
     """Base of the layers that `MultiHeadSelfAttention` takes as `position`.
 
     Each method is one place where positions can come in, and does nothing
-    here. Without `position` it is asked about a whole sequence; with it, an
-    integer scalar tensor, about the one step of K hypotheses that stand there,
-    whose keys are L steps from the first on.
+    here. `step_bias` and `step_read` are `bias` and `read` for one step of K
+    hypotheses, whose keys lie in P slots of a cache.
     """
 
     learns = False
@@ -27,29 +26,52 @@ class AttentionPosition(keras.layers.Layer):
             self.build((None, num_heads, None, key_size))
 
     def turn(self, tensor, position=None):
-        """Queries or keys `(B, H, T, D)`, or `(B, H, K, D)` at one step -> the same shape."""
+        """Queries or keys `(B, H, T, D)` -> the same shape.
+
+        With `position`, an integer scalar tensor, those of K hypotheses that all stand there,
+        `(B, H, K, D)`.
+        """
         return tensor
 
-    def bias(self, query, steps, position=None):
+    def bias(self, query, steps):
         """What to add to scores.
 
         Args:
-            query: Tensor `(B, H, T, D)`, scaled; or `(B, H, K, D)` at one step.
-            steps: Integer or scalar tensor S; at one step, L.
-            position: Optional integer scalar tensor.
+            query: Tensor `(B, H, T, D)`, scaled.
+            steps: Integer or scalar tensor S.
 
         Returns:
-            None or a float32 tensor that broadcasts to `(B, H, T, S)`; at one
-            step to `(B, H, K, L)`.
+            None or a float32 tensor that broadcasts to `(B, H, T, S)`.
         """
         return None
 
-    def read(self, weights, position=None):
+    def read(self, weights):
         """What to add to contexts `(B, H, T, D)`, or None.
 
         Args:
-            weights: Tensor `(B, H, T, S)` in the compute dtype; `(B, H, K, L)`
-                at one step.
-            position: Optional integer scalar tensor.
+            weights: Tensor `(B, H, T, S)` in the compute dtype.
+        """
+        return None
+
+    def step_bias(self, query, ago):
+        """What to add to the scores of a step.
+
+        Args:
+            query: Tensor `(B, H, K, D)`, scaled.
+            ago: Int32 tensor `(B, K, P)`: how many steps before this one each slot was
+                written. It means nothing where a slot is not the hypothesis' past.
+
+        Returns:
+            None or a float32 tensor that broadcasts to `(B, H, K, P)`.
+        """
+        return None
+
+    def step_read(self, weights, ago):
+        """What to add to the contexts `(B, H, K, D)` of a step, or None.
+
+        Args:
+            weights: Tensor `(B, H, K, P)` in the compute dtype, 0 where a slot is not the
+                hypothesis' past.
+            ago: As for `step_bias`.
         """
         return None

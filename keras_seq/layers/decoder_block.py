@@ -196,7 +196,17 @@ class TransformerDecoderBlock(keras.layers.Layer):
         """
         return self.cross_attention.project(memory, memory_mask)
 
-    def step(self, inputs, position, bias, cache, memory, memory_mask=None, return_weights=False):
+    def step(
+        self,
+        inputs,
+        position,
+        bias,
+        cache,
+        memory,
+        memory_mask=None,
+        return_weights=False,
+        place=None,
+    ):
         """One target step of several hypotheses.
 
         Args:
@@ -208,6 +218,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
             memory: Dict that `project` made.
             memory_mask: Optional bool tensor `(B, S)`.
             return_weights: Whether to return the attention to the memory, too.
+            place: Optional integer tensor `(B,)`, which of the L places of the cache is
+                written; by default `position`.
 
         Returns:
             Outputs `(B, K, D)` and the new cache; and weights `(B, H, K, S)` if asked for.
@@ -215,7 +227,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         written = {}
 
         def attend_to_past(x):
-            outputs, written["cache"] = self.self_attention.step(x, position, bias, cache)
+            outputs, written["cache"] = self.self_attention.step(x, position, bias, cache, place)
             return outputs
 
         x = self.self_attention_residual.around(attend_to_past, inputs)

@@ -147,7 +147,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             lambda x: self.feed_forward(x, training=training), x, training
         )
 
-    def step(self, inputs, position, bias, cache):
+    def step(self, inputs, position, bias, cache, place=None):
         """One step of several hypotheses, for a causal block.
 
         Args:
@@ -156,6 +156,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             bias: Float32 tensor `(B, K, L, K)`, which cache slots are the past of
                 which hypothesis (`layers.ancestry_bias`).
             cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
+            place: Optional integer tensor `(B,)`, which of the L places of the cache is
+                written; by default `position`.
 
         Returns:
             Outputs `(B, K, D)` and the new cache.
@@ -163,7 +165,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         written = {}
 
         def attend_to_past(x):
-            outputs, written["cache"] = self.attention.step(x, position, bias, cache)
+            outputs, written["cache"] = self.attention.step(x, position, bias, cache, place)
             return outputs
 
         x = self.attention_residual.around(attend_to_past, inputs)

@@ -6,7 +6,7 @@ from keras import ops
 from keras_seq.layers.attention_position import AttentionPosition
 from keras_seq.layers.precision import at_least_float32
 
-# Shape letters: B batch, H heads, T and S steps, L steps of a cache.
+# Shape letters: B batch, H heads, T and S steps, K beam, P slots of a cache.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -61,13 +61,16 @@ class LinearBiases(AttentionPosition):
         bias = self.bias(inputs, ops.shape(inputs)[-1])
         return ops.cast(ops.add(at_least_float32(inputs), bias), self.compute_dtype)
 
-    def bias(self, query, steps, position=None):
-        heads = query.shape[1]
-        slopes = 2.0 ** (ops.arange(1, heads + 1, dtype="float32") * (-8.0 / heads))
-        keys = ops.arange(steps, dtype="float32")
-        if position is None:
-            queries = keys
-        else:
-            queries = ops.reshape(ops.cast(position, "float32"), (1,))
-        distance = ops.abs(queries[:, None] - keys[None])  # (T, S), or (1, L) at one step
-        return (-slopes[:, None, None] * distance)[None]
+    def bias(self, query, steps):
+        places = ops.arange(steps, dtype="float32")
+        return _lowering(query, ops.abs(places[:, None] - places)[None])
+
+    def step_bias(self, query, ago):
+        return _lowering(query, ops.cast(ago, "float32"))
+
+
+def _lowering(query, distance):
+    """Of a query `(B, H, ...)` and distances `(B, T, S)`, the biases `(B, H, T, S)`."""
+    heads = query.shape[1]
+    slopes = 2.0 ** (ops.arange(1, heads + 1, dtype="float32") * (-8.0 / heads))
+    return -slopes[:, None, None] * distance[:, None]

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.ancestry import distances
 from keras_seq.layers.attention_position import AttentionPosition
 from keras_seq.layers.attention_scores import STEPS, check_mask, check_tensor
 from keras_seq.layers.dropout import Dropout
@@ -173,45 +174,49 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         outputs = self._merge(self._read(dropped, value))
         return (outputs, weights) if return_weights else outputs
 
-    def step(self, inputs, position, bias, cache):
+    def step(self, inputs, position, bias, cache, place=None):
         """One step of several hypotheses, with the keys and values so far in a cache.
 
-        The cache is written in place and never reordered: slot k of step l
-        stays where it was written, and `bias` says which slots are the past of
-        which hypothesis (see `ancestry_bias`).
+        The cache is written and never reordered: what hypothesis k writes stays in slot k
+        of a place, and `bias` says which slots are the past of which hypothesis (see
+        `ancestry_bias`). Slots lie in the order of their steps.
 
         Args:
             inputs: Float tensor `(B, K, D)`, the current vector of each hypothesis.
-            position: Integer scalar tensor, the current step l.
+            position: Integer scalar tensor, the current step.
             bias: Float32 tensor `(B, K, L, K)`.
             cache: Dict of `key` `(B, H, L, K, D_k)` and `value` `(B, H, L, K, D_v)`.
+            place: Optional integer tensor `(B,)`, which of the L places is written; by
+                default `position`, where a cache has a place for each step.
 
         Returns:
             Outputs `(B, K, D)` and the new cache.
         """
         query, key, value = self._project(inputs, position)  # (B, H, K, D_k)
         # Of one tensor that all layers share, so that what follows from it is computed once.
-        batch, beam, steps, _ = ops.shape(bias)
-        places = step_places(batch, self.num_heads, position)
+        batch, beam, length, _ = ops.shape(bias)
+        places = cache_places(batch, self.num_heads, position if place is None else place)
         cache = {
             name: write_step(cache[name], places, update)
             for name, update in (("key", key), ("value", value))
         }
+        bias = ops.reshape(bias, (batch, beam, length * beam))
+        ago = None
+        if self.window is not None or self.position is not None:
+            ago = distances(bias, position)
         if self.window is not None:
-            near = ops.arange(steps) > ops.cast(position, "int32") - self.window
-            bias = ops.minimum(bias, ops.where(near, 0.0, MASKED)[:, None])
-        bias = ops.reshape(bias, (batch, 1, beam, steps * beam))
-        added = None if self.position is None else self.position.bias(query, steps, position)
+            bias = ops.minimum(bias, ops.where(ago < self.window, 0.0, MASKED))
+        bias = bias[:, None]
+        added = None if self.position is None else self.position.step_bias(query, ago)
         if added is not None:
-            # Every slot of a step is equally far away.
-            bias = ops.add(bias, ops.repeat(added, beam, axis=-1))
+            bias = ops.add(bias, added)
 
         def by_slot(name):
             size = cache[name].shape[-1]
-            return ops.reshape(cache[name], (batch, self.num_heads, steps * beam, size))
+            return ops.reshape(cache[name], (batch, self.num_heads, length * beam, size))
 
         weights = attention_weights(query, by_slot("key"), bias)
-        context = self._read(ops.cast(weights, value.dtype), by_slot("value"), position, beam)
+        context = self._read(ops.cast(weights, value.dtype), by_slot("value"), ago)
         return self._merge(context), cache
 
     def _project(self, inputs, position=None):
@@ -235,16 +240,14 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             query, key = (self.position.turn(part, position) for part in (query, key))
         return query, key, value
 
-    def _read(self, weights, value, position=None, beam=1):
+    def _read(self, weights, value, ago=None):
         """Contexts of weights `(B, H, T, S)`; at one step `(B, H, K, L * K)`."""
         context = ops.matmul(weights, value)
         if self.position is None or not self.position.learns:
             return context
-        if position is not None:
-            shape = ops.shape(weights)
-            slots = ops.reshape(weights, (*shape[:-1], shape[-1] // beam, beam))
-            weights = ops.sum(slots, axis=-1)  # (B, H, K, L)
-        added = self.position.read(weights, position)
+        added = (
+            self.position.read(weights) if ago is None else self.position.step_read(weights, ago)
+        )
         return context if added is None else context + added
 
     def _merge(self, context):
@@ -287,15 +290,21 @@ def with_position(config):
     return {**config, "position": keras.saving.deserialize_keras_object(position)}
 
 
-def step_places(batch, num_heads, position):
-    """Where step `position` of every head lies in a cache `(B, H, L, K, D)`.
+def cache_places(batch, num_heads, place):
+    """Where a place of every head lies in a cache `(B, H, L, K, D)`.
+
+    Args:
+        batch: Integer or scalar tensor B.
+        num_heads: Integer H.
+        place: Integer tensor `(B,)` or `()`.
 
     Returns:
         Int32 tensor `(B * H, 3)`.
     """
     sequences = ops.arange(batch * num_heads)
-    step = ops.zeros_like(sequences) + ops.cast(position, "int32")
-    return ops.stack([sequences // num_heads, sequences % num_heads, step], axis=-1)
+    rows = sequences // num_heads
+    place = ops.broadcast_to(ops.cast(place, "int32"), (batch,))
+    return ops.stack([rows, sequences % num_heads, ops.take(place, rows)], axis=-1)
 
 
 def write_step(cache, places, update):

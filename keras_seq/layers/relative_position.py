@@ -3,11 +3,12 @@
 import keras
 from keras import ops
 
+from keras_seq.backend import gather
 from keras_seq.layers.attention_position import AttentionPosition
 from keras_seq.layers.precision import at_least_float32
 
 # Shape letters: B batch, H heads, T steps, D size of a head's keys, D' of its values, R distance,
-# K beam, L steps of a cache.
+# K beam, P slots of a cache.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -96,29 +97,47 @@ class RelativePosition(AttentionPosition):
     def call(self, inputs):
         return ops.cast(self.bias(inputs, ops.shape(inputs)[2]), self.compute_dtype)
 
-    def bias(self, query, steps, position=None):
-        vectors = self._at_distances(self.key_vectors, query, steps, position)
-        scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, T, 2 T + 1) or (B, H, K, L)
-        if position is None:
-            scores = by_key(scores, steps)
-        return at_least_float32(scores)
+    def bias(self, query, steps):
+        vectors = self._at_distances(self.key_vectors, query, steps)
+        scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, T, 2 T + 1)
+        return at_least_float32(by_key(scores, steps))
 
-    def read(self, weights, position=None):
+    def read(self, weights):
         if not self.values:
             return None
         steps = ops.shape(weights)[-1]
-        if position is None:
-            weights = by_distance(weights, steps)
-        return ops.matmul(weights, self._at_distances(self.value_vectors, weights, steps, position))
+        vectors = self._at_distances(self.value_vectors, weights, steps)
+        return ops.matmul(by_distance(weights, steps), vectors)
 
-    def _at_distances(self, vectors, like, steps, position):
-        """The vectors of distances -T .. T; at a position, of each step of the cache."""
-        if position is None:
-            distance = ops.arange(2 * steps + 1) - steps
-        else:
-            distance = ops.arange(steps) - ops.cast(position, "int32")
-        cut = ops.clip(distance, -self.max_distance, self.max_distance)
+    def step_bias(self, query, ago):
+        vectors = self._of_the_past(self.key_vectors, query)
+        scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, K, R + 1)
+        _, beam, slots = ops.shape(ago)
+        batch, heads = ops.shape(query)[0], query.shape[1]
+        index = ops.broadcast_to(self._index(ago)[:, None], (batch, heads, beam, slots))
+        return at_least_float32(gather(scores, index))
+
+    def step_read(self, weights, ago):
+        if not self.values:
+            return None
+        # What the slots of a distance weigh together; the beam before the heads, which share it.
+        of_distance = ops.one_hot(self._index(ago), self.max_distance + 1, dtype=weights.dtype)
+        weights = ops.matmul(ops.transpose(weights, (0, 2, 1, 3)), of_distance)
+        context = ops.matmul(weights, self._of_the_past(self.value_vectors, weights))
+        return ops.transpose(context, (0, 2, 1, 3))
+
+    def _at_distances(self, vectors, like, steps):
+        """The vectors of distances -T .. T."""
+        cut = ops.clip(ops.arange(2 * steps + 1) - steps, -self.max_distance, self.max_distance)
         return ops.cast(ops.take(vectors, cut + self.max_distance, axis=0), like.dtype)
+
+    def _of_the_past(self, vectors, like):
+        """The vectors of distances -R .. 0."""
+        return ops.cast(vectors[: self.max_distance + 1], like.dtype)
+
+    def _index(self, ago):
+        """Which of those is that of a slot."""
+        return self.max_distance - ops.minimum(ago, self.max_distance)
 
     def get_config(self):
         return {

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.ancestry import ancestry_bias, record_step
+from keras_seq.layers.ancestry import ancestry_bias, make_room, record_step
 
-# Shape letters: B batch, H heads, K beam, L cache steps.
+# Shape letters: B batch, H heads, K beam, L places of a cache, each with K slots.
 
 
 def step_inputs(num_layers, num_heads, size, dtype):
@@ -18,8 +18,9 @@ def step_inputs(num_layers, num_heads, size, dtype):
         dtype: Of the caches.
 
     Returns:
-        Dict of `token` `(B, K)`, `position` `()` and `state`: `beam` with `ancestors`
-        `(B, K, L)`, and `shared` with `key_i` and `value_i` `(B, H, L, K, size)`.
+        Dict of `token` `(B, K)`, `position` `()` and `state`: `beam` with `past`
+        `(B, K, L, K)`, and `shared` with `place` `(B,)`, the next to be written, and
+        `key_i` and `value_i` `(B, H, L, K, size)`.
     """
     caches = {
         f"{part}_{i}": keras.Input(
@@ -32,15 +33,16 @@ def step_inputs(num_layers, num_heads, size, dtype):
         "token": keras.Input((None,), dtype="int32", name="token"),
         "position": keras.Input(batch_shape=(), dtype="int32", name="position"),
         "state": {
-            "beam": {"ancestors": keras.Input((None, None), dtype="int32", name="ancestors")},
-            "shared": caches,
+            "beam": {"past": keras.Input((None, None, None), dtype="bool", name="past")},
+            "shared": {"place": keras.Input((), dtype="int32", name="place"), **caches},
         },
     }
 
 
 def recorded_step(inputs):
-    """The ancestors with this step noted, and the bias by which attention sees its own past."""
-    recorded = _Record(name="record")(inputs["state"]["beam"]["ancestors"], inputs["position"])
+    """The past with this step noted, and the bias by which attention sees its own past."""
+    state = inputs["state"]
+    recorded = _Record(name="record")(state["beam"]["past"], state["shared"]["place"])
     return recorded, _Bias(name="bias")(recorded)
 
 
@@ -60,36 +62,31 @@ def empty_state(decoder_step, batch, beam_size, length, dtype):
         length: Integer or scalar tensor L.
         dtype: Of the caches.
     """
-    caches = decoder_step.input["state"]["shared"]
-    _, heads, _, _, size = next(iter(caches.values())).shape
+    caches = [name for name in decoder_step.input["state"]["shared"] if name != "place"]
+    _, heads, _, _, size = decoder_step.input["state"]["shared"][caches[0]].shape
     empty = ops.zeros((batch, heads, length, beam_size, size), dtype=dtype)
     return {
-        "beam": {"ancestors": ops.full((batch, beam_size, length), -1, dtype="int32")},
-        "shared": dict.fromkeys(caches, empty),
+        "beam": {"past": ops.zeros((batch, beam_size, length, beam_size), dtype="bool")},
+        "shared": {"place": ops.zeros((batch,), dtype="int32"), **dict.fromkeys(caches, empty)},
     }
 
 
 def longer_state(state, length):
-    """A state with room for `length` more steps; what was there keeps its place."""
-    longer = [[0, 0], [0, 0], [0, length]]
-    return {
-        "beam": {"ancestors": ops.pad(state["beam"]["ancestors"], longer, constant_values=-1)},
-        "shared": {
-            name: ops.pad(cache, [*longer, [0, 0], [0, 0]])
-            for name, cache in state["shared"].items()
-        },
-    }
+    """A state with room for `length` more steps; slots that are nobody's past are given up."""
+    caches = {name: cache for name, cache in state["shared"].items() if name != "place"}
+    past, place, caches = make_room(state["beam"]["past"], caches, length)
+    return {"beam": {"past": past}, "shared": {"place": place, **caches}}
 
 
 class _Record(keras.layers.Layer):
     """`record_step` as an operation of the graph."""
 
-    def call(self, ancestors, position):
-        return record_step(ancestors, position)
+    def call(self, past, place):
+        return record_step(past, place)
 
 
 class _Bias(keras.layers.Layer):
     """`ancestry_bias` as an operation of the graph."""
 
-    def call(self, ancestors):
-        return ancestry_bias(ancestors)
+    def call(self, past):
+        return ancestry_bias(past)

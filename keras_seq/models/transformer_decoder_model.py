@@ -132,7 +132,7 @@ class TransformerDecoderModel(keras.Model):
             length: Integer or scalar tensor.
 
         Returns:
-            As `initial_state`; what was there keeps its place.
+            As `initial_state`; slots of the caches that are no hypothesis' past are given up.
         """
         return longer_state(state, length)
 
@@ -171,7 +171,7 @@ def _decoder_step(encoder, decoder, units, num_heads, attending):
     x = Method(decoder.position, "step", name="position_step")(
         {"inputs": x, "position": inputs["position"]}
     )
-    shared = {}
+    shared = {"place": caches["place"] + 1}
     for i, block in enumerate(blocks):
         options = {"return_weights": attending and block is blocks[-1]}
         spec = None if options["return_weights"] else like_inputs
@@ -180,6 +180,7 @@ def _decoder_step(encoder, decoder, units, num_heads, attending):
                 "inputs": x,
                 "position": inputs["position"],
                 "bias": bias,
+                "place": caches["place"],
                 "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
                 "memory": {"key": memory[f"key_{i}"], "value": memory[f"value_{i}"]},
                 "memory_mask": memory["mask"],
@@ -189,7 +190,7 @@ def _decoder_step(encoder, decoder, units, num_heads, attending):
     x = decoder.norm(x) if decoder.norm else x
     outputs = {
         "logits": decoder.embedding(x, reverse=True),
-        "state": {"beam": {"ancestors": recorded}, "shared": shared},
+        "state": {"beam": {"past": recorded}, "shared": shared},
     }
     if attending:
         outputs["attention"] = ops.mean(weights[0], axis=1)

@@ -198,13 +198,14 @@ def _decoder_step(embedding, position_layer, blocks, final_norm, units, num_head
     x = Method(position_layer, "step", name="position_step")(
         {"inputs": embedding(inputs["token"]), "position": inputs["position"]}
     )
-    shared = {}
+    shared = {"place": caches["place"] + 1}
     for i, block in enumerate(blocks):
         x, cache = Method(block, "step", spec=like_inputs, name=f"step_{i}")(
             {
                 "inputs": x,
                 "position": inputs["position"],
                 "bias": bias,
+                "place": caches["place"],
                 "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
             }
         )
@@ -215,7 +216,7 @@ def _decoder_step(embedding, position_layer, blocks, final_norm, units, num_head
         inputs={**inputs, "memory": memory},
         outputs={
             "logits": embedding(x, reverse=True),
-            "state": {"beam": {"ancestors": recorded}, "shared": shared},
+            "state": {"beam": {"past": recorded}, "shared": shared},
         },
         name="decoder_step",
     )

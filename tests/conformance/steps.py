@@ -134,15 +134,15 @@ def cached(inputs, attention, run_step):
         name: ops.zeros((batch, attention.num_heads, length, HYPOTHESES, size), inputs.dtype)
         for name, size in zip(("key", "value"), attention.head_sizes, strict=True)
     }
-    ancestors = ops.full((batch, HYPOTHESES, length), -1, dtype="int32")
+    past = ops.zeros((batch, HYPOTHESES, length, HYPOTHESES), dtype="bool")
     outputs = []
     for step in range(length):
         at = ops.array(step, dtype="int32")
         if step:
-            ancestors = swap(ancestors)
-        ancestors = record_step(ancestors, at)
+            past = swap(past)
+        past = record_step(past, at)
         current = ops.take(hypotheses[:, :, step], ops.array(slots(step)), axis=1)
-        output, cache = run_step(current, at, ancestry_bias(ancestors), cache)
+        output, cache = run_step(current, at, ancestry_bias(past), cache)
         outputs.append(output[:, slots(step).index(0)])
     return ops.stack(outputs, axis=1)
 

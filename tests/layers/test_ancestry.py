@@ -1,4 +1,4 @@
-"""The table of ancestors against lists that are copied about."""
+"""The table of whose past is where, against lists that are copied about."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from keras import ops
 
 from keras_seq.layers import ancestry_bias, record_step
+from keras_seq.layers.ancestry import distances, make_room
 from keras_seq.layers.scaled_dot_product import MASKED
 
 
@@ -13,24 +14,72 @@ def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))
 
 
-def test_a_step_is_noted_in_its_own_column():
-    nothing = np.full((1, 3, 4), -1, "int32")
+def slots_of(past):
+    """The slots of each hypothesis of the first row, as pairs of place and slot."""
+    return [[tuple(pair) for pair in np.argwhere(one).tolist()] for one in numpy_of(past)[0]]
+
+
+def test_a_step_is_noted_at_its_place():
+    nothing = np.zeros((1, 3, 4, 3), "bool")
     first = numpy_of(record_step(nothing, 0))
-    assert first[0].tolist() == [[0, -1, -1, -1], [1, -1, -1, -1], [2, -1, -1, -1]]
+    assert slots_of(first) == [[(0, 0)], [(0, 1)], [(0, 2)]]
     # Both new hypotheses come from slot 2: they keep its past and stand in slots 0 and 1.
-    moved = first[:, [2, 2, 0]]
-    second = numpy_of(record_step(moved, ops.array(1)))
-    assert second[0].tolist() == [[2, 0, -1, -1], [2, 1, -1, -1], [0, 2, -1, -1]]
+    second = record_step(first[:, [2, 2, 0]], ops.array([1]))
+    assert slots_of(second) == [[(0, 2), (1, 0)], [(0, 2), (1, 1)], [(0, 0), (1, 2)]]
+
+
+def test_each_row_has_a_place_of_its_own():
+    past = numpy_of(record_step(np.zeros((2, 1, 3, 1), "bool"), ops.array([2, 0])))
+    assert past[:, 0, :, 0].tolist() == [[False, False, True], [True, False, False]]
 
 
 def test_the_bias_is_0_on_the_past_and_hides_everything_else():
-    ancestors = np.array([[[2, 0, -1], [2, 1, -1], [0, 2, -1]]], "int32")
-    bias = numpy_of(ancestry_bias(ancestors))
-    assert bias.shape == (1, 3, 3, 3)
-    seen = {tuple(place) for place in np.argwhere(bias[0] == 0).tolist()}
-    # Hypothesis, step, slot.
-    assert seen == {(0, 0, 2), (0, 1, 0), (1, 0, 2), (1, 1, 1), (2, 0, 0), (2, 1, 2)}
-    assert (bias[bias != 0] == MASKED).all()
+    past = np.random.default_rng(1).random((2, 3, 4, 3)) < 0.5
+    bias = numpy_of(ancestry_bias(past))
+    np.testing.assert_array_equal(bias == 0, past)
+    assert (bias[~past] == MASKED).all()
+
+
+def test_distances_count_the_steps_since():
+    # The slots of one hypothesis, of which some are another's; four steps were taken.
+    past = np.array([[[True, False, True, True, False, True, False]]])
+    ago = numpy_of(distances(ancestry_bias(past), ops.array(3)))
+    assert ago[past].tolist() == [3, 2, 1, 0]
+    assert ago.min() >= 0
+    assert ago.max() <= 4
+
+
+def test_what_is_nobodys_past_makes_room():
+    """Two rows of two hypotheses and three places, each slot with a name in its cache."""
+    past = np.zeros((2, 2, 3, 2), "bool")
+    past[0, 0, [0, 1, 2], [1, 0, 0]] = True
+    past[0, 1, [0, 1, 2], [1, 1, 1]] = True
+    past[1, :, [0, 1], [0, 1]] = True
+    names = np.arange(1, 13, dtype="float32").reshape(2, 1, 3, 2, 1)
+    moved, place, caches = make_room(ops.array(past), {"key": ops.array(names)}, 1)
+    # Five slots of the first row live, two of the other: three places and one, and one more.
+    assert numpy_of(place).tolist() == [3, 1]
+    cache, moved = numpy_of(caches["key"])[:, 0, ..., 0], numpy_of(moved)
+    assert cache.shape == (2, 4, 2)
+    assert moved.shape == (2, 2, 4, 2)
+    for row in range(2):
+        for hypothesis in range(2):
+            before = names[row, 0, ..., 0][past[row, hypothesis]].tolist()
+            assert cache[row][moved[row, hypothesis]].tolist() == before
+    assert cache[0].reshape(-1)[:5].tolist() == [2, 3, 4, 5, 6]
+    assert cache[1].reshape(-1)[:2].tolist() == [7, 10]
+    assert np.isfinite(cache).all()
+
+
+def test_no_rows_make_room():
+    past, place, cache = make_room(
+        ops.zeros((0, 2, 3, 2), dtype="bool"), ops.zeros((0, 1, 3, 2, 4)), 2
+    )
+    assert [tuple(tensor.shape) for tensor in (past, place, cache)] == [
+        (0, 2, 2, 2),
+        (0,),
+        (0, 1, 2, 2, 4),
+    ]
 
 
 @settings(max_examples=30, deadline=None)
@@ -42,13 +91,15 @@ def test_always_points_at_what_the_hypothesis_itself_wrote(parents_of_steps):
     beam, steps = 3, len(parents_of_steps)
     slots = [[f"step {step}, slot {slot}" for slot in range(beam)] for step in range(steps)]
     histories = [[] for _ in range(beam)]
-    ancestors = np.full((1, beam, steps), -1, "int32")
+    past = np.zeros((1, beam, steps, beam), "bool")
     for step, parents in enumerate(parents_of_steps):
-        ancestors = numpy_of(record_step(ancestors, step))
+        past = numpy_of(record_step(past, step))
         histories = [[*history, slots[step][slot]] for slot, history in enumerate(histories)]
-        bias = numpy_of(ancestry_bias(ancestors))[0]
+        bias = numpy_of(ancestry_bias(past))
+        ago = numpy_of(distances(bias.reshape(1, beam, -1), ops.array(step)))[0]
         for hypothesis in range(beam):
-            seen = [slots[at][slot] for at, slot in np.argwhere(bias[hypothesis] == 0)]
-            assert seen == histories[hypothesis]
-        ancestors = ancestors[:, list(parents)]
+            own = bias[0, hypothesis] == 0
+            assert [slots[at][slot] for at, slot in np.argwhere(own)] == histories[hypothesis]
+            assert ago[hypothesis][own.reshape(-1)].tolist() == list(range(step, -1, -1))
+        past = past[:, list(parents)]
         histories = [histories[parent] for parent in parents]

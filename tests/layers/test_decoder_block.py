@@ -65,24 +65,24 @@ def test_hypotheses_that_change_places_equal_their_own_sequences(norm):
         name: ops.zeros((rows, HEADS, STEPS, beam, SIZE), dtype="float32")
         for name in ("key", "value")
     }
-    ancestors = ops.full((rows, beam, STEPS), -1, dtype="int32")
+    past = ops.zeros((rows, beam, STEPS, beam), dtype="bool")
     fed = np.zeros((rows, beam, STEPS, FEATURES), "float32")
     came = np.zeros_like(fed)
 
     @quick
-    def run_step(inputs, position, ancestors, cache):
-        ancestors = record_step(ancestors, position)
-        bias = ancestry_bias(ancestors)
-        return ancestors, *block.step(inputs, position, bias, cache, memory, MEMORY_MASK)
+    def run_step(inputs, position, past, cache):
+        past = record_step(past, position)
+        bias = ancestry_bias(past)
+        return past, *block.step(inputs, position, bias, cache, memory, MEMORY_MASK)
 
     for step in range(STEPS):
         fed[:, :, step] = generator.normal(size=(rows, beam, FEATURES))
-        ancestors, outputs, cache = run_step(fed[:, :, step], step, ancestors, cache)
+        past, outputs, cache = run_step(fed[:, :, step], step, past, cache)
         came[:, :, step] = numpy_of(outputs)
         parents = generator.integers(0, beam, (rows, beam))
         place = np.arange(rows)[:, None], parents
         fed, came = fed[place], came[place]
-        ancestors = ops.convert_to_tensor(numpy_of(ancestors)[place])
+        past = ops.convert_to_tensor(numpy_of(past)[place])
     whole = block(
         fed.reshape(rows * beam, STEPS, FEATURES),
         np.repeat(memories(), beam, axis=0),

@@ -16,7 +16,8 @@ from keras_seq.layers import (
     ancestry_bias,
     record_step,
 )
-from keras_seq.layers.multi_head_self_attention import step_places, write_step
+from keras_seq.layers.ancestry import make_room
+from keras_seq.layers.multi_head_self_attention import cache_places, write_step
 
 HEADS, FEATURES, STEPS = 2, 6, 5
 SIZE = FEATURES // HEADS
@@ -319,34 +320,42 @@ def test_dropout_drops_weights_in_training_alone_and_by_its_seed():
     np.testing.assert_array_equal(numpy_of(again(x, training=True)) * steps, dropped)
 
 
+@pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("position", ["none", *POSITIONS])
-def test_hypotheses_that_change_places_equal_their_own_sequences(position):
-    """Drives the step form as a search does, and compares each hypothesis with one whole pass."""
+def test_hypotheses_that_change_places_equal_their_own_sequences(position, moves):
+    """Drives the step form as a search does, and compares each hypothesis with one whole pass.
+
+    Where slots move, the cache has room for two steps at a time, and what is nobody's past goes.
+    """
     rows, beam, steps = 2, 3, 6
+    room = 2 if moves else steps
     layer = made(causal=True, **POSITIONS.get(position, dict)())
     generator = np.random.default_rng(1)
     cache = {
-        name: ops.zeros((rows, HEADS, steps, beam, size), dtype="float32")
+        name: ops.zeros((rows, HEADS, room, beam, size), dtype="float32")
         for name, size in zip(("key", "value"), layer.head_sizes, strict=True)
     }
-    ancestors = ops.full((rows, beam, steps), -1, dtype="int32")
+    past = ops.zeros((rows, beam, room, beam), dtype="bool")
+    place = ops.zeros((rows,), dtype="int32")
     # What each hypothesis was fed and what came out, moved along by plain indexing.
     fed = np.zeros((rows, beam, steps, FEATURES), "float32")
     came = np.zeros_like(fed)
 
     @quick
-    def run_step(inputs, position, ancestors, cache):
-        ancestors = record_step(ancestors, position)
-        return ancestors, *layer.step(inputs, position, ancestry_bias(ancestors), cache)
+    def run_step(inputs, position, past, place, cache):
+        past = record_step(past, place)
+        return past, *layer.step(inputs, position, ancestry_bias(past), cache, place)
 
     for step in range(steps):
         fed[:, :, step] = generator.normal(size=(rows, beam, FEATURES))
-        ancestors, outputs, cache = run_step(fed[:, :, step], step, ancestors, cache)
+        if moves and step and not step % 2:
+            past, place, cache = make_room(past, cache, 2)
+        past, outputs, cache = run_step(fed[:, :, step], step, past, place, cache)
+        place = place + 1
         came[:, :, step] = numpy_of(outputs)
-        parents = generator.integers(0, beam, (rows, beam))
-        place = np.arange(rows)[:, None], parents
-        fed, came = fed[place], came[place]
-        ancestors = ops.convert_to_tensor(numpy_of(ancestors)[place])
+        parents = np.arange(rows)[:, None], generator.integers(0, beam, (rows, beam))
+        fed, came = fed[parents], came[parents]
+        past = ops.convert_to_tensor(numpy_of(past)[parents])
     whole = numpy_of(layer(fed.reshape(rows * beam, steps, FEATURES)))
     np.testing.assert_allclose(came.reshape(whole.shape), whole, atol=1e-5)
 
@@ -357,7 +366,7 @@ def test_a_step_writes_its_own_slot_of_the_cache_and_no_other():
     update = generator.normal(size=(2, 3, 5, 6)).astype("float32")
     expected = cache.copy()
     expected[:, :, 2] = update
-    written = numpy_of(write_step(cache, step_places(2, 3, ops.array(2)), update))
+    written = numpy_of(write_step(cache, cache_places(2, 3, ops.array(2)), update))
     np.testing.assert_array_equal(written, expected)
 
 

@@ -48,12 +48,15 @@ def test_scores_and_contexts_equal_loops_over_pairs(steps, max_distance):
     np.testing.assert_allclose(layer(query), scores, atol=1e-5)
     np.testing.assert_allclose(layer.read(ops.array(weights)), contexts, atol=1e-5)
     for t in (0, steps - 1):
-        # One step of a search: one query, as many keys as the cache holds.
-        position = ops.array(t, dtype="int32")
-        row = layer.bias(ops.array(query[:, :, t : t + 1]), steps, position)
-        np.testing.assert_allclose(row, scores[:, :, t : t + 1], atol=1e-5)
-        context = layer.read(ops.array(weights[:, :, t : t + 1]), position)
-        np.testing.assert_allclose(context, contexts[:, :, t : t + 1], atol=1e-5)
+        # One step of a search: hypotheses of the same query, whose pasts lie in other slots.
+        slots = np.stack([np.arange(t + 1), np.arange(t + 1)[::-1]])
+        ago = ops.array(np.repeat((t - slots)[None], 2, axis=0), dtype="int32")
+        row = layer.step_bias(ops.array(query[:, :, [t, t]]), ago)
+        np.testing.assert_allclose(row, scores[:, :, t][:, :, slots], atol=1e-5)
+        seen = weights * (np.arange(steps) <= t)
+        context = layer.step_read(ops.array(seen[:, :, t][:, :, slots]), ago)
+        past = layer.read(ops.array(seen))[:, :, t]
+        np.testing.assert_allclose(context, np.stack([past, past], axis=2), atol=1e-5)
 
 
 def test_there_and_back():

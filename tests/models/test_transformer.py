@@ -86,17 +86,20 @@ def test_two_vocabularies_of_their_own_sizes():
     )
 
 
-def test_hypotheses_that_change_places_equal_a_slow_numpy_transformer(variant):
+@pytest.mark.parametrize("room", [2, 5])
+def test_hypotheses_that_change_places_equal_a_slow_numpy_transformer(variant, room):
     """Steps as a search takes them: parents are drawn anew at each step, and gathered."""
     name, model = variant
     beam, steps, rows = 3, 5, len(SOURCE)
     memory = quick(model.encoder)(SOURCE)
-    state = model.initial_state(memory, beam, steps)
+    state = model.initial_state(memory, beam, room)
     run = quick(lambda inputs: model.decoder_step(inputs, training=False))
     generator = np.random.default_rng(0)
     targets = np.zeros((rows, beam, steps), "int32")
     logits = np.zeros((rows, beam, steps, VOCABULARY), "float32")
     for step in range(steps):
+        if step and not step % room:
+            state = model.extended_state(state, room)
         targets[:, :, step] = generator.integers(3, VOCABULARY, (rows, beam)) if step else 2
         result = run(
             {
@@ -131,9 +134,12 @@ def test_nothing_of_the_source_is_copied_for_a_hypothesis(variant):
     }
     np.testing.assert_array_equal(memory["mask"], SOURCE != 0)
     state = model.initial_state(memory, 7, 11)
-    # Only small integers move with a hypothesis.
-    assert {name: tuple(t.shape) for name, t in state["beam"].items()} == {"ancestors": (3, 7, 11)}
-    assert all(tuple(t.shape) == (3, HEADS, 11, 7, width) for t in state["shared"].values())
+    # Only a table of what is whose past moves with a hypothesis.
+    assert {name: tuple(t.shape) for name, t in state["beam"].items()} == {"past": (3, 7, 11, 7)}
+    assert {name: tuple(t.shape) for name, t in state["shared"].items()} == {
+        "place": (3,),
+        **{f"{part}_{i}": (3, HEADS, 11, 7, width) for part in ("key", "value") for i in range(2)},
+    }
 
 
 def test_more_padding_changes_nothing(variant):
