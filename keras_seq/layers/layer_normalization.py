@@ -42,10 +42,12 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs, training=None):
         if keras.backend.backend() != "tensorflow" or not training:
-            # As Keras' layer does, but for the axis: by its other name, -1, gain and shift are
-            # reshaped at every call.
-            axis = len(inputs.shape) - 1
-            outputs = ops.layer_normalization(inputs, self.gamma, self.beta, axis, self.epsilon)
+            # Nine operations, where Keras' layer has sixteen: a search takes ten of these a step.
+            inputs = at_least_float32(inputs)
+            gamma, beta = (ops.cast(weight, inputs.dtype) for weight in (self.gamma, self.beta))
+            centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
+            variance = ops.mean(ops.square(centered), axis=-1, keepdims=True)
+            outputs = centered * (ops.rsqrt(variance + self.epsilon) * gamma) + beta
             return ops.cast(outputs, self.compute_dtype)
         rows = at_least_float32(ops.reshape(inputs, (-1, inputs.shape[-1])))
         gamma, beta = (ops.cast(weight, rows.dtype) for weight in (self.gamma, self.beta))
