@@ -24,7 +24,7 @@ def top_k(values, count):
         The values, largest first, and their int32 indices, each `(B, K, N)`.
     """
     beam, size = values.shape[1], values.shape[2]
-    block = _block_size(size)
+    block = _block_size(size, count)
     blocks = size // block
     # Where the blocks to search are most of all, searching all at once is the cheaper way.
     if block == 1 or 4 * count > blocks:
@@ -40,6 +40,7 @@ def top_k(values, count):
     return best, gather(chosen, index // block) * block + index % block
 
 
-def _block_size(size):
-    """The largest divisor that is at most the square root: about as many blocks as are in one."""
-    return next(block for block in range(math.isqrt(size), 0, -1) if size % block == 0)
+def _block_size(size, count):
+    """The divisor by which the fewest are searched: maxima of all blocks, and N blocks."""
+    divisors = (block for block in range(1, math.isqrt(size) + 1) if size % block == 0)
+    return min(divisors, key=lambda block: size // block + count * block)
