@@ -2,7 +2,6 @@
 
 from keras import ops, tree
 
-from keras_seq.backend import gather
 from keras_seq.layers.scaled_dot_product import MASKED
 
 # Shape letters: B batch, K beam, L places of a cache, each with a slot for each hypothesis.
@@ -76,15 +75,20 @@ def make_room(past, caches, length):
     most = ops.max(place, initial=0)
     kept = ops.argsort(ops.cast(ops.logical_not(used), "int32"), axis=1)
     kept = ops.cast(kept, "int32")[:, : most * beam]
-    past = gather(past, ops.broadcast_to(kept[:, None], (batch, beam, most * beam)))
+
+    def picked(flat, each, index):
+        """Slots `(B, each, P', ...)` of `(B * each * P, ...)` by an index `(B, P')`."""
+        first = ops.reshape(ops.arange(batch * each) * slots, (batch, each, 1))
+        return ops.take(flat, first + index[:, None], axis=0)
+
+    past = picked(ops.reshape(past, (-1,)), beam, kept)
     past = ops.reshape(past, (batch, beam, most, beam))
-    index = ops.pad(kept, [[0, 0], [0, length * beam]])
+    longer = ops.pad(kept, [[0, 0], [0, length * beam]])
 
     def moved(cache):
         heads, size = ops.shape(cache)[1], cache.shape[-1]
-        flat = ops.reshape(cache, (batch, heads, slots, size))
-        of_heads = ops.broadcast_to(index[:, None], (batch, heads, (most + length) * beam))
-        return ops.reshape(gather(flat, of_heads), (batch, heads, most + length, beam, size))
+        rows = picked(ops.reshape(cache, (-1, size)), heads, longer)
+        return ops.reshape(rows, (batch, heads, most + length, beam, size))
 
     return (
         ops.pad(past, [[0, 0], [0, 0], [0, length], [0, 0]]),

@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_seq.backend import gather
 from keras_seq.layers.attention_position import AttentionPosition
 from keras_seq.layers.precision import at_least_float32
 
@@ -115,7 +114,7 @@ class RelativePosition(AttentionPosition):
         _, beam, slots = ops.shape(ago)
         batch, heads = ops.shape(query)[0], query.shape[1]
         index = ops.broadcast_to(self._index(ago)[:, None], (batch, heads, beam, slots))
-        return at_least_float32(gather(scores, index))
+        return at_least_float32(ops.take_along_axis(scores, index, axis=-1))
 
     def step_read(self, weights, ago):
         if not self.values:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
+from keras_seq.layers.token_embedding import scoring_kernels_at_hand
 from keras_seq.models.attention_output import WithWeights, attending_step, attention_model
 from keras_seq.models.cached_steps import (
     empty_state,
@@ -59,6 +60,7 @@ class TransformerDecoderModel(keras.Model):
             self.dtype_policy = dtype
         self._config = config
         self._parts = SimpleNamespace(
+            embedding=decoder.embedding,
             encoder=_encoder(source, mask, encoded, decoder.blocks),
             decoder_step=None,
             attending_step=None,
@@ -107,6 +109,10 @@ class TransformerDecoderModel(keras.Model):
         """
         blocks, heads = self._config["num_decoder_layers"], self._config["num_heads"]
         return attention_model(self, layer, head, blocks, heads)
+
+    def step_scope(self):
+        """A context for steps, which score words by a table that is turned about once."""
+        return scoring_kernels_at_hand([self._parts.embedding])
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step.

@@ -10,7 +10,7 @@ from keras_seq.layers.encoder_block import TransformerEncoderBlock
 from keras_seq.layers.layer_normalization import LayerNormalization
 from keras_seq.layers.seeds import split_seed
 from keras_seq.layers.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.layers.token_embedding import TokenEmbedding, scoring_kernels_at_hand
 from keras_seq.models.cached_steps import (
     empty_state,
     like_inputs,
@@ -150,6 +150,7 @@ class TransformerLanguageModel(keras.Model):
             self.dtype_policy = dtype
         self._config = config
         self._parts = SimpleNamespace(
+            embedding=embedding,
             encoder=sourceless_encoder(source),
             decoder_step=_decoder_step(embedding, position, blocks, final_norm, units, num_heads),
         )
@@ -168,6 +169,10 @@ class TransformerLanguageModel(keras.Model):
     def attending_step(self):
         """None of a language model: there is no source to look at."""
         return no_attention()
+
+    def step_scope(self):
+        """A context for steps, which score words by a table that is turned about once."""
+        return scoring_kernels_at_hand([self._parts.embedding])
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step; see `Transformer.initial_state`."""

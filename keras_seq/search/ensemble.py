@@ -1,5 +1,7 @@
 """Several models that translate together."""
 
+import contextlib
+
 from keras import ops
 
 # Shape letters: B batch, K beam, S source steps, V vocabulary.
@@ -60,6 +62,13 @@ class Ensemble:
     def encoder(self, source, training=False):
         """The memories of all models."""
         return {"each": [model.encoder(source, training=training) for model in self.models]}
+
+    def step_scope(self):
+        """A context for steps, with what all models compute once for theirs."""
+        stack = contextlib.ExitStack()
+        for model in self.models:
+            stack.enter_context(getattr(model, "step_scope", contextlib.nullcontext)())
+        return stack
 
     def initial_state(self, memory, beam_size, length):
         """The states of all models before the first step."""

@@ -1,5 +1,7 @@
 """The loop of a search: steps of a decoder over the rows of a batch."""
 
+import contextlib
+
 import keras
 from keras import ops
 
@@ -22,7 +24,8 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
 
     Args:
         model: A model of the search contract. All tensors of its memory and its
-            states begin with the dimension of the batch.
+            states begin with the dimension of the batch. Its `step_scope`, if it has one,
+            is a context that computes once what each step within would.
         source: From `read_source`.
         beam_size: Integer K.
         limit: L, most steps, an integer or a scalar tensor; every row is done by then.
@@ -66,11 +69,16 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
 
         return ops.while_loop(goes_on, body, (taken, loop))
 
-    none = ops.zeros((), dtype="int32")
     if not grows:
-        _, loop = advance(none, limit, loop, rows)
+        _, loop = advance(ops.zeros((), dtype="int32"), limit, loop, rows)
         return results(loop, rows)
 
+    with getattr(model, "step_scope", contextlib.nullcontext)():
+        return _take_rounds(model, source, limit, loop, rows, advance, results)
+
+
+def _take_rounds(model, source, limit, loop, rows, advance, results):
+    """The steps in rounds, between which the state grows and rows that are done leave."""
     numbers = ops.arange(ops.shape(source.mask)[0], dtype="int32")
     # What has a known number of rows must forget it, for rows will leave.
     rows = keras.tree.map_structure(
@@ -97,6 +105,7 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
         loop["state"] = model.extended_state(loop["state"], ROUND)
         return taken, numbers, loop, rows, whole
 
+    none = ops.zeros((), dtype="int32")
     *_, whole = ops.while_loop(
         rows_left, round_of_steps, (none, numbers, loop, rows, results(loop, rows))
     )
