@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from keras_seq.layers import TokenEmbedding
+from keras_seq.layers.token_embedding import scoring_kernels_at_hand
 
 IDS = np.array([[5, 2, 0], [9, 9, 4]], "int32")
 
@@ -32,6 +33,30 @@ def test_reverse_scores_against_every_row_of_the_same_table():
     expected = np.einsum("btu,vu->btv", vectors, numpy_of(layer.embeddings))
     np.testing.assert_allclose(layer(vectors, reverse=True), expected, atol=1e-6)
     assert len(layer.weights) == 1
+
+
+def test_tables_at_hand_are_turned_once_and_score_the_same():
+    """Of two layers, in contexts within each other, as an ensemble has them."""
+    turned = []
+
+    class Counting(TokenEmbedding):
+        def scoring_kernel(self):
+            turned.append(self.name)
+            return super().scoring_kernel()
+
+    one, other = Counting(10, 4, name="one"), Counting(12, 4, name="other")
+    vectors = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
+    expected = [numpy_of(layer(vectors, reverse=True)) for layer in (one, other)]
+    turned.clear()
+    with scoring_kernels_at_hand([one]):
+        with scoring_kernels_at_hand([other]):
+            for _ in range(2):
+                for layer, logits in zip((one, other), expected, strict=True):
+                    np.testing.assert_array_equal(layer(vectors, reverse=True), logits)
+        assert turned == ["one", "other"]
+        one(vectors, reverse=True)
+        other(vectors, reverse=True)
+    assert turned == ["one", "other", "other"]
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])

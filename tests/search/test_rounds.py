@@ -3,13 +3,15 @@
 import keras
 import numpy as np
 import pytest
+import reference_transformer
 from chain_model import ChainModel, chain_of
 from differentiation import quick
 from keras import ops
 from plain_search import END, assert_same_results, plain_beam_search, results_of
 
 from keras_seq import backend
-from keras_seq.search import beam_search, sample
+from keras_seq.models import Transformer
+from keras_seq.search import Ensemble, beam_search, sample
 from keras_seq.search.steps import ROUND
 
 ROWS, STEPS, STATES, VOCABULARY = 5, 3 * ROUND - 3, 7, 9
@@ -74,6 +76,33 @@ def test_long_searches_find_what_lists_find():
     for row in range(ROWS):
         expected = plain_beam_search(chain_of(tables[row]), 3, 3, STEPS, "average", 1.0)
         assert_same_results(results_of(found, row), expected)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
+@pytest.mark.parametrize("ensemble", [False, True])
+def test_caches_that_move_are_searched_as_those_that_stay(ensemble):
+    models = [
+        Transformer(VOCABULARY, VOCABULARY, 1, 2, units=8, feedforward_units=8, num_heads=2)
+        for _ in range(2 if ensemble else 1)
+    ]
+    for seed, each in enumerate(models):
+        reference_transformer.randomize(each, seed=seed)
+        for weight in each.weights:
+            # So that what it says depends on all that it said.
+            weight.assign(weight * (4 if "kernel" in weight.path else 1))
+    model = Ensemble(models) if ensemble else models[0]
+    source = np.array([[5, 8, 4, 3], [7, 3, 0, 0], [8, 8, 3, 0]], "int32")
+
+    def find(source):
+        options = LIMITS | {"beam_size": 4, "n_best": 4, "min_length": STEPS - 4}
+        return beam_search(model, source, **options)
+
+    moved = backend.compiled(find, model.variables, ranks=[2])(source)
+    # Of static shape: caches have room for all steps from the start.
+    stayed = find(ops.array(source))
+    for row in range(len(source)):
+        assert_same_results(results_of(moved, row), results_of(stayed, row), tolerance=1e-4)
+    assert ops.convert_to_numpy(moved.lengths).min() > 2 * ROUND
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
