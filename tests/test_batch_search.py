@@ -47,7 +47,7 @@ def test_nothing_fits():
 
 
 def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
-    """With less memory than the whole text in one batch takes."""
+    """With less memory than twice the smallest batch takes."""
     write_corpus(tmp_path)
     write_pairs(tmp_path / "train.tsv", 2000, seed=1)
     overrides = SETTINGS | {"model.units": 64, "model.feedforward_units": 16384}
@@ -58,9 +58,10 @@ def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
     )
     prepare_run(settings, tmp_path / "run").unlock()
     script = (
-        "import sys; from keras_seq import Devices, Run; "
-        "from keras_seq.batch_search import settle_batch; "
-        f"settle_batch(Run.open({str(tmp_path / 'run')!r}), Devices('cpu'), print)"
+        "from keras_seq import Devices, Run, batch_search; "
+        # One that fits and one that does not; what is tried between the two is tested above.
+        "batch_search._HALVINGS = 0; "
+        f"batch_search.settle_batch(Run.open({str(tmp_path / 'run')!r}), Devices('cpu'), print)"
     )
     limit = 2_500_000 << 10
     result = subprocess.run(
@@ -71,11 +72,11 @@ def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
     )
     assert result.returncode == 0, result.stderr
     *tries, found = result.stdout.strip().split("\n")
-    tokens = [int(line.split()[3].replace(",", "")) for line in tries]
-    fits = [budget for budget, line in zip(tokens, tries, strict=True) if line.endswith("s fits")]
-    assert tokens[0] == 1024 and 0 < len(fits) < len(tokens)
+    assert tries[0] == "a batch of 1,024 tokens fits"
+    assert tries[-1].endswith("does not fit")
+    fitting = 1024 << (len(tries) - 2)
     budget = Run.open(tmp_path / "run").settings.training.batch_tokens
-    assert budget == max(1024, int(0.8 * max(fits)))
+    assert budget == max(1024, int(0.8 * fitting))
     assert found == f"--max-batch auto: training.batch_tokens = {budget:,}"
 
 
