@@ -201,9 +201,7 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             for name, update in (("key", key), ("value", value))
         }
         bias = ops.reshape(bias, (batch, beam, length * beam))
-        ago = None
-        if self.window is not None or self.position is not None:
-            ago = distances(bias, position)
+        ago = distances(bias, position)
         if self.window is not None:
             bias = ops.minimum(bias, ops.where(ago < self.window, 0.0, MASKED))
         bias = bias[:, None]

@@ -10,7 +10,7 @@ from keras_seq.layers.shapes import dense
 
 # Shape letters: B batch, T steps, U units, V vocabulary.
 
-_KERNELS = contextvars.ContextVar("kernels", default=None)
+_KERNELS: contextvars.ContextVar[dict] = contextvars.ContextVar("kernels")
 
 
 @contextlib.contextmanager
@@ -24,7 +24,7 @@ def scoring_kernels_at_hand(layers):
         layers: `TokenEmbedding` layers.
     """
     kernels = {id(layer): layer.scoring_kernel() for layer in layers}
-    before = _KERNELS.set({**(_KERNELS.get() or {}), **kernels})
+    before = _KERNELS.set({**_KERNELS.get({}), **kernels})
     try:
         yield
     finally:
@@ -107,7 +107,7 @@ class TokenEmbedding(keras.layers.Layer):
                     f"With `reverse=True` the inputs must have {self.units} features, "
                     f"received shape {tuple(inputs.shape)}."
                 )
-            kernel = (_KERNELS.get() or {}).get(id(self))
+            kernel = _KERNELS.get({}).get(id(self))
             kernel = self.scoring_kernel() if kernel is None else kernel
             return ops.cast(dense(inputs, kernel), "float32")
         dtype = keras.backend.standardize_dtype(inputs.dtype)
