@@ -47,7 +47,7 @@ def test_nothing_fits():
 
 
 def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
-    """With less memory than twice the smallest batch takes."""
+    """With less memory than the whole text in one batch takes."""
     write_corpus(tmp_path)
     write_pairs(tmp_path / "train.tsv", 2000, seed=1)
     overrides = SETTINGS | {"model.units": 64, "model.feedforward_units": 16384}
