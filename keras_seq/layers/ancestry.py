@@ -1,5 +1,6 @@
 """Which slots of an unordered cache are the past of which hypothesis."""
 
+import keras
 from keras import ops, tree
 
 from keras_seq.layers.scaled_dot_product import MASKED
@@ -49,23 +50,29 @@ def distances(bias, position):
     return ops.cast(position, "int32") + 1 - seen
 
 
-def make_room(past, caches, length):
-    """Gives up the slots that are nobody's past, and adds places to be written.
+def make_room(past, place, caches, length):
+    """Adds places to be written, and gives up the slots that are nobody's past.
 
     Hypotheses that live share most of their past, so what is left is little more than
     a slot a step, and not K. A step reads all of a cache, and on TensorFlow copies it.
+    Elsewhere shapes are static, so all slots stay.
 
     Args:
         past: Bool tensor `(B, K, L, K)`.
+        place: Int32 tensor `(B,)`, the first place of each row that is empty.
         caches: Structure of tensors `(B, H, L, K, D)`.
-        length: Integer or scalar tensor, how many places there are to be at least.
+        length: Integer or scalar tensor, how many places are added.
 
     Returns:
         past: `(B, K, L', K)`.
-        place: Int32 tensor `(B,)`, the first place of each row that is empty.
+        place: Int32 tensor `(B,)`, as above.
         caches: Tensors `(B, H, L', K, D)`; slots keep their order, and empty ones hold
             anything that is finite.
     """
+    longer = [[0, 0], [0, 0], [0, length], [0, 0]]
+    if keras.backend.backend() != "tensorflow":
+        caches = tree.map_structure(lambda cache: ops.pad(cache, [*longer, [0, 0]]), caches)
+        return ops.pad(past, longer), place, caches
     batch, beam, places, _ = ops.shape(past)
     slots = places * beam
     past = ops.reshape(past, (batch, beam, slots))
@@ -83,15 +90,11 @@ def make_room(past, caches, length):
 
     past = picked(ops.reshape(past, (-1,)), beam, kept)
     past = ops.reshape(past, (batch, beam, most, beam))
-    longer = ops.pad(kept, [[0, 0], [0, length * beam]])
+    with_room = ops.pad(kept, [[0, 0], [0, length * beam]])
 
     def moved(cache):
         heads, size = ops.shape(cache)[1], cache.shape[-1]
-        rows = picked(ops.reshape(cache, (-1, size)), heads, longer)
+        rows = picked(ops.reshape(cache, (-1, size)), heads, with_room)
         return ops.reshape(rows, (batch, heads, most + length, beam, size))
 
-    return (
-        ops.pad(past, [[0, 0], [0, 0], [0, length], [0, 0]]),
-        place,
-        tree.map_structure(moved, caches),
-    )
+    return ops.pad(past, longer), place, tree.map_structure(moved, caches)

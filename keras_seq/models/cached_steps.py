@@ -73,8 +73,9 @@ def empty_state(decoder_step, batch, beam_size, length, dtype):
 
 def longer_state(state, length):
     """A state with room for `length` more steps; slots that are nobody's past are given up."""
-    caches = {name: cache for name, cache in state["shared"].items() if name != "place"}
-    past, place, caches = make_room(state["beam"]["past"], caches, length)
+    caches = dict(state["shared"])
+    place = caches.pop("place")
+    past, place, caches = make_room(state["beam"]["past"], place, caches, length)
     return {"beam": {"past": past}, "shared": {"place": place, **caches}}
 
 

@@ -349,7 +349,7 @@ def test_hypotheses_that_change_places_equal_their_own_sequences(position, moves
     for step in range(steps):
         fed[:, :, step] = generator.normal(size=(rows, beam, FEATURES))
         if moves and step and not step % 2:
-            past, place, cache = make_room(past, cache, 2)
+            past, place, cache = make_room(past, place, cache, 2)
         past, outputs, cache = run_step(fed[:, :, step], step, past, place, cache)
         place = place + 1
         came[:, :, step] = numpy_of(outputs)
