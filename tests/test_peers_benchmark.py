@@ -84,3 +84,8 @@ def test_counts_operations_of_a_recurrent_model():
     attention = 2 * 20 * 512
     whole = 6 * (20 * source + 10 * (target + attention))
     assert operations.rnn(20, 10, 8000) == pytest.approx(whole / 10)
+
+
+def test_shows_small_figures_with_their_digits():
+    digits = load("table").digits
+    assert [digits(figure) for figure in (3210.4, 99.96, 0.4217)] == ["3210", "100", "0.422"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from contest import Answer, Entrant
 from contestants import Contestant, contestant
-from table import show
+from table import digits, show
 
 # Those of feed-forward and of scores over the vocabulary, at 4,096 tokens, and a large square.
 SIZES = ("4096x256x1024", "4096x256x8000", "2048x2048x2048")
@@ -44,8 +44,8 @@ def show_ceiling(figures: list[Answer]) -> None:
     found, ceiling = medians(figures), ceilings(figures)
     print("\nThe machine's ceiling: TensorFlow's matrix product on all cores, GFLOP/s, medians\n")
     rows = [
-        [size, *(f"{found[precision][size] / 1e9:.0f}" for precision in PRECISIONS)]
+        [size, *(digits(found[precision][size] / 1e9) for precision in PRECISIONS)]
         for size in found[PRECISIONS[0]]
     ]
-    rows.append(["median of these", *(f"{ceiling[name] / 1e9:.0f}" for name in PRECISIONS)])
+    rows.append(["median of these", *(digits(ceiling[name] / 1e9) for name in PRECISIONS)])
     show(["size", *PRECISIONS], rows)

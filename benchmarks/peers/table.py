@@ -16,6 +16,11 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print(flush=True)
 
 
+def digits(figure: float) -> str:
+    """A whole number, and below 100 three digits: what is small is not shown as 0."""
+    return f"{figure:.0f}" if figure >= 100 else f"{figure:.3g}"
+
+
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     first = cells[0].ljust(widths[0])
     rest = [cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True)]
