@@ -118,6 +118,7 @@ class Turn:
     def train(self, start, stop):
         """Wall and processor seconds of these batches, and their tokens."""
         from keras_seq.training.feed import fit_batches
+        from keras_seq.training.parts import parts_of
         from keras_seq.training.state import restore_arrays, training_arrays
 
         count = self.training.micro_batches
@@ -133,6 +134,7 @@ class Turn:
             # Keras takes a generator, and no other iterator.
             lambda: (batch for batch in batches),
             batches[0],
+            parts_of,
             steps_per_epoch=stop - start,
         )
         seconds = time.perf_counter() - wall, time.process_time() - cpu

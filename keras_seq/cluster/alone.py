@@ -12,6 +12,8 @@ import numpy as np
 from keras_seq import backend
 
 Numbers = Sequence[float] | np.ndarray
+# Of a batch as many parts as a number says, or fewer, none without rows.
+PartsOf = Callable[[Any, int], Sequence[Any]]
 
 
 class Cluster:
@@ -39,7 +41,12 @@ class Cluster:
         return contextlib.nullcontext()
 
     def fit(
-        self, model: keras.Model, batches: Callable[[], Iterator[Any]], example: Any, **options: Any
+        self,
+        model: keras.Model,
+        batches: Callable[[], Iterator[Any]],
+        example: Any,
+        parts_of: PartsOf,
+        **options: Any,
     ) -> None:
         """Trains a compiled model, as its own `fit` does, in the order of the batches.
 
@@ -47,6 +54,7 @@ class Cluster:
             model: Built in `scope`, compiled, its optimizer built.
             batches: Function that gives an iterator over this host's batches.
             example: One of them, for its ranks.
+            parts_of: Shares the rows of a batch out to cores that take a part each.
             **options: `steps_per_epoch`, `epochs` and `callbacks` of `keras.Model.fit`.
         """
         feed = backend.batch_feed(batches, example)

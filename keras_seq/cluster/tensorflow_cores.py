@@ -10,6 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_seq.cluster.alone import PartsOf
 from keras_seq.cluster.tensorflow_loop import (
     PartialGradients,
     TensorFlowLoop,
@@ -36,14 +37,18 @@ class TensorFlowCores(TensorFlowLoop):
         keep_freed_memory()
 
     @contextlib.contextmanager
-    def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
+    def _updates(self, model: keras.Model, example: Any, parts_of: PartsOf) -> Iterator[Update]:
         gradients, apply = self._made_for(model, lambda: _functions(model, example))
         with ThreadPoolExecutor(max(1, self._parts - 1)) as pool:
 
             def update(batch: Any) -> Any:
-                count = min(self._parts, tf.nest.flatten(batch)[0].shape[0])
-                others = [pool.submit(gradients, batch, i, count) for i in range(1, count)]
-                first = gradients(batch, 0, count)
+                arrays = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
+                parts = parts_of(arrays, self._parts)
+                others = [
+                    pool.submit(gradients, part, number)
+                    for number, part in enumerate(parts[1:], start=1)
+                ]
+                first = gradients(parts[0], 0)
                 return apply([first, *(other.result() for other in others)])
 
             yield update
@@ -52,13 +57,6 @@ class TensorFlowCores(TensorFlowLoop):
 def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
     partial = PartialGradients(model)
 
-    def gradients(batch: Any, number: Any, count: Any) -> Any:
-        def part(tensor: Any) -> Any:
-            rows = tf.shape(tensor)[0]
-            return tensor[rows * number // count : rows * (number + 1) // count]
-
-        return partial(tf.nest.map_structure(part, batch), number)
-
     def apply(parts: Any) -> Any:
         found, losses, counters = zip(*parts, strict=True)
         summed = [None if same[0] is None else tf.add_n(same) for same in zip(*found, strict=True)]
@@ -66,10 +64,11 @@ def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
         return tf.add_n(losses)
 
     scalar = tf.TensorSpec([], tf.int32)
-    compiled = tf.function(gradients, autograph=False, reduce_retracing=True)
+    compiled = tf.function(partial, autograph=False)
     # Traced here, for Keras keeps its settings for each thread apart.
-    traced = compiled.get_concrete_function(signature_of(example), scalar, scalar)
-    return (
-        lambda batch, number, count: traced(batch, tf.constant(number), tf.constant(count)),
-        tf.function(apply, autograph=False),
-    )
+    traced = compiled.get_concrete_function(signature_of(example), scalar)
+
+    def gradients(part: Any, number: int) -> Any:
+        return traced(tf.nest.map_structure(tf.constant, part), tf.constant(number))
+
+    return gradients, tf.function(apply, autograph=False)

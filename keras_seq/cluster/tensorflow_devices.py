@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_seq.cluster.alone import Cluster, Numbers
+from keras_seq.cluster.alone import Cluster, Numbers, PartsOf
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
 from keras_seq.cluster.tensorflow_loop import (
     PartialGradients,
@@ -105,7 +105,7 @@ class TensorFlowCluster(TensorFlowLoop):
         return self._strategy.scope()
 
     def _updates(
-        self, model: keras.Model, example: Any
+        self, model: keras.Model, example: Any, parts_of: PartsOf
     ) -> contextlib.AbstractContextManager[Update]:
         update: Update = self._made_for(model, lambda: self._update_of(model, example))
         return contextlib.nullcontext(update)

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from keras_seq import backend
-from keras_seq.cluster.alone import Cluster
+from keras_seq.cluster.alone import Cluster, PartsOf
 
 # A function of a batch that makes an update, and gives its loss.
 Update = Callable[[Any], Any]
@@ -27,7 +27,12 @@ class TensorFlowLoop(Cluster):
     """
 
     def fit(
-        self, model: keras.Model, batches: Callable[[], Iterator[Any]], example: Any, **options: Any
+        self,
+        model: keras.Model,
+        batches: Callable[[], Iterator[Any]],
+        example: Any,
+        parts_of: PartsOf,
+        **options: Any,
     ) -> None:
         """As `Cluster.fit`; at its end the weights are what they are, and not their average."""
         feed = iter(backend.batch_feed(batches, example))
@@ -36,7 +41,7 @@ class TensorFlowLoop(Cluster):
             options.get("callbacks"), model=model, epochs=epochs, steps=steps, verbose=0
         )
         model.stop_training = False
-        with self._updates(model, example) as update:
+        with self._updates(model, example, parts_of) as update:
             callbacks.on_train_begin()
             for epoch in range(epochs):
                 callbacks.on_epoch_begin(epoch)
@@ -66,7 +71,7 @@ class TensorFlowLoop(Cluster):
     _made: Any = None
 
     def _updates(
-        self, model: keras.Model, example: Any
+        self, model: keras.Model, example: Any, parts_of: PartsOf
     ) -> contextlib.AbstractContextManager[Update]:
         """What makes updates, while this is entered."""
         raise NotImplementedError

@@ -13,6 +13,7 @@ import keras
 
 from keras_seq import backend
 from keras_seq.cluster import Cluster
+from keras_seq.training.parts import parts_of
 
 
 def run_fit(
@@ -36,7 +37,7 @@ def run_fit(
         **options: `steps_per_epoch`, `epochs` and `callbacks` of `fit`.
     """
     try:
-        cluster.fit(model, batches, example, **options)
+        cluster.fit(model, batches, example, parts_of, **options)
     except BaseException as error:
         _clear_frames(error)
         raise

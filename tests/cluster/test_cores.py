@@ -17,6 +17,7 @@ from keras_seq.cluster.tensorflow_cores import TensorFlowCores
 from keras_seq.devices import Devices
 from keras_seq.settings import load_settings
 from keras_seq.threads import usable_cores
+from keras_seq.training.parts import parts_of
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"
@@ -145,13 +146,13 @@ def test_each_core_draws_its_own_dropout():
     model.optimizer.build(model.trainable_variables)
     batch = np.ones((2, 64), np.float32), np.zeros((2, 1), np.float32), np.ones(2, np.float32)
     cluster = TensorFlowCores(2)
-    with cluster._updates(model, batch):
+    with cluster._updates(model, batch, parts_of):
         pass
     gradients, _ = cluster._made[1]
-    halves = [gradients(batch, number, 2)[0][0].numpy() for number in (0, 1)]
+    row = tuple(array[:1] for array in batch)
+    halves = [gradients(row, number)[0][0].numpy() for number in (0, 1)]
     assert (halves[0] != halves[1]).any()
-    alone = tuple(array[:1] for array in batch)
-    np.testing.assert_array_equal(halves[0], gradients(alone, 0, 1)[0][0].numpy())
+    np.testing.assert_array_equal(halves[0], gradients(row, 0)[0][0].numpy())
 
 
 SAYS_PARTS = """
