@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import warm_python
 from compiling import graphs_as_they_are
+from further import leave_out_further
 
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
@@ -63,8 +64,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--further", action="store_true", help="run the cases of tests/further.py too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the long files first."""
+    leave_out_further(config, items)
     folder = Path(__file__).parent
     rank = {folder / name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: rank.get(item.path, len(LONG)))

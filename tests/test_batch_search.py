@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 from faults.training_process import SETTINGS, Training, command, write_corpus
+from further import further
 from hypothesis import given
 from hypothesis import strategies as st
 from training.toy import write_pairs
@@ -113,7 +114,7 @@ def children(training):
     return [child.pid for child in found]
 
 
-@pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), ("jax", 3000)])
+@pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), further("jax", 3000)])
 def test_on_two_devices_with_updates_of_a_size(tmp_path, backend, effective):
     """No batch is larger than an update; what an update has stays."""
     write_small_corpus(tmp_path)

@@ -13,6 +13,7 @@ from faults.training_process import (
     on,
     write_corpus,
 )
+from further import further
 
 from keras_seq.run import Run
 
@@ -89,8 +90,10 @@ def test_in_training(folder, number, code, backend):
     assert last_arrays(run.path)
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-@pytest.mark.parametrize("seconds", [0.1, 0.6])
+@pytest.mark.parametrize(
+    ("seconds", "backend"),
+    [(0.1, "tensorflow"), further(0.6, "tensorflow"), further(0.1, "jax"), (0.6, "jax")],
+)
 def test_in_the_first_compilation(folder, backend, seconds):
     """Whatever the backend does at that moment, the process ends as it should."""
     name = f"compile-{backend}-{seconds}"

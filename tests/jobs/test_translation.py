@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 import warm_python
+from further import further
 
 from keras_seq.run import Run
 from keras_seq.text.dates import date_pairs
@@ -106,6 +107,7 @@ def test_a_killed_worker_loses_nothing(start, texts, expected, tmp_path, where):
     assert outputs(tmp_path / "out") == expected
 
 
+@pytest.mark.parametrize("where", ["local", further("ray")], indirect=True)
 def test_a_killed_job_goes_on(start, many_texts, expected_of_many, tmp_path, where):
     """Whatever computes: what is kept of a job is the same for all engines."""
     out = tmp_path / "out"

@@ -10,6 +10,7 @@ import shutil
 import numpy as np
 import pytest
 import safetensors.numpy
+from further import further
 from run_helpers import forge
 from training.toy import killed_after, quiet_train, toy_settings, write_pairs
 
@@ -58,7 +59,7 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=["transformer", "rnn"])
+@pytest.fixture(scope="module", params=["transformer", further("rnn")])
 def family(request):
     return request.param
 

@@ -50,7 +50,7 @@ def test_at_rate_1_every_word_is_the_models_own(make):
     assert (expected != TARGET).sum() >= 3
     taught = ScheduledSampling(model, 1.0)
     second = logits(model, {"source": SOURCE, "target": expected})
-    np.testing.assert_allclose(logits(taught, training=True), second, atol=1e-6)
+    np.testing.assert_allclose(logits(taught, training=True), second, atol=1e-5)
 
 
 def test_outside_training_nothing_is_replaced_nor_drawn():
