@@ -1,6 +1,7 @@
 """Cores that each take a part of every batch: the training of one, to rounding."""
 
 import ctypes
+import random
 import sys
 
 import keras
@@ -64,9 +65,25 @@ def lines_settings(folder, preset, **overrides):
     return load_settings(preset=preset, overrides=named)
 
 
+def guided(folder):
+    """Sources of many lengths, with links: of each part other steps and other links are left."""
+    generator = random.Random(4)
+    sources = [[generator.choice("abcdefgh") for _ in range(1 + k % 9)] for k in range(120)]
+    (folder / "uneven.tsv").write_text(
+        "".join(f"{' '.join(letters)}\t{' '.join(letters[:4])}\n" for letters in sources)
+    )
+    (folder / "links").write_text(
+        "".join(" ".join(f"{i}-{i}" for i in range(len(letters[:4]))) + "\n" for letters in sources)
+    )
+    files = {"data__pairs": folder / "uneven.tsv", "data__alignments": folder / "links"}
+    named = {key: str(path) for key, path in files.items()}
+    return toy_settings(folder, **common(**NO_DROPOUT, **named, training__guided_alignment=1.0))
+
+
 UNITS = {f"model__{name}_units": 8 for name in ("embedding", "encoder", "decoder", "attention")}
 TASKS = {
     "transformer": lambda folder: toy_settings(folder, **common(**NO_DROPOUT)),
+    "guided": guided,
     # Several batches an update, of which the last of an epoch is the smallest.
     "accumulated": lambda folder: toy_settings(
         folder, **common(**NO_DROPOUT, training__effective_batch_tokens=900)
