@@ -107,6 +107,7 @@ class Turn:
         settle_precision(run, print)
         self.cluster = start_cluster(Devices(), print)
         keras.utils.set_random_seed(run.settings.seed)
+        self.settings = run.settings
         self.training = run.settings.training
         self.stream = training_stream(run)
         self.model = build_run_model(run, dtype_policy(self.training.precision))
@@ -118,7 +119,7 @@ class Turn:
     def train(self, start, stop):
         """Wall and processor seconds of these batches, and their tokens."""
         from keras_seq.training.feed import fit_batches
-        from keras_seq.training.parts import parts_of
+        from keras_seq.training.parts import parts_by
         from keras_seq.training.state import restore_arrays, training_arrays
 
         count = self.training.micro_batches
@@ -134,7 +135,7 @@ class Turn:
             # Keras takes a generator, and no other iterator.
             lambda: (batch for batch in batches),
             batches[0],
-            parts_of,
+            parts_by(self.settings),
             steps_per_epoch=stop - start,
         )
         seconds = time.perf_counter() - wall, time.process_time() - cpu

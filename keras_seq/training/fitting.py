@@ -12,7 +12,7 @@ from typing import Any
 import keras
 
 from keras_seq import backend
-from keras_seq.cluster import Cluster
+from keras_seq.cluster import Cluster, PartsOf
 from keras_seq.training.parts import parts_of
 
 
@@ -21,6 +21,7 @@ def run_fit(
     model: keras.Model,
     batches: Callable[[], Iterator[Any]],
     example: Any,
+    parts_of: PartsOf = parts_of,
     **options: Any,
 ) -> None:
     """Calls `fit`, quietly and in the order of the batches.
@@ -34,6 +35,7 @@ def run_fit(
         model: Compiled.
         batches: Function that gives an iterator over batches.
         example: One of them.
+        parts_of: Shares the rows of a batch out to cores.
         **options: `steps_per_epoch`, `epochs` and `callbacks` of `fit`.
     """
     try:

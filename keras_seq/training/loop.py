@@ -34,6 +34,7 @@ from keras_seq.training.freezing import freeze
 from keras_seq.training.objectives import make_objective
 from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.optimizer import compile_model
+from keras_seq.training.parts import parts_by
 from keras_seq.training.precision import dtype_policy, settle_precision
 from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse
 from keras_seq.training.result import TrainingResult
@@ -193,6 +194,7 @@ class TrainingLoop:
             self.fitted,
             self._batches,
             fit_batch(self.stream, 0, self.objective.fit_batch),
+            parts_by(self.settings),
             steps_per_epoch=count * self.micro_batches,
         )
 
@@ -222,6 +224,7 @@ class TrainingLoop:
             self.fitted,
             self._batches,
             fit_batch(self.stream, 0, self.objective.fit_batch),
+            parts_by(self.settings),
             # What `fit` calls an epoch has whole updates; that of the stream need not.
             steps_per_epoch=updates * self.micro_batches,
             epochs=10**9,

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from keras_seq.cluster import PartsOf
+from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch
 
 # Shape letters: B rows, S source steps, T target steps.
 
+# How many steps of a source cost what one of a target costs: both have products with the weights
+# of their side, that of a target with the scores of all words, too. Of the presets, about.
+_TARGET_COST = {"transformer": 2, "rnn": 6, "vae-rnn": 4, "transformer-hub": 1}
 
-def parts_of(batch: FitBatch, count: int) -> list[FitBatch]:
+
+def parts_by(settings: Settings) -> PartsOf:
+    """`parts_of` for the model that some settings describe."""
+    return functools.partial(parts_of, target_cost=_TARGET_COST.get(settings.model.family, 2))
+
+
+def parts_of(batch: FitBatch, count: int, target_cost: int = 2) -> list[FitBatch]:
     """Shares the rows of a batch out, so that the dearest part costs as little as can be.
 
     Rows of pairs are put in the order of their sources, and each part is without the steps that
@@ -19,6 +32,7 @@ def parts_of(batch: FitBatch, count: int) -> list[FitBatch]:
     Args:
         batch: As an `Objective` makes it.
         count: Positive integer, how many parts at most.
+        target_cost: How many steps of a source cost what one of a target costs.
 
     Returns:
         One part at least, none without rows; together the rows of the batch.
@@ -34,8 +48,7 @@ def parts_of(batch: FitBatch, count: int) -> list[FitBatch]:
         ]
     lengths = _lengths(inputs["source"])
     order = np.argsort(lengths, kind="stable")
-    # A step of a target costs about two of a source: it looks at both.
-    costs = lengths[order] + 2 * inputs["target"].shape[1]
+    costs = lengths[order] + target_cost * inputs["target"].shape[1]
     ends = shares(costs, count)
     return [
         _without_padding(_rows(batch, order[start:end]))

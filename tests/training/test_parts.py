@@ -71,6 +71,13 @@ def test_sources_of_one_length_go_together():
     assert [part[2].tolist() for part in parts] == [[2, 4, 6], [1, 3, 5]]
 
 
+def test_the_dearer_the_targets_the_more_even_are_the_rows():
+    batch = pairs([1, 2, 3, 4, 5, 6, 7, 8], [3] * 8)
+    rows = [[len(part[2]) for part in parts_of(batch, 2, target_cost=cost)] for cost in (0, 1, 100)]
+    # 5 * 5 and 3 * 8; 5 * (5 + 3) and 3 * (8 + 3); 4 * (8 + 300), and 5 * (5 + 300) is more.
+    assert rows == [[5, 3], [5, 3], [4, 4]]
+
+
 def test_alignments_are_cut_with_what_they_align():
     inputs, targets, weights = pairs([2, 5], [3, 1])
     links = np.zeros((2, 3, 5), np.float32)
