@@ -104,8 +104,8 @@ class Turn:
         from keras_seq.training.optimizer import compile_model
         from keras_seq.training.precision import dtype_policy, settle_precision
 
-        settle_precision(run, print)
         self.cluster = start_cluster(Devices(), print)
+        settle_precision(run, print, self.cluster)
         keras.utils.set_random_seed(run.settings.seed)
         self.settings = run.settings
         self.training = run.settings.training

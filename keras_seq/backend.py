@@ -10,6 +10,7 @@ import importlib
 import itertools
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,6 +46,21 @@ def device() -> tuple[str, tuple[int, int] | None]:
         major, _, minor = str(capability).partition(".")
         return "gpu", (int(major), int(minor or 0))
     return "cpu", None
+
+
+def product_seconds(*dtypes: str, size: int = 512) -> list[float]:
+    """Seconds that a product of two square matrices takes in each dtype, the least of 12."""
+    matrices = [keras.ops.cast(keras.ops.ones((size, size)), dtype) for dtype in dtypes]
+
+    def once(matrix: Any) -> float:
+        start = time.perf_counter()
+        # The clock is read when a number is there.
+        float(keras.ops.cast(keras.ops.matmul(matrix, matrix)[0, 0], "float32"))
+        return time.perf_counter() - start
+
+    # In turn, for others may be at work on the machine.
+    turns = [[once(matrix) for matrix in matrices] for _ in range(12)]
+    return [min(seconds) for seconds in zip(*turns, strict=True)]
 
 
 def wake(compute: bool = True) -> None:

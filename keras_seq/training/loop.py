@@ -71,7 +71,7 @@ class TrainingLoop:
         self, run: Run, notice: Notice, stop: SignalStop, cluster: Cluster | None = None
     ) -> None:
         cluster = cluster or Cluster()
-        settle_precision(run, notice)
+        settle_precision(run, notice, cluster)
         self.cluster = cluster
         self.run = run
         self.stop = stop

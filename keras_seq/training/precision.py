@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from keras_seq import backend
+from keras_seq.cluster import Cluster
 from keras_seq.run import Run
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
 _POLICIES = {"float32": None, "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-# Instructions that multiply matrices of bfloat16, as Linux names them.
-_BFLOAT16_FLAGS = ("amx_bf16", "avx512_bf16")
 # Of narrower models a CPU's time goes elsewhere: benchmarks/NOTES.md has the figures.
 _NARROWEST_ON_CPU = 128
+# What products must gain on a CPU to make up for what the rest of an update loses.
+_SMALLEST_GAIN_ON_CPU = 1.4
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,27 @@ class Device:
         backend: "tensorflow" or "jax".
         kind: "cpu", "gpu" or "tpu".
         capability: Compute capability of an NVIDIA GPU, None for others.
-        cpu_flags: Names of the processor's instructions, as far as they are known.
+        bfloat16_gain: How many times as fast as those of float32 a CPU computes products of
+            matrices of bfloat16; 0 where nobody measured it.
     """
 
     backend: str
     kind: str
     capability: tuple[int, int] | None = None
-    cpu_flags: frozenset[str] = frozenset()
+    bfloat16_gain: float = 0.0
 
 
 def this_device() -> Device:
-    """The device that Keras computes on in this process."""
-    kind, capability = backend.device()
-    return Device(backend.name(), kind, capability, _cpu_flags())
+    """The device that Keras computes on in this process.
+
+    What a CPU's products gain is measured, for its name and its instructions do not tell:
+    with `avx512_bf16` alone one processor was found to gain twofold and another to lose half.
+    """
+    device = Device(backend.name(), *backend.device())
+    if device.kind != "cpu" or device.backend != "tensorflow":
+        return device
+    single, half = backend.product_seconds("float32", "bfloat16")
+    return replace(device, bfloat16_gain=single / half)
 
 
 def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
@@ -51,8 +59,8 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
 
     >>> choose_precision(Device("jax", "gpu", capability=(9, 0)), 512)
     ('bfloat16', 'a GPU of compute capability 9.0')
-    >>> choose_precision(Device("jax", "cpu", cpu_flags=frozenset(["avx512_bf16"])), 512)
-    ('float32', 'on a CPU, JAX is slower in bfloat16')
+    >>> choose_precision(Device("tensorflow", "cpu", bfloat16_gain=0.5), 512)
+    ('float32', 'this CPU computes products in bfloat16 0.5 times as fast')
     """
     if device.kind == "tpu":
         return "bfloat16", "a TPU"
@@ -65,12 +73,13 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
         return ("float16" if device.capability >= (7, 0) else "float32"), reason
     if device.backend != "tensorflow":
         return "float32", "on a CPU, JAX is slower in bfloat16"
-    for flag in _BFLOAT16_FLAGS:
-        if flag in device.cpu_flags:
-            if width < _NARROWEST_ON_CPU:
-                return "float32", f"a model {width} wide is no faster in bfloat16 on a CPU"
-            return "bfloat16", f"the processor multiplies it ({flag})"
-    return "float32", "the processor has no instructions for bfloat16"
+    if width < _NARROWEST_ON_CPU:
+        return "float32", f"a model {width} wide is no faster in bfloat16 on a CPU"
+    gain = device.bfloat16_gain
+    return (
+        "bfloat16" if gain >= _SMALLEST_GAIN_ON_CPU else "float32",
+        f"this CPU computes products in bfloat16 {gain:.1f} times as fast",
+    )
 
 
 def faster_precision(device: Device, width: int, asked: str) -> tuple[Precision, str] | None:
@@ -102,7 +111,7 @@ def dtype_policy(precision: str) -> str | None:
     return _POLICIES[precision]
 
 
-def settle_precision(run: Run, notice: Callable[[str], None]) -> None:
+def settle_precision(run: Run, notice: Callable[[str], None], cluster: Cluster) -> None:
     """Puts what is chosen in the place of "auto" in a run's settings, and says so.
 
     In the directory, too: a training goes on in the precision that it began with. Where
@@ -111,29 +120,21 @@ def settle_precision(run: Run, notice: Callable[[str], None]) -> None:
     Args:
         run: A prepared run.
         notice: Called with the line for the user.
+        cluster: Of all its hosts the first one's measurement counts.
     """
     training = run.settings.training
     if training.precision == "float32":
         return
+    device = this_device()
+    (gain,) = cluster.of_first([device.bfloat16_gain])
+    device = replace(device, bfloat16_gain=float(gain))
     width = run.settings.model.output_width
     if training.precision != "auto":
-        faster = faster_precision(this_device(), width, training.precision)
+        faster = faster_precision(device, width, training.precision)
         if faster is not None:
             notice(f"precision {training.precision}: {faster[0]} is probably faster: {faster[1]}")
         return
-    precision, reason = choose_precision(this_device(), width)
+    precision, reason = choose_precision(device, width)
     notice(f"precision {precision}: {reason}")
     training = training.model_copy(update={"precision": precision})
     run.update_settings(run.settings.model_copy(update={"training": training}))
-
-
-def _cpu_flags() -> frozenset[str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return frozenset()
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "flags":
-            return frozenset(value.split())
-    return frozenset()
