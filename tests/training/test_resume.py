@@ -12,7 +12,13 @@ import pytest
 import safetensors.numpy
 from further import further
 from run_helpers import forge
-from training.toy import killed_after, quiet_train, toy_settings, write_pairs
+from training.toy import (
+    killed_after,
+    quiet_train,
+    toy_settings,
+    without_tensorboard,
+    write_pairs,
+)
 
 import keras_seq
 from keras_seq.preparation import open_or_prepare
@@ -42,6 +48,7 @@ def settings_of(folder, max_steps, **overrides):
         "training__validate_every": 3,
         "training__checkpoint_every": 2,
         "training__patience": 0,
+        "training__sample_count": 1,
     }
     return toy_settings(folder, **(settings | overrides))
 
@@ -62,6 +69,13 @@ SETTINGS = {
 @pytest.fixture(scope="module", params=["transformer", further("rnn")])
 def family(request):
     return request.param
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_pictures():
+    """They take a tenth of a training, and are in tests/training/test_run_events.py."""
+    with without_tensorboard():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +273,7 @@ def test_limits_and_intervals_may_change(folder, stopped):
         "training__validate_every": 5,
         "training__checkpoint_every": 4,
         "training__keep_checkpoints": 1,
-        "training__sample_count": 1,
+        "training__sample_count": 2,
         "search__beam_size": 3,
     }
     quiet_train(settings_of(folder, STEPS, **(TRANSFORMER | changes)), stopped)

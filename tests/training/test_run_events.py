@@ -6,7 +6,7 @@ import pytest
 import safetensors.numpy
 from differentiation import quick
 from further import further
-from training.toy import quiet_train, toy_settings
+from training.toy import quiet_train, toy_settings, without_tensorboard
 
 from keras_seq.modelling import load_model
 from keras_seq.run import Run
@@ -25,17 +25,13 @@ def folder(request, tmp_path_factory):
         folder,
         training__max_steps=STEPS,
         training__validate_every=3,
+        training__sample_count=2,
         training__ema=0.5,
         model__dropout=0.3,
         **family,
     )
     quiet_train(settings, folder / "run")
-    with pytest.MonkeyPatch.context() as patch:
-        found = __import__("importlib.util").util.find_spec
-        patch.setattr(
-            "importlib.util.find_spec",
-            lambda name, *rest: None if name == "tensorboard" else found(name, *rest),
-        )
+    with without_tensorboard():
         quiet_train(settings, folder / "without")
     assert not (folder / "without" / "tensorboard").exists()
     return folder

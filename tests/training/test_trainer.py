@@ -30,6 +30,7 @@ def first(folder):
         training__ema=MOMENTUM,
         training__checkpoint_every=1,
         training__validate_every=4,
+        training__sample_count=2,
     )
     return quiet_train(settings, folder / "first")
 

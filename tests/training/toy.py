@@ -4,7 +4,10 @@ import contextlib
 import io
 import random
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from keras_seq.settings import Settings, load_settings
 from keras_seq.training import TrainingResult, train
@@ -42,7 +45,8 @@ def toy_settings(folder: Path, **overrides: object) -> Settings:
             "training.schedule": "constant",
             "training.learning_rate": 0.01,
             "training.keep_checkpoints": 100,
-            "training.sample_count": 2,
+            # What is shown of a validation takes a tenth of such a training.
+            "training.sample_count": 0,
             "search.beam_size": 2,
             "search.max_length": 8,
         }
@@ -67,3 +71,15 @@ def quiet_train(settings: Settings, directory, **arguments) -> tuple[TrainingRes
     with contextlib.redirect_stderr(said):
         result = train(settings, directory, **arguments)
     return result, said.getvalue()
+
+
+@contextlib.contextmanager
+def without_tensorboard() -> Iterator[None]:
+    """As if it were not installed: no files of its own, and no pictures of attention."""
+    with pytest.MonkeyPatch.context() as patch:
+        found = __import__("importlib.util").util.find_spec
+        patch.setattr(
+            "importlib.util.find_spec",
+            lambda name, *rest: None if name == "tensorboard" else found(name, *rest),
+        )
+        yield
