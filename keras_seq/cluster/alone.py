@@ -1,4 +1,4 @@
-"""One device of one host: what every training runs on that is not told otherwise."""
+"""One device of one host, as Keras trains on it; the others derive from it."""
 
 from __future__ import annotations
 

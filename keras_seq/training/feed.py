@@ -95,8 +95,8 @@ def fit_batches(
         make: Makes of a batch and the weights of its rows what `fit` takes; see `Objective`.
 
     Returns:
-        N tuples of `{"source": (B, S), "target": (B, T)}`, the targets to predict `(B, T)`,
-        and the weight of each row's tokens, float32 `(B,)`; see `make_fit_batch`.
+        N tuples of what `make` gives: of pairs `{"source": (B, S), "target": (B, T)}`, the targets
+        to predict `(B, T)`, and the weight of each row's tokens, float32 `(B,)`.
     """
     numbers = range(update * micro_batches, (update + 1) * micro_batches)
     total = np.float32(sum(stream.total_weight(k) for k in numbers))

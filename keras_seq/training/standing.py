@@ -12,7 +12,7 @@ class Standing:
     """All that goes on counting when a training goes on, besides the arrays.
 
     Attributes:
-        step: Updates done, which is the number of the next batch too.
+        step: Updates done. With N batches an update, N times that is the number of the next batch.
         minutes: Wall time so far.
         validation: The state of `Validation`.
         signature: sacreBLEU's signature of the last score.

@@ -34,9 +34,9 @@ def train(
     """Trains a model from text files, and leaves it in a run directory.
 
     Called again with the same arguments it goes on where an earlier call was
-    stopped or killed, and ends with the weights of a training that never was. What
-    is trained already is not trained again. Limits and intervals may change from one
-    call to the next; other settings and the text may not.
+    stopped or killed, and ends with the weights of a training on as many cores that
+    never was. What is trained already is not trained again. Limits and intervals may
+    change from one call to the next; other settings and the text may not.
 
     Args:
         settings: With the training files in `settings.data`; see `load_settings`.
