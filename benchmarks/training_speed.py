@@ -14,6 +14,7 @@ import argparse
 import os
 import resource
 import statistics
+import sys
 import tempfile
 import time
 
@@ -90,6 +91,11 @@ def measure(run, asked, updates, warm_up):
     print(f"peak resident memory                   {peak:.2f} GiB")
 
 
+def tell(line):
+    """Not where the figures go, which another program may read."""
+    print(line, file=sys.stderr)
+
+
 class Turn:
     """One model with its optimizer and batches."""
 
@@ -104,8 +110,8 @@ class Turn:
         from keras_seq.training.optimizer import compile_model
         from keras_seq.training.precision import dtype_policy, settle_precision
 
-        self.cluster = start_cluster(Devices(), print)
-        settle_precision(run, print, self.cluster)
+        self.cluster = start_cluster(Devices(), tell)
+        settle_precision(run, tell, self.cluster)
         keras.utils.set_random_seed(run.settings.seed)
         self.settings = run.settings
         self.training = run.settings.training
