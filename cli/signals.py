@@ -8,6 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from types import FrameType
+from typing import NoReturn
+
+from keras_seq.interruption import raise_in_our_code
 
 
 @contextlib.contextmanager
@@ -16,11 +20,18 @@ def sigterm_exits() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    previous = signal.signal(signal.SIGTERM, _exit)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _exit(number: int, frame: FrameType | None) -> None:
+    def leave() -> NoReturn:
+        sys.exit(128 + number)
+
+    raise_in_our_code(frame, leave)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
-PLAIN = {"files", "memory", "threads"}
+PLAIN = {"files", "interruption", "memory", "threads"}
 BELOW_RUN = PLAIN | {"text", "scoring", "data", "settings", "checkpoints"} | TENSORS
 WITH_RUN = {
     "run",
@@ -47,6 +47,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "scoring": (set(), TEXT_ONLY),
     "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
     "files": ({"text"}, set()),
+    "interruption": (set(), set()),
     "memory": (set(), set()),
     "threads": (set(), set()),
     "checkpoints": ({"files", "text"}, {"numpy", "ml_dtypes"}),
@@ -109,7 +110,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
     # A server needs the exported graph alone: no Keras, no run.
     "serving.http": (
-        {"files", "text", "threads"},
+        {"files", "interruption", "text", "threads"},
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
     # The public names, loaded when asked for; and `python -m keras_seq`.

@@ -18,6 +18,8 @@ from datetime import datetime
 from types import FrameType
 from typing import Any
 
+from keras_seq.interruption import raise_in_our_code
+
 # What a caller gets to end by itself, once all is saved. A process has five seconds in all.
 GRACE_SECONDS = 2.5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -29,8 +31,9 @@ class SignalStop:
     """While entered, SIGTERM and SIGINT end the training as soon as all is saved.
 
     Where nothing has changed since the last save, that is at once: KeyboardInterrupt
-    is raised for SIGINT, SystemExit with 143 for SIGTERM. If Python does not get
-    to it, because the backend compiles or decodes, a thread ends the process. Elsewhere
+    is raised for SIGINT, SystemExit with 143 for SIGTERM, as soon as code of keras-seq runs. If
+    Python does not get to it, because the backend compiles or decodes, a thread ends the
+    process. Elsewhere
     `pending` is set, and `saved` raises. A second signal ends the process wherever it is.
 
     A moment is like a signal: SIGALRM comes then, and SystemExit with 142 is raised.
@@ -135,7 +138,11 @@ class SignalStop:
             return
         self.pending = number
         if self._clean_since is not None:
-            self._raise(number)
+            raise_in_our_code(frame, self._raise_where_all_is_saved)
+
+    def _raise_where_all_is_saved(self) -> None:
+        if self._clean_since is not None and self.pending is not None:
+            self._raise(self.pending)
 
     def _lost(self, unraisable: Any) -> None:
         # Raised where Python lets nothing out, as in a callback of the garbage collector: the

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keras_seq.files import reason
+from keras_seq.interruption import raise_in_our_code
 from keras_seq.serving.http.versions import newest_version
 from keras_seq.text import InputError
 from keras_seq.threads import usable_cores
@@ -203,7 +204,9 @@ def _words(error: Exception) -> str:
 
 @contextlib.contextmanager
 def _exit_on_terminate() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    before = signal.signal(
+        signal.SIGTERM, lambda number, frame: raise_in_our_code(frame, lambda: sys.exit(0))
+    )
     try:
         yield
     finally:
