@@ -77,14 +77,15 @@ def test_the_share_is_that_of_the_update_whose_batch_it_is():
     if (logits(taught.plain, inputs).argmax(-1) == 7).mean() > 0.5:
         inputs["target"][:] = 8
     word = inputs["target"][0, 0]
-    # Where the model itself would say another word.
-    own = logits(taught.plain, inputs).argmax(-1)[:, :-1] != word
-    assert own.mean() >= 0.5
+    # Where the model itself would say another word; padding (0) is none.
+    said = logits(taught.plain, inputs).argmax(-1)[:, :-1]
+    own = (said != word) & (said != 0)
+    assert own.sum() >= 4000
     replaced = [
         (ops.convert_to_numpy(taught._replace(inputs)) != word)[:, 1:][own].mean() for _ in range(5)
     ]
     assert seen == [0, 0, 1, 1, 2]
-    np.testing.assert_allclose(replaced, 0.3, atol=0.02)
+    np.testing.assert_allclose(replaced, 0.3, atol=0.03)
     assert len(set(replaced)) > 1
 
 
