@@ -21,6 +21,7 @@ from keras_seq_cli.prepare import prepare
 from keras_seq_cli.reconstruct import reconstruct
 from keras_seq_cli.score import score
 from keras_seq_cli.serve import serve
+from keras_seq_cli.signals import interrupts_leave_our_code
 from keras_seq_cli.tag import tag
 from keras_seq_cli.train import train
 from keras_seq_cli.translate import translate
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             `train --stop-after` was up.
     """
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), interrupts_leave_our_code():
             warnings.showwarning = _show_warning
             result = app(
                 args=None if arguments is None else list(arguments),

@@ -1,4 +1,4 @@
-"""SIGTERM as an exception, so that what is half done is cleaned up."""
+"""SIGTERM and Ctrl-C as exceptions, so that what is half done is cleaned up."""
 
 from __future__ import annotations
 
@@ -25,6 +25,31 @@ def sigterm_exits() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+@contextlib.contextmanager
+def interrupts_leave_our_code() -> Iterator[None]:
+    """While entered, Ctrl-C is a KeyboardInterrupt of our code; a second one of any code.
+
+    Whoever has set a handler of their own keeps it.
+    """
+    of_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not of_python or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    def leave() -> NoReturn:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    raise_in_our_code(frame, leave)
 
 
 def _exit(number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,64 @@
+"""Ctrl-C in a command: the library that is at work ends what it does, and the command ends."""
+
+import signal
+
+import pytest
+
+# As if a library did this for the command.
+WORK = """
+def work(*_, **__):
+    signal.raise_signal(signal.SIGINT)
+    done.append(1)
+    if twice:
+        signal.raise_signal(signal.SIGINT)
+        done.append(2)
+    return []
+"""
+
+
+@pytest.fixture
+def interrupted(keras_seq_command, monkeypatch, tmp_path):
+    """A `score` that is interrupted while a module of that name scores; what that got done."""
+
+    def run(module, twice=False, code=130):
+        names = {"__name__": module, "signal": signal, "done": [], "twice": twice}
+        exec(WORK, names)
+        monkeypatch.setattr("keras_seq.scoring.score", names["work"])
+        (tmp_path / "text").write_text("a b c d\n", encoding="utf-8")
+        outcome = keras_seq_command("score", tmp_path / "text", "--reference", tmp_path / "text")
+        assert (outcome.code, outcome.out) == (code, b"")
+        assert "Traceback" not in outcome.err
+        return names["done"]
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def handler():
+    """That of Python, which pytest may have replaced."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+
+
+def test_a_library_ends_what_it_does(interrupted):
+    assert interrupted("tensorflow.python.eager") == [1]
+
+
+def test_our_code_and_that_of_others_is_left_at_once(interrupted):
+    assert interrupted("keras_seq.scoring.wer") == []
+    assert interrupted("sacrebleu") == []
+
+
+def test_a_second_one_does_not_wait(interrupted):
+    assert interrupted("tensorflow.python.eager", twice=True) == [1]
+
+
+def test_who_handles_it_otherwise_keeps_that(interrupted):
+    came = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        assert interrupted("keras", twice=True, code=0) == [1, 2]
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert came == [signal.SIGINT] * 2
