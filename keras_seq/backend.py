@@ -11,6 +11,7 @@ import itertools
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -192,7 +193,11 @@ def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
         signature = keras.tree.map_structure(
             lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example
         )
-        feed = tf.data.Dataset.from_generator(_counted(batches), output_signature=signature)
+        source = [batches]
+        feed = tf.data.Dataset.from_generator(_counted(source), output_signature=signature)
+        # TensorFlow keeps the function as long as the process lives, and with it, by this one,
+        # all that a training needed.
+        weakref.finalize(feed, source.clear).atexit = False
         options = tf.data.Options()
         # There is nothing to tune, and the thread that would sleeps for up to ten seconds after the
         # last batch, for which the end of `fit` waits.
@@ -216,12 +221,14 @@ _feeds_end = threading.Condition()
 _feed_numbers = itertools.count()
 
 
-def _counted(batches: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
+def _counted(source: list[Callable[[], Iterator[Any]]]) -> Callable[[], Iterator[Any]]:
+    """The function that is the only one in a list, made to say when its iterators have ended."""
+
     def counted() -> Iterator[Any]:
         number = next(_feed_numbers)
         _open_feeds.add(number)
         try:
-            yield from batches()
+            yield from source[0]()
         finally:
             with _feeds_end:
                 _open_feeds.discard(number)

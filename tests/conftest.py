@@ -15,6 +15,7 @@ import warm_python
 from compiling import graphs_as_they_are
 from further import leave_out_further
 
+from keras_seq.graph_memory import release_graphs
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 
@@ -86,9 +87,10 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_logfinish() -> None:
     """The same with what a test leaves that is no garbage.
 
-    Of a training that is 70,000 objects, its graphs, and the next one would look through them all.
+    Of a test of layers that is thousands of objects, and the next one would look through them all.
     """
     if len(gc.get_objects()) > 20_000:
+        release_graphs()
         gc.collect()
         gc.freeze()
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
-TENSORS = {"backend", "devices", "cluster", "layers", "models", "search"}
+TENSORS = {"backend", "graph_memory", "devices", "cluster", "layers", "models", "search"}
 PLAIN = {"files", "interruption", "memory", "threads"}
 BELOW_RUN = PLAIN | {"text", "scoring", "data", "settings", "checkpoints"} | TENSORS
 WITH_RUN = {
@@ -53,6 +53,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "checkpoints": ({"files", "text"}, {"numpy", "ml_dtypes"}),
     "data": ({"text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
+    "graph_memory": (set(), {"tensorflow"}),
     # Looks whether JAX is installed, and imports nothing.
     "devices": ({"text"}, {"jax"}),
     "cluster": (

@@ -13,6 +13,7 @@ import keras
 
 from keras_seq import backend
 from keras_seq.cluster import Cluster, PartsOf
+from keras_seq.graph_memory import release_graphs
 from keras_seq.training.parts import parts_of
 
 
@@ -44,6 +45,7 @@ def run_fit(
         _clear_frames(error)
         raise
     finally:
+        release_graphs()
         gc.collect()
         backend.wait_for_feeds()
 
