@@ -279,7 +279,7 @@ def sum_of_squares(tensors: Sequence[Any]) -> Any:
     if name() == "tensorflow":
         import tensorflow as tf
 
-        return sum(2.0 * tf.nn.l2_loss(tensor) for tensor in tensors)
+        return 2.0 * tf.add_n([tf.nn.l2_loss(tensor) for tensor in tensors])
     return sum(keras.ops.sum(keras.ops.square(tensor)) for tensor in tensors)
 
 

@@ -58,15 +58,15 @@ class Dropout(keras.layers.Dropout):
     def _draw(self, inputs):
         """1 where a number is kept and 0 where it is dropped, and the scale of what is kept."""
         dropped = min(round(self.rate * 2**16), 2**16 - 1)
-        bits = _random_uint16(ops.shape(inputs), self.seed_generator)
+        bits = _random_uint16(inputs, self.seed_generator)
         mask = ops.cast(ops.greater_equal(bits, ops.cast(dropped, "uint16")), inputs.dtype)
         return mask, 2**16 / (2**16 - dropped)
 
 
-def _random_uint16(shape, seed):
+def _random_uint16(like, seed):
     """Random numbers, four from each of those of 64 bits that are drawn."""
-    size = ops.prod(ops.stack([ops.cast(length, "int32") for length in shape]))
+    size = ops.size(like)
     drawn = keras.random.randint(
         ((size + 3) // 4, 1), -(2**63), 2**63 - 1, dtype="int64", seed=seed
     )
-    return ops.reshape(ops.reshape(ops.view(drawn, "uint16"), (-1,))[:size], shape)
+    return ops.reshape(ops.reshape(ops.view(drawn, "uint16"), (-1,))[:size], ops.shape(like))

@@ -31,15 +31,14 @@ def head_sizes(num_heads, key_size, value_size, name, shape):
     return keys, keys if value_size is None else value_size
 
 
-def project_heads(inputs, num_heads, kernel, bias, sizes):
+def project_heads(inputs, lengths, num_heads, kernel, bias, sizes):
     """`(B, T, F)` times `kernel` `(F, H * sum of sizes)` -> `(B, H, T, D)` for each size D.
 
-    The size of the batch and the number of steps are asked for once: for a single step, arithmetic
-    on shapes costs as much as the products.
+    `lengths` are B and T, which a layer asks for once: for a single step, arithmetic on shapes
+    costs as much as the products, and for many it takes longer to trace.
     """
-    batch, steps = ops.shape(inputs)[:2]
     rows = add_bias(ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel), bias)
-    return split_heads(rows, batch, steps, num_heads, sizes)
+    return split_heads(rows, *lengths, num_heads, sizes)
 
 
 def split_heads(rows, batch, steps, num_heads, sizes):
@@ -60,8 +59,8 @@ def split_heads(rows, batch, steps, num_heads, sizes):
     return ops.unstack(projected, len(sizes), axis=0)
 
 
-def merge_heads(context, kernel, bias):
+def merge_heads(context, lengths, kernel, bias):
     """`(B, H, T, D)` as `(B, T, H * D)`, times `kernel` `(H * D, U)` -> `(B, T, U)`."""
-    batch, heads, steps, size = ops.shape(context)
+    _, heads, _, size = context.shape
     rows = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))
-    return reshape(add_bias(ops.matmul(rows, kernel), bias), (batch, steps, kernel.shape[-1]))
+    return reshape(add_bias(ops.matmul(rows, kernel), bias), (*lengths, kernel.shape[-1]))

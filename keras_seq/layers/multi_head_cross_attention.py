@@ -140,7 +140,12 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
         key, value = project_heads(
-            value, self.num_heads, self.key_value_kernel, self.key_value_bias, self.head_sizes
+            value,
+            ops.shape(value)[:2],
+            self.num_heads,
+            self.key_value_kernel,
+            self.key_value_bias,
+            self.head_sizes,
         )
         return {"key": key, "value": value}
 
@@ -159,7 +164,10 @@ class MultiHeadCrossAttention(keras.layers.Layer):
             As the layer's call.
         """
         size = self.head_sizes[0]
-        (query,) = project_heads(query, self.num_heads, self.query_kernel, self.query_bias, (size,))
+        lengths = ops.shape(query)[:2]
+        (query,) = project_heads(
+            query, lengths, self.num_heads, self.query_kernel, self.query_bias, (size,)
+        )
         query = query * ops.cast(size**-0.5, query.dtype)
         bias, real_rows = None, None
         if value_mask is not None:
@@ -172,14 +180,14 @@ class MultiHeadCrossAttention(keras.layers.Layer):
             context = (fused_context if fused else attention_context)(
                 query, key, value, bias, real_rows
             )
-            return self._merge(context)
+            return self._merge(context, lengths)
         weights = attention_weights(query, key, bias, real_rows)  # (B, H, T, S)
         dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)
-        outputs = self._merge(ops.matmul(dropped, value))
+        outputs = self._merge(ops.matmul(dropped, value), lengths)
         return (outputs, weights) if return_weights else outputs
 
-    def _merge(self, context):
-        return merge_heads(context, self.output_kernel, self.output_bias)
+    def _merge(self, context, lengths):
+        return merge_heads(context, lengths, self.output_kernel, self.output_bias)
 
     def compute_mask(self, query, mask=None):
         return mask

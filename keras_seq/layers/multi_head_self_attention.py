@@ -145,8 +145,9 @@ class MultiHeadSelfAttention(keras.layers.Layer):
     def call(self, inputs, mask=None, return_weights=False, training=None):
         check_tensor("inputs", inputs, self.qkv_kernel.shape[0], STEPS)
         check_mask("mask", mask, inputs)
-        query, key, value = self._project(zero_padding(inputs, mask))
-        steps = ops.shape(inputs)[1]
+        lengths = ops.shape(inputs)[:2]
+        steps = lengths[1]
+        query, key, value = self._project(zero_padding(inputs, mask), lengths)
         hiding = join_biases(
             [
                 None if mask is None else padding_bias(mask),
@@ -168,10 +169,10 @@ class MultiHeadSelfAttention(keras.layers.Layer):
             context = (fused_context if fused else attention_context)(
                 query, key, value, bias, real_rows
             )
-            return self._merge(context)
+            return self._merge(context, lengths)
         weights = attention_weights(query, key, bias, real_rows)  # (B, H, T, T)
         dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)
-        outputs = self._merge(self._read(dropped, value))
+        outputs = self._merge(self._read(dropped, value), lengths)
         return (outputs, weights) if return_weights else outputs
 
     def step(self, inputs, position, bias, cache, place=None):
@@ -192,7 +193,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         Returns:
             Outputs `(B, K, D)` and the new cache.
         """
-        query, key, value = self._project(inputs, position)  # (B, H, K, D_k)
+        lengths = ops.shape(inputs)[:2]
+        query, key, value = self._project(inputs, lengths, position)  # (B, H, K, D_k)
         # Of one tensor that all layers share, so that what follows from it is computed once.
         batch, beam, length, _ = ops.shape(bias)
         places = cache_places(batch, self.num_heads, position if place is None else place)
@@ -215,23 +217,25 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
         weights = attention_weights(query, by_slot("key"), bias)
         context = self._read(ops.cast(weights, value.dtype), by_slot("value"), ago)
-        return self._merge(context), cache
+        return self._merge(context, lengths), cache
 
-    def _project(self, inputs, position=None):
+    def _project(self, inputs, lengths, position=None):
         keys, values = self.head_sizes
         sizes = (keys, keys, values)
         if position is None:
             # Three products: of many steps, what one gives takes longer to copy apart.
             ends = [self.num_heads * keys, 2 * self.num_heads * keys]
-            kernels = ops.split(ops.convert_to_tensor(self.qkv_kernel), ends, axis=1)
-            biases = ops.split(ops.convert_to_tensor(self.qkv_bias), ends)
+            # By their number where that says it: Keras has a dozen operations for places.
+            parts = 3 if keys == values else ends
+            kernels = ops.split(ops.convert_to_tensor(self.qkv_kernel), parts, axis=1)
+            biases = ops.split(ops.convert_to_tensor(self.qkv_bias), parts)
             query, key, value = (
-                project_heads(inputs, self.num_heads, kernel, bias, (size,))[0]
+                project_heads(inputs, lengths, self.num_heads, kernel, bias, (size,))[0]
                 for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
             )
         else:
             query, key, value = project_heads(
-                inputs, self.num_heads, self.qkv_kernel, self.qkv_bias, sizes
+                inputs, lengths, self.num_heads, self.qkv_kernel, self.qkv_bias, sizes
             )
         query = query * ops.cast(keys**-0.5, query.dtype)
         if self.position is not None:
@@ -248,8 +252,8 @@ class MultiHeadSelfAttention(keras.layers.Layer):
         )
         return context if added is None else context + added
 
-    def _merge(self, context):
-        return merge_heads(context, self.output_kernel, self.output_bias)
+    def _merge(self, context, lengths):
+        return merge_heads(context, lengths, self.output_kernel, self.output_bias)
 
     def compute_mask(self, inputs, mask=None):
         return mask
