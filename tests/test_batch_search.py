@@ -8,7 +8,7 @@ import time
 
 import psutil
 import pytest
-from faults.training_process import SETTINGS, Training, command, write_corpus
+from faults.training_process import MODEL, SETTINGS, Training, command, write_corpus
 from further import further
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,7 +51,8 @@ def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
     """With less memory than the whole text in one batch takes."""
     write_corpus(tmp_path)
     write_pairs(tmp_path / "train.tsv", 2000, seed=1)
-    overrides = SETTINGS | {"model.units": 64, "model.feedforward_units": 16384}
+    # Few weights and little to compute; a token has 65,536 hidden units.
+    overrides = SETTINGS | MODEL | {"model.feedforward_units": 65536}
     files = {"data.pairs": tmp_path / "train.tsv", "data.valid_pairs": tmp_path / "valid.tsv"}
     settings = load_settings(
         preset="transformer-tiny",

@@ -26,6 +26,8 @@ from faults.training_process import Training, last_arrays
 # On TensorFlow a host has one processor.
 HOST = {"tensorflow": "", "jax": "--devices 2"}
 HOSTS = {"tensorflow": "devices 2 (cpu) of 2 hosts\n", "jax": "devices 4 (cpu) of 2 hosts\n"}
+# Of two hosts, with TensorFlow.
+WITH_DROPOUT = {f"model__{name}": 0.2 for name in DROPOUTS} | {"training__validate_every": 10**6}
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -99,35 +101,32 @@ def test_hosts_that_see_different_runs(folder, ended):
 
 
 def test_two_hosts_go_on_where_they_were_stopped(folder, ended):
-    """The end of the first one's time ends both, and so does a signal to the other one.
-
-    How they tell each other is the same for both ends: on JAX the second is enough.
-    """
+    """A signal to the other one ends both."""
     run, options = folder / f"{ended}-stopped", f"--backend {ended} {HOST[ended]}"
     settings, straight = SAME_DROPOUT[ended], f"{ended}-hosts"
-    before_signal = 0
     if ended == "tensorflow":
         # With dropout, which is another on one device.
-        settings = {f"model__{name}": 0.2 for name in DROPOUTS}
-        settings |= {"training__validate_every": 10**6}
-        straight = "tensorflow-straight"
+        settings, straight = WITH_DROPOUT, "tensorflow-straight"
         all_end(two_hosts(folder, straight, options, **settings))
-        # It is over before they meet: they make one update.
-        timely = f"{options} --stop-after 0.001"
-        for said in all_end(two_hosts(folder, run.name, timely, **settings), 142)[:1]:
-            assert "the time is up; step 1 is saved: the same command goes on from there" in said
-        before_signal = last_step(run)
-        assert before_signal == 1
     hosts = two_hosts(folder, run.name, options, before(ended, SLOWLY), **settings)
     hosts[1].wait_for("update")
     hosts[1].process.send_signal(signal.SIGTERM)
-    first, _ = all_end(hosts, 143)
-    assert ("going on after step 1\n" in first) == (before_signal == 1)
+    all_end(hosts, 143)
     step = last_step(run)
-    assert before_signal < step < 6
+    assert 0 < step < 6
     first, _ = all_end(two_hosts(folder, run.name, options, **settings))
     assert f"going on after step {step}\n" in first and HOSTS[ended] in first
     assert last_arrays(run) == last_arrays(folder / straight)
+
+
+@pytest.mark.further
+def test_the_end_of_the_first_ones_time_ends_both(folder):
+    """As a signal does: the two tell each other in one way."""
+    # It is over before they meet: they make one update.
+    options = "--backend tensorflow --stop-after 0.001"
+    for said in all_end(two_hosts(folder, "timely", options, **WITH_DROPOUT), 142)[:1]:
+        assert "the time is up; step 1 is saved: the same command goes on from there" in said
+    assert last_step(folder / "timely") == 1
 
 
 def test_a_first_host_that_does_not_come(folder):
