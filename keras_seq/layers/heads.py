@@ -38,22 +38,22 @@ def project_heads(inputs, lengths, num_heads, kernel, bias, sizes):
     costs as much as the products, and for many it takes longer to trace.
     """
     rows = add_bias(ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel), bias)
-    return split_heads(rows, *lengths, num_heads, sizes)
+    return split_heads(rows, lengths, num_heads, sizes)
 
 
-def split_heads(rows, batch, steps, num_heads, sizes):
+def split_heads(rows, lengths, num_heads, sizes):
     """`(B * T, H * sum of sizes)` -> a tensor `(B, H, T, D)` for each size D."""
     if len(set(sizes)) > 1:
         ends = [num_heads * sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
         parts = ops.split(rows, ends, axis=-1)
         return [
-            split_heads(part, batch, steps, num_heads, [size])[0]
+            split_heads(part, lengths, num_heads, [size])[0]
             for part, size in zip(parts, sizes, strict=True)
         ]
     if len(sizes) == 1:
-        projected = reshape(rows, (batch, steps, num_heads, sizes[0]))
+        projected = reshape(rows, (*lengths, num_heads, sizes[0]))
         return [ops.transpose(projected, (0, 2, 1, 3))]
-    projected = reshape(rows, (batch, steps, len(sizes), num_heads, sizes[0]))
+    projected = reshape(rows, (*lengths, len(sizes), num_heads, sizes[0]))
     projected = ops.transpose(projected, (2, 0, 3, 1, 4))  # (parts, B, H, T, D)
     # Not by indexing: the gradient of a slice is a whole tensor of zeros around it.
     return ops.unstack(projected, len(sizes), axis=0)
