@@ -88,7 +88,7 @@ def test_a_lost_argument_is_found():
 def test_a_wrong_dtype_is_found():
     in_float32 = row(lambda x, _: ops.cast(x, "float32"))
     with pytest.raises(AssertionError):
-        test_law_dtypes.test_dtypes(in_float32, keras.DTypePolicy("mixed_bfloat16"))
+        test_law_dtypes.test_dtypes("mixed_bfloat16", in_float32)
 
 
 def test_a_wrong_step_is_found():
