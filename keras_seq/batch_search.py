@@ -45,6 +45,7 @@ _OUT_OF_MEMORY_WORDS = (
 )
 _START = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
+    "from keras_seq.interruption import end_with_stdin; end_with_stdin(); "
     "from keras_seq.training.trial import main; sys.exit(main())"
 )
 
@@ -136,20 +137,23 @@ def largest_budget(
 def _fits(path: Path, budget: int, devices: Devices) -> bool:
     package = str(Path(keras_seq.__file__).resolve().parents[1])
     arguments = [str(path), str(budget), json.dumps(asdict(devices))]
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, package, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ,
-    )
-    try:
-        killed = _watch(process)
-        _, said = process.communicate()
-    finally:
-        process.kill()
-        process.wait()
+    # A try must not outlive this process, not even one that a signal ends while it starts the try.
+    nothing, held = os.pipe()
+    with open(nothing, "rb") as nothing_comes, open(held, "wb"):
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _START, package, *arguments],
+            stdin=nothing_comes,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"TF_CPP_MIN_LOG_LEVEL": "3"} | os.environ,
+        )
+        try:
+            killed = _watch(process)
+            _, said = process.communicate()
+        finally:
+            process.kill()
+            process.wait()
     if process.returncode == 0:
         return True
     # A process that the kernel kills has run out of memory, too.

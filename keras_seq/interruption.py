@@ -1,8 +1,10 @@
-"""Raises for a signal, but not where a library's C code would crash on it."""
+"""Raises for a signal, but not where a library's C code would crash on it; and other ends."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -38,6 +40,20 @@ def raise_in_our_code(frame: FrameType | None, raises: Callable[[], object]) -> 
             outer.f_trace = trace
         outer = outer.f_back
     sys.settrace(trace)
+
+
+def end_with_stdin() -> None:
+    """Ends this process as soon as nothing can come on its standard input any more.
+
+    Who started it holds the other end and writes nothing, so that it ends with them, however they
+    end.
+    """
+
+    def wait() -> None:
+        os.read(0, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _in_a_library(frame: FrameType | None) -> bool:

@@ -1,5 +1,6 @@
 """The largest budget that fits is found, and what does not fit harms nobody."""
 
+import contextlib
 import resource
 import signal
 import subprocess
@@ -91,12 +92,20 @@ def test_a_training_keeps_what_was_found(tmp_path):
     code, said, _ = training.signalled(signal.SIGTERM)
     assert code == 143, said
     assert "Traceback" not in said and "training.batch_tokens = " not in said
-    assert not psutil.pid_exists(tried)
+    wait_for_the_end_of(tried)
     for steps, words in ((2, "training.batch_tokens = 1,"), (3, "training.batch_tokens stays 1,")):
         arguments = command(tmp_path, "run", training__max_steps=steps)
         code, said = Training([*arguments, "--max-batch", "auto"]).end(120)
         assert code == 0, said
         assert words in said
+
+
+def test_a_training_that_is_killed_leaves_no_try_behind(tmp_path):
+    write_small_corpus(tmp_path)
+    training = Training([*command(tmp_path, "run"), "--max-batch", "auto"])
+    (tried,) = children(training)
+    assert training.signalled(signal.SIGKILL)[0] == -signal.SIGKILL
+    wait_for_the_end_of(tried)
 
 
 def write_small_corpus(folder):
@@ -113,6 +122,15 @@ def children(training):
         assert training.process.poll() is None and time.monotonic() < end, training.end()
         time.sleep(0.05)
     return [child.pid for child in found]
+
+
+def wait_for_the_end_of(process):
+    """It has no time to end by itself: a try takes longer."""
+    end = time.monotonic() + 5
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while psutil.Process(process).status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), further("jax", 3000)])
