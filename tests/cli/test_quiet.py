@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAM = """
-import importlib, sys
+import gc, importlib, sys
 from keras_seq_cli.quiet import import_quietly
 
 import_quietly("keras_seq.modelling")
@@ -17,6 +17,8 @@ needless = ("PIL", "h5py", "jax", "matplotlib", "scipy")
 print(keras.backend.backend(), *(name for name in needless if name in sys.modules))
 for name in needless:
     importlib.import_module(name)
+# What the import left is not looked through again; what comes after is.
+assert gc.get_freeze_count() > 100_000 and gc.isenabled()
 """
 
 
