@@ -19,7 +19,7 @@ class Contestant(NamedTuple):
 
     name: str
     command: list[str]
-    # Read by TensorFlow.
+    # Read by TensorFlow and JAX.
     environment: dict[str, str]
     # Each with a share of the work.
     processes: int = 1

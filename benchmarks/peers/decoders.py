@@ -39,6 +39,14 @@ def keras_seq(work: pathlib.Path, column: Column) -> Iterator[Contestant]:
     # As its commands have it: sentences that come one at a time are searched one at a time.
     searches = 1 if column.size == 1 else cores()
     yield contestant("keras-seq (1 thread a search)", column, "keras_seq", run, **single(searches))
+    if importlib.util.find_spec("jax") is not None:
+        # As many threads as `NPROC` says.
+        name, threads = (
+            ("keras-seq on JAX (1 thread)", "1")
+            if column.size == 1
+            else ("keras-seq on JAX", str(cores()))
+        )
+        yield contestant(name, column, "keras_seq", run, KERAS_BACKEND="jax", NPROC=threads)
 
 
 def keras_seq_export(work: pathlib.Path, column: Column) -> Iterator[Contestant]:

@@ -4,6 +4,8 @@ Batches of several sentences are left to it; with batches of one it is called wi
 time, as who waits for each would.
 """
 
+import os
+
 import worker
 
 from keras_seq import Translator
@@ -26,7 +28,7 @@ def main() -> None:
 
         return decode, lengths
 
-    worker.serve_decoding(prepare, "keras-seq", "tensorflow")
+    worker.serve_decoding(prepare, "keras-seq", os.environ.get("KERAS_BACKEND", "tensorflow"))
 
 
 if __name__ == "__main__":
