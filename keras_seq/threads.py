@@ -1,4 +1,4 @@
-"""Cores, and how TensorFlow shares them out; imports nothing heavy."""
+"""Cores, and how TensorFlow and JAX share them out; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 
 _WITHIN, _BETWEEN = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
+# What XLA, which computes for JAX, takes for the number of cores.
+_XLA = "NPROC"
 # Parts of a batch that are still worth their own pass over the weights; two were measured.
 _MOST_PARTS = 8
 
@@ -28,10 +30,13 @@ def share_cores(searches: int) -> None:
 
     A step of a search is hundreds of small operations: two threads that share
     one wait for each other, two searches with a thread each do not. Nor do two parts of
-    a batch in training. Does nothing once TensorFlow is imported; what is set already stays.
+    a batch in training. JAX, which takes a search after the other, is asked for one thread
+    where there is one search. Does nothing once TensorFlow is imported; what is set already stays.
     """
     if "tensorflow" in sys.modules:
         return
+    if searches == 1:
+        os.environ.setdefault(_XLA, "1")
     os.environ.setdefault(_WITHIN, "1")
     os.environ.setdefault(_BETWEEN, str(searches))
 

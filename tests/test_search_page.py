@@ -14,6 +14,10 @@ from keras_seq.settings import SearchSettings
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
 NAME = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+ON_JAX = (
+    "JAX_COMPILATION_CACHE_DIR=compiled KERAS_BACKEND=jax"
+    " keras-seq translate runs/ende --stream < test.en"
+)
 LINES = ["1.2.2003", "", "4 March 1999"]
 
 
@@ -63,7 +67,8 @@ def folder(tiny_run, tmp_path, monkeypatch):
 
 def test_every_command_runs(folder, keras_seq_command):
     blocks = re.findall(r"^```bash\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
-    commands = [shlex.split(line) for block in blocks for line in block.strip().split("\n")]
+    lines = [line for block in blocks for line in block.strip().split("\n") if line != ON_JAX]
+    commands = [shlex.split(line) for line in lines]
     assert len(commands) >= 8
     used = {part for command in commands for part in command if part.startswith("--")}
     for name in SearchSettings.model_fields:
@@ -81,6 +86,18 @@ def test_every_command_runs(folder, keras_seq_command):
                 int(arguments[arguments.index("--n-best") + 1]) if "--n-best" in arguments else 1
             )
             assert len(outcome.lines) == count * (len(LINES) - 1) + 1
+
+
+def test_a_stream_on_jax_is_translated_as_on_tensorflow(folder, keras_seq_process):
+    pytest.importorskip("jax")
+    assert f"\n{ON_JAX}\n" in TEXT
+    *settings, _, translate, run, stream, _, file = ON_JAX.split()
+    environment = dict(setting.split("=") for setting in settings)
+    stdin = (folder / file).read_bytes()
+    on_jax = keras_seq_process(translate, run, stream, stdin=stdin, own=True, **environment)
+    assert on_jax.code == 0, on_jax.err
+    assert on_jax.out == keras_seq_process(translate, run, stream, stdin=stdin).out
+    assert len(on_jax.lines) == len(LINES) and any(on_jax.lines)
 
 
 def test_its_python_sets_what_is_read(monkeypatch):

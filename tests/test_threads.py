@@ -1,6 +1,7 @@
 """Cores shared out among searches."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -14,10 +15,19 @@ from keras_seq.threads import (
 )
 
 NAMES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+THREADS_OF_XLA = """
+import os, sys
+from keras_seq.threads import share_cores
+share_cores(int(sys.argv[1]))
+import jax
+jax.jit(lambda x: x @ x)(jax.numpy.ones((512, 512))).block_until_ready()
+names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+print(sum("XLA" in name for name in names))
+"""
 
 
 def without_threads(monkeypatch):
-    for name in NAMES:
+    for name in (*NAMES, "NPROC"):
         # Set first, so that it is as it was when the test is over.
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -39,6 +49,22 @@ def test_nothing_changes_afterwards(monkeypatch):
     share_cores(3)
     assert not set(NAMES) & set(os.environ)
     assert searches_at_a_time() == usable_cores() <= os.cpu_count()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted on Linux")
+@pytest.mark.parametrize(
+    ("searches", "told", "threads"),
+    [("1", {}, 1), ("1", {"NPROC": "3"}, 3), ("3", {"NPROC": "2"}, 2)],
+)
+def test_jax_computes_a_single_search_with_one_thread(searches, told, threads):
+    """As the threads of a process say that computed."""
+    pytest.importorskip("jax")
+    others = {name: value for name, value in os.environ.items() if name not in (*NAMES, "NPROC")}
+    command = [sys.executable, "-c", THREADS_OF_XLA, searches]
+    process = subprocess.run(
+        command, env={**others, **told}, capture_output=True, text=True, check=True
+    )
+    assert int(process.stdout) == threads
 
 
 @pytest.mark.parametrize(("cores", "parts"), [(1, 1), (2, 2), (8, 8), (9, 1)])
