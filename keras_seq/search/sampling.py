@@ -9,6 +9,7 @@ from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.random_numbers import uniform_numbers
 from keras_seq.search.sources import read_source
 from keras_seq.search.steps import take_steps, to_length
+from keras_seq.search.top_k import top_k as largest
 
 # Shape letters: B batch, S source steps, N samples, L steps, C capacity, V vocabulary,
 # P prefix steps.
@@ -167,15 +168,15 @@ def _draw(log_weights, uniform, top_k, top_p):
     if top_k == 0 and top_p == 1.0:
         return _inverse(ops.softmax(log_weights, axis=-1), uniform)
     # The likeliest first, equal ones by id.
-    best, ids = ops.top_k(log_weights, min(top_k or size, size))
+    best, ids = largest(log_weights, min(top_k or size, size))
     if best.shape[-1] == 1:
-        return ops.cast(ids[..., 0], "int32")
+        return ids[..., 0]
     weights = ops.softmax(best, axis=-1)
     if top_p < 1.0:
         before = ops.cumsum(weights, axis=-1) - weights
         weights = ops.where(before < top_p, weights, 0.0)
     chosen = _inverse(weights, uniform)
-    return ops.take_along_axis(ops.cast(ids, "int32"), chosen[..., None], axis=-1)[..., 0]
+    return ops.take_along_axis(ids, chosen[..., None], axis=-1)[..., 0]
 
 
 def _inverse(weights, uniform):

@@ -26,18 +26,23 @@ def top_k(values, count):
     beam, size = values.shape[1], values.shape[2]
     block = _block_size(size, count)
     blocks = size // block
+    # One row for each hypothesis: XLA has a top-k for matrices, and sorts what has more axes.
+    rows = ops.reshape(values, (-1, size))
     # Where the blocks to search are most of all, searching all at once is the cheaper way.
     if block == 1 or 4 * count > blocks:
-        best, index = ops.top_k(values, count)
-        return best, ops.cast(index, "int32")
-    values = ops.reshape(values, (-1, beam, blocks, block))
-    _, chosen = ops.top_k(ops.max(values, axis=-1), count)
-    # What `ops.sort` does on TensorFlow, with half as many operations.
-    chosen = -ops.top_k(-ops.cast(chosen, "int32"), count)[0]  # (B, K, N)
-    found = gather(values, chosen)  # (B, K, N, block)
-    best, index = ops.top_k(ops.reshape(found, (-1, beam, count * block)), count)
-    index = ops.cast(index, "int32")
-    return best, gather(chosen, index // block) * block + index % block
+        best, index = ops.top_k(rows, count)
+        index = ops.cast(index, "int32")
+    else:
+        parts = ops.reshape(rows, (-1, blocks, block))
+        _, chosen = ops.top_k(ops.max(parts, axis=-1), count)
+        # What `ops.sort` does on TensorFlow, with half as many operations.
+        chosen = -ops.top_k(-ops.cast(chosen, "int32"), count)[0]  # (B * K, N)
+        found = gather(parts, chosen)  # (B * K, N, block)
+        best, index = ops.top_k(ops.reshape(found, (-1, count * block)), count)
+        index = ops.cast(index, "int32")
+        index = gather(chosen, index // block) * block + index % block
+    shape = (-1, beam, count)
+    return ops.reshape(best, shape), ops.reshape(index, shape)
 
 
 def _block_size(size, count):
