@@ -175,6 +175,7 @@ def plain_beam_search(
 ) -> list[Found]:
     """Beam search over log-probabilities, to the end: until nothing lives, or enough have ended."""
     room = max(math.ceil(Fraction(str(patience)) * beam_size), n_best)
+    spare = max(room - beam_size, 0)
 
     def score(tokens: Tokens, total: float) -> float:
         return total / penalty(len(tokens), normalization, alpha) + coverage(tokens)
@@ -191,13 +192,16 @@ def plain_beam_search(
         # Python's sort leaves ties in order: the earlier hypothesis, then the lower id.
         continuations.sort(key=lambda pair: -pair[1])
         # A hypothesis that ended keeps its place; the best continuations of the live take the rest.
-        frozen = max(len(finished) - max(room - beam_size, 0), 0)
+        frozen = max(len(finished) - spare, 0)
         kept = continuations[: beam_size - frozen]
         _assume_decided([total for _, total in continuations[len(kept) - 1 : len(kept) + 1]])
         finished += [
             Found(tokens, score(tokens, total), False) for tokens, total in kept if END in tokens
         ]
-        live = [pair for pair in kept if END not in pair[0]]
+        # The first that end leave their places to the next of those that live.
+        lasting = [pair for pair in continuations if END not in pair[0]]
+        live = lasting[: max(beam_size - max(len(finished) - spare, 0), 0)]
+        _assume_decided([total for _, total in lasting[max(len(live) - 1, 0) : len(live) + 1]])
         if not live or len(finished) >= room:
             break
     cut = [Found(tokens, score(tokens, total), True) for tokens, total in live]

@@ -75,8 +75,8 @@ class BeamView:
             A candidate has `token`, `log_probability` of the token and `total` of all up to
             it; `parent`, the place among the candidates of the step before, None in the
             first; and `state`: `"live"` where it was continued or could have been, `"ended"`
-            where it is a whole translation, then with its `score`, or `"pruned"` where ended
-            ones left it no place. A result has `text`, `score`, `truncated`, and `path`, the
+            where it is a whole translation, then with its `score`, or `"pruned"` where others
+            left it no place. A result has `text`, `score`, `truncated`, and `path`, the
             place of its candidate at each step.
 
         Raises:

@@ -21,17 +21,19 @@ from keras_seq.search.sources import read_source
 from keras_seq.search.steps import take_steps, to_length
 
 # Shape letters: B batch, S source steps, K beam, N n-best, L steps, C capacity, V vocabulary,
-# P prefix steps.
+# P prefix steps, W candidates of a step.
 
 
 class SearchRecord(NamedTuple):
-    """Every candidate that a beam search looked at: K of a row at each step, best first.
+    """Every candidate that a beam search looked at: W of a row at each step, best first.
+
+    W is the beam K, and twice that with a patience above 1.
 
     Attributes:
-        tokens: Int32 `(B, L, K)`.
-        parents: Int32 `(B, L, K)`; the place of the hypothesis that it continues.
-        totals: Float32 `(B, L, K)`; the summed log-probability, `NEVER` for none.
-        kept: Bool `(B, L, K)`; False where frozen hypotheses left it no place.
+        tokens: Int32 `(B, L, W)`.
+        parents: Int32 `(B, L, W)`; the place of the hypothesis that it continues.
+        totals: Float32 `(B, L, W)`; the summed log-probability, `NEVER` for none.
+        kept: Bool `(B, L, W)`; False where others left it no place.
         places: Int32 `(B, L, K)`; the candidate that holds each place at the next step.
         steps: Int32 `(B,)`; the steps that the row took; what follows them is 0.
     """
@@ -92,7 +94,7 @@ def beam_search(
         n_best: Positive integer N, at most K.
         patience: Float above 0. A row is done when `patience * K` hypotheses have
             ended, at the latest; above 1, the first `(patience - 1) K` of them
-            leave their places to live ones.
+            leave their places to the next best live ones.
         length_normalization: `"average"`, `"gnmt"` or `"none"`, see
             `length_penalty`.
         alpha: Float, 0 or more, the exponent of the normalisation.
@@ -143,6 +145,8 @@ def beam_search(
     # Rounded first, for 0.28 * 25 is a little more than 7.
     room = max(math.ceil(round(patience * beam_size, 6)), n_best) if patience > 0 else 0
     spare = max(room - beam_size, 0)
+    # Where places are left to others: those that end are at most as many as the beam.
+    wanted = 2 * beam_size if spare else beam_size
     if not room:
         raise ValueError(f"`patience` must be above 0, received {patience!r}.")
     rules = Constraints(
@@ -181,13 +185,19 @@ def beam_search(
     def continuations(taken, loop, rows, logits):
         may_end = taken + 1 >= rows["least"] if "least" in rows else None
         if not rules.depend_on_history:
-            return best_of_logits(loop["scores"], logits, forbidden_tokens, may_end, end_token)
+            return best_of_logits(
+                loop["scores"], logits, wanted, forbidden_tokens, may_end, end_token
+            )
         return best_of_log_probabilities(
             loop["scores"],
             rules._replace(prefix=rows.get("prefix")).log_probabilities(
                 logits, loop["history"]["tokens"], taken, (may_end, end_token)
             ),
+            wanted,
         )
+
+    def free_places(count):
+        return beam_size - ops.maximum(count - spare, 0)
 
     def step(taken, out, loop, rows):
         done = loop["done"]
@@ -196,18 +206,24 @@ def beam_search(
         totals, tokens, parents = continuations(
             taken, loop, rows, ops.cast(out["logits"], "float32")
         )
+        exists = totals > NEVER / 2
+        ended = ops.equal(tokens, end_token)  # (B, W)
+        lives = ops.logical_and(exists, ops.logical_not(ended))
         # Places that finished hypotheses hold are not given to continuations.
-        free = beam_size - ops.maximum(loop["count"] - spare, 0)
-        kept = ops.logical_and(ops.arange(beam_size) < free[:, None], totals > NEVER / 2)
-        ended = ops.equal(tokens, end_token)  # (B, K)
+        first = ops.arange(totals.shape[1]) < free_places(loop["count"])[:, None]
+        leaving = ops.logical_and(ops.logical_and(exists, ended), first)
+        count = loop["count"] + ops.sum(ops.cast(leaving, "int32"), axis=1)
+        staying = ops.logical_and(lives, first)
+        if spare:
+            numbers = ops.cumsum(ops.cast(lives, "int32"), axis=1)
+            staying = ops.logical_and(lives, numbers <= free_places(count)[:, None])
         histories = ops.where(
             now, tokens[..., None], gather(before["tokens"], parents)
-        )  # (B, K, C)
+        )  # (B, W, C)
         attention = None
         if coverage_penalty:
-            attention = gather(loop["attention"] + out["attention"], parents)  # (B, K, S)
+            attention = gather(loop["attention"] + out["attention"], parents)  # (B, W, S)
 
-        leaving = ops.logical_and(kept, ended)
         finished = merge_finished(
             {**loop["finished"], "tokens": before["finished"]},
             {
@@ -218,9 +234,6 @@ def beam_search(
                 "lengths": ops.where(leaving, taken + 1, 0),
             },
         )
-        count = loop["count"] + ops.sum(ops.cast(leaving, "int32"), axis=1)
-
-        staying = ops.logical_and(kept, ops.logical_not(ended))
         live_scores, chosen = ops.top_k(ops.where(staying, totals, NEVER), beam_size)
         chosen = ops.cast(chosen, "int32")
         # A later end can at best keep the sum it has, divided by the largest penalty, and lose
@@ -241,8 +254,8 @@ def beam_search(
             history["record"] = {
                 name: ops.where(now, value[..., None], before["record"][name])
                 for name, value in {
-                    "tokens": tokens, "parents": parents, "totals": totals, "kept": kept,
-                    "places": chosen,
+                    "tokens": tokens, "parents": parents, "totals": totals,
+                    "kept": ops.logical_or(leaving, staying), "places": chosen,
                 }.items()
             }  # fmt: skip
         following = {
@@ -293,12 +306,15 @@ def beam_search(
         if record:
             loop["steps"] = ops.zeros((batch,), dtype="int32")
             loop["history"]["record"] = {
-                name: ops.zeros((batch, beam_size, capacity), dtype=dtype)
-                for name, dtype in {
-                    "tokens": "int32", "parents": "int32", "totals": "float32", "kept": "bool",
-                    "places": "int32",
-                }.items()
-            }  # fmt: skip
+                name: ops.zeros((batch, places, capacity), dtype=dtype)
+                for name, dtype, places in (
+                    ("tokens", "int32", wanted),
+                    ("parents", "int32", wanted),
+                    ("totals", "float32", wanted),
+                    ("kept", "bool", wanted),
+                    ("places", "int32", beam_size),
+                )
+            }
         return loop
 
     def results(loop, rows):
