@@ -173,6 +173,7 @@ class BeamPictures:
             "normalization": self._settings.length_normalization,
             "alpha": self._settings.alpha,
             "coverage": self._settings.coverage_penalty > 0,
+            "patience": self._settings.patience,
             "left": self._left,
             "lines": self._kept,
         }

@@ -110,13 +110,40 @@ def test_a_step_has_the_best_continuations_of_what_was_live(made):
                 assert tree["steps"][step - 1][one["parent"]]["state"] == "live"
 
 
-def test_a_beam_of_which_hypotheses_end_early_drops_others(tokenizer):
-    """The end gets half of all probability at each step, so places are frozen one by one."""
+def that_likes_to_end(tokenizer):
+    """A model in which the end gets half of all probability at each step."""
     model = MODELS["recurrent"](tokenizer.vocabulary_size)
     (bias,) = (w for w in model.weights if w.shape == (tokenizer.vocabulary_size,))
     values = np.zeros(tokenizer.vocabulary_size, "float32")
     values[EOS] = math.log(tokenizer.vocabulary_size)
     bias.assign(values)
+    return model
+
+
+def test_a_beam_with_patience_shows_who_takes_the_places_of_those_that_end(tokenizer):
+    search = search_settings(beam_size=3, n_best=3, patience=2.0)
+    tree = BeamView(that_likes_to_end(tokenizer), tokenizer, tokenizer, search)(LINE)
+    *steps, last = tree["steps"]
+    ended = 0
+    for step, candidates in enumerate(steps):
+        states = [one["state"] for one in candidates]
+        ended += states.count("ended")
+        # Until as many have ended as may leave, and then one place less for each.
+        assert states.count("live") == 3 - max(ended - 3, 0)
+        # Nothing stands below the beam but who took a place.
+        assert len(states) <= 3 or states[-1] == "live"
+        for one in candidates if step else ():
+            assert tree["steps"][step - 1][one["parent"]]["state"] == "live"
+    assert any(len(candidates) > 3 for candidates in steps)
+    assert ended + [one["state"] for one in last].count("ended") == 6
+    for result in tree["results"]:
+        place = tree["steps"][len(result["path"]) - 1][result["path"][-1]]
+        assert place["score"] == pytest.approx(result["score"], abs=1e-4)
+
+
+def test_a_beam_of_which_hypotheses_end_early_drops_others(tokenizer):
+    """Places are frozen one by one."""
+    model = that_likes_to_end(tokenizer)
     search = search_settings(beam_size=4, n_best=4, length_normalization="none")
     tree = BeamView(model, tokenizer, tokenizer, search)(LINE)
     states = [one["state"] for candidates in tree["steps"] for one in candidates]

@@ -103,18 +103,26 @@ class BeamView:
     def _steps(self, record: SearchRecord) -> list[list[dict[str, Any]]]:
         pieces = self._target_tokenizer.pieces
         steps: list[list[dict[str, Any]]] = []
+        beam = self._settings.beam_size
+        shown: dict[int, int] = {}
         for step in range(int(record.steps)):
+            before, shown = shown, {}
             by = float(keras.ops.convert_to_numpy(self._penalty(step + 1)))
             candidates: list[dict[str, Any]] = []
             for place, total in enumerate(record.totals[step]):
-                if total <= _NONE:
+                kept = bool(record.kept[step, place])
+                # With patience more are looked at than have places, in case that some end.
+                if total <= _NONE or (place >= beam and not kept):
                     continue
+                shown[place] = len(candidates)
                 token = int(record.tokens[step, place])
-                # From a place in the beam to the candidate that was put there.
-                parent = int(record.places[step - 1][record.parents[step, place]]) if step else None
-                before = steps[-1][parent]["total"] if parent is not None else 0.0
+                parent = None
+                if step:
+                    # From a place in the beam to the candidate that was put there.
+                    parent = before[int(record.places[step - 1][record.parents[step, place]])]
+                so_far = steps[-1][parent]["total"] if parent is not None else 0.0
                 state = "live"
-                if not record.kept[step, place]:
+                if not kept:
                     state = "pruned"
                 elif token == EOS_ID:
                     state = "ended"
@@ -123,7 +131,7 @@ class BeamView:
                         "token": END if token == EOS_ID else pieces[token].text,
                         "id": token,
                         "parent": parent,
-                        "log_probability": round(float(total) - before, _DIGITS),
+                        "log_probability": round(float(total) - so_far, _DIGITS),
                         "total": float(total),
                         "state": state,
                     }
