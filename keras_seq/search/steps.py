@@ -1,6 +1,7 @@
 """The loop of a search: steps of a decoder over the rows of a batch."""
 
 import contextlib
+import itertools
 
 import keras
 from keras import ops
@@ -12,6 +13,8 @@ from keras_seq.backend import gather
 # Steps between two looks at which rows are done, by which the state grows, too. Both copy the
 # state; without them each step is slower than need be.
 ROUND = 8
+# Where shapes are static, a state of another length is another loop to compile: so there are few.
+_FIRST_STAGE, _STAGE_GROWTH = 64, 4
 
 
 def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, attending=False):
@@ -20,7 +23,7 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
     Most targets end long before their limit, and a step costs as much as its
     state is long and as there are rows: so the state grows, and rows that are
     done leave. What comes out is the same, whenever they do. Where a shape is
-    static, as on JAX, all rows stay and the state has one length from the start.
+    static, as on JAX, all rows stay, and the state grows a few times at most.
 
     Args:
         model: A model of the search contract. All tensors of its memory and its
@@ -47,7 +50,8 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
     decode = model.attending_step if attending else model.decoder_step
     memory = source.memory
     grows = not source.has_static_shape
-    capacity = ops.minimum(limit, ROUND) if grows else limit
+    stages = [] if grows else _stages(limit)
+    capacity = ops.minimum(limit, ROUND) if grows else stages[0]
     loop = {**begin(capacity), "state": model.initial_state(memory, beam_size, capacity)}
     rows = {**rows, "memory": memory}
 
@@ -70,7 +74,10 @@ def take_steps(model, source, beam_size, limit, *, begin, step, results, rows, a
         return ops.while_loop(goes_on, body, (taken, loop))
 
     if not grows:
-        _, loop = advance(ops.zeros((), dtype="int32"), limit, loop, rows)
+        taken, loop = advance(ops.zeros((), dtype="int32"), stages[0], loop, rows)
+        for before, until in itertools.pairwise(stages):
+            loop = _extended(model, loop, until - before)
+            taken, loop = advance(taken, until, loop, rows)
         return results(loop, rows)
 
     with getattr(model, "step_scope", contextlib.nullcontext)():
@@ -101,8 +108,7 @@ def _take_rounds(model, source, limit, loop, rows, advance, results):
         numbers, loop, rows = keras.tree.map_structure(
             lambda tensor: gather(tensor, left), (numbers, loop, rows)
         )
-        loop["history"] = keras.tree.map_structure(_longer, loop["history"])
-        loop["state"] = model.extended_state(loop["state"], ROUND)
+        loop = _extended(model, loop, ROUND)
         return taken, numbers, loop, rows, whole
 
     none = ops.zeros((), dtype="int32")
@@ -123,5 +129,28 @@ def to_length(history, length):
     return ops.pad(history, [[0, 0]] * (len(shape) - 1) + [[0, more]])[..., :length]
 
 
-def _longer(history):
-    return ops.pad(history, [[0, 0]] * (len(history.shape) - 1) + [[0, ROUND]])
+def _stages(limit):
+    """The steps after which the state grows, and the last of all.
+
+    >>> _stages(100), _stages(200), _stages(1000)
+    ([100], [64, 200], [64, 256, 1000])
+    """
+    stages, until = [], _FIRST_STAGE
+    # Twice as long is not worth another loop.
+    while isinstance(limit, int) and limit > 2 * until:
+        stages.append(until)
+        until *= _STAGE_GROWTH
+    return [*stages, limit]
+
+
+def _extended(model, loop, length):
+    """What a search knows, with places for so many more steps."""
+
+    def longer(history):
+        return ops.pad(history, [[0, 0]] * (len(history.shape) - 1) + [[0, length]])
+
+    return {
+        **loop,
+        "history": keras.tree.map_structure(longer, loop["history"]),
+        "state": model.extended_state(loop["state"], length),
+    }

@@ -97,6 +97,14 @@ def outputs(out):
     return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 
+def assert_alike(found, expected):
+    """The same texts; CTranslate2 gives a line's score otherwise by a rounding, now and then."""
+    tables = [[line.split(b"\t") for line in text.splitlines()] for text in (found, expected)]
+    assert [line[1:] for line in tables[0]] == [line[1:] for line in tables[1]]
+    for one, other in zip(*tables, strict=True):
+        assert float(one[0] or 0) == pytest.approx(float(other[0] or 0), abs=1.5e-4)
+
+
 def test_a_killed_worker_loses_nothing(start, texts, expected, tmp_path, where):
     job = start(texts, tmp_path / "out", *OPTIONS, *where)
     job.stop_one().kill()
@@ -126,14 +134,18 @@ def test_a_killed_job_goes_on(start, many_texts, expected_of_many, tmp_path, whe
     assert {"a.en", "empty.en"} <= {path.name for path in done}
     # What is there is whole.
     for name, content in outputs(out).items():
-        assert name.startswith(".tmp-") or content == expected_of_many[name]
+        if not name.startswith(".tmp-"):
+            assert_alike(content, expected_of_many[name])
     before = len(kept())
     job = start(many_texts, out, *QUICKLY, *where)
     code, said = job.end()
     assert code == 0, said
     assert f"{len(done)} of 4 files, and {before:,} chunks are done already" in said
     assert {path: path.stat().st_mtime_ns for path in done} == done
-    assert outputs(out) == expected_of_many
+    found = outputs(out)
+    assert found.keys() == expected_of_many.keys()
+    for name, content in found.items():
+        assert_alike(content, expected_of_many[name])
     assert job.kept() == []
 
 

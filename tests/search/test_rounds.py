@@ -12,6 +12,7 @@ from plain_search import END, assert_same_results, plain_beam_search, results_of
 from keras_seq import backend
 from keras_seq.models import Transformer
 from keras_seq.search import Ensemble, beam_search, sample
+from keras_seq.search import steps as search_steps
 from keras_seq.search.steps import ROUND
 
 ROWS, STEPS, STATES, VOCABULARY = 5, 3 * ROUND - 3, 7, 9
@@ -78,20 +79,23 @@ def test_long_searches_find_what_lists_find():
         assert_same_results(results_of(found, row), expected)
 
 
+TALKERS_SOURCES = np.array([[5, 8, 4, 3], [7, 3, 0, 0], [8, 8, 3, 0]], "int32")
+
+
+def talker(seed):
+    """A Transformer of which what it says depends on all that it said."""
+    model = Transformer(VOCABULARY, VOCABULARY, 1, 2, units=8, feedforward_units=8, num_heads=2)
+    reference_transformer.randomize(model, seed=seed)
+    for weight in model.weights:
+        weight.assign(weight * (4 if "kernel" in weight.path else 1))
+    return model
+
+
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_caches_that_move_are_searched_as_those_that_stay(ensemble):
-    models = [
-        Transformer(VOCABULARY, VOCABULARY, 1, 2, units=8, feedforward_units=8, num_heads=2)
-        for _ in range(2 if ensemble else 1)
-    ]
-    for seed, each in enumerate(models):
-        reference_transformer.randomize(each, seed=seed)
-        for weight in each.weights:
-            # So that what it says depends on all that it said.
-            weight.assign(weight * (4 if "kernel" in weight.path else 1))
-    model = Ensemble(models) if ensemble else models[0]
-    source = np.array([[5, 8, 4, 3], [7, 3, 0, 0], [8, 8, 3, 0]], "int32")
+    model = Ensemble([talker(0), talker(1)]) if ensemble else talker(0)
+    source = TALKERS_SOURCES
 
     def find(source):
         options = LIMITS | {"beam_size": 4, "n_best": 4, "min_length": STEPS - 4}
@@ -103,6 +107,60 @@ def test_caches_that_move_are_searched_as_those_that_stay(ensemble):
     for row in range(len(source)):
         assert_same_results(results_of(moved, row), results_of(stayed, row), tolerance=1e-4)
     assert ops.convert_to_numpy(moved.lengths).min() > 2 * ROUND
+
+
+def found_and_places(model, source, function, options):
+    """What a search of static shape finds, and how many places its state got each time."""
+    lengths = []
+
+    class Noting:
+        encoder, decoder_step, attending_step = (
+            model.encoder, model.decoder_step, model.attending_step
+        )  # fmt: skip
+
+        def initial_state(self, memory, beam_size, length):
+            lengths.append(length)
+            return model.initial_state(memory, beam_size, length)
+
+        def extended_state(self, state, length):
+            lengths.append(length)
+            return model.extended_state(state, length)
+
+    find = quick(lambda source: function(Noting(), source, **(LIMITS | options)))
+    return find(ops.array(source)), lengths
+
+
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (sample, {"samples": 3, "seed": 2}),
+        (beam_search, {"beam_size": 4, "n_best": 4, "coverage_penalty": 0.3, "record": True}),
+    ],
+)
+def test_where_shapes_are_static_a_state_grows_and_nothing_found_tells_when(
+    function, options, monkeypatch
+):
+    model = talker(0)
+    whole, (length,) = found_and_places(model, TALKERS_SOURCES, function, options)
+    assert length == STEPS
+    monkeypatch.setattr(search_steps, "_FIRST_STAGE", 2)
+    grown, lengths = found_and_places(model, TALKERS_SOURCES, function, options)
+    assert lengths == [2, 6, STEPS - 8]
+    parts = [keras.tree.flatten(found) for found in (grown, whole)]
+    for one, other in zip(*parts, strict=True):
+        one, other = ops.convert_to_numpy(one), ops.convert_to_numpy(other)
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
+    found = grown[0] if "record" in options else grown
+    assert ops.convert_to_numpy(found.lengths).max() > 8, "it is to end in the last stage"
+
+
+@pytest.mark.parametrize(
+    ("limit", "stages"),
+    [(1, [1]), (128, [128]), (129, [64, 129]), (512, [64, 512]), (513, [64, 256, 513])],
+)
+def test_stages_are_few_and_none_is_the_half_of_the_next_or_more(limit, stages):
+    assert search_steps._stages(limit) == stages
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
