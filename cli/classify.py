@@ -41,7 +41,7 @@ def classify(
     """Give each line its label; or, with --data, accuracy, F1 and the table of confusion."""
     from keras_seq.lines import numbered
     from keras_seq.run import Run
-    from keras_seq.text import check_readable, read_labelled, read_lines
+    from keras_seq.text import InputError, check_readable, read_labelled, read_lines
 
     if data is not None and texts is not None:
         raise typer.BadParameter("both a file of texts and --data given: choose one")
@@ -61,6 +61,8 @@ def classify(
         while chunk := list(itertools.islice(pairs, _LINES)):
             found[0].extend(label for _, label in chunk)
             found[1].extend(classifier([text for text, _ in chunk]))
+        if not found[0]:
+            raise InputError(f"{data}: no text with a label, there is nothing to score")
         emit([label_scores(*found).table()])
         return
     lines = read_lines(name, notice=notice)

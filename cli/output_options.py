@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -127,7 +128,7 @@ class OutputOptions:
             if path is None:
                 continue
             place = Path(path).absolute()
-            if place.is_dir() or not place.parent.is_dir():
+            if place.is_dir() or not place.parent.is_dir() or path.endswith(os.sep):
                 _refuse(name, f"{path}: cannot be written: not a file in a directory that exists")
             if place in taken:
                 _refuse(name, f"{path}: is the input, or another output")

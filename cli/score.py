@@ -40,7 +40,7 @@ def score(
     ] = None,
     paired: Annotated[
         Literal["bootstrap", "randomization"] | None,
-        typer.Option(help="Test whether each is better than the first, or by chance."),
+        typer.Option(help="Test whether each differs from the first by more than chance."),
     ] = None,
     confidence: Annotated[
         bool, typer.Option("--confidence", help="95 % intervals, by bootstrap resampling.")

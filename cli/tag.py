@@ -44,7 +44,7 @@ def tag(
     White space of ASCII parts words, and spaces part their tags.
     """
     from keras_seq.run import Run
-    from keras_seq.text import check_readable, read_labelled, read_lines, words_of
+    from keras_seq.text import InputError, check_readable, read_labelled, read_lines, words_of
 
     if data is not None and texts is not None:
         raise typer.BadParameter("both a file of texts and --data given: choose one")
@@ -64,6 +64,8 @@ def tag(
         while chunk := list(itertools.islice(pairs, _LINES)):
             found[0].extend(words_of(tags) for _, tags in chunk)
             found[1].extend(list(one.tags) for one in tagger.tag([text for text, _ in chunk]))
+        if not any(found[0]):
+            raise InputError(f"{data}: no words with tags, there is nothing to score")
         emit([tag_scores(*found).table()])
         return
     lines = read_lines(name, notice=notice)

@@ -111,6 +111,8 @@ def translate(
         if given and (inputs or computing == "ctranslate2"):
             unfit = "--input" if inputs else "--engine ctranslate2"
             raise typer.BadParameter(f"not with {unfit}", param_hint=f"'--{name}'")
+    if prefixes is not None and "prefix" in search:
+        raise typer.BadParameter("not with --prefixes", param_hint="'--prefix'")
     shown.check(
         engine=computing,
         many_files=bool(inputs),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import itertools
 import os
 import sys
@@ -183,7 +184,7 @@ def _lines(text: str | None, output: str | None) -> Iterator[str]:
     check_readable(name)
     if output is not None:
         folder = Path(output).absolute().parent
-        if Path(output).is_dir() or not folder.is_dir():
+        if Path(output).is_dir() or not folder.is_dir() or output.endswith(os.sep):
             raise InputError(f"{output}: cannot be written: not a file in a directory that exists")
         if name != "-" and Path(output).exists() and os.path.samefile(name, output):
             raise InputError(f"{output}: input and output are the same file")
@@ -232,7 +233,9 @@ def _writer(output: str | None) -> Iterator[Callable[[Iterator[str]], None]]:
     if output is None:
         yield emit
         return
-    with open(output, "w", encoding="utf-8", newline="\n", errors="replace") as stream:
+    # Compressed where it will be read so.
+    write_to: Any = gzip.open if output.endswith(".gz") else open
+    with write_to(output, "wt", encoding="utf-8", newline="\n", errors="replace") as stream:
 
         def write(lines: Iterator[str]) -> None:
             stream.writelines(f"{line}\n" for line in lines)

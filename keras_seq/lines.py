@@ -163,8 +163,8 @@ def cut_notice(results: Iterable[list[Hypothesis]], where: str) -> str | None:
     if not cut:
         return None
     return (
-        f"{where}: {cut} cut short at the longest input or "
-        "output (search.max_length, data.max_source_length)"
+        f"{where}: {cut} cut short at the longest input or output (data.max_source_length, "
+        "search.max_length, search.max_length_ratio, search.max_length_extra)"
     )
 
 

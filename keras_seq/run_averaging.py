@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -51,6 +52,9 @@ def average_run(
     if not isinstance(count, int) or count < 1:
         raise ValueError(f"`count` must be a positive integer, received {count!r}.")
     given = Run.open(run, notice=notice)
+    read, written = given.path.resolve(), Path(directory).resolve()
+    if written == read or read in written.parents:
+        raise InputError(f"{directory}: is the run to average, or lies in it: name another place")
     given.require_weights()
     steps = _steps(given, count, of)
     shapes = weight_shapes(build_run_model(given))

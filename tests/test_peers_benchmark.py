@@ -26,18 +26,11 @@ def load(name):
 
 
 def test_compares_in_small(tmp_path):
-    result = subprocess.run(
-        [sys.executable, PEERS / "compare.py", "--smoke", "--work", tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "skipped" not in result.stdout
+    output = run(PEERS / "compare.py", "--smoke", "--work", tmp_path)
+    assert "skipped" not in output
     for part in PARTS:
         # Up to the next table's title.
-        [text] = [text for text in split(result.stdout) if part in text.partition("\n")[0]]
+        [text] = [text for text in split(output) if part in text.partition("\n")[0]]
         rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:1] == "|"][2:]
         assert rows, text
         for _, *cells in rows:
@@ -46,6 +39,22 @@ def test_compares_in_small(tmp_path):
                 assert figures and all(figure >= 0 for figure in figures), cell
         # Of what is measured none is 0.
         assert all(float(re.findall(r"[\d.]+", row[1])[0]) > 0 for row in rows), text
+
+    # And its run by the program about long targets.
+    lengths = ("--length", "3", "--length", "20")
+    output = run(PEERS / "long_targets.py", "--work", tmp_path, *lengths, "--repeat", "1")
+    rows = [line.strip("| ").split(" | ") for line in output.splitlines() if line[:1] == "|"][2:]
+    assert [row[0] for row in rows] == ["3", "20"]
+    assert all(float(figure) > 0 for row in rows for figure in row), output
+
+
+def run(*command):
+    """What one of the programs prints."""
+    result = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
 
 
 def split(output):

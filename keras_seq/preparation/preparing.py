@@ -25,7 +25,7 @@ from keras_seq.preparation.files import (
 )
 from keras_seq.preparation.held_out import hold_out
 from keras_seq.preparation.record import make_record
-from keras_seq.preparation.reporting import report
+from keras_seq.preparation.reporting import report, report_unknown_labels
 from keras_seq.preparation.sharing import share_prepared, with_prepared
 from keras_seq.preparation.starting_point import check_start, keep_start, vocabulary_run
 from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies
@@ -226,5 +226,7 @@ def prepare(
         **lengths,
     )
     report("validation", on_valid, settings, valid_files or train, say)
+    if isinstance(target, Labels):
+        report_unknown_labels(valid, target, say, tagged=settings.task == "tag")
     run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))
     return written

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from keras_seq.data import CorpusCounts
 from keras_seq.preparation.files import Notice
 from keras_seq.settings import Settings
-from keras_seq.text import InputError, PairFiles
+from keras_seq.text import Example, InputError, Labels, PairFiles, words_of
 
 
 def report(
@@ -37,3 +39,22 @@ def report(
     if not counts.kept:
         raise InputError(f"{files}: no {name} {unit} of {total:,} is left{why}")
     say(f"{name}: {counts.kept:,} of {total:,} {unit}s kept{why}")
+
+
+def report_unknown_labels(
+    valid: Sequence[Example], labels: Labels, say: Notice, *, tagged: bool
+) -> None:
+    """Tells of lines to validate on whose label, or a tag of whose, is in no training text."""
+    known = set(labels.names)
+    unknown = [
+        missing
+        for pair in valid
+        if (missing := {*(words_of(pair.target) if tagged else [pair.target])} - known - {""})
+    ]
+    if unknown:
+        names = sorted(set().union(*unknown))
+        shown = ", ".join(name[:40] for name in names[:5]) + (", ..." if len(names) > 5 else "")
+        say(
+            f"validation: {len(unknown):,} of {len(valid):,} lines have labels that the training "
+            f"text does not have ({shown}): they count as wrong, and not in the loss"
+        )

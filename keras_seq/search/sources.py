@@ -100,8 +100,11 @@ def _is_static(mask, is_ids):
 
 def _words(tensor):
     """The bits of a tensor `(B, ...)` as uint32 `(B, N)`; what is 0 stays so."""
+    rows = ops.shape(tensor)[0]
     if "float" in keras.backend.standardize_dtype(tensor.dtype):
-        tensor = ops.view(ops.cast(tensor, "float32"), "uint32")
+        # Keras looks at bits where the last axis is known.
+        numbers = ops.reshape(ops.cast(tensor, "float32"), (-1, 1))
+        tensor = ops.view(numbers, "uint32")
     else:
         tensor = ops.cast(tensor, "uint32")
-    return ops.reshape(tensor, (ops.shape(tensor)[0], -1))
+    return ops.reshape(tensor, (rows, -1))

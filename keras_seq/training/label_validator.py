@@ -36,7 +36,7 @@ class LabelValidator:
         events: Where samples go.
 
     Attributes:
-        monitor: "macro_f1" of a classifier; of a tagger "entity_f1" where tags are those of
+        monitor: "macro_f1" of a classifier; of a tagger "entity_f1" where all tags are those of
             entities, B-PER or I-PER and the like, or "accuracy".
         mode: "max": a larger value is better.
         signature: "", for there is no score of text.
@@ -64,7 +64,10 @@ class LabelValidator:
         self.signature = ""
         self.monitor = "macro_f1"
         if self._tags:
-            self.monitor = "entity_f1" if are_entity_tags(run.labels.names) else "accuracy"
+            # Both: what is scored has tags of either.
+            _, lines = run.valid_lines()
+            known = run.labels.names, {tag for line in lines for tag in words_of(line)}
+            self.monitor = "entity_f1" if all(map(are_entity_tags, known)) else "accuracy"
 
     def __call__(self, step: int, minutes: float) -> dict[str, float]:
         """Validates.

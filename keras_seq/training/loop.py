@@ -170,6 +170,9 @@ class TrainingLoop:
                     budget = self.settings.training.batch_tokens
                     raise out_of_memory(self.largest[0], budget) from None
                 raise
+            if self.validation.out_of_patience:
+                count = self.validation.without_better
+                self.notice(f"ended: nothing better in {count:,} validations (training.patience)")
         self.events.close()
         return self._finish()
 

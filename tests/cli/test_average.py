@@ -77,6 +77,15 @@ def test_refuses(trained, tmp_path, keras_seq_command, options, message):
     assert not (tmp_path / "mean").exists()
 
 
+def test_refuses_to_write_over_what_it_reads(trained, tmp_path, keras_seq_command):
+    (tmp_path / "link").symlink_to(trained)
+    before = sorted(path for path in trained.rglob("*"))
+    for output in (trained, tmp_path / "link", trained / "mean"):
+        outcome = keras_seq_command("average", trained, output, "--last", 2, "--overwrite")
+        assert outcome.code == 2 and "is the run to average, or lies in it" in outcome.err
+    assert sorted(path for path in trained.rglob("*")) == before
+
+
 def test_refuses_a_directory_in_use_and_a_damaged_checkpoint(trained, tmp_path, keras_seq_command):
     outcome = keras_seq_command("average", trained, trained, "--last", 1)
     assert outcome.code == 2 and "has a run already" in outcome.err
