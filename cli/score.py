@@ -84,6 +84,10 @@ def score(
                 )
     except ValueError as error:
         raise InputError(str(error)) from None
+    for name in hypothesis[1:] if paired else ():
+        if systems[name] == systems[hypothesis[0]]:
+            # sacreBLEU's p is the least that there is then: no resample has a larger difference.
+            notice(f"{name}: the same lines as {hypothesis[0]}: its p means nothing")
     emit(_json_lines(found) if as_json else _text_lines(found))
 
 

@@ -225,7 +225,8 @@ def _go_on(run: Run, settings: Settings, notice: Notice | None) -> None:
         settings = settings.model_copy(update={"training": training})
     was, now = _flat(run.settings), _flat(settings)
     changed = [key for key in {**was, **now} if was.get(key) != now.get(key)]
-    matter = [key for key in changed if not _may_change(key)]
+    begun = bool(run.saved_steps)
+    matter = [key for key in changed if not _may_change(key, begun=begun)]
     text = text_differences(record, settings.data)
     differences = [f"{key} {_show(was.get(key))} -> {_show(now.get(key))}" for key in matter] + text
     if differences:
@@ -252,9 +253,12 @@ def _flat(settings: Settings) -> dict[str, Any]:
     return flat
 
 
-def _may_change(key: str) -> bool:
+def _may_change(key: str, *, begun: bool) -> bool:
+    # Before the first checkpoint nothing was trained, and the text does not depend on how it is.
+    free = not begun and key.startswith("training.") and not key.startswith("training.from_")
     return (
-        key in _MAY_CHANGE
+        free
+        or key in _MAY_CHANGE
         or key.startswith(_MAY_CHANGE_SECTION)
         # Of text, the content decides and not its name.
         or key in {f"data.{name}" for name in TEXT_KEYS}

@@ -80,6 +80,17 @@ def test_a_tagged_file_is_scored_by_entity(keras_seq_command, tagger_run, tmp_pa
     assert table.startswith("entities") and "LOC" in table and "confusion:" in table
 
 
+@pytest.mark.parametrize("text", ["", "\t\n"])
+def test_a_file_without_labels_is_named(
+    keras_seq_command, classifier_run, tagger_run, tmp_path, text
+):
+    (tmp_path / "lines.tsv").write_text(text)
+    for command, run in (("classify", classifier_run), ("tag", tagger_run)):
+        outcome = keras_seq_command(command, run, "--data", tmp_path / "lines.tsv")
+        assert outcome.code == 2 and "lines.tsv: " in outcome.error
+        assert "there is nothing to score" in outcome.error
+
+
 @pytest.mark.usefixtures("without_tensorflow")
 def test_what_is_wrong_is_said_at_once(keras_seq_command, classifier_run, tagger_run, tmp_path):
     outcome = keras_seq_command("classify", tagger_run)

@@ -136,6 +136,13 @@ def test_a_test_of_several_systems(keras_seq_command, files, test):
     assert second["scores"][0]["value"] == sacrebleu.corpus_bleu(OTHERS * 9, [REFERENCES * 9]).score
 
 
+def test_the_same_lines_are_not_called_different(keras_seq_command, files):
+    one, two, references = files(one=HYPOTHESES, two=HYPOTHESES, r=REFERENCES)
+    options = ["-m", "bleu", "--paired", "bootstrap", "--samples", 50]
+    outcome = keras_seq_command("score", one, two, "-r", references, *options)
+    assert outcome.err == f"{two}: the same lines as {one}: its p means nothing\n"
+
+
 def test_json_has_every_digit(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     outcome = keras_seq_command("score", hypotheses, "-r", references, "--json")

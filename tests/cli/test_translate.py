@@ -1,6 +1,7 @@
 """`keras-seq translate`: line N in, line N out."""
 
 import functools
+import gzip
 import os
 import shutil
 import subprocess
@@ -56,6 +57,14 @@ def test_no_lines_and_blank_lines_need_no_tensorflow(keras_seq_command, untraine
 
 
 @pytest.mark.usefixtures("without_tensorflow")
+def test_a_file_named_gz_is_compressed(keras_seq_command, untrained, tmp_path):
+    (tmp_path / "in").write_bytes(b"\n \n")
+    outcome = keras_seq_command("translate", untrained, tmp_path / "in", "-o", tmp_path / "out.gz")
+    assert outcome.code == 0, outcome.err
+    assert gzip.decompress((tmp_path / "out.gz").read_bytes()) == b"\n\n"
+
+
+@pytest.mark.usefixtures("without_tensorflow")
 def test_what_is_no_run_or_no_text(keras_seq_command, untrained, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.gz").write_bytes(b"text")
@@ -69,6 +78,7 @@ def test_what_is_no_run_or_no_text(keras_seq_command, untrained, tmp_path):
         ([untrained, tmp_path / "bad.gz"], "not a valid gzip file"),
         ([untrained, tmp_path / "in", "-o", tmp_path], "cannot be written"),
         ([untrained, tmp_path / "in", "-o", tmp_path / "no" / "out"], "cannot be written"),
+        ([untrained, tmp_path / "in", "-o", f"{tmp_path}/new/"], "cannot be written"),
         ([untrained, tmp_path / "in", "-o", tmp_path / "in"], "are the same file"),
         ([untrained, "hi", "--beam-size", "0"], "search.beam_size: received 0"),
         ([untrained, "hi", "--n-best", "9"], "expected at most search.beam_size (5)"),

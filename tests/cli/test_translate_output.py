@@ -286,6 +286,7 @@ def test_what_does_not_go_together(keras_seq_command, tiny_run, tmp_path, monkey
         (["--alignment", "hard", "--attention-head", 2], "received 2, expected 0 to 1"),
         (["--attention", "html", "--attention-file", tmp_path], "cannot be written"),
         (["--show-beam", tmp_path / "no" / "page.html"], "not a file in a directory that exists"),
+        (["--show-beam", f"{tmp_path}/new/"], "not a file in a directory that exists"),
         (["--show-beam", tmp_path / "in"], "is the input, or another output"),
         (["--show-beam", page, "--attention", "html", "--attention-file", page], "another output"),
         (["--show-beam", page, "--stream"], "not with --stream, which has no end"),

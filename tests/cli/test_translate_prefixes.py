@@ -35,6 +35,7 @@ def test_what_cannot_be_together(tiny_run, tmp_path, keras_seq_command):
     for more, said in (
         (["--engine", "ctranslate2"], "not with --engine ctranslate2"),
         (["--input", prefixes, "--output-dir", tmp_path], "not with --input"),
+        (["x", "--prefix", "a"], "not with --prefixes"),
     ):
         refused = keras_seq_command("translate", tiny_run, *more, "--prefixes", prefixes)
         assert refused.code == 2 and refused.error.endswith(said)

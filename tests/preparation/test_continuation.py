@@ -109,6 +109,20 @@ def test_all_differences_are_shown(settings, prepared, tmp_path):
     assert Run.open(prepared.path).settings == prepared.settings
 
 
+def test_before_the_first_checkpoint_the_training_may_change(settings, prepared):
+    changes = {"training.freeze": ["encoder_*"], "training.learning_rate": 0.5}
+    other = load_settings(base=settings.to_dict(), overrides=changes)
+    said = []
+    run = open_or_prepare(other, prepared.path, notice=said.append)
+    assert run.settings.training == Run.open(prepared.path).settings.training == other.training
+    assert any("from here on training.freeze" in line for line in said)
+    run.unlock()
+    run.save_checkpoint(1, {"weights": {}}, {})
+    (run.path / "checkpoints/step-00000001/weights.safetensors").write_bytes(b"0" * 10**8)
+    with pytest.raises(InputError, match=r"training\.freeze \['encoder_\*'\] -> none"):
+        open_or_prepare(settings, prepared.path)
+
+
 HOLDER = """
 import sys
 from keras_seq.run import Run

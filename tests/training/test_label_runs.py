@@ -109,6 +109,31 @@ def test_a_blank_text_is_left_out(tmp_path):
     assert "training: 200 of 203 lines kept; dropped 3 without text or label" in said
 
 
+@pytest.mark.parametrize(("tag", "metric"), [("NOUN", "accuracy"), ("B-HUM", "entity_f1")])
+def test_validation_text_may_have_tags_of_its_own(tmp_path, tag, metric):
+    settings = label_settings(tmp_path, "tag", training__max_steps=2)
+    path = tmp_path / "tag-valid.tsv"
+    path.write_text(path.read_text() + f"emmy left\t{tag} O\nemmy left\tB-PER {tag}\n")
+    said = []
+    assert train(settings, tmp_path / "run", notice=said.append).metric == metric
+    assert (
+        "validation: 2 of 32 lines have labels that the training text does not have "
+        f"({tag}): they count as wrong, and not in the loss"
+    ) in said
+
+
+def test_labels_of_validation_text_alone_are_said(tmp_path):
+    settings = label_settings(tmp_path, "classify")
+    path = tmp_path / "classify-valid.tsv"
+    path.write_text("".join(f"rain {place}\t{place}\n" for place in "abcdefg") + "sun\tdry\n")
+    said = []
+    prepare_run(settings, tmp_path / "run", notice=said.append)
+    assert any(
+        "validation: 7 of 8 lines have labels that" in line and "(a, b, c, d, e, ...)" in line
+        for line in said
+    )
+
+
 def test_a_run_begins_from_another(tmp_path, classifier_run):
     settings = label_settings(
         tmp_path,

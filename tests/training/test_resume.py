@@ -213,6 +213,7 @@ def test_patience_stops_after_the_same_update_wherever_it_was_stopped(folder, tm
     still = TRANSFORMER | {"training__learning_rate": 1e-9, "training__patience": 2}
     result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "straight")
     assert (result.steps, result.best_step) == (9, 3)
+    assert "ended: nothing better in 2 validations (training.patience)" in said
     # What a limit has validated besides does not wear it out.
     result, _ = quiet_train(settings_of(folder, 8, **still), tmp_path / "pieces")
     assert [line["step"] for line in validations(tmp_path / "pieces")] == [3, 6, 8]
