@@ -18,6 +18,7 @@ from keras_seq.serving.publishing import check_base, publish_version
 from keras_seq.serving.served_tasks import Served, served_task
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup
+from keras_seq.text import InputError
 
 
 def export_saved_model(
@@ -78,6 +79,11 @@ def export_saved_model(
     run.require_weights()
     check_base(base)
     settings = run.settings.with_search(search)
+    if verify and settings.task == "vae" and settings.search.method == "sampling":
+        raise InputError(
+            "what is drawn from a code hangs on its last bit, so an export that draws cannot be "
+            "compared with the run: leave the proof out (--verify 0), or export a beam"
+        )
     model = load_models(run, ensemble, which, notice)
     served = served_task(run, settings)
     # One at least, as an example for the guide.

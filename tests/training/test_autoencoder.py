@@ -187,6 +187,22 @@ def test_its_export_writes_what_it_says(learned, autoencoder, tmp_path):
     assert "a code of 6 numbers" in guide and "translation" not in guide
 
 
+def test_its_export_draws_what_it_draws_of_a_code(learned, tmp_path):
+    import tensorflow as tf
+
+    from keras_seq.serving import export_saved_model
+
+    run, options = Run.open(learned[0].path), {"method": "sampling", "seed": 5}
+    with pytest.raises(keras_seq.InputError, match="cannot be compared with the run"):
+        export_saved_model(run, tmp_path / "export", verify=3, **options)
+    version = export_saved_model(run, tmp_path / "export", verify=0, **options)
+    decode = tf.saved_model.load(str(version)).signatures["decode"]
+    codes = np.random.default_rng(0).standard_normal((9, 6), np.float32)
+    drawn = keras_seq.Autoencoder.load(run.path, **options).decode(codes)
+    found = decode(latent=tf.constant(codes))["text"].numpy()
+    assert [text.decode() for text in found] == [one[0].text for one in drawn]
+
+
 def test_going_on_ends_with_the_same_weights(text, tmp_path):
     """Through noise, dropout, hidden words and a beta that changes with every update."""
     settings = small(
