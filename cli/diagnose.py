@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from keras_seq_cli.output import emit, notice
+from keras_seq_cli.output import emit, notice, why_not_written
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
 
@@ -125,9 +125,8 @@ def _check_writable(path: str | None) -> None:
 
     if path in (None, "-"):
         return
-    file = Path(str(path))
-    if file.is_dir() or not file.absolute().parent.is_dir():
-        raise InputError(f"{path}: cannot be written: not a file in a directory that exists")
+    if wrong := why_not_written(str(path)):
+        raise InputError(wrong)
 
 
 def _write(path: str, text: str) -> None:

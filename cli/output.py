@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import typer
 
@@ -28,3 +29,11 @@ def emit(lines: Iterable[str]) -> None:
         # The interpreter flushes stdout once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
+
+
+def why_not_written(path: str) -> str | None:
+    """What is wrong with the name of a file to write, None where it can be tried."""
+    file = Path(path)
+    if file.is_dir() or not file.absolute().parent.is_dir() or path.endswith(os.sep):
+        return f"{path}: cannot be written: not a file in a directory that exists"
+    return None

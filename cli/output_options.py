@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 from keras_seq_cli.options_in_place import option, put_in_place
+from keras_seq_cli.output import why_not_written
 
 _PANEL = "Output"
 
@@ -127,9 +127,9 @@ class OutputOptions:
             path = getattr(self, name)
             if path is None:
                 continue
+            if wrong := why_not_written(path):
+                _refuse(name, wrong)
             place = Path(path).absolute()
-            if place.is_dir() or not place.parent.is_dir() or path.endswith(os.sep):
-                _refuse(name, f"{path}: cannot be written: not a file in a directory that exists")
             if place in taken:
                 _refuse(name, f"{path}: is the input, or another output")
             taken.add(place)

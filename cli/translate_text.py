@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import typer
-from keras_seq_cli.output import emit, notice
+from keras_seq_cli.output import emit, notice, why_not_written
 from keras_seq_cli.output_options import OutputOptions
 from keras_seq_cli.progress import Progress, said_meanwhile, wants_progress
 
@@ -183,9 +183,8 @@ def _lines(text: str | None, output: str | None) -> Iterator[str]:
     name = text if text is not None else "-"
     check_readable(name)
     if output is not None:
-        folder = Path(output).absolute().parent
-        if Path(output).is_dir() or not folder.is_dir() or output.endswith(os.sep):
-            raise InputError(f"{output}: cannot be written: not a file in a directory that exists")
+        if wrong := why_not_written(output):
+            raise InputError(wrong)
         if name != "-" and Path(output).exists() and os.path.samefile(name, output):
             raise InputError(f"{output}: input and output are the same file")
     return read_lines(name, errors="replace", notice=notice)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from keras_seq_cli.output import emit, notice
+from keras_seq_cli.output import emit, notice, why_not_written
 from keras_seq_cli.signals import sigterm_exits
 
 vectors = typer.Typer(
@@ -197,6 +197,6 @@ def _megabytes(count: int) -> str:
 def _check_writable(path: str) -> None:
     from keras_seq.text import InputError
 
-    file = Path(path)
-    if path == "-" or file.is_dir() or not file.absolute().parent.is_dir():
-        raise InputError(f"{path}: cannot be written: not a file in a directory that exists")
+    wrong = f"{path}: cannot be written: not a file" if path == "-" else why_not_written(path)
+    if wrong:
+        raise InputError(wrong)

@@ -75,6 +75,7 @@ def test_dry_run_writes_nothing(tmp_path, text, keras_seq_command):
         (("train", "bad.txt", "-o", "v.txt"), "bad.txt:2: invalid UTF-8"),
         (("train", "text.txt", "-o", "v.txt", "--min-count", 999), "0 words come 999 times or"),
         (("train", "text.txt", "-o", "no/v.txt"), "no/v.txt: cannot be written: not a file in a"),
+        (("train", "text.txt", "-o", "v/"), "v/: cannot be written: not a file in a"),
         (("train", "text.txt", "-o", "-"), "-: cannot be written"),
         (("train", "text.txt"), "Missing option '--output'"),
         (("train", "text.txt", "-o", "v.txt", "--rate", -1), "rate: received -1.0, expected a"),
