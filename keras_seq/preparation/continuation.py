@@ -254,8 +254,9 @@ def _flat(settings: Settings) -> dict[str, Any]:
 
 
 def _may_change(key: str, *, begun: bool) -> bool:
-    # Before the first checkpoint nothing was trained, and the text does not depend on how it is.
-    free = not begun and key.startswith("training.") and not key.startswith("training.from_")
+    # Before the first checkpoint nothing was trained, and what was prepared depends on nothing of
+    # how it is but on the weights to begin with, which were copied.
+    free = not begun and key.startswith("training.") and not _is_of_the_start(key)
     return (
         free
         or key in _MAY_CHANGE
@@ -263,6 +264,10 @@ def _may_change(key: str, *, begun: bool) -> bool:
         # Of text, the content decides and not its name.
         or key in {f"data.{name}" for name in TEXT_KEYS}
     )
+
+
+def _is_of_the_start(key: str) -> bool:
+    return key.startswith("training.from_") or key.endswith("_embeddings")
 
 
 def _show(value: Any) -> str:

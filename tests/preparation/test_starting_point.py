@@ -223,6 +223,17 @@ def test_vectors_are_read_once_and_kept(with_vectors, tmp_path):
         kept_vectors(run, "source", 5)
 
 
+def test_other_vectors_are_another_training_even_before_its_first_checkpoint(
+    with_vectors, tmp_path
+):
+    open_or_prepare(load_settings(overrides=with_vectors), tmp_path / "run").unlock()
+    (tmp_path / "others").write_text(VECTORS)
+    for name in (str(tmp_path / "others"), None):
+        other = load_settings(overrides=with_vectors | {"training.source_embeddings": name})
+        with pytest.raises(InputError, match=r"training\.source_embeddings .*vectors -> "):
+            open_or_prepare(other, tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

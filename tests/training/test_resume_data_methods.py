@@ -80,7 +80,7 @@ def test_what_a_run_is_trained_on(tmp_path):
 
 
 def test_the_methods_may_not_change(tmp_path):
-    open_or_prepare(settings_of(tmp_path, 1), tmp_path / "run").unlock()
+    quiet_train(settings_of(tmp_path, 1), tmp_path / "run")
     for change, words in (
         ({"training__word_dropout": 0.1}, "training.word_dropout 0.2 -> 0.1"),
         ({"training__source_word_dropout": 0.0}, "training.source_word_dropout 0.1 -> 0.0"),
