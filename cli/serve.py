@@ -37,8 +37,15 @@ def serve(
             min=1, max=256, help="Batches that run at the same time; one a core if absent."
         ),
     ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Serve any SavedModel, whatever its graph may do.")
+    ] = False,
 ) -> None:
-    """Serve a SavedModel: TensorFlow Serving's REST API, and a page to try it."""
+    """Serve a SavedModel: TensorFlow Serving's REST API, and a page to try it.
+
+    A SavedModel is a program. A version with operations that keras-seq never exports is refused;
+    with --trust it is loaded.
+    """
     from keras_seq.serving.http.server import Options, Server
 
     server = Server(
@@ -51,6 +58,7 @@ def serve(
             batch_delay_ms=batch_delay_ms,
             queue_size=queue_size,
             threads=threads,
+            trust=trust,
         ),
         notice,
     )

@@ -70,6 +70,9 @@ def translate(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Delete what another job left in --output-dir.")
     ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Load any SavedModel, whatever its graph may do.")
+    ] = False,
     *,
     shown: OutputOptions,
     search: dict[str, Any],
@@ -78,8 +81,9 @@ def translate(
 
     With --input the same command again goes on where the last one was stopped or killed.
 
-    In place of a run it takes a SavedModel that export made, or the directory of its versions.
-    That has its search in it, and starts in less than half the time.
+    Instead of a run it takes a SavedModel that export made, or the directory of its versions. The
+    search is part of it, and it starts in less than half the time. A SavedModel is a program: one
+    with operations that keras-seq never exports is refused, unless --trust is given.
     """
     job = TextJob(prefixes, scores, shown)
     version = find_export(run)
@@ -95,9 +99,13 @@ def translate(
             "overwrite": overwrite,
         }
         refuse_options(shown, search, others)
-        translate_text(ExportModel(version, search.get("batch_size")), text, output, job)
+        translate_text(
+            ExportModel(version, search.get("batch_size"), trust=trust), text, output, job
+        )
         return
 
+    if trust:
+        raise typer.BadParameter("is for a SavedModel, not for a run", param_hint="'--trust'")
     from keras_seq.run import Run
 
     opened = Run.open(run, notice=notice)

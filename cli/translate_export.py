@@ -21,12 +21,13 @@ class ExportModel:
     Args:
         version: Its directory.
         batch_size: Lines translated at a time; as a run has by default if None.
+        trust: Whether to load it whatever its graph contains.
     """
 
     # It keeps its vocabulary to itself.
     target_tokenizer = None
 
-    def __init__(self, version: Path, batch_size: int | None) -> None:
+    def __init__(self, version: Path, batch_size: int | None, *, trust: bool = False) -> None:
         from keras_seq.serving import SavedModelTranslator
 
         self.run = str(version)
@@ -38,7 +39,7 @@ class ExportModel:
             # With the bounds, and the words, of a run's.
             load_settings(overrides={"search.batch_size": batch_size})
             given = {"batch_size": batch_size}
-        self._translator = SavedModelTranslator(version, **given)
+        self._translator = SavedModelTranslator(version, trust=trust, **given)
         self.batch_size = self._translator.batch_size
         self.n_best = self._translator.n_best
 

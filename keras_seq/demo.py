@@ -10,6 +10,7 @@ from pathlib import Path
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run, check_new
 from keras_seq.settings import load_settings
+from keras_seq.storage import make_directory, write_file
 from keras_seq.text.dates import DateCorpus, date_corpus
 
 Pair = tuple[str, str]
@@ -57,12 +58,12 @@ def prepare_demo(
 
 def _write(corpus: DateCorpus, folder: Path) -> dict[str, str]:
     """Writes six files; returns those to train and validate on, by setting."""
-    folder.mkdir(exist_ok=True)
+    make_directory(folder)
     names = {}
     for split, prefix in (("train", ""), ("valid", "valid_"), ("test", "test_")):
         pairs = getattr(corpus, split)
         for side, index in (("source", 0), ("target", 1)):
             path = folder / f"{split}.{'date' if side == 'source' else 'iso'}"
-            path.write_text("".join(f"{pair[index]}\n" for pair in pairs), encoding="utf-8")
+            write_file(path, "".join(f"{pair[index]}\n" for pair in pairs).encode())
             names[f"{prefix}{side}"] = str(path)
     return {key: path for key, path in names.items() if not key.startswith("test")}

@@ -159,9 +159,13 @@ class Served:
 
 @contextlib.contextmanager
 def serving(
-    directory: Path, *options: object, program: list[str] | None = None
+    directory: Path,
+    *options: object,
+    program: list[str] | None = None,
+    trust: bool = True,
 ) -> Iterator[Served]:
-    """`keras-seq serve` on a free port."""
+    """`keras-seq serve` on a free port; `save_text_model` needs to be trusted."""
+    options = (*options, *(["--trust"] if trust else []))
     command = [
         *(program or [*warm_python.python(), "-m", "keras_seq"]),
         "serve",

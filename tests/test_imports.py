@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 TENSORS = {"backend", "graph_memory", "devices", "cluster", "layers", "models", "search"}
-PLAIN = {"files", "interruption", "memory", "threads"}
+PLAIN = {"storage", "interruption", "memory", "threads"}
 BELOW_RUN = PLAIN | {"text", "scoring", "data", "settings", "checkpoints"} | TENSORS
 WITH_RUN = {
     "run",
@@ -46,12 +46,12 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "text": (set(), TEXT_ONLY),
     "scoring": (set(), TEXT_ONLY),
     "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
-    "files": ({"text"}, set()),
+    "storage": ({"text"}, set()),
     "interruption": (set(), set()),
     "memory": (set(), set()),
     "threads": (set(), set()),
-    "checkpoints": ({"files", "text"}, {"numpy", "ml_dtypes"}),
-    "data": ({"text"}, {"numpy"}),
+    "checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
+    "data": ({"storage", "text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
     "graph_memory": (set(), {"tensorflow"}),
     # Looks whether JAX is installed, and imports nothing.
@@ -64,12 +64,12 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # KerasHub is an extra, for pretrained encoders.
     "models": ({"layers"}, {"keras", "keras_hub"}),
     "search": ({"backend"}, {"keras", "numpy"}),
-    "training.callbacks": ({"backend"}, {"keras", "numpy"}),
-    "run": ({"checkpoints", "files", "settings", "text"}, {"numpy"}),
+    "training.callbacks": ({"backend", "storage"}, {"keras", "numpy"}),
+    "run": ({"checkpoints", "storage", "settings", "text"}, {"numpy"}),
     # Before Keras is imported: what is wrong with a user's files is found in a moment. Looks
     # whether KerasHub is installed, and imports nothing of it.
     "preparation": (
-        {"checkpoints", "data", "files", "run", "settings", "text"},
+        {"checkpoints", "data", "storage", "run", "settings", "text"},
         {"keras_hub", "numpy"},
     ),
     "demo": (BELOW_RUN | {"run", "preparation"}, set()),
@@ -98,20 +98,22 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "pages": (set(), set()),
     # Numba, matplotlib and scikit-learn are extras.
     "vectors": (
-        {"checkpoints", "files", "settings", "text"},
+        {"checkpoints", "storage", "settings", "text"},
         {"matplotlib", "numba", "numpy", "sklearn", "threadpoolctl"},
     ),
     "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
     # Versions are found as a server finds them.
     "serving": (
-        ABOVE_RUN | {"serving.http"},
+        ABOVE_RUN | {"serving.graph_file", "serving.http"},
         {"keras", "numpy", "ctranslate2", "tensorflow", "tensorflow_serving", "tensorflow_text"},
     ),
     # Workers load what they need; the one who shares out needs no Keras.
     "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
+    # Read before TensorFlow is loaded, and without it.
+    "serving.graph_file": ({"storage", "text"}, set()),
     # A server needs the exported graph alone: no Keras, no run.
     "serving.http": (
-        {"files", "interruption", "text", "threads"},
+        {"serving.graph_file", "storage", "interruption", "text", "threads"},
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
     # The public names, loaded when asked for; and `python -m keras_seq`.
@@ -152,8 +154,8 @@ def part_of(name: str) -> str:
         return ""
     if rest[:2] == ["training", "callbacks"]:
         return "training.callbacks"
-    if rest[:2] == ["serving", "http"]:
-        return "serving.http"
+    if rest[:2] in (["serving", "http"], ["serving", "graph_file"]):
+        return ".".join(rest[:2])
     return rest[0] if rest else "keras_seq"
 
 

@@ -19,7 +19,7 @@ from keras_seq.checkpoints.tensor_file import (
     read_tensors,
     write_tensors,
 )
-from keras_seq.files import hash_file, remove, sync_directory, write_file
+from keras_seq.storage import hash_file, open_regular, read_file, remove, size_on_disk, write_file
 from keras_seq.text import InputError
 
 __all__ = ["Checkpoint", "DamagedError", "copy_weights", "read_checkpoint", "write_checkpoint"]
@@ -46,7 +46,7 @@ def write_checkpoint(
     tensors: Mapping[str, Mapping[str, np.ndarray]],
     state: Mapping[str, Any],
 ) -> None:
-    """Writes the files of a checkpoint into an empty directory and flushes them to the disk.
+    """Writes the files of a checkpoint into an empty directory.
 
     Args:
         directory: An empty one.
@@ -71,7 +71,6 @@ def write_checkpoint(
     }
     manifest = {"format": FORMAT, "step": step, "files": files}
     write_file(directory / "MANIFEST.json", json.dumps(manifest, indent=1).encode())
-    sync_directory(directory)
 
 
 def read_checkpoint(
@@ -129,7 +128,9 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
     destination.mkdir(parents=True)
     try:
         for name in ("weights.safetensors", "state.json"):
-            _check_size(source / name, files)
+            size = _check_size(source / name, files)
+            if size_on_disk((source / name).lstat()) < size:
+                raise DamagedError(f"{name} is sparse: it has holes instead of values")
             shutil.copyfile(source / name, destination / name, follow_symlinks=False)
             _check_hash(destination / name, files)
     except (DamagedError, FileNotFoundError) as error:
@@ -137,7 +138,8 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
         remove(destination)
         raise DamagedError(str(error)) from None
     # What the manifest says of the part that is not copied, nobody asks.
-    write_file(destination / "MANIFEST.json", (source / "MANIFEST.json").read_bytes())
+    manifest = read_file(source / "MANIFEST.json", _MAX_JSON_BYTES)
+    write_file(destination / "MANIFEST.json", manifest)
 
 
 def _read_manifest(directory: Path, step: int) -> dict[str, Any]:
@@ -183,9 +185,7 @@ def _check_hash(path: Path, files: Mapping[str, Any]) -> None:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError(f"{path}: a link or a special file, expected a regular file")
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             content = stream.read(_MAX_JSON_BYTES + 1)
         if len(content) > _MAX_JSON_BYTES:
             raise DamagedError(f"{path.name} is too large")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -27,14 +26,20 @@ from keras_seq.checkpoints.directory import (
     write_checkpoint,
 )
 from keras_seq.checkpoints.tensor_file import TensorFileError, tensor_spec
-from keras_seq.files import (
+from keras_seq.storage import (
     TEMPORARY,
     DirectoryLock,
     check_writable,
+    make_directory,
+    read_file,
     reason,
     remove,
+    remove_temporaries,
+    size_on_disk,
     sync_directory,
-    write_file_whole,
+    sync_tree,
+    temporary_directory,
+    write_file,
 )
 from keras_seq.text import InputError
 
@@ -42,7 +47,7 @@ T = TypeVar("T")
 
 _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
-_SPARSE_BYTES = 1 << 20
+_MAX_POINTER_BYTES = 64
 
 
 class NotFiniteError(InputError):
@@ -113,32 +118,27 @@ class CheckpointStore:
         for part in tensors:
             if not _PART.fullmatch(part):
                 raise ValueError(f"a part's name must be short lower-case text, not {part!r}")
-        self._clean()
-        self.directory.mkdir(parents=True, exist_ok=True)
+        remove_temporaries(self.directory)
+        make_directory(self.directory, parents=True)
         final = self._path(step)
-        temporary = self.directory / f"{TEMPORARY}{final.name}"
-        temporary.mkdir()
         try:
-            write_checkpoint(temporary, step, tensors, state)
-            if final.exists():
-                os.rename(final, self.directory / f"{TEMPORARY}old-{final.name}")
-            os.rename(temporary, final)
+            with temporary_directory(self.directory, final.name) as temporary:
+                write_checkpoint(temporary, step, tensors, state)
+                sync_tree(temporary)
+                if final.exists():
+                    self._set_aside(final)
+                os.rename(temporary, final)
         except TensorFileError as error:
-            shutil.rmtree(temporary, ignore_errors=True)
             raise NotFiniteError(f"{final}: not saved: {error}") from None
         except OSError as error:
-            shutil.rmtree(temporary, ignore_errors=True)
             before = (
                 f"the last one saved is step {self.latest_step}" if self.steps else "none is saved"
             )
             raise OSError(f"{final}: not saved: {reason(error)}; {before}") from error
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
         sync_directory(self.directory)
         self._write_pointer("latest", step)
         self._prune()
-        self._clean()
+        remove_temporaries(self.directory)
         return final
 
     def lock(self, holder: str) -> DirectoryLock:
@@ -160,7 +160,7 @@ class CheckpointStore:
 
     def _make_directory(self) -> None:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self.directory, parents=True)
         except OSError as error:
             raise InputError(f"{self.directory}: cannot be made: {reason(error)}") from None
 
@@ -257,10 +257,7 @@ class CheckpointStore:
                 status = (self._path(step) / "weights.safetensors").lstat()
             except OSError:
                 continue
-            size = status.st_size
-            if size > _SPARSE_BYTES and hasattr(status, "st_blocks"):
-                size = min(size, 4 * 512 * status.st_blocks)
-            sizes.append(size if stat.S_ISREG(status.st_mode) else 0)
+            sizes.append(size_on_disk(status) if stat.S_ISREG(status.st_mode) else 0)
         return max(sizes, default=0) if self.steps else None
 
     def _path(self, step: int) -> Path:
@@ -280,32 +277,28 @@ class CheckpointStore:
 
     def _read_pointer(self, name: str) -> int | None:
         try:
-            with open(self.directory / name, "rb") as stream:
-                match = _NAME.fullmatch(stream.read(64).decode("ascii", "replace").strip())
-        except OSError:
+            content = read_file(self.directory / name, _MAX_POINTER_BYTES)
+        except InputError:
             return None
+        match = _NAME.fullmatch(content.decode("ascii", "replace").strip())
         step = int(match[1]) if match else None
         return step if step in self.steps else None
 
     def _write_pointer(self, name: str, step: int) -> None:
-        write_file_whole(self.directory / name, f"{self._path(step).name}\n".encode())
+        write_file(self.directory / name, f"{self._path(step).name}\n".encode())
 
     def _prune(self) -> None:
         steps = self.steps
         kept = {*steps[-self.keep :], self.best_step, self.latest_step}
         for step in steps:
             if step not in kept:
-                # Renamed first: half a deleted checkpoint must not look like one.
-                path = self._path(step)
-                os.rename(path, self.directory / f"{TEMPORARY}old-{path.name}")
+                self._set_aside(self._path(step))
 
-    def _clean(self) -> None:
-        """Deletes what a killed process left; only the one who writes calls this."""
-        if not self.directory.is_dir():
-            return
-        for entry in list(os.scandir(self.directory)):
-            if entry.name.startswith(TEMPORARY):
-                remove(Path(entry.path))
+    def _set_aside(self, path: Path) -> None:
+        """Renames a checkpoint that is to be deleted: half a deleted one must not look like one."""
+        aside = self.directory / f"{TEMPORARY}old-{path.name}"
+        remove(aside)
+        os.rename(path, aside)
 
 
 def _warn(line: str) -> None:

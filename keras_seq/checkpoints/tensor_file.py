@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_seq.storage import atomic_file, open_regular
+
 # The format's code and the bytes of a value, by dtype name.
 _DTYPES = {
     "float64": ("F64", 8),
@@ -66,7 +68,7 @@ def tensor_spec(shape: Any, dtype: Any) -> TensorSpec:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
-    """Writes the arrays and waits until the disk has them.
+    """Writes the arrays atomically and waits until the disk has them.
 
     Args:
         path: The file, replaced if it exists.
@@ -99,15 +101,13 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
     text += b" " * (-len(text) % 8)
     digest = hashlib.sha256()
     size = 0
-    with open(path, "wb") as stream:
+    with atomic_file(path) as stream:
         head = len(text).to_bytes(8, "little") + text
         # Bytes of one array at a time: no second copy of the whole model.
         for part in (head, *(_little_endian_bytes(arrays[name]) for name in names)):
             stream.write(part)
             digest.update(part)
             size += len(part)
-        stream.flush()
-        os.fsync(stream.fileno())
     return Written(size, digest.hexdigest())
 
 
@@ -125,7 +125,7 @@ def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np
         TensorFileError: Other names, shapes or dtypes than expected, a file that is
             not of this format or of another size, a value that is not finite.
     """
-    with open(path, "rb") as stream:
+    with open_regular(path) as stream:
         file_size = os.fstat(stream.fileno()).st_size
         header, start = _read_header(stream, file_size, expected)
         offsets = _check_header(header, expected)

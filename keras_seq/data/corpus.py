@@ -21,7 +21,11 @@ from keras_seq.data.layout import (
     weights_name,
 )
 from keras_seq.data.writing import CorpusCounts
+from keras_seq.storage import check_regular, read_file
 from keras_seq.text import InputError
+
+# A shard of a million pairs takes some hundred bytes.
+_MAX_INDEX_BYTES = 16 << 20
 
 
 class TokenCorpus:
@@ -249,7 +253,7 @@ def _map_offsets(path: Path, pairs: int, total: int, least: int = 1) -> np.ndarr
 def _map(path: Path, dtype: np.dtype, count: int) -> np.ndarray:
     expected = count * dtype.itemsize
     try:
-        size = path.stat().st_size
+        size = check_regular(path).stat().st_size
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); write it again") from error
     if size != expected:
@@ -266,10 +270,10 @@ def _map(path: Path, dtype: np.dtype, count: int) -> np.ndarray:
 def _read_index(path: Path) -> dict:
     """Reads and checks `corpus.json`; `dtype` and `counts` come back as objects."""
     try:
-        index = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
+        index = json.loads(read_file(path, _MAX_INDEX_BYTES))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON, expected the index of a corpus") from error
     version = index.get("version") if isinstance(index, dict) else None
     if version != VERSION:

@@ -25,7 +25,7 @@ from keras_seq.data.layout import (
     offsets_name,
     weights_name,
 )
-from keras_seq.data.whole import whole_directory
+from keras_seq.storage import atomic_directory
 
 # What float32 rounds to 0.
 _NO_WEIGHT = 2.0**-150
@@ -137,7 +137,7 @@ def write_corpus(
     ):
         if value < 1:
             raise ValueError(f"{name} must be a positive integer, received {value!r}")
-    with whole_directory(directory) as temporary:
+    with atomic_directory(directory) as temporary:
         longest = max(max_source_length, max_target_length)
         links = np.dtype("<u2" if longest <= 2**16 else "<u4") if alignments else None
         with _Shards(temporary, shard_pairs, vocabulary_size, weights, links, packed) as shards:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from keras_seq.files import remove, write_file_whole
 from keras_seq.jobs.chunks import Chunk, Notice, Runner
 from keras_seq.jobs.corpus_task import EncodingTask, pair_chunks, unpack
 from keras_seq.jobs.kept_results import KeptResults, remove_others
@@ -20,7 +19,11 @@ from keras_seq.preparation.pretrained import pretrained_pieces
 from keras_seq.preparation.record import text_hashes
 from keras_seq.run.checks import WORK
 from keras_seq.settings import Settings
+from keras_seq.storage import check_tree, make_directory, read_file, remove, write_file
 from keras_seq.text import Example, tokenizer_from_bytes
+
+# Of a vocabulary.
+_MAX_BYTES = 64 << 20
 
 
 class SharedLabour:
@@ -52,6 +55,7 @@ class SharedLabour:
 
     def tokenizers(self, settings: Settings, learn: Callable[[], Tokenizers]) -> Tokenizers:
         """The tokenizers of source and target, learned or kept from before."""
+        check_tree(self._directory)
         made_with = {
             "text": text_hashes(settings.data),
             "weights": settings.data.file_weights,
@@ -65,20 +69,21 @@ class SharedLabour:
         files = [folder / "source.model", folder / "target.model"]
         if files[1].exists():
             self._say("vocabulary learned already")
-            source = tokenizer_from_bytes(files[0].read_bytes())
+            source = tokenizer_from_bytes(read_file(files[0], _MAX_BYTES))
             if settings.tokenizer.joint:
                 return source, source
-            return source, tokenizer_from_bytes(files[1].read_bytes())
+            return source, tokenizer_from_bytes(read_file(files[1], _MAX_BYTES))
         found = learn()
-        self._directory.mkdir(exist_ok=True)
+        make_directory(self._directory)
         remove_others(self._directory, ())
         folder.mkdir()
         for file, tokenizer in zip(files, found, strict=True):
-            write_file_whole(file, tokenizer.to_bytes())
+            write_file(file, tokenizer.to_bytes())
         return found
 
     def encode(self, encoder: PairEncoder, pairs: Iterator[Example]) -> Iterator[Encoded]:
         """The ids of all pairs, in their order."""
+        check_tree(self._directory)
         task = EncodingTask.of(encoder)
         digest = hashlib.sha256(repr(task.longest).encode() + task.source)
         digest.update(task.target or b"")

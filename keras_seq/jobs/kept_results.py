@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from keras_seq.files import remove, write_file_whole
 from keras_seq.jobs.chunks import Chunk
+from keras_seq.storage import make_directory, remove, write_file
 
 
 class KeptResults:
@@ -31,9 +31,9 @@ class KeptResults:
     def keep(self, chunk: Chunk, body: bytes) -> None:
         """Keeps the result of a chunk; when this returns, the disk has it."""
         if not self._names:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            make_directory(self._directory, parents=True)
         name = _name(chunk.number, chunk.key)
-        write_file_whole(self._directory / name, body)
+        write_file(self._directory / name, body)
         self._names.add(name)
 
     def count(self, keys: Sequence[str]) -> int:

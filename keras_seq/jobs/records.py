@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_seq.files import read_file
+from keras_seq.storage import read_file
 from keras_seq.text import InputError
 
 _MAX_BYTES = 1 << 20

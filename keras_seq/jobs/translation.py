@@ -12,16 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_seq.files import (
-    LOCK,
-    TEMPORARY,
-    DirectoryLock,
-    hash_file,
-    reason,
-    remove,
-    sync_directory,
-    write_file_whole,
-)
 from keras_seq.jobs.chunks import Chunk, Notice, Runner, line_chunks
 from keras_seq.jobs.kept_results import KeptResults, remove_others
 from keras_seq.jobs.local_workers import run_locally
@@ -29,6 +19,18 @@ from keras_seq.jobs.records import check_same_job, read_record
 from keras_seq.jobs.translation_task import Engine, TranslationTask
 from keras_seq.run import Run
 from keras_seq.settings import Settings, load_settings
+from keras_seq.storage import (
+    LOCK,
+    DirectoryLock,
+    atomic_file,
+    check_tree,
+    hash_file,
+    make_directory,
+    reason,
+    remove,
+    remove_temporaries,
+    write_file,
+)
 from keras_seq.text import InputError, check_readable, expand_names
 
 # Many batches at a time, so that lines of like length share one; as `keras-seq translate` has it.
@@ -169,7 +171,7 @@ class _Job:
         for file in self._files:
             file.done = self._is_done(file)
         if noted is None:
-            write_file_whole(record, json.dumps(made_with, indent=1).encode())
+            write_file(record, json.dumps(made_with, indent=1).encode())
         remove_others(self._out / JOB / "parts", {file.output.name for file in self._files})
         for file in self._files:
             self._kept[file.number] = kept = KeptResults(
@@ -248,21 +250,16 @@ class _Job:
     def _finish(self, file: _File) -> None:
         """Puts an output together from its chunks."""
         kept = self._kept[file.number]
-        temporary = file.output.with_name(f"{TEMPORARY}{file.output.name}")
         digest = hashlib.sha256()
-        with open(temporary, "wb") as stream:
+        with atomic_file(file.output) as stream:
             for body in kept.read(file.keys):
                 stream.write(body)
                 digest.update(body)
-            stream.flush()
-            os.fsync(stream.fileno())
-        path = self._note(file)
-        path.parent.mkdir(exist_ok=True)
-        note = {"input": file.digest, "output": digest.hexdigest(), "lines": file.lines}
-        # The note first: an output without one would be taken for somebody else's.
-        write_file_whole(path, json.dumps(note).encode())
-        os.replace(temporary, file.output)
-        sync_directory(self._out)
+            path = self._note(file)
+            make_directory(path.parent)
+            note = {"input": file.digest, "output": digest.hexdigest(), "lines": file.lines}
+            # Before the output appears: one without a note would be taken for somebody else's.
+            write_file(path, json.dumps(note).encode())
         kept.remove()
         self._say(f"{file.output}: {file.lines:,} lines")
 
@@ -303,10 +300,13 @@ def _open_directory(out: Path) -> DirectoryLock:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out}: a file, expected a directory for the outputs")
     try:
-        (out / JOB).mkdir(parents=True, exist_ok=True)
+        make_directory(out / JOB, parents=True)
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {reason(error)}") from None
-    return DirectoryLock(out / JOB, "job")
+    lock = DirectoryLock(out / JOB, "job")
+    check_tree(out / JOB)
+    remove_temporaries(out)
+    return lock
 
 
 def _made_with(run: Path, settings: Settings, task: TranslationTask) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from keras_seq.data import CorpusCounts, TokenPair, pack, write_corpus
-from keras_seq.files import DirectoryLock, reason
 from keras_seq.preparation.encoders import make_encoder
 from keras_seq.preparation.encoding import Encoded, PairEncoder, encode_here
 from keras_seq.preparation.files import (
@@ -31,6 +30,7 @@ from keras_seq.preparation.starting_point import check_start, keep_start, vocabu
 from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies
 from keras_seq.run import Run, check_new
 from keras_seq.settings import TASKS, Settings
+from keras_seq.storage import DirectoryLock, reason
 from keras_seq.text import Example, InputError, Labels, Tokenizer, WordPieceTokenizer
 
 Notice = Callable[[str], None]

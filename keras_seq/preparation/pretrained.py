@@ -11,11 +11,9 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from keras_seq.files import TEMPORARY, read_file, read_json, reason
 from keras_seq.run import Run
 from keras_seq.settings import (
     BACKBONE_CLASSES,
@@ -26,6 +24,16 @@ from keras_seq.settings import (
     is_known_by_name,
     preset_directory,
     read_backbone,
+)
+from keras_seq.storage import (
+    atomic_file,
+    open_regular,
+    read_file,
+    read_json,
+    reason,
+    size_on_disk,
+    sync_tree,
+    temporary_directory,
 )
 from keras_seq.text import InputError, WordPieceTokenizer
 
@@ -72,11 +80,9 @@ def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
 def _fetch(name: str, directory: Path) -> None:
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        # Elsewhere, so that what is not whole is not taken for it, and two may fetch it at once.
-        part = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=directory.parent))
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
-    try:
+    with temporary_directory(directory.parent, directory.name) as part:
         # A process of its own: nothing here needs Keras, or has its backend settled.
         done = subprocess.run(
             [sys.executable, "-P", "-c", _SAVE, name, str(part), *BACKBONE_CLASSES],
@@ -86,11 +92,10 @@ def _fetch(name: str, directory: Path) -> None:
             check=False,
         )
         if done.returncode == 0:
+            sync_tree(part)
             # Another process may have been as quick.
             with contextlib.suppress(OSError):
                 part.rename(directory)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or [""]
         if "No module named 'keras_hub'" in lines[-1]:
@@ -178,7 +183,10 @@ def check_pretrained(settings: Settings) -> None:
         raise InputError(f"{weights}: expected a regular file")
     # Before a model of terabytes is built; two bytes is the least that a number takes.
     least = 2 * (rows * model.backbone_units + model.least_backbone_parameters())
-    if (size := weights.stat().st_size) < least:
+    status = weights.stat()
+    if size_on_disk(status) < status.st_size:
+        raise InputError(f"{weights}: a sparse file: it has holes instead of weights")
+    if (size := status.st_size) < least:
         raise InputError(
             f"{weights}: {size:,} bytes, and config.json describes an encoder of at least {least:,}"
         )
@@ -209,7 +217,11 @@ def keep_pretrained(run: Run, notice: Notice) -> None:
     run.pretrained_directory.mkdir(parents=True, exist_ok=True)
     for name in _KEPT:
         try:
-            shutil.copyfile(directory / name, run.pretrained_directory / name)
+            with (
+                open_regular(directory / name) as source,
+                atomic_file(run.pretrained_directory / name) as copy,
+            ):
+                shutil.copyfileobj(source, copy)
         except OSError as error:
             where = f"{directory / name}, copied into {run.pretrained_directory}"
             raise InputError(f"{where}: {reason(error)}") from None

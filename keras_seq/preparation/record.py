@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.files import hash_file, reason
 from keras_seq.run import Run
 from keras_seq.settings import DataSettings
+from keras_seq.storage import hash_file, reason
 from keras_seq.text import InputError, expand_names
 
 FORMAT = 1
@@ -118,7 +118,10 @@ def text_untouched(record: Mapping[str, Any], data: DataSettings) -> bool:
 
 def text_hashes(data: DataSettings) -> dict[str, list[str]]:
     """SHA-256 of each file of the text, by setting."""
-    return {key: [hash_file(Path(name)) for name in names] for key, names in _text_files(data)}
+    return {
+        key: [hash_file(Path(name), follow_links=True) for name in names]
+        for key, names in _text_files(data)
+    }
 
 
 def _text_files(data: DataSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -162,7 +165,7 @@ def _note(path: Path, name: str) -> dict[str, Any]:
         "path": name,
         "size": status.st_size,
         "changed": status.st_mtime_ns,
-        "sha256": hash_file(path),
+        "sha256": hash_file(path, follow_links=True),
     }
 
 
@@ -182,4 +185,4 @@ def _is_same(noted: Any, path: Path, name: str) -> bool:
         return True
     if not isinstance(noted, dict) or noted.get("size") != path.stat().st_size:
         return False
-    return bool(noted.get("sha256") == hash_file(path))
+    return bool(noted.get("sha256") == hash_file(path, follow_links=True))

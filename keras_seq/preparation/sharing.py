@@ -87,7 +87,8 @@ def share_prepared(run: Run, notice: Notice | None = None) -> None:
     base = _open(run.settings)
     run.save_vocabularies(*base.vocabularies)
     run.save_valid_lines(*base.valid_lines())
-    shutil.copytree(base.valid_directory, run.valid_directory)
+    # No links: `Run.open` refused them.
+    shutil.copytree(base.valid_directory, run.valid_directory, symlinks=True)
     if notice:
         notice(f"text and vocabulary of {base.path}, which stays where it is")
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from keras_seq.files import LOCK, TEMPORARY, read_file, reason
 from keras_seq.settings import MAX_FILE_BYTES
+from keras_seq.storage import LOCK, TEMPORARY, check_tree, read_file, reason
 from keras_seq.text import InputError
 
 # The first line of settings.toml tells a run from any directory with such a file.
 MARK = "# keras-seq run directory, format 1\n"
 # What `keras-seq prepare` has done so far.
 WORK = ".work"
+_WORK_PREFIXES = ("vocabulary-", "ids-", TEMPORARY)
 
 
 def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
@@ -57,5 +58,17 @@ def is_run(path: Path) -> bool:
 
 
 def is_empty(path: Path) -> bool:
-    """Whether a directory has nothing but what a process killed at its start left."""
-    return set(os.listdir(path)) <= {LOCK, WORK, f"{TEMPORARY}settings.toml"}
+    """True for a directory that contains at most what a process killed at its start left."""
+    return all(map(_is_left_over, path.iterdir()))
+
+
+def _is_left_over(entry: Path) -> bool:
+    try:
+        # Links are nobody's leftovers: what they lead to is somebody else's.
+        check_tree(entry)
+    except InputError:
+        return False
+    if entry.name == WORK:
+        return entry.is_dir() and all(name.startswith(_WORK_PREFIXES) for name in os.listdir(entry))
+    is_name = entry.name == LOCK or entry.name.startswith(f"{TEMPORARY}settings.toml-")
+    return is_name and entry.is_file()

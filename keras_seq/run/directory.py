@@ -15,9 +15,8 @@
     corpus/                        text that the package made itself, if it did
     .lock                          held by the process that writes here
 
-Besides `checks`, `logs` and `vocabularies`, no other module knows these names. A directory from
-elsewhere is not trusted: links are refused, sizes and numbers bounded before anything large is
-done.
+A directory from elsewhere is not trusted: `Run.open` refuses links, pipes and devices anywhere in
+these files, and bounds sizes and numbers before anything large is done.
 """
 
 from __future__ import annotations
@@ -32,20 +31,25 @@ import numpy as np
 
 from keras_seq.checkpoints import Checkpoint, CheckpointStore
 from keras_seq.checkpoints.tensor_file import TensorSpec, tensor_spec
-from keras_seq.files import (
+from keras_seq.run.checks import MARK, WORK, check_new
+from keras_seq.run.logs import RunLogs
+from keras_seq.run.vocabularies import Vocabulary, read_vocabularies, write_vocabularies
+from keras_seq.settings import MAX_FILE_BYTES, TASKS, Settings, SettingsError
+from keras_seq.storage import (
     LOCK,
+    TEMPORARY,
     DirectoryLock,
+    check_regular,
+    check_tree,
     check_writable,
+    make_directory,
     read_file,
     read_json,
     reason,
     remove,
-    write_file_whole,
+    remove_temporaries,
+    write_file,
 )
-from keras_seq.run.checks import MARK, check_new
-from keras_seq.run.logs import RunLogs
-from keras_seq.run.vocabularies import Vocabulary, read_vocabularies, write_vocabularies
-from keras_seq.settings import MAX_FILE_BYTES, TASKS, Settings, SettingsError
 from keras_seq.text import InputError, Labels, Tokenizer, read_lines
 
 # In the order of deleting: what a kill leaves has no checkpoint and is not prepared.
@@ -133,6 +137,7 @@ class Run:
                 # Written over below: until then what is deleted here is known as a run's.
                 if name != "settings.toml":
                     remove(path / name)
+            remove_temporaries(path)
             run = cls(path, settings, notice=notice)
             run._lock = lock
             run.update_settings(settings)
@@ -164,9 +169,7 @@ class Run:
         file = path / "settings.toml"
         if not file.exists() and not file.is_symlink():
             raise InputError(f"{path}: not a run directory of keras-seq: it has no settings.toml")
-        for name in _OWN:
-            if (path / name).is_symlink():
-                raise InputError(f"{path / name}: a link, expected a file of the run itself")
+        _check_own_files(path)
         text = read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
         try:
             settings = Settings.from_toml(text, where=f"{file}: ")
@@ -181,7 +184,7 @@ class Run:
         """Replaces the settings, here and in the directory."""
         self.settings = settings
         self._checkpoints.keep = settings.training.keep_checkpoints
-        write_file_whole(self.path / "settings.toml", (MARK + settings.to_toml()).encode())
+        write_file(self.path / "settings.toml", (MARK + settings.to_toml()).encode())
 
     def lock(self) -> DirectoryLock:
         """Makes this process the only one that writes here, until `unlock` or its end.
@@ -191,6 +194,8 @@ class Run:
         """
         if self._lock is None:
             self._lock = DirectoryLock(self.path)
+            for directory in (self.path, self.path / "data", self.path / "tokenizer"):
+                remove_temporaries(directory)
         return self._lock
 
     def unlock(self) -> None:
@@ -285,16 +290,16 @@ class Run:
 
     def save_valid_lines(self, sources: Iterable[str], references: Iterable[str]) -> None:
         """Keeps the text validated on; a line must not hold a line feed."""
-        (self.path / "data").mkdir(exist_ok=True)
+        make_directory(self.path / "data")
         for name, lines in (("source", sources), ("target", references)):
             content = "".join(f"{line}\n" for line in lines).encode()
-            write_file_whole(self.path / "data" / f"valid.{name}", content)
+            write_file(self.path / "data" / f"valid.{name}", content)
 
     def valid_lines(self) -> tuple[list[str], list[str]]:
         """The text validated on: sources and references, one line each."""
         data = self.path / "data"
-        sources = list(read_lines(data / "valid.source"))
-        references = list(read_lines(data / "valid.target"))
+        sources = list(read_lines(check_regular(data / "valid.source")))
+        references = list(read_lines(check_regular(data / "valid.target")))
         if len(sources) != len(references):
             raise InputError(
                 f"{data}: valid.source has {len(sources)} lines, valid.target has {len(references)}"
@@ -310,7 +315,7 @@ class Run:
 
     def write_preparation(self, record: Mapping[str, Any]) -> None:
         """Keeps what the run was prepared from; from now on it counts as prepared."""
-        write_file_whole(self.preparation_file(self.path), json.dumps(record, indent=1).encode())
+        write_file(self.preparation_file(self.path), json.dumps(record, indent=1).encode())
 
     def read_preparation(self) -> dict[str, Any] | None:
         """What `write_preparation` kept, None if the preparation was not finished."""
@@ -466,9 +471,16 @@ class Run:
             )
 
 
+def _check_own_files(path: Path) -> None:
+    """Refuses links, pipes and devices among the files of a run; others in it are not read."""
+    for name in os.listdir(path):
+        if name in (*_OWN, LOCK, WORK) or name.startswith(TEMPORARY):
+            check_tree(path / name)
+
+
 def _put(path: Path, text: str) -> None:
     try:
-        write_file_whole(path, text.encode())
+        write_file(path, text.encode())
     except OSError as error:
         raise OSError(f"{path}: not written: {reason(error)}") from error
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_seq.files import reason
+from keras_seq.storage import check_regular, open_to_append, reason
 from keras_seq.text import read_lines
 
 _NAMES = ("metrics.jsonl", "samples.txt")
@@ -30,7 +29,7 @@ class RunLogs:
 
     def validation_scores(self) -> dict[int, float]:
         """BLEU of each validation in metrics.jsonl, by step."""
-        path = self.path / "metrics.jsonl"
+        path = check_regular(self.path / "metrics.jsonl")
         scores: dict[int, float] = {}
         for line in read_lines(path) if path.exists() else ():
             try:
@@ -56,12 +55,13 @@ class RunLogs:
         for name in _NAMES:
             path = self.path / name
             if path.exists() and path.stat().st_size > sizes.get(name, 0):
-                os.truncate(path, sizes.get(name, 0))
+                with open_to_append(path) as stream:
+                    stream.truncate(sizes.get(name, 0))
 
 
 def _append(path: Path, text: str) -> None:
     try:
-        with open(path, "a", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with open_to_append(path) as stream:
+            stream.write(text.encode())
     except OSError as error:
         raise OSError(f"{path}: not written: {reason(error)}") from error

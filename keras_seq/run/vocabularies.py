@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from keras_seq.files import read_file, write_file_whole
 from keras_seq.settings import TASKS, Settings
+from keras_seq.storage import make_directory, read_file, write_file
 from keras_seq.text import InputError, Labels, Tokenizer, tokenizer_from_bytes
 
 _MAX_BYTES = 64 << 20
@@ -39,13 +39,13 @@ def read_vocabularies(directory: Path, settings: Settings) -> tuple[Tokenizer, V
 
 def write_vocabularies(directory: Path, source: Tokenizer, target: Vocabulary) -> None:
     """Keeps them; the same object twice is kept once."""
-    directory.mkdir(exist_ok=True)
+    make_directory(directory)
     if source is target:
-        write_file_whole(directory / "joint.model", source.to_bytes())
+        write_file(directory / "joint.model", source.to_bytes())
         return
     name = "labels.txt" if isinstance(target, Labels) else "target.model"
-    write_file_whole(directory / "source.model", source.to_bytes())
-    write_file_whole(directory / name, target.to_bytes())
+    write_file(directory / "source.model", source.to_bytes())
+    write_file(directory / name, target.to_bytes())
 
 
 def _read(make: Callable[[bytes], V], path: Path) -> V:

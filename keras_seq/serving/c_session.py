@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_seq.serving.c_library import LibraryError, Output, Pointer, library
-from keras_seq.serving.signatures import Signature
+from keras_seq.serving.graph_file.signatures import Signature
 from keras_seq.text import InputError
 
 # A `ConfigProto`: graph_options (10), of it rewrite_options (10), of it meta_optimizer_iterations

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.files import write_file
 from keras_seq.run import Run
 from keras_seq.scoring import bleu
 from keras_seq.serving.ctranslate2_spec import (
@@ -22,6 +21,7 @@ from keras_seq.serving.ctranslate2_spec import (
 from keras_seq.serving.ctranslate2_translator import PATIENCE, CTranslate2Translator
 from keras_seq.serving.publishing import check_destination, publish_directory
 from keras_seq.settings import load_settings
+from keras_seq.storage import write_file
 from keras_seq.text import EOS_ID, InputError
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from keras_seq.files import reason, write_file_whole
 from keras_seq.serving.served_tasks import Served
+from keras_seq.storage import make_directory, reason, write_file
 from keras_seq.text import InputError
 
 _BATCHING = """\
@@ -239,9 +239,9 @@ def write_files(base: Path, files: Mapping[str, str]) -> Path:
     """
     directory = base / "serving"
     try:
-        directory.mkdir(exist_ok=True)
+        make_directory(directory)
         for name, text in files.items():
-            write_file_whole(directory / name, text.encode())
+            write_file(directory / name, text.encode())
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
     return directory

@@ -10,14 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keras_seq.files import TEMPORARY, reason, sync_directory
+from keras_seq.run import is_run
+from keras_seq.storage import check_tree, reason, sync_directory, sync_tree, temporary_directory
 from keras_seq.text import InputError
 
 # What TensorFlow Serving takes for a version: text that its strtoll reads whole.
@@ -48,7 +46,9 @@ def check_base(base: Path) -> None:
                 f"{base}: a SavedModel itself, expected the directory above it, whose "
                 "subdirectories 1, 2, ... are the versions"
             )
-        if (base / "settings.toml").exists():
+        # A guide is written there.
+        check_tree(base / "serving")
+        if is_run(base):
             raise InputError(f"{base}: a run directory, expected a directory for exports")
     except OSError as error:
         raise InputError(f"{base}: {reason(error)}") from None
@@ -100,7 +100,7 @@ def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
     base = Path(base)
     with _workplace(base, base, "version") as temporary:
         write(temporary)
-        _sync_tree(temporary)
+        sync_tree(temporary)
         final = base / str(_next_version(base))
         # A rename replaces an empty directory, where nothing is lost, and refuses any other.
         while not _renamed(temporary, final):
@@ -137,7 +137,7 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
     with _workplace(parent, destination, destination.name) as temporary:
         written = temporary / destination.name
         write(written)
-        _sync_tree(written)
+        sync_tree(written)
         if written.is_dir():
             taken = os.path.lexists(destination) or not _renamed(written, destination)
         else:
@@ -150,22 +150,19 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def _workplace(parent: Path, subject: Path, name: str) -> Iterator[Path]:
-    """A new directory in `parent`, gone at the end with all that is still in it.
+    """A new directory in `parent`, removed at the end with everything that is still in it.
 
-    If the body fails, directories above that were made for it are gone, too, and an
+    If the block fails, directories above that were created for it are removed, too, and an
     error of the disk is raised as an InputError about `subject`.
     """
     made: list[Path] = []
-    handle = None
-    temporary = None
     try:
         for directory in reversed([parent, *parent.parents]):
             if not directory.exists():
                 directory.mkdir(exist_ok=True)
                 made.append(directory)
-        _clean(parent, f"{TEMPORARY}{name}-")
-        temporary, handle = _locked_directory(parent, f"{TEMPORARY}{name}-")
-        yield temporary
+        with temporary_directory(parent, name) as temporary:
+            yield temporary
         made.clear()
     except Exception as error:
         said = _disk_error(error)
@@ -173,56 +170,9 @@ def _workplace(parent: Path, subject: Path, name: str) -> Iterator[Path]:
             raise
         raise InputError(f"{subject}: cannot be written: {said}") from None
     finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        if handle is not None:
-            os.close(handle)
         for directory in reversed(made):
             with suppress(OSError):
                 directory.rmdir()
-
-
-def _locked_directory(parent: Path, prefix: str) -> tuple[Path, int | None]:
-    """A new directory, with a lock that ends with this process however that ends."""
-    while True:
-        # Not tempfile's, which no other user may read: the server often is one.
-        path = parent / f"{prefix}{secrets.token_hex(4)}"
-        path.mkdir()
-        handle = _lock(path, wait=True)
-        # Between the two another export may have deleted it as left behind.
-        if path.exists():
-            return path, handle
-        if handle is not None:
-            os.close(handle)
-
-
-def _lock(directory: Path, *, wait: bool = False) -> int | None:
-    """A handle that holds the lock of a directory; None where there is no lock to be had."""
-    # Windows locks no directories: there, nothing is ever taken for left behind.
-    if sys.platform == "win32":
-        return None
-    import fcntl
-
-    try:
-        handle = os.open(directory, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
-
-
-def _clean(parent: Path, prefix: str) -> None:
-    """Deletes what killed exports left. That of one still at work is locked, and stays."""
-    for entry in list(os.scandir(parent)):
-        if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
-            handle = _lock(Path(entry.path))
-            if handle is not None:
-                shutil.rmtree(entry.path, ignore_errors=True)
-                os.close(handle)
 
 
 def _next_version(base: Path) -> int:
@@ -261,18 +211,6 @@ def _linked(source: Path, target: Path) -> bool:
             return False
         os.rename(source, target)
     return True
-
-
-def _sync_tree(path: Path) -> None:
-    """Waits until the disk has a file, or a directory with all that is in it."""
-    if not path.is_dir():
-        with open(path, "rb") as stream:
-            os.fsync(stream.fileno())
-        return
-    for directory, _, names in os.walk(path):
-        for name in names:
-            _sync_tree(Path(directory, name))
-        sync_directory(Path(directory))
 
 
 def _check_place(path: Path) -> None:

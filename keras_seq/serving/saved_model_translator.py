@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_seq.lines import Hypothesis, best_texts
+from keras_seq.serving.graph_file.operations import check_trusted
+from keras_seq.serving.graph_file.signatures import Signature, read_signatures
 from keras_seq.serving.http.versions import check_version, find_versions
-from keras_seq.serving.signatures import Signature, read_signatures
 from keras_seq.text import InputError
 from keras_seq.threads import searches_at_a_time, several_at_a_time
 
@@ -51,19 +52,25 @@ class SavedModelTranslator:
     Args:
         version: A directory with `saved_model.pb`, made by `keras-seq export`.
         batch_size: Lines translated at a time.
+        trust: True loads it whatever its graph contains. A SavedModel is a program: by default
+            it is refused if it contains an operation that `keras-seq export` never writes.
 
     Attributes:
         batch_size: Lines translated at a time.
         n_best: Translations of a line.
 
     Raises:
-        InputError: There is none, it is damaged, or it is not from text to text.
+        InputError: There is none, it is damaged, not trusted, or not from text to text.
     """
 
-    def __init__(self, version: str | os.PathLike[str], batch_size: int = 32) -> None:
+    def __init__(
+        self, version: str | os.PathLike[str], batch_size: int = 32, *, trust: bool = False
+    ) -> None:
         self._version = Path(version)
         self.batch_size = batch_size
         self._signature = _n_best(self._version)
+        if not trust:
+            check_trusted(self._version)
         self.n_best = self._signature.outputs["translation"].shape[1]
         self._session: Any = None
 

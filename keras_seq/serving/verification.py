@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.serving.operations import ALLOWED, TEXT, operations
+from keras_seq.serving.graph_file.operations import ALLOWED, TEXT, operations
 from keras_seq.text import InputError
 
 Feeds = dict[str, list[Any]]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import gzip
-import os
 import pathlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from keras_seq.checkpoints.tensor_file import (
     read_tensors,
     write_tensors,
 )
-from keras_seq.files import TEMPORARY, reason, remove, sync_directory
+from keras_seq.storage import atomic_file, open_regular, reason, remove
 from keras_seq.text import InputError, read_word_vectors
 from keras_seq.text.reading import Notice, Path
 from keras_seq.vectors.subwords import Subwords
@@ -107,23 +105,21 @@ class WordVectors:
         """
         place = pathlib.Path(path)
         parts = place.with_name(place.name + PARTS)
-        with _replacing(parts) as temporary:
+        try:
             if self.subwords is None:
                 remove(parts)
             else:
                 one = self.subwords
                 sizes = np.array([one.min_ngram, one.max_ngram, one.buckets], np.int32)
-                write_tensors(
-                    temporary, {"places": one.places, "sizes": sizes, "vectors": one.vectors}
-                )
-        with _replacing(place) as temporary, open(temporary, "wb") as file:
-            if place.name.endswith(".gz"):
-                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
-                    self._write(packed)
-            else:
-                self._write(file)
-            file.flush()
-            os.fsync(file.fileno())
+                write_tensors(parts, {"places": one.places, "sizes": sizes, "vectors": one.vectors})
+            with atomic_file(place) as file:
+                if place.name.endswith(".gz"):
+                    with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
+                        self._write(packed)
+                else:
+                    self._write(file)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+            raise InputError(f"{place}: cannot be written: {reason(error)}") from None
 
     def _write(self, file: IO[bytes] | gzip.GzipFile) -> None:
         width = self.matrix.shape[1]
@@ -255,21 +251,6 @@ def _unit(vectors: np.ndarray) -> Any:
     return scaled / np.where(lengths > 0, lengths, 1)
 
 
-@contextlib.contextmanager
-def _replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """A name to write to, which takes the place of the file at the end, if there is one."""
-    temporary = path.with_name(f"{TEMPORARY}{path.name}")
-    try:
-        yield temporary
-        if temporary.exists():
-            os.replace(temporary, path)
-            sync_directory(path.parent)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        raise InputError(f"{path}: cannot be written: {reason(error)}") from None
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _read_parts(path: Path, width: int) -> Subwords | None:
     place = pathlib.Path(path)
     file = place.with_name(place.name + PARTS)
@@ -277,7 +258,7 @@ def _read_parts(path: Path, width: int) -> Subwords | None:
         return None
     try:
         size = file.stat().st_size
-        with open(file, "rb") as stream:
+        with open_regular(file) as stream:
             header = int.from_bytes(stream.read(8), "little")
         # A place and a vector for each part, and three sizes.
         count = max((size - 8 - header - 12) // (4 + 4 * width), 0)

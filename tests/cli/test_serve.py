@@ -56,5 +56,5 @@ def test_a_missing_extra_is_named(keras_seq_command, version, monkeypatch, packa
 def test_a_version_that_is_no_saved_model(keras_seq_process, version):
     outcome = keras_seq_process("serve", version.parent, "--port", 0)
     assert (outcome.code, outcome.out) == (2, b"")
-    assert f"{version}: not a SavedModel that can be served" in outcome.error
+    assert f"{version}: saved_model.pb: damaged: not the graph of a SavedModel" in outcome.error
     assert len(outcome.err.split("\n")) == 2, outcome.err

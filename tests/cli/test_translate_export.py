@@ -175,7 +175,7 @@ def test_every_option_is_the_same_or_refused(tiny_export):
     from keras_seq_cli.search_options import OPTIONS
     from keras_seq_cli.translate_export import refuse_options
 
-    known = {"run", "text", "output", "scores", "help"}
+    known = {"run", "text", "output", "scores", "trust", "help"}
     others = {
         "engine",
         "quantize",

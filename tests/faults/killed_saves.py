@@ -17,7 +17,8 @@ import numpy as np
 import keras_seq.checkpoints.directory
 import keras_seq.checkpoints.store
 import keras_seq.checkpoints.tensor_file
-import keras_seq.files
+import keras_seq.storage.atomic
+import keras_seq.storage.reading
 from keras_seq.checkpoints import CheckpointStore
 
 TRACED = {
@@ -25,7 +26,8 @@ TRACED = {
     for module in (
         keras_seq.checkpoints.directory,
         keras_seq.checkpoints.store,
-        keras_seq.files,
+        keras_seq.storage.atomic,
+        keras_seq.storage.reading,
         keras_seq.checkpoints.tensor_file,
         shutil,
     )

@@ -58,8 +58,8 @@ loop.TrainingLoop._after_update = said
 for owner, name in (
     (files, "write_tensors"),
     (files, "write_file"),
-    (checkpoints, "write_file_whole"),
-    (checkpoints, "remove"),
+    (checkpoints, "write_file"),
+    (checkpoints, "remove_temporaries"),
     (checkpoints.os, "rename"),
     (loop.TrainingLoop, "_after_update"),
     (translator.Translator, "__call__"),

@@ -56,7 +56,7 @@ def test_a_preparation_that_was_killed_is_done_again(settings, prepared, lacking
         if lacking == "all":
             # Killed before the first file was whole.
             subprocess.run(["rm", "-r", *prepared.path.iterdir()], check=True)
-            (prepared.path / ".tmp-settings.toml").write_text("# keras")
+            (prepared.path / ".tmp-settings.toml-0123456789abcdef").write_text("# keras")
             break
         subprocess.run(["rm", "-rf", prepared.path / name], check=True)
     notices = []

@@ -53,11 +53,13 @@ def test_links_inside_a_checkpoint_are_refused(run, reopened, tmp_path, name):
         reopened().load_checkpoint(BOTH)
 
 
-def test_a_linked_checkpoint_is_none(run, reopened, tmp_path):
+def test_a_checkpoint_that_is_a_link_is_refused(run, reopened, tmp_path):
     path = save(run, 1)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    assert reopened().saved_steps == []
+    assert run.saved_steps == []
+    with pytest.raises(InputError, match="step-00000001: a link"):
+        reopened()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")

@@ -122,7 +122,7 @@ def test_padding_and_batch_mates_change_nothing(search, options):
 def test_one_graph_of_unknown_sizes_has_operations_that_servers_have(search, options):
     import tensorflow as tf
 
-    from keras_seq.serving.operations import ALLOWED
+    from keras_seq.serving.graph_file.operations import ALLOWED
 
     specs = [tf.TensorSpec([None, None, VOCABULARY]), tf.TensorSpec([None, None], "bool")]
     graph = tf.function(lambda *tensors: search(*tensors, **options)).get_concrete_function(*specs)

@@ -28,7 +28,7 @@ def base(tiny_run, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(base):
-    with serving(base) as served:
+    with serving(base, trust=False) as served:
         yield served
         assert served.stop() == 0
 

@@ -22,7 +22,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(path):
-    return LoadedModel(path, 1, threads=2)
+    return LoadedModel(path, 1, threads=2, trust=True)
 
 
 def test_signatures_are_the_saved_ones(model):
@@ -64,7 +64,7 @@ def test_what_the_graph_refuses_is_the_request_s_fault(model):
 
 
 def test_a_retired_model_is_freed_with_its_last_request(path):
-    model = LoadedModel(path, 1)
+    model = LoadedModel(path, 1, trust=True)
     model.hold()
     model.hold()
     model.retire()
@@ -128,5 +128,5 @@ def test_what_is_no_version_to_serve(tmp_path, path):
     ]
     for broken, words in cases:
         with pytest.raises(ModelError, match=words) as caught:
-            LoadedModel(broken, 1)
+            LoadedModel(broken, 1, trust=True)
         assert "\n" not in str(caught.value)

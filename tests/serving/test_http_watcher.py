@@ -33,7 +33,7 @@ def base(tmp_path, models):
 
 @pytest.fixture
 def watcher(base, notices):
-    watcher = ModelWatcher(base, notices.append)
+    watcher = ModelWatcher(base, notices.append, trust=True)
     watcher.start(1, base / "1")
     yield watcher
     watcher.close()
@@ -157,6 +157,6 @@ def test_deleting_the_newest_goes_back_and_deleting_all_changes_nothing(
 def test_a_start_that_cannot_be(base, notices):
     (base / "1" / "saved_model.pb").write_bytes(b"")
     with pytest.raises(InputError, match=r"base/1: not a SavedModel that can be served"):
-        ModelWatcher(base, notices.append).start(1, base / "1")
+        ModelWatcher(base, notices.append, trust=True).start(1, base / "1")
     with pytest.raises(RuntimeError, match="call start"):
-        _ = ModelWatcher(base, notices.append).current
+        _ = ModelWatcher(base, notices.append, trust=True).current

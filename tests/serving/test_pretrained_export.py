@@ -8,7 +8,7 @@ from stock_server import StockProcess, Tensor
 import keras_seq
 from keras_seq.run import Run
 from keras_seq.serving import export_ctranslate2, export_saved_model
-from keras_seq.serving.operations import ALLOWED, TEXT, WORD_PIECES, operations
+from keras_seq.serving.graph_file.operations import ALLOWED, TEXT, WORD_PIECES, operations
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 from keras_seq.training import train

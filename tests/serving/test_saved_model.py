@@ -116,7 +116,7 @@ def test_a_row_does_not_depend_on_its_batch(both):
 
 
 def test_without_text_operations_ids_are_all(tiny_rnn_run, tmp_path):
-    from keras_seq.serving.operations import ALLOWED, TEXT, operations
+    from keras_seq.serving.graph_file.operations import ALLOWED, TEXT, operations
 
     notices = []
     version = export_saved_model(
@@ -129,7 +129,7 @@ def test_without_text_operations_ids_are_all(tiny_rnn_run, tmp_path):
 
 
 def test_only_what_stock_servers_have(both):
-    from keras_seq.serving.operations import ALLOWED, SENTENCEPIECE, operations
+    from keras_seq.serving.graph_file.operations import ALLOWED, SENTENCEPIECE, operations
 
     found = operations(both[2])
     assert found <= ALLOWED
@@ -147,7 +147,7 @@ def test_the_default_call_has_the_name_that_clients_know(both):
 def test_no_allowed_operation_is_of_xla_python_or_files():
     import tensorflow as tf
 
-    from keras_seq.serving.operations import ALLOWED, TEXT
+    from keras_seq.serving.graph_file.operations import ALLOWED, TEXT
 
     for name in ALLOWED - TEXT:
         assert hasattr(tf.raw_ops, name) or name in ("If", "While"), name
@@ -183,7 +183,7 @@ def test_a_convolutional_encoder_is_trained_and_served(dates_file, tmp_path):
 def test_what_servers_lack_is_found(planted, tmp_path):
     import tensorflow as tf
 
-    from keras_seq.serving.operations import ALLOWED, operations
+    from keras_seq.serving.graph_file.operations import ALLOWED, operations
 
     words = tmp_path / "words.txt"
     words.write_text("1\n2\n")

@@ -1,7 +1,7 @@
 """One set of options, the same translations: in Python, by `translate`, and by an export.
 
 The export answers through TensorFlow's C API in a process without any package, as a stock model
-server would: with what it may hold by `keras_seq.serving.operations`.
+server would: with what it may hold by `keras_seq.serving.graph_file.operations`.
 """
 
 from typing import NamedTuple

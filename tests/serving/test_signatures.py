@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_seq.serving.signatures import End, read_signatures
+from keras_seq.serving.graph_file.signatures import End, read_signatures
 from keras_seq.text import InputError
 
 TYPES = {"DT_STRING": "string", "DT_FLOAT": "float", "DT_BOOL": "bool", "DT_INT32": "int32"}

@@ -9,7 +9,7 @@ from hub_preset import who_comes_first
 import keras_seq
 from keras_seq.run import Run
 from keras_seq.serving import export_saved_model
-from keras_seq.serving.operations import ALLOWED, operations
+from keras_seq.serving.graph_file.operations import ALLOWED, operations
 from keras_seq.settings import load_settings
 from keras_seq.training import train
 

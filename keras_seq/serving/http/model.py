@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
+from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.http.signature import (
     NUMPY_TYPES,
     RequestError,
@@ -21,6 +22,7 @@ from keras_seq.serving.http.signature import (
     TensorSpec,
 )
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES
+from keras_seq.text import InputError
 from keras_seq.threads import usable_cores
 
 # Of what TensorFlow says about a failed request; the rest names nodes of the graph.
@@ -47,6 +49,7 @@ class LoadedModel:
         path: Directory with `saved_model.pb`.
         version: Its number.
         threads: Most runs at the same time.
+        trust: Whether to load it whatever its graph contains; else `check_trusted` decides.
 
     Attributes:
         signatures: What the model takes and gives, by name.
@@ -57,7 +60,14 @@ class LoadedModel:
             something.
     """
 
-    def __init__(self, path: Path, version: int, threads: int = 1) -> None:
+    def __init__(self, path: Path, version: int, threads: int = 1, *, trust: bool = False) -> None:
+        if not trust:
+            try:
+                check_trusted(path)
+            except InputError as error:
+                # The caller names the directory.
+                message = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
+                raise ModelError(message) from None
         _register_text_operations()
         self.version = version
         self._users = 0

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_seq.files import reason
 from keras_seq.interruption import raise_in_our_code
 from keras_seq.serving.http.versions import newest_version
+from keras_seq.storage import reason
 from keras_seq.text import InputError
 from keras_seq.threads import usable_cores
 
@@ -43,6 +43,7 @@ class Options:
         batch_delay_ms: Milliseconds that a sentence may wait for others.
         queue_size: Most sentences that may wait.
         threads: Batches that run at the same time; one for each core if None.
+        trust: Whether versions are served whatever their graphs contain.
         stop_seconds: Most seconds from the signal to stop to the end.
     """
 
@@ -54,6 +55,7 @@ class Options:
     batch_delay_ms: float = 5.0
     queue_size: int = 256
     threads: int | None = None
+    trust: bool = False
     stop_seconds: int = 30
 
 
@@ -109,7 +111,8 @@ class Server:
             from keras_seq.serving.http.watcher import ModelWatcher
 
             threads = self._options.threads or min(usable_cores(), _MOST_THREADS)
-            watcher = ModelWatcher(self._options.base, self._notice, threads)
+            options = self._options
+            watcher = ModelWatcher(options.base, self._notice, threads, trust=options.trust)
             watcher.start(self._version, self._path)
             try:
                 return asyncio.run(self._serve(watcher, threads))

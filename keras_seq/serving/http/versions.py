@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from keras_seq.files import reason
+from keras_seq.storage import reason
 from keras_seq.text import InputError
 
 # Such a file is in every version; a directory without is none, or is still being copied.

@@ -39,9 +39,18 @@ class ModelWatcher:
         base: Directory of the versions.
         notice: Called with a line for each change.
         threads: Most runs of a model at the same time.
+        trust: As for `LoadedModel`.
     """
 
-    def __init__(self, base: Path, notice: Callable[[str], None], threads: int = 1) -> None:
+    def __init__(
+        self,
+        base: Path,
+        notice: Callable[[str], None],
+        threads: int = 1,
+        *,
+        trust: bool = False,
+    ) -> None:
+        self._trust = trust
         self._base = base
         self._threads = threads
         self._notice = notice
@@ -70,10 +79,13 @@ class ModelWatcher:
             InputError: It cannot be served.
         """
         try:
-            self._current = LoadedModel(path, version, self._threads)
+            self._current = self._load(version, path)
         except ModelError as error:
             raise InputError(f"{path}: {error}") from None
         self._states[version] = VersionState("AVAILABLE")
+
+    def _load(self, version: int, path: Path) -> LoadedModel:
+        return LoadedModel(path, version, self._threads, trust=self._trust)
 
     async def watch(self, seconds: float) -> None:
         """Looks for another version again and again, until cancelled."""
@@ -96,7 +108,7 @@ class ModelWatcher:
             try:
                 check_version(path)
                 self._states[version] = VersionState("LOADING")
-                model = await asyncio.to_thread(LoadedModel, path, version, self._threads)
+                model = await asyncio.to_thread(self._load, version, path)
             except (InputError, ModelError) as error:
                 self._failed[version] = stamp
                 self._states[version] = VersionState("END", str(error))

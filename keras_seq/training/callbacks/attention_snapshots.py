@@ -3,10 +3,12 @@
 import os
 import struct
 import zlib
+from pathlib import Path
 
 import keras
 import numpy as np
 
+from keras_seq.storage import write_file
 from keras_seq.training.callbacks.counting_callback import CountingCallback
 
 # Shape letters: T target steps, S source steps.
@@ -56,11 +58,7 @@ class AttentionSnapshots(CountingCallback):
         os.makedirs(self.directory, exist_ok=True)
         for i, weights in enumerate(self.attend()):
             picture = attention_picture(weights, self.cell)
-            path = os.path.join(self.directory, f"step-{self.step:08d}-{i}.png")
-            # Whoever looks while it is written sees the whole or nothing.
-            with open(f"{path}.tmp", "wb") as file:
-                file.write(picture)
-            os.replace(f"{path}.tmp", path)
+            write_file(Path(self.directory, f"step-{self.step:08d}-{i}.png"), picture)
 
 
 def attention_picture(weights, cell=12):

@@ -1,0 +1,1 @@
+"""The file of a SavedModel, read and checked without TensorFlow."""

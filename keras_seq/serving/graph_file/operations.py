@@ -1,0 +1,173 @@
+"""The operations that an exported graph may contain, and the check of a stranger's export.
+
+A SavedModel is a program. One from elsewhere is loaded only if it contains no operation but these:
+none of them reads or writes a file (`RestoreV2` reads the variables, and only while loading), runs
+Python, opens a connection, or starts a process. An endless loop or an enormous tensor remains
+possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_seq.serving.graph_file.wire import (
+    DAMAGE,
+    damaged,
+    fields_of,
+    meta_graphs,
+    text,
+    values,
+)
+from keras_seq.storage import check_tree
+from keras_seq.text import InputError
+
+# Of tensorflow-text, all of which stock TensorFlow Serving links.
+SENTENCEPIECE = frozenset(
+    {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
+)
+WORD_PIECES = frozenset({"CaseFoldUTF8", "FastWordpieceTokenizeWithOffsets", "NormalizeUTF8"})
+TEXT = SENTENCEPIECE | WORD_PIECES
+
+# TensorFlow's own, each in every release of the server since 2.8 and with a CPU kernel. By name,
+# not by pattern: a new operation in an export is reviewed before it is added here. Nothing of XLA,
+# which stock servers disable, no Python, no file but the variables' own, and none that writes.
+_TENSORFLOW = """
+    Abs AddN AddV2 All Any ArgMax AssignVariableOp BatchMatMulV2 BiasAdd Bitcast BitwiseAnd
+    BitwiseXor BroadcastArgs BroadcastTo Cast ClipByValue ConcatV2 Const Conv2D Cos Cumsum
+    DenseBincount DisableCopyOnRead Einsum Elu Equal Erf Erfc Exp ExpandDims Fill Floor FloorDiv
+    FloorMod Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If Imag IsFinite
+    IsInf IsNan LeakyRelu Less LessEqual Log Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr
+    MatMul Max Maximum Mean Min Minimum Mul Neg NoOp NotEqual OneHot OnesLike
+    Pack Pad PadV2 PartitionedCall Placeholder Pow Prod RFFT RaggedGather RaggedRange
+    RaggedTensorToTensor Range ReadVariableOp Real RealDiv ReduceJoin Relu Relu6 Reshape
+    RestoreV2 ReverseSequence ReverseV2 RightShift Round Rsqrt ScatterNd Select SelectV2
+    Selu Shape Sigmoid Sign Sin Size Slice Softmax Softplus Split SplitV Sqrt
+    Square SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
+    StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StringJoin StringLength
+    StringSplitV2 Sub Substr Sum Tanh TensorListFromTensor TensorListGetItem TensorListReserve
+    TensorListSetItem TensorListStack TensorScatterUpdate Tile TopKV2 Transpose UnicodeTranscode
+    Unpack VarHandleOp Where While ZerosLike
+"""
+
+ALLOWED = TEXT | frozenset(_TENSORFLOW.split())
+
+
+# Other forms of a graph that TensorFlow would prefer to `saved_model.pb`, or read in its place.
+_OTHER_FORMS = ("saved_model.cpb", "saved_model.pbtxt")
+
+
+def operations(version: Path) -> set[str]:
+    """Names of all operations of a SavedModel, including those inside its functions.
+
+    Args:
+        version: The directory that contains `saved_model.pb`.
+
+    Raises:
+        InputError: The file is missing or damaged.
+    """
+    graphs = meta_graphs(version)
+    try:
+        return {
+            op
+            for meta_graph in graphs
+            for graph in values(meta_graph, 2)
+            for op, _, _ in [*_nodes(graph, 1), *_function_nodes(graph)]
+        }
+    except DAMAGE:
+        raise damaged(version) from None
+
+
+def check_trusted(version: Path) -> None:
+    """Refuses a SavedModel that could do more than compute; reads files, loads nothing.
+
+    Args:
+        version: The directory that contains `saved_model.pb`.
+
+    Raises:
+        InputError: An operation that no export of this package contains, variables that are read
+            by anything but the restoring of the model, a link or a pipe among the files, a graph in
+            a form that cannot be checked, or a damaged file.
+    """
+    check_tree(version.resolve())
+    for name in _OTHER_FORMS:
+        if (version / name).exists():
+            raise InputError(f"{version / name}: cannot be checked; {_ADVICE}")
+    if foreign := sorted(operations(version) - ALLOWED):
+        shown = ", ".join(name[:60] for name in foreign[:4])
+        more = f" and {len(foreign) - 4} more" if len(foreign) > 4 else ""
+        raise InputError(
+            f"{version}: contains operations that keras-seq never exports: {shown!a}{more}; "
+            f"{_ADVICE}"
+        )
+    graphs = meta_graphs(version)
+    try:
+        reads_files = any(map(_restores_elsewhere, graphs))
+    except DAMAGE:
+        raise damaged(version) from None
+    if reads_files:
+        raise InputError(f"{version}: reads variables outside of its restoring; {_ADVICE}")
+
+
+_ADVICE = "a SavedModel is a program: use --trust if you know who made it"
+
+
+def _restores_elsewhere(meta_graph: Any) -> bool:
+    """True if `RestoreV2` can run at another time than while the variables are loaded."""
+    savers = [dict(fields_of(saver)) for saver in values(meta_graph, 3)]
+    restoring = {text(saver.get(3, b"")) for saver in savers}
+    for graph in values(meta_graph, 2):
+        functions = {
+            _function_name(function): list(_nodes(function, 3)) for function in _functions(graph)
+        }
+        readers = {
+            name
+            for name, nodes in functions.items()
+            if any(op == "RestoreV2" for op, _, _ in nodes)
+        }
+        called = [node for nodes in functions.values() for node in nodes]
+        called += [node for node in _nodes(graph, 1) if node[1] not in restoring]
+        outside = [node for node in _nodes(graph, 1) if node[0] == "RestoreV2"]
+        if outside or any(readers.intersection(names) for _, _, names in called):
+            return True
+    return False
+
+
+def _functions(graph: Any) -> Iterator[Any]:
+    for library in values(graph, 2):
+        yield from values(library, 1)
+
+
+def _function_name(function: Any) -> str:
+    (signature,) = values(function, 1)
+    return text(dict(fields_of(signature))[1])
+
+
+def _function_nodes(graph: Any) -> Iterator[tuple[str, str, list[str]]]:
+    for function in _functions(graph):
+        yield from _nodes(function, 3)
+
+
+def _nodes(message: Any, number: int) -> Iterator[tuple[str, str, list[str]]]:
+    """Of each `NodeDef` its operation, its name and the functions that it calls."""
+    for node in values(message, number):
+        name = op = ""
+        called: list[str] = []
+        for field, value in fields_of(node):
+            if field == 1:
+                name = text(value)
+            elif field == 2:
+                op = text(value)
+            elif field == 5:
+                called += _called(value)
+        yield op, name, called
+
+
+def _called(attribute: Any) -> Iterator[str]:
+    """The functions that an entry of a map of `AttrValue` names, alone or in a list."""
+    for entry in values(attribute, 2):
+        functions = list(values(entry, 10))
+        functions += [function for several in values(entry, 1) for function in values(several, 9)]
+        for function in functions:
+            yield text(dict(fields_of(function))[1])

@@ -1,0 +1,52 @@
+"""Files and directories on disk: atomic writes, checked reads, and one writer per directory."""
+
+from keras_seq.storage.atomic import (
+    TEMPORARY,
+    atomic_directory,
+    atomic_file,
+    check_writable,
+    make_directory,
+    open_to_append,
+    remove,
+    remove_temporaries,
+    sync_directory,
+    sync_tree,
+    temporary_directory,
+    write_file,
+)
+from keras_seq.storage.lock import LOCK, DirectoryLock
+from keras_seq.storage.reading import (
+    check_regular,
+    check_tree,
+    hash_file,
+    open_regular,
+    read_file,
+    read_json,
+    reason,
+    size_on_disk,
+)
+
+__all__ = [
+    "LOCK",
+    "TEMPORARY",
+    "DirectoryLock",
+    "atomic_directory",
+    "atomic_file",
+    "check_regular",
+    "check_tree",
+    "check_writable",
+    "hash_file",
+    "make_directory",
+    "open_regular",
+    "open_to_append",
+    "read_file",
+    "read_json",
+    "reason",
+    "remove",
+    "remove_temporaries",
+    "size_on_disk",
+    "sync_directory",
+    "sync_tree",
+    "temporary_directory",
+    "write_file",
+]

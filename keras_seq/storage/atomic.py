@@ -1,0 +1,260 @@
+"""Atomic writes: a file or a directory appears complete, or not at all.
+
+Content goes to a temporary sibling `.tmp-NAME-RANDOM`, is flushed to the disk, and is renamed.
+The random name is created with `O_CREAT | O_EXCL | O_NOFOLLOW`, so a link that somebody placed in
+the directory is never written through; and a rename replaces a link instead of following it.
+A process that is killed leaves its temporary behind. Directories are locked while they are
+written, and `temporary_directory` deletes those of dead processes; `remove_temporaries` deletes
+everything, and is for the process that holds the directory's lock.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, BinaryIO
+
+from keras_seq.storage.lock import fcntl
+from keras_seq.storage.reading import check_regular, reason
+from keras_seq.text import InputError
+
+TEMPORARY = ".tmp-"
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+# A file system allows 255 bytes; a character takes up to four.
+_NAME_CHARACTERS = 40
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes a file atomically: readers see its old content or its new content.
+
+    Args:
+        path: The file. A link at this name is replaced, not followed.
+        content: The new content.
+
+    Raises:
+        OSError: The disk is full or read-only; the old content stays.
+    """
+    with atomic_file(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file for writing that replaces `path` when the block ends without an error.
+
+    Args:
+        path: The file. A link at this name is replaced, not followed.
+
+    Returns:
+        A context manager that gives a binary stream.
+
+    Raises:
+        OSError: The disk is full or read-only; the old content stays.
+    """
+    path = Path(path)
+    temporary = _temporary_name(path.parent, path.name)
+    try:
+        with open(temporary, "xb", opener=_open_new) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
+
+
+@contextmanager
+def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Offers a temporary directory that is renamed to `path` when the block ends without an error.
+
+    All files are flushed to the disk before the rename, so a crash leaves either no `path` or a
+    complete one.
+
+    Args:
+        path: The final directory. Parents are created. It must not exist yet, or be empty.
+
+    Returns:
+        A context manager that gives the path of the temporary directory.
+
+    Raises:
+        InputError: `path` exists and is not an empty directory.
+    """
+    path = Path(path)
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_dir() or any(path.iterdir())):
+        raise InputError(f"{path}: exists already; remove it or name another directory")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_directory(path.parent, path.name) as temporary:
+        yield temporary
+        sync_tree(temporary)
+        # Replaces an empty directory, and fails on any other.
+        os.rename(temporary, path)
+        sync_directory(path.parent)
+
+
+@contextmanager
+def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
+    """A new directory `.tmp-NAME-RANDOM`, removed at the end unless it was renamed.
+
+    It is locked while the block runs. Directories of the same name that dead processes left are
+    deleted first.
+
+    Args:
+        parent: Where to create it.
+        name: The first part of its name.
+
+    Returns:
+        A context manager that gives its path.
+    """
+    _remove_abandoned(parent, _temporary_prefix(name))
+    path, handle = _locked_directory(parent, name)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+        if handle is not None:
+            os.close(handle)
+
+
+def remove_temporaries(directory: Path) -> None:
+    """Deletes all `.tmp-*` in a directory; for the process that holds its lock."""
+    if directory.is_dir() and not directory.is_symlink():
+        for entry in list(os.scandir(directory)):
+            if entry.name.startswith(TEMPORARY):
+                remove(Path(entry.path))
+
+
+def make_directory(path: Path, *, parents: bool = False) -> None:
+    """Creates a directory if it is missing, and refuses a link in its place.
+
+    Args:
+        path: The directory.
+        parents: Whether missing directories above are created.
+
+    Raises:
+        InputError: A link.
+        OSError: It cannot be created, or is a file.
+    """
+    if path.is_symlink():
+        raise InputError(f"{path}: a link, expected a directory")
+    path.mkdir(parents=parents, exist_ok=True)
+
+
+def open_to_append(path: Path) -> IO[bytes]:
+    """Opens a regular file to append to, and creates it if it is missing.
+
+    Raises:
+        InputError: A link, a pipe or a device.
+        OSError: It cannot be written.
+    """
+    check_regular(path)
+    return open(path, "ab", opener=lambda name, flags: os.open(name, flags | _NO_FOLLOW, 0o666))
+
+
+def check_writable(directory: Path) -> None:
+    """Raises InputError if no file can be created in a directory; creates and deletes one."""
+    probe = _temporary_name(directory, "probe")
+    try:
+        with open(probe, "xb", opener=_open_new) as stream:
+            stream.write(b"?")
+            stream.flush()
+            os.fsync(stream.fileno())
+        probe.unlink()
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            probe.unlink(missing_ok=True)
+        raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
+
+
+def remove(path: Path) -> None:
+    """Deletes a file, a link (not its target) or a directory with its content."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sync_tree(path: Path) -> None:
+    """Waits until the disk has a file, or a directory with everything in it."""
+    if not path.is_dir():
+        # Windows cannot flush a file that is open for reading only.
+        with open(path, "r+b") as stream:
+            os.fsync(stream.fileno())
+        return
+    for directory, _, names in os.walk(path):
+        for name in names:
+            sync_tree(Path(directory, name))
+        sync_directory(Path(directory))
+
+
+def sync_directory(directory: Path) -> None:
+    """Waits until the disk has the names in a directory."""
+    # Windows cannot open a directory; its renames are durable enough without.
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _temporary_prefix(name: str) -> str:
+    return f"{TEMPORARY}{name[:_NAME_CHARACTERS]}-"
+
+
+def _temporary_name(parent: Path, name: str) -> Path:
+    return parent / f"{_temporary_prefix(name)}{secrets.token_hex(8)}"
+
+
+def _open_new(path: str, flags: int) -> int:
+    return os.open(path, flags | _NO_FOLLOW, 0o666)
+
+
+def _locked_directory(parent: Path, name: str) -> tuple[Path, int | None]:
+    """A new directory, and a handle that keeps it locked until this process ends."""
+    while True:
+        # Not `tempfile.mkdtemp`: other users could not read what it creates, and a model server
+        # is often another user.
+        path = _temporary_name(parent, name)
+        path.mkdir()
+        handle = _lock(path, wait=True)
+        # Another process may have taken it for abandoned before it was locked.
+        if path.exists():
+            return path, handle
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(directory: Path, *, wait: bool = False) -> int | None:
+    """A handle that holds the lock of a directory; None if there is no lock to be had."""
+    # Windows has no locks on directories: nothing is ever taken for abandoned there.
+    if fcntl is None:
+        return None
+    try:
+        handle = os.open(directory, os.O_RDONLY | _NO_FOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _remove_abandoned(parent: Path, prefix: str) -> None:
+    """Deletes temporary directories of dead processes; a living process has its own locked."""
+    for entry in list(os.scandir(parent)):
+        if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
+            handle = _lock(Path(entry.path))
+            if handle is not None:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                os.close(handle)

@@ -1,0 +1,71 @@
+"""A lock that lets one process write to a directory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from keras_seq.storage.reading import reason
+from keras_seq.text import InputError
+
+fcntl: Any = None
+# Windows has no such locks; a second writer goes unnoticed there.
+with contextlib.suppress(ImportError):
+    import fcntl
+
+LOCK = ".lock"
+# Without O_NONBLOCK, opening a pipe could block.
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class DirectoryLock:
+    """Held by the one process that writes to a directory; the kernel frees it with the process.
+
+    Args:
+        directory: An existing directory. A file `.lock` is created there and stays.
+        holder: What another process that holds the lock is, for the message.
+
+    Raises:
+        InputError: Another process holds the lock, the directory cannot be written, or `.lock` is
+            not a regular file.
+    """
+
+    def __init__(self, directory: Path, holder: str = "training") -> None:
+        self._handle = -1
+        path = directory / LOCK
+        while self._handle < 0:
+            try:
+                handle = os.open(path, _FLAGS, 0o666)
+            except OSError as error:
+                raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                os.close(handle)
+                raise InputError(f"{path}: a pipe or device, expected a regular file")
+            if fcntl is None:
+                self._handle = handle
+                return
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(handle)
+                raise InputError(
+                    f"{directory}: another {holder} is at work there: wait for it, end it, "
+                    "or name another directory"
+                ) from None
+            # Its holder may have deleted the file meanwhile, and a third process created it anew.
+            if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
+                self._handle = handle
+            else:
+                os.close(handle)
+
+    def release(self) -> None:
+        """Frees the lock."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __del__(self) -> None:
+        self.release()

@@ -1,0 +1,179 @@
+"""Reads of files that may come from elsewhere: regular files only, of a bounded size."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from keras_seq.text import InputError
+
+_CHUNK_BYTES = 1 << 22
+# Smaller files may be stored in the directory itself and take no blocks.
+_SPARSE_BYTES = 1 << 20
+# No directory of this package comes near it.
+_MAX_ENTRIES = 100_000
+# A pipe that nobody writes to would otherwise block `open` for ever.
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+def check_regular(path: str | os.PathLike[str]) -> Path:
+    """Refuses a link, a pipe or a device; a missing file passes.
+
+    Args:
+        path: The file.
+
+    Returns:
+        `path`, as a `Path`.
+
+    Raises:
+        InputError: Something else than a regular file is there, or the directory cannot be read.
+    """
+    path = Path(path)
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return path
+    except OSError as error:
+        raise InputError(f"{path}: {reason(error)}") from None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: {_kind(mode)}, expected a regular file")
+    return path
+
+
+def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Opens a regular file for reading. Links are not followed, and pipes do not block.
+
+    Args:
+        path: The file.
+
+    Raises:
+        InputError: A link, a pipe, a device or a directory.
+        OSError: The file is missing or cannot be read.
+    """
+    check_regular(path)
+    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _FLAGS))
+    # The file may have been replaced between the check and the opening.
+    mode = os.fstat(stream.fileno()).st_mode
+    if not stat.S_ISREG(mode):
+        stream.close()
+        raise InputError(f"{path}: {_kind(mode)}, expected a regular file")
+    return stream
+
+
+def check_tree(directory: Path) -> None:
+    """Refuses a directory that contains links, pipes or devices at any depth.
+
+    Args:
+        directory: A directory, or a file. If it is missing, there is nothing to refuse.
+
+    Raises:
+        InputError: Names the first entry that is neither a regular file nor a directory; or there
+            are more than 100,000 entries, or a directory cannot be read.
+    """
+    pending, count = [directory], 0
+    while pending:
+        path = pending.pop()
+        try:
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode):
+                pending += sorted(path.iterdir(), reverse=True)
+        except FileNotFoundError:
+            # A training that still runs deletes its old checkpoints.
+            continue
+        except OSError as error:
+            raise InputError(f"{path}: {reason(error)}") from None
+        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+            raise InputError(
+                f"{path}: {_kind(mode)}, expected a regular file; copy the directory with its "
+                "links resolved (cp -rL) if you trust it"
+            )
+        count += 1
+        if count + len(pending) > _MAX_ENTRIES:
+            raise InputError(f"{directory}: more than {_MAX_ENTRIES:,} files")
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """Reads a regular file of a bounded size.
+
+    Args:
+        path: The file.
+        limit: Bytes, the largest size that is accepted.
+
+    Raises:
+        InputError: The file cannot be read, is not a regular file, or is larger than `limit`.
+    """
+    try:
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > limit:
+                raise InputError(f"{path}: {size:,} bytes, expected at most {limit:,}")
+            return stream.read(size)
+    except OSError as error:
+        raise InputError(f"{path}: {reason(error)}") from None
+
+
+def read_json(path: Path, limit: int) -> dict[str, Any]:
+    """Reads a JSON object from a regular file of a bounded size.
+
+    Args:
+        path: The file.
+        limit: Bytes, the largest size that is accepted.
+
+    Raises:
+        InputError: The file cannot be read, is larger, or contains something else.
+    """
+    try:
+        value = json.loads(read_file(path, limit))
+    except InputError:
+        raise
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not valid JSON") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected a JSON object")
+    return value
+
+
+def size_on_disk(status: os.stat_result) -> int:
+    """The size of a file, but at most four times the disk space that it takes.
+
+    A sparse file of terabytes takes no space, and must not vouch for anything of its size.
+    """
+    if status.st_size <= _SPARSE_BYTES or not hasattr(status, "st_blocks"):
+        return status.st_size
+    return min(status.st_size, 4 * 512 * status.st_blocks)
+
+
+def hash_file(path: Path, *, follow_links: bool = False) -> str:
+    """The SHA-256 of a file, in hexadecimal.
+
+    Args:
+        path: The file.
+        follow_links: True for a file that the user named, which may be a link.
+
+    Raises:
+        InputError: Not a regular file, unless `follow_links`.
+        OSError: The file is missing or cannot be read.
+    """
+    digest = hashlib.sha256()
+    with open(path, "rb") if follow_links else open_regular(path) as stream:
+        while chunk := stream.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def reason(error: OSError) -> str:
+    """The operating system's message, without error number and path."""
+    return (error.strerror or str(error)).lower()
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a link"
+    if stat.S_ISDIR(mode):
+        return "a directory"
+    return "a pipe" if stat.S_ISFIFO(mode) else "a device or socket"

@@ -1,0 +1,276 @@
+"""SavedModels of strangers: a graph that could do more than compute is not loaded."""
+
+import os
+import shutil
+import time
+
+import pytest
+
+from keras_seq.serving import SavedModelTranslator
+from keras_seq.serving.graph_file.operations import ALLOWED, check_trusted, operations
+from keras_seq.text import InputError
+
+
+@pytest.fixture(scope="module")
+def make_foreign():
+    """Writes a SavedModel with the signatures of an export, of a function from text to text."""
+    import tensorflow as tf
+
+    def make(version, translate, at_start=None):
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            text = tf.compat.v1.placeholder(tf.string, [None], "text")
+            rows = tf.shape(text)[:1]
+            outputs = {
+                "translation": translate(text)[:, None],
+                "score": tf.fill(tf.concat([rows, [1]], 0), -1.0),
+                "truncated": tf.fill(tf.concat([rows, [1]], 0), False),
+            }
+            flat = {name: value[:, 0] for name, value in outputs.items()}
+            build = tf.compat.v1.saved_model.build_signature_def
+            info = tf.compat.v1.saved_model.build_tensor_info
+            signatures = {
+                name: build(
+                    {"text": info(text)},
+                    {key: info(value) for key, value in values.items()},
+                    "tensorflow/serving/predict",
+                )
+                for name, values in (("n_best", outputs), ("serving_default", flat))
+            }
+            builder = tf.compat.v1.saved_model.Builder(str(version))
+            builder.add_meta_graph_and_variables(
+                session, ["serve"], signatures, main_op=at_start and at_start()
+            )
+            builder.save()
+        return version
+
+    return make
+
+
+def copied(text):
+    import tensorflow as tf
+
+    return tf.strings.join([text, "!"])
+
+
+def writes(path):
+    """A translation that writes a file on the way."""
+    import tensorflow as tf
+
+    def translate(text):
+        with tf.control_dependencies([tf.raw_ops.WriteFile(filename=path, contents="PWNED")]):
+            return tf.strings.join([text, "!"])
+
+    return translate
+
+
+def writes_in_functions(path):
+    import tensorflow as tf
+
+    inner = tf.function(writes(path), input_signature=[tf.TensorSpec([None], tf.string)])
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def outer(text):
+        return tf.cond(tf.size(text) > 0, lambda: inner(text), lambda: text)
+
+    return outer
+
+
+def reads(path):
+    import tensorflow as tf
+
+    return lambda text: tf.fill(tf.shape(text), tf.io.read_file(path))
+
+
+def lists(path):
+    import tensorflow as tf
+
+    return lambda text: tf.fill(
+        tf.shape(text), tf.strings.reduce_join(tf.io.matching_files(f"{path}*"))
+    )
+
+
+def runs_python(path):
+    import tensorflow as tf
+
+    def translate(text):
+        found = tf.numpy_function(lambda given: given, [text], tf.string)
+        found.set_shape([None])
+        return found
+
+    return translate
+
+
+FOREIGN = {
+    "WriteFile": writes,
+    "ReadFile": reads,
+    "MatchingFiles": lists,
+    "PyFunc": runs_python,
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("operation", FOREIGN)
+def test_a_graph_with_other_operations_is_refused(make_foreign, tmp_path, operation):
+    version = make_foreign(tmp_path / "1", FOREIGN[operation](str(tmp_path / "victim")))
+    with pytest.raises(InputError, match=f"never exports: '{operation}'; .* use --trust if you"):
+        SavedModelTranslator(version)
+    assert not (tmp_path / "victim").exists()
+
+
+def test_an_operation_inside_a_function_that_a_function_calls_is_found(make_foreign, tmp_path):
+    version = make_foreign(tmp_path / "1", writes_in_functions(str(tmp_path / "victim")))
+    with pytest.raises(InputError, match="WriteFile"):
+        check_trusted(version)
+
+
+def test_nothing_runs_while_a_refused_model_is_looked_at(make_foreign, tmp_path, keras_seq_command):
+    import tensorflow as tf
+
+    victim = tmp_path / "victim"
+    version = make_foreign(
+        tmp_path / "1",
+        copied,
+        at_start=lambda: tf.raw_ops.WriteFile(filename=str(victim), contents="PWNED"),
+    )
+    found = keras_seq_command("translate", version, "a dog")
+    assert found.code == 2
+    assert "'WriteFile'" in found.error and "--trust" in found.error
+    assert not victim.exists()
+    # The attack is a real one: who trusts the model has its program run.
+    found = keras_seq_command("translate", version, "a dog", "--trust")
+    assert (found.code, found.lines) == (0, ["a dog!"])
+    assert victim.read_text() == "PWNED"
+
+
+def test_a_server_refuses_it_at_the_start_and_when_it_appears_later(make_foreign, tmp_path):
+    import asyncio
+
+    from keras_seq.serving.http.watcher import ModelWatcher
+
+    victim = str(tmp_path / "victim")
+    base = tmp_path / "served"
+    make_foreign(base / "2", writes(victim))
+    notices = []
+    watcher = ModelWatcher(base, notices.append)
+    with pytest.raises(InputError, match="WriteFile"):
+        watcher.start(2, base / "2")
+    make_foreign(base / "1", copied)
+    watcher.start(1, base / "1")
+    asyncio.run(watcher.look())
+    assert watcher.current.version == 1
+    assert len(notices) == 1 and "version 2 passed over" in notices[0]
+    assert not os.path.exists(victim)
+    watcher.close()
+    # Served by who asks for it; the warm-up is enough to have it run.
+    trusting = ModelWatcher(base, notices.append, trust=True)
+    trusting.start(2, base / "2")
+    assert os.path.exists(victim)
+    trusting.close()
+
+
+def test_our_own_exports_are_trusted_within_a_moment(tiny_export):
+    started = time.monotonic()
+    check_trusted(tiny_export / "1")
+    assert time.monotonic() - started < 2
+    assert operations(tiny_export / "1") <= ALLOWED
+    assert not ALLOWED & {"WriteFile", "ReadFile", "SaveV2", "MergeV2Checkpoints", "PyFunc"}
+
+
+def test_operations_are_those_that_tensorflow_reads(tiny_export):
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    model = saved_model_pb2.SavedModel()
+    model.ParseFromString((tiny_export / "1" / "saved_model.pb").read_bytes())
+    [meta_graph] = model.meta_graphs
+    expected = {node.op for node in meta_graph.graph_def.node}
+    for function in meta_graph.graph_def.library.function:
+        expected |= {node.op for node in function.node_def}
+    assert operations(tiny_export / "1") == expected
+
+
+@pytest.fixture
+def export_copy(tiny_export, tmp_path):
+    return shutil.copytree(tiny_export / "1", tmp_path / "copy" / "1")
+
+
+def changed(version, change):
+    """Changes the message of a SavedModel."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    model = saved_model_pb2.SavedModel()
+    path = version / "saved_model.pb"
+    model.ParseFromString(path.read_bytes())
+    change(model.meta_graphs[0])
+    path.write_bytes(model.SerializeToString())
+
+
+def test_variables_are_read_while_the_model_is_restored_and_at_no_other_time(export_copy):
+    def restore_in_a_signature(meta_graph):
+        nodes = meta_graph.graph_def.node
+        [restore] = [n for n in nodes if n.name == meta_graph.saver_def.restore_op_name]
+        more = nodes.add()
+        more.CopyFrom(restore)
+        more.name = "more"
+
+    def restore_in_the_graph(meta_graph):
+        more = meta_graph.graph_def.node.add()
+        more.name, more.op = "more", "RestoreV2"
+
+    content = (export_copy / "saved_model.pb").read_bytes()
+    for change in (restore_in_a_signature, restore_in_the_graph):
+        (export_copy / "saved_model.pb").write_bytes(content)
+        check_trusted(export_copy)
+        changed(export_copy, change)
+        with pytest.raises(InputError, match="reads variables outside of its restoring"):
+            check_trusted(export_copy)
+
+
+def test_a_number_in_the_place_of_the_name_does_not_hide_an_operation(tmp_path):
+    """TensorFlow ignores a field 2 of four bytes; a careless reader would take it for Cast."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    def message(number, content):
+        return bytes([number * 8 + 2, len(content)]) + content
+
+    node = message(1, b"more") + message(2, b"WriteFile") + b"\x15Cast"
+    content = message(2, message(2, message(1, node)))
+    model = saved_model_pb2.SavedModel.FromString(content)
+    assert model.meta_graphs[0].graph_def.node[0].op == "WriteFile"
+    (tmp_path / "saved_model.pb").write_bytes(content)
+    with pytest.raises(InputError, match="damaged: not the graph of a SavedModel"):
+        check_trusted(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["saved_model.cpb", "saved_model.pbtxt"])
+def test_a_graph_in_another_form_beside_the_one_that_was_checked_is_refused(export_copy, name):
+    (export_copy / name).touch()
+    with pytest.raises(InputError, match=f"{name}: cannot be checked"):
+        check_trusted(export_copy)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_pipe_or_a_link_among_the_variables_is_refused_at_once(
+    export_copy, keras_seq_command, kind
+):
+    path = export_copy / "variables" / "variables.index"
+    path.unlink()
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    found = keras_seq_command("translate", export_copy, "a dog")
+    assert found.code == 2
+    assert f"variables.index: a {kind}, expected a regular file" in found.error
+
+
+def test_a_file_of_zeros_is_refused_at_once(export_copy):
+    path = export_copy / "saved_model.pb"
+    path.write_bytes(b"")
+    os.truncate(path, 200 << 20)
+    started = time.monotonic()
+    with pytest.raises(InputError, match="damaged: not the graph"):
+        check_trusted(export_copy)
+    assert time.monotonic() - started < 10
+
+
+def test_trust_is_for_exports_alone(tiny_run, keras_seq_command):
+    found = keras_seq_command("translate", tiny_run, "a dog", "--trust")
+    assert found.code == 2
+    assert "is for a SavedModel, not for a run" in found.err
