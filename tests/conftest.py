@@ -1,6 +1,5 @@
-"""What tests of several parts share: their order, a command line to call, a small trained run."""
+"""What tests of several parts share: a command line to call, small trained runs."""
 
-import gc
 import io
 import os
 import random
@@ -11,105 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import warm_python
-from compiling import graphs_as_they_are
-from further import leave_out_further
 
-from keras_seq.graph_memory import release_graphs
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 
-# The files that take half a minute or more, the longest first: no worker shall sit idle at
-# the end because the other has just begun one of these. Durations: `pytest --durations=0`.
-LONG = (
-    "test_backends.py",
-    "test_readme.py",
-    "cluster/test_shared_trainings.py",
-    "test_batch_search.py",
-    "jobs/test_translation.py",
-    "training/test_resume.py",
-    "cluster/test_methods_on_two_devices.py",
-    "faults/test_kills.py",
-    "test_training_page.py",
-    "jobs/test_corpus.py",
-    "serving/test_stock_server.py",
-    "faults/test_signals.py",
-    "training/test_precision.py",
-    "examples/test_examples.py",
-    "serving/test_saved_model.py",
-    "cluster/test_weight_sharing.py",
-    "training/test_guided_alignment.py",
-    "faults/test_exact_fit.py",
-    "cluster/test_lost_host.py",
-    "training/test_accumulation.py",
-    "faults/test_not_finite_and_memory.py",
-    "faults/test_full_disk.py",
-    "faults/test_time_limit.py",
-    "training/test_run_events.py",
-    "test_peers_benchmark.py",
-    "conformance/test_law_backends_agree.py",
-    "training/test_fine_tuning.py",
-    "serving/test_http_server.py",
-    "training/test_trainer.py",
-    "serving/test_ctranslate2_model.py",
-)
+
+# The calls of .ci/run select by these; a test with two of them would run twice.
+KINDS = ("slow", "process", "docs")
 
 
-# Where Python is told to write no bytecode, each of many hundred processes would compile the
-# package anew, a fifth of a second, and each worker these files, three seconds.
-sys.dont_write_bytecode = False
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Has pytest-xdist keep the order; by itself it begins with the files of the most tests."""
-    config.option.loadscopereorder = False
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--further", action="store_true", help="run the cases of tests/further.py too")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the long files first."""
-    leave_out_further(config, items)
-    folder = Path(__file__).parent
-    rank = {folder / name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: rank.get(item.path, len(LONG)))
-
-
-def pytest_collection_finish() -> None:
-    """Collects no garbage any more among what was imported: an eighth of the time of a training."""
-    gc.collect()
-    gc.freeze()
-
-
-def pytest_runtest_logfinish() -> None:
-    """The same with what a test leaves that is no garbage.
-
-    Of a test of layers that is thousands of objects, and the next one would look through them all.
-    """
-    if len(gc.get_objects()) > 20_000:
-        release_graphs()
-        gc.collect()
-        gc.freeze()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        kinds = [kind for kind in KINDS if item.get_closest_marker(kind)]
+        if len(kinds) > 1:
+            raise pytest.UsageError(f"{item.nodeid}: expected one marker, found {kinds}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Gives layers that a test does not seed the same weights in each run.
+    """Gives layers that a test does not seed the same weights in every run of the tests.
 
-    With others in each, one in a hundred would have a greatest logit where none is expected. Keras
-    draws its seeds from Python's numbers; its own `set_random_seed` would have TensorFlow forget
-    its kernels, and tokenizers that live in them.
+    Keras takes its seeds from Python's random numbers. Its own `set_random_seed` would make
+    TensorFlow forget its kernels, and the tokenizers that live in them.
     """
     random.seed(1)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish() -> None:
-    """Undoes it: hypothesis, when it is imported for its summary, looks among all objects."""
-    gc.unfreeze()
 
 
 @dataclass(frozen=True)
@@ -158,17 +82,11 @@ def without_tensorflow(monkeypatch) -> None:
 
 @pytest.fixture
 def keras_seq_process() -> Callable[..., Outcome]:
-    """Runs `keras-seq` in a process, for what only a process can show.
+    """Runs `keras-seq` in a process, for what only a process can show."""
 
-    With `own`, in one that has to import TensorFlow; else it may be a fork of one that has.
-    """
-
-    def call(
-        *arguments: object, stdin: bytes = b"", own: bool = False, **environment: str
-    ) -> Outcome:
-        python = [sys.executable] if own else warm_python.python()
+    def call(*arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
         result = subprocess.run(
-            [*python, "-m", "keras_seq", *map(str, arguments)],
+            [sys.executable, "-m", "keras_seq", *map(str, arguments)],
             input=stdin,
             capture_output=True,
             env=os.environ | environment,
@@ -221,8 +139,7 @@ def tiny_run(dates_file, tmp_path_factory) -> Path:
         },
     )
     run = tmp_path_factory.mktemp("tiny") / "run"
-    with graphs_as_they_are():
-        train(settings, run, notice=lambda line: None)
+    train(settings, run, notice=lambda line: None)
     return run
 
 
@@ -244,8 +161,7 @@ def tiny_rnn_run(dates_file, tmp_path_factory) -> Path:
         },
     )
     run = tmp_path_factory.mktemp("tiny-rnn") / "run"
-    with graphs_as_they_are():
-        train(settings, run, notice=lambda line: None)
+    train(settings, run, notice=lambda line: None)
     return run
 
 
@@ -276,8 +192,7 @@ def _label_run(folder: Path, task: str) -> Path:
 
     from keras_seq.training import train
 
-    with graphs_as_they_are():
-        train(label_settings(folder, task), folder / "run", notice=lambda line: None)
+    train(label_settings(folder, task), folder / "run", notice=lambda line: None)
     return folder / "run"
 
 

@@ -6,13 +6,13 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import warm_python
 
 # `keras-seq` where Keras cannot be imported at all.
 WITHOUT_KERAS = (
@@ -167,7 +167,7 @@ def serving(
     """`keras-seq serve` on a free port; `save_text_model` needs to be trusted."""
     options = (*options, *(["--trust"] if trust else []))
     command = [
-        *(program or [*warm_python.python(), "-m", "keras_seq"]),
+        *(program or [sys.executable, "-m", "keras_seq"]),
         "serve",
         directory,
         "--port",

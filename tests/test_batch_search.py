@@ -10,7 +10,6 @@ import time
 import psutil
 import pytest
 from faults.training_process import MODEL, SETTINGS, Training, command, write_corpus
-from further import further
 from hypothesis import given
 from hypothesis import strategies as st
 from training.toy import write_pairs
@@ -133,7 +132,7 @@ def wait_for_the_end_of(process):
             time.sleep(0.05)
 
 
-@pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), further("jax", 3000)])
+@pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), ("jax", 3000)])
 def test_on_two_devices_with_updates_of_a_size(tmp_path, backend, effective):
     """No batch is larger than an update; what an update has stays."""
     write_small_corpus(tmp_path)

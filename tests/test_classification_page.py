@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from compiling import graphs_as_they_are
 from label_runs import labelled_lines, tagged_lines, write_lines
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "classification.md"
@@ -44,15 +43,14 @@ def test_every_command_and_the_python_run(folder, monkeypatch, keras_seq_command
     monkeypatch.chdir(folder)
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]
     said = {}
-    with graphs_as_they_are():
-        for program, *arguments in commands:
-            assert program == "keras-seq"
-            outcome = keras_seq_command(*small(arguments))
-            assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
-            said[shlex.join(arguments)] = outcome.out.decode()
-        (python,) = blocks("python")
-        overrides = "".join(f'"{k}": {v},' for k, v in (SMALL | WIDTHS["bag"]).items())
-        exec(python.replace('"training.max_minutes": 5', overrides), {})
+    for program, *arguments in commands:
+        assert program == "keras-seq"
+        outcome = keras_seq_command(*small(arguments))
+        assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
+        said[shlex.join(arguments)] = outcome.out.decode()
+    (python,) = blocks("python")
+    overrides = "".join(f'"{k}": {v},' for k, v in (SMALL | WIDTHS["bag"]).items())
+    exec(python.replace('"training.max_minutes": 5', overrides), {})
     labels = said["classify runs/weather texts.txt"].splitlines()
     ranked = said["classify runs/weather texts.txt --format jsonl"].splitlines()
     assert [json.loads(line)["label"] for line in ranked] == labels and len(labels) == 3

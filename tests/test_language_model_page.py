@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from compiling import graphs_as_they_are
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "language-models.md"
 SMALL = {
@@ -55,15 +54,14 @@ def test_every_command_and_the_python_run(folder, monkeypatch, keras_seq_command
     monkeypatch.chdir(folder)
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]
     said = {}
-    with graphs_as_they_are():
-        for program, *arguments in commands:
-            assert program == "keras-seq"
-            outcome = keras_seq_command(*small(arguments))
-            assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
-            said[shlex.join(arguments)] = outcome.out.decode()
-        (python,) = blocks("python")
-        overrides = "".join(f'"{k}": {v},' for k, v in (SMALL | SMALL_MODEL["lm-gru"]).items())
-        exec(python.replace('"training.max_minutes": 5', overrides), {})
+    for program, *arguments in commands:
+        assert program == "keras-seq"
+        outcome = keras_seq_command(*small(arguments))
+        assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
+        said[shlex.join(arguments)] = outcome.out.decode()
+    (python,) = blocks("python")
+    overrides = "".join(f'"{k}": {v},' for k, v in (SMALL | SMALL_MODEL["lm-gru"]).items())
+    exec(python.replace('"training.max_minutes": 5', overrides), {})
     texts = said["generate runs/lm --prompt 'A man' --prompt 'Two dogs' --n-best 3 --seed 1"]
     # The vocabulary has no capitals, which come out as bytes all the same.
     starts = [line[:5] for line in texts.splitlines()]

@@ -6,7 +6,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from compiling import graphs_as_they_are
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "latent-variables.md"
 SMALL = {
@@ -45,16 +44,15 @@ def test_every_command_and_the_python_run(folder, monkeypatch, keras_seq_command
     monkeypatch.chdir(folder)
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]
     said = {}
-    with graphs_as_they_are():
-        for program, *arguments in commands:
-            assert program == "keras-seq"
-            small = [f"--set={key}={value}" for key, value in SMALL.items()]
-            more = small if arguments[0] == "train" else []
-            outcome = keras_seq_command(*arguments, *more)
-            assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
-            said[arguments[0]] = outcome.lines
-        (python,) = blocks("python")
-        overrides = "".join(f'"{key}": {value},' for key, value in SMALL.items())
-        exec(python.replace('"training.max_minutes": 5', overrides), {})
+    for program, *arguments in commands:
+        assert program == "keras-seq"
+        small = [f"--set={key}={value}" for key, value in SMALL.items()]
+        more = small if arguments[0] == "train" else []
+        outcome = keras_seq_command(*arguments, *more)
+        assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
+        said[arguments[0]] = outcome.lines
+    (python,) = blocks("python")
+    overrides = "".join(f'"{key}": {value},' for key, value in SMALL.items())
+    exec(python.replace('"training.max_minutes": 5', overrides), {})
     assert [len(said[name]) for name in ("generate", "interpolate", "reconstruct")] == [5, 7, 3]
     assert said["export"] == ["models/vae/1"]

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 
 import pytest
-from compiling import graphs_as_they_are
 from hub_preset import save_preset
 from label_runs import labelled_lines, write_lines
 
@@ -52,21 +51,20 @@ def test_every_command_and_the_python_run(folder, keras_seq_command):
     lines = [line for block in blocks("bash") for line in block.split("\n") if line]
     commands = [shlex.split(line) for line in lines]
     said = {}
-    with graphs_as_they_are():
-        for program, *arguments in commands:
-            assert program == "keras-seq"
-            stdin = b""
-            if "<" in arguments:
-                *arguments, _, name = arguments
-                stdin = Path(name).read_bytes()
-            outcome = keras_seq_command(*small(arguments), stdin=stdin)
-            assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
-            said[shlex.join(arguments)] = outcome.out.decode()
-        (python,) = blocks("python")
-        overrides = "".join(f'"{key}": {value},' for key, value in SMALL.items())
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(python.replace('"training.max_minutes": 5', overrides), {})
+    for program, *arguments in commands:
+        assert program == "keras-seq"
+        stdin = b""
+        if "<" in arguments:
+            *arguments, _, name = arguments
+            stdin = Path(name).read_bytes()
+        outcome = keras_seq_command(*small(arguments), stdin=stdin)
+        assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
+        said[shlex.join(arguments)] = outcome.out.decode()
+    (python,) = blocks("python")
+    overrides = "".join(f'"{key}": {value},' for key, value in SMALL.items())
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(python.replace('"training.max_minutes": 5', overrides), {})
     assert len(said["classify runs/weather texts.txt"].splitlines()) == 3
     assert len(said["translate runs/dates"].splitlines()) == 3
     assert (folder / "served" / "weather" / "1" / "saved_model.pb").is_file()

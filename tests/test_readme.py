@@ -22,8 +22,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import warm_python
-from compiling import quickly
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -94,7 +92,7 @@ def folder(tmp_path_factory):
     programs = folder / "programs"
     programs.mkdir()
     small = shlex.join(f"--set={key}={value}" for key, value in SMALL.items())
-    python = shlex.join(warm_python.python())
+    python = shlex.quote(sys.executable)
     write_program(
         programs / "keras-seq",
         f'case "$1" in demo) exit 0;; train) exec {python} -m keras_seq "$@" {small};; esac\n'
@@ -119,7 +117,6 @@ def run_in(folder, *command):
         cwd=folder,
         env={
             **os.environ,
-            **quickly(),
             "PATH": f"{folder / 'programs'}{os.pathsep}{os.environ['PATH']}",
         },
         stdin=subprocess.DEVNULL,
@@ -150,7 +147,7 @@ def test_every_python_block_runs(folder):
     assert any(PYTHON_LIMIT in block for block in python)
     small = "".join(f"{key!r}: {value!r}," for key, value in SMALL.items())
     for block in python:
-        run_in(folder, *warm_python.python(), "-c", block.replace(PYTHON_LIMIT, small))
+        run_in(folder, sys.executable, "-c", block.replace(PYTHON_LIMIT, small))
 
 
 def test_every_block_has_a_language_that_is_tested():

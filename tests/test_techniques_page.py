@@ -31,11 +31,8 @@ def test_what_a_row_names_is_there(row):
     files = re.findall(r"`(keras_seq/[\w/]+\.py)`", row["file"])
     assert files
     assert all((ROOT / file).is_file() for file in files)
-    tests = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row["test"])
-    assert tests
-    assert row["test"].count("::") == len(tests)
-    for path, name in tests:
-        assert f"\ndef {name}(" in (ROOT / path).read_text("utf-8"), f"{path}::{name}"
+    # That the tests exist is for tests/test_named_tests.py.
+    assert re.search(r"`tests/[\w/]+\.py::test_\w+`", row["test"])
     # That links lead somewhere is for tests/test_readme.py; each row has one to a page or example.
     assert re.search(r"\]\((\.\./examples/\w+\.py|\.\./README\.md|[\w/-]+\.md)\)", row["shown in"])
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import safetensors.numpy
-from compiling import graphs_as_they_are
 
 from keras_seq.settings import PRESETS, Settings
 
@@ -108,17 +107,16 @@ def test_every_command_runs(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     found = commands()
     assert len(found) > 5
-    with graphs_as_they_are():
-        for program, *arguments in found:
-            assert program == "keras-seq", program
-            outcome = keras_seq_command(*with_small_model(arguments))
-            assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
-        # After the commands, for they are about the same runs.
-        assert sum(word in block for block in blocks("python") for word in PYTHON_NUMBERS) == 2
-        for block in blocks("python"):
-            for word, small in PYTHON_NUMBERS.items():
-                block = block.replace(word, small)
-            exec(block, {})
+    for program, *arguments in found:
+        assert program == "keras-seq", program
+        outcome = keras_seq_command(*with_small_model(arguments))
+        assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
+    # After the commands, for they are about the same runs.
+    assert sum(word in block for block in blocks("python") for word in PYTHON_NUMBERS) == 2
+    for block in blocks("python"):
+        for word, small in PYTHON_NUMBERS.items():
+            block = block.replace(word, small)
+        exec(block, {})
     # The mean of one is itself.
     one, mean = (last_weights(folder / "runs" / name) for name in ("first", "mean"))
     assert one.keys() == mean.keys()

@@ -155,9 +155,7 @@ def test_a_training_leaves_a_run_and_one_line(keras_seq_process, corpus, tmp_pat
     small = {"num_encoder_layers": 1, "num_decoder_layers": 1, "units": 16, "feedforward_units": 16}
     for key, value in small.items():
         arguments += ["--set", f"model.{key}={value}"]
-    outcome = keras_seq_process(
-        "train", "run", *arguments, "--set", "training.validate_every=2", own=True
-    )
+    outcome = keras_seq_process("train", "run", *arguments, "--set", "training.validate_every=2")
     assert outcome.code == 0, outcome.err
     assert len(outcome.lines) == 1
     assert outcome.lines[0].startswith("run: BLEU = ")

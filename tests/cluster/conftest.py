@@ -1,7 +1,6 @@
-"""Where the trainings of a test file lie, and what JAX compiled for them."""
+"""Where the trainings of a test file are, and a cache of what JAX compiled for them."""
 
 import pytest
-from compiling import quickly_and_once
 from faults.training_process import write_corpus
 
 
@@ -13,9 +12,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def keep_what_is_compiled(tmp_path_factory):
-    """Most of a small training's time is compiling, and many here need the same program."""
+def keep_compiled_programs(tmp_path_factory):
+    """Compilation dominates these small trainings, and many of them need the same program."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in quickly_and_once(tmp_path_factory.mktemp("compiled")).items():
-            patch.setenv(name, value)
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
         yield

@@ -3,10 +3,10 @@
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-import warm_python
 
 from keras_seq import Devices, InputError, backend, load_settings
 from keras_seq.devices import check_backend, count_used
@@ -132,17 +132,13 @@ importlib.machinery.PathFinder.find_spec = classmethod(find_spec)
     assert not (tmp_path / "run").exists()
 
 
-def _backend(options):
-    return "jax" if "jax" in options else "tensorflow"
-
-
 def refused(folder, *options, code="", **environment):
     """What a training says that is refused."""
     (folder / "pairs.tsv").write_text("a b c\tc b a\nb c a\ta c b\n" * 40)
     script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
     arguments = ["--pairs", "pairs.tsv", "--valid-pairs", "pairs.tsv", *options]
     result = subprocess.run(
-        [*warm_python.python(_backend(options)), "-c", script, "train", "run", *arguments],
+        [sys.executable, "-c", script, "train", "run", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -167,7 +163,7 @@ except InputError as error:
     print(error)
 """
     result = subprocess.run(
-        [*warm_python.python(name), "-c", script],
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         env=os.environ | {"KERAS_BACKEND": name},

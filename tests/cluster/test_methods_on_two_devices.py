@@ -13,7 +13,6 @@ from cluster.shared_training import (
     number,
 )
 from faults.training_process import LOSS_SCALE, Training, last_arrays
-from further import further
 
 METHODS = {
     "training__guided_alignment": 1,
@@ -40,7 +39,7 @@ loop.fit_batches = spoiling(loop.fit_batches)
 """
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", further("jax")])
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_all_methods_at_once(folder, backend):
     """Alignments, sampled words, frozen weights, weighted pairs, clipping and a skipped update.
 
@@ -73,7 +72,7 @@ def test_all_methods_at_once(folder, backend):
 OVERFLOW = LOSS_SCALE.format(20)
 
 
-@pytest.mark.parametrize("backend", [further("tensorflow"), "jax"])
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_an_overflow_in_float16_lowers_the_scale_on_all(folder, backend):
     """With dropout; and it goes on with that scale, to the last bit."""
     settings = {f"model__{name}": 0.2 for name in DROPOUTS} | {

@@ -119,7 +119,6 @@ def test_two_hosts_go_on_where_they_were_stopped(folder, ended):
     assert last_arrays(run) == last_arrays(folder / straight)
 
 
-@pytest.mark.further
 def test_the_end_of_the_first_ones_time_ends_both(folder):
     """As a signal does: the two tell each other in one way."""
     # It is over before they meet: they make one update.

@@ -6,8 +6,7 @@ That it trains what one does is shown in test_shared_trainings.py.
 import json
 import os
 import subprocess
-
-import warm_python
+import sys
 
 # Prints of each variable its shape and that of a device's part, before and after an update.
 PARTS = """
@@ -62,7 +61,7 @@ print(sum(size for size, _ in sizes), sum(size for size, cut in sizes if any(cut
 def printed(script):
     """What a script on JAX prints last."""
     result = subprocess.run(
-        [*warm_python.python("jax"), "-c", script],
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         env=os.environ | {"KERAS_BACKEND": "jax"},

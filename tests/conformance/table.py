@@ -4,6 +4,7 @@ A new public layer needs a row here and a golden list of its parameters:
 `PYTHONPATH=tests python -m conformance.golden`.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -323,7 +324,20 @@ NOT_LAYERS = {
     "stacked",
 }
 
-every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-every_row_with_steps = pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.step], ids=lambda row: row.name
-)
+FIRST = {row.public_name: row.name for row in reversed(ROWS)}
+
+
+def marked(row: Row, *values: Any) -> Any:
+    """A parameter of a law: `slow`, unless the row is the first one of its public name."""
+    marks = [] if row.name in FIRST.values() else [pytest.mark.slow]
+    return pytest.param(
+        *(values or [row]), id="-".join([*map(str, values[:-1]), row.name]), marks=marks
+    )
+
+
+def rows_where(condition: Callable[[Row], Any]) -> Any:
+    """`parametrize` of a law that holds for some of the rows."""
+    return pytest.mark.parametrize("row", [marked(row) for row in ROWS if condition(row)])
+
+
+every_row = rows_where(lambda row: True)

@@ -8,7 +8,6 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from compiling import quickly
 from conformance.harness import assert_same, outputs_of
 from conformance.table import every_row
 
@@ -20,7 +19,6 @@ def other_outputs(tmp_path_factory):
     path = tmp_path_factory.mktemp("outputs") / "outputs.npz"
     environment = {
         **os.environ,
-        **quickly(),
         "KERAS_BACKEND": OTHER[keras.backend.backend()],
         "PYTHONPATH": str(Path(__file__).parents[1]),
     }

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from conformance.harness import build, make_arrays, outputs_of, policy_of, real_part, run
-from conformance.table import ROWS
-from further import further
+from conformance.table import ROWS, marked
 
 from keras_seq import models
 
@@ -15,15 +14,15 @@ PRECISION = {"float32": 1e-6, "mixed_float16": 2e-2, "mixed_bfloat16": 1e-1, "fl
 # A model's parts are rows, too: what it adds is shown by one that is rounded.
 OF_MODELS = ("float32", "mixed_bfloat16")
 CASES = [
-    (name, row)
+    marked(row, name, row)
     if name in OF_MODELS or row.public_name not in models.__all__
-    else further(name, row)
+    else pytest.param(name, row, id=f"{name}-{row.name}", marks=pytest.mark.slow)
     for row in ROWS
     for name in PRECISION
 ]
 
 
-@pytest.mark.parametrize(("name", "row"), CASES, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize(("name", "row"), CASES)
 def test_dtypes(name, row):
     arrays = make_arrays(row)
     # What is in float32 comes first.

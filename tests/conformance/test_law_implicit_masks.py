@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import pytest
 from conformance.harness import (
     LENGTHS,
     SIZES,
@@ -13,7 +12,7 @@ from conformance.harness import (
     step_mask,
     symbolic_inputs,
 )
-from conformance.table import ROWS
+from conformance.table import rows_where
 
 
 def whose(mask):
@@ -21,11 +20,7 @@ def whose(mask):
     return "inputs" if mask == "mask" else mask.removesuffix("_mask")
 
 
-@pytest.mark.parametrize(
-    "row",
-    [row for row in ROWS if row.masks and not row.masked_by_lengths],
-    ids=lambda row: row.name,
-)
+@rows_where(lambda row: row.masks and not row.masked_by_lengths)
 def test_masks_come_with_the_tensors(row):
     layer = built(row)
     arrays = make_arrays(row)

@@ -1,7 +1,6 @@
 """What padding holds, and how much of it there is, changes nothing."""
 
 import numpy as np
-import pytest
 from conformance.gradients import gradients, gradients_of
 from conformance.harness import (
     LENGTHS,
@@ -17,11 +16,9 @@ from conformance.harness import (
     run,
     step_mask,
 )
-from conformance.table import ROWS, every_row
+from conformance.table import every_row, rows_where
 
-masked_rows = pytest.mark.parametrize(
-    "row", [row for row in ROWS if row.masks], ids=lambda row: row.name
-)
+masked_rows = rows_where(lambda row: row.masks)
 
 
 def spoil(row: Row, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -60,7 +57,7 @@ def test_more_padding_does_not_change_the_outputs(row):
     assert_same(row, longer, outputs_of(row))
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.padded_axes], ids=lambda row: row.name)
+@rows_where(lambda row: row.padded_axes)
 def test_more_padding_does_not_change_the_gradients(row):
     expected = gradients_of(row)
     padding = dict.fromkeys(row.padded_axes, ROOM)

@@ -1,10 +1,9 @@
 """Names, shapes and dtypes of the weights stay as the golden text has them."""
 
 import keras
-import pytest
 from conformance.golden import FOLDER, parameter_tree
 from conformance.harness import build
-from conformance.table import ROWS, every_row
+from conformance.table import ROWS, every_row, rows_where
 
 from keras_seq import models
 
@@ -21,11 +20,7 @@ def test_every_golden_text_has_a_row():
     assert {path.stem for path in FOLDER.glob("*.txt")} == {row.name for row in ROWS}
 
 
-@pytest.mark.parametrize(
-    "row",
-    [row for row in ROWS if row.public_name in models.__all__],
-    ids=lambda row: row.name,
-)
+@rows_where(lambda row: row.public_name in models.__all__)
 def test_names_do_not_depend_on_what_was_built_before(row):
     # A checkpoint has these names, and is read by a process that may have built other models.
     first = [weight.path for weight in row.make().weights]

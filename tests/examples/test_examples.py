@@ -2,10 +2,10 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-import warm_python
 
 FOLDER = Path(__file__).parents[2] / "examples"
 ARGUMENTS = {
@@ -65,7 +65,7 @@ def test_attention_from_parts_is_short():
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
 def test_example_runs(name):
     done = subprocess.run(
-        [*warm_python.python(), FOLDER / name, *ARGUMENTS[name]],
+        [sys.executable, FOLDER / name, *ARGUMENTS[name]],
         capture_output=True,
         text=True,
         check=False,

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import warm_python
 
 from keras_seq.checkpoints import CheckpointStore
 
@@ -19,13 +18,10 @@ STEPS_PER_EPOCH, STEPS = 7, 56
 KILLS = 2
 
 
-def start(folder, backend, *arguments, own=False):
-    """With `own`, in an interpreter that nothing is shared with; else it may be a fork."""
+def start(folder, backend, *arguments):
     folder.mkdir(exist_ok=True)
-    words = [*map(str, (SCRIPT, folder, *arguments))]
-    python = [sys.executable] if own else warm_python.python(backend)
     return subprocess.Popen(
-        [*python, *words],
+        [sys.executable, *map(str, (SCRIPT, folder, *arguments))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -60,7 +56,7 @@ class Straight:
 
     def begin(self, backend):
         if backend not in self.processes:
-            self.processes[backend] = start(self.folder / backend, backend, own=True)
+            self.processes[backend] = start(self.folder / backend, backend)
 
     def assert_the_same_end(self, backend, folder):
         process = self.processes[backend]

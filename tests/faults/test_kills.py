@@ -107,12 +107,11 @@ def assert_the_same_end(straight, killed):
     ids=["tensorflow", "jax"],
 )
 def test_kills_inside_saves_change_nothing(folder, tmp_path, monkeypatch, backend, kills, steps):
-    """The straight run is in an interpreter of its own, with an order of sets of its own."""
     limits = LIMITS | {"training__max_steps": steps}
     straight, killed = folder / f"straight-{backend}", folder / f"killed-{backend}"
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    beside = Training(command(folder, straight.name, **limits), on(backend), own=True)
+    beside = Training(command(folder, straight.name, **limits), on(backend))
     end_of_straight = functools.cache(beside.end)
     if backend == "jax":
         # Compiled once, here. Who is killed only reads: no file of it is written in one piece.
@@ -143,7 +142,7 @@ def test_kills_at_random_moments_change_nothing(folder):
     """In updates, saves and validations of a recurrent model; benchmarks/kill_and_resume.py does
     so twenty times, by the clock."""
     preset = {"preset": "rnn-small"}
-    straight = Training(command(folder, "rnn", **preset, **RECURRENT), own=True)
+    straight = Training(command(folder, "rnn", **preset, **RECURRENT))
     arguments = command(folder, "killed-rnn", **preset, **RECURRENT)
     generator = random.Random(2)
     made = 0

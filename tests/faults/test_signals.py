@@ -13,7 +13,6 @@ from faults.training_process import (
     on,
     write_corpus,
 )
-from further import further
 
 from keras_seq.run import Run
 
@@ -92,7 +91,7 @@ def test_in_training(folder, number, code, backend):
 
 @pytest.mark.parametrize(
     ("seconds", "backend"),
-    [(0.1, "tensorflow"), further(0.6, "tensorflow"), further(0.1, "jax"), (0.6, "jax")],
+    [(0.1, "tensorflow"), (0.6, "tensorflow"), (0.1, "jax"), (0.6, "jax")],
 )
 def test_in_the_first_compilation(folder, backend, seconds):
     """Whatever the backend does at that moment, the process ends as it should."""

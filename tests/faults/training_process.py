@@ -4,12 +4,13 @@ import contextlib
 import json
 import os
 import queue
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import safetensors.numpy
-import warm_python
 from training.toy import write_pairs
 
 # How long anything may take on the slowest machine before a test gives up.
@@ -103,18 +104,20 @@ def command(
 
 
 class Training:
-    """A `keras-seq train` that runs; `code` is Python to run before, in the same process.
+    """A `keras-seq train` that runs; `code` is Python to run before, in the same process."""
 
-    With `own`, in an interpreter that nothing is shared with; else it may be a fork.
-    """
-
-    def __init__(self, arguments: list[str], code: str = "", own: bool = False) -> None:
+    def __init__(self, arguments: list[str], code: str = "") -> None:
         if code and "--devices" not in arguments and "--hosts" not in arguments:
             # As the command does before TensorFlow is imported, which `code` may do.
             code = f"{_SHARE_CORES}\n{code}"
         script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
-        self.process = warm_python.start(
-            ["-c", script, *arguments], os.environ | {"PYTHONUNBUFFERED": "1"}, own
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
         )
         self.said: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()

@@ -4,7 +4,6 @@ import gzip
 import shutil
 
 import pytest
-from further import further
 
 from keras_seq.data import TokenPair
 from keras_seq.jobs import SharedLabour, run_locally
@@ -100,7 +99,7 @@ def test_a_killed_worker_loses_nothing(start, expected, text_options, tmp_path, 
     assert not (tmp_path / "out" / ".work").exists()
 
 
-@pytest.mark.parametrize("where", ["local", further("ray")], indirect=True)
+@pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
 def test_a_killed_preparation_goes_on(start, expected, text_options, tmp_path, where):
     out = tmp_path / "out"
     job = start(out, *text_options, *where)

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-import warm_python
-from further import further
 
 from keras_seq.run import Run
 from keras_seq.text.dates import date_pairs
@@ -41,7 +39,7 @@ def write_texts(folder, sizes):
 
 def said_by_the_plain_command(texts, sizes, run, options):
     """What it says of each file."""
-    program = [*warm_python.python(), "-m", "keras_seq", "translate", str(run), *options]
+    program = [sys.executable, "-m", "keras_seq", "translate", str(run), *options]
     text = "".join((texts / name).read_text("utf-8") for name in sizes)
     # One process for all: a line's translation does not depend on those around it.
     result = subprocess.run(program, input=text.encode(), capture_output=True, check=True)
@@ -115,7 +113,7 @@ def test_a_killed_worker_loses_nothing(start, texts, expected, tmp_path, where):
     assert outputs(tmp_path / "out") == expected
 
 
-@pytest.mark.parametrize("where", ["local", further("ray")], indirect=True)
+@pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
 def test_a_killed_job_goes_on(start, many_texts, expected_of_many, tmp_path, where):
     """Whatever computes: what is kept of a job is the same for all engines."""
     out = tmp_path / "out"

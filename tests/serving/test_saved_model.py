@@ -4,7 +4,6 @@ import shutil
 
 import numpy as np
 import pytest
-from further import further
 
 import keras_seq
 from keras_seq.run import Run
@@ -39,7 +38,7 @@ class Served:
         return self(signature, text=np.array([line.encode() for line in lines], object))
 
 
-@pytest.fixture(scope="module", params=["transformer", further("rnn")])
+@pytest.fixture(scope="module", params=["transformer", "rnn"])
 def both(request, tmp_path_factory):
     """A run's translator with 3 best, and the export of the same."""
     run = request.getfixturevalue({"transformer": "tiny_run", "rnn": "tiny_rnn_run"}[request.param])

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import pytest
-from further import further
 from stock_server import ServerError, StockProcess, Tensor, TensorInfo, default_libraries
 
 import keras_seq
@@ -52,7 +51,7 @@ class Exported(NamedTuple):
     server: StockProcess
 
 
-@pytest.fixture(scope="module", params=["tiny_run", further("tiny_rnn_run")])
+@pytest.fixture(scope="module", params=["tiny_run", "tiny_rnn_run"])
 def exported(request, tmp_path_factory):
     """A run's translator, and the server over its export: a Transformer, a recurrent model."""
     from keras_seq.serving import export_saved_model

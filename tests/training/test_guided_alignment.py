@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-from further import further
 from keras import ops
 from training.toy import killed_after, quiet_train, toy_settings
 
@@ -68,7 +67,7 @@ RECURRENT = {
 }
 
 
-@pytest.mark.parametrize("family", ["transformer", further("rnn")])
+@pytest.mark.parametrize("family", ["transformer", "rnn"])
 def test_attention_goes_where_it_is_told(tmp_path, family):
     errors = {}
     for weight in (0.0, 1.0):

@@ -9,7 +9,6 @@ import pytest
 import safetensors.numpy
 from conformance import steps
 from differentiation import gradients
-from further import further
 from keras import ops
 from training.toy import killed_after, quiet_train, toy_settings
 
@@ -423,7 +422,7 @@ def last_arrays(run):
     }
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", further("float16")])
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
     straight, settings = tmp_path / "straight", settings_of(tmp_path, precision, STEPS)
     quiet_train(settings, straight)

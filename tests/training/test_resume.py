@@ -10,7 +10,6 @@ import shutil
 import numpy as np
 import pytest
 import safetensors.numpy
-from further import further
 from run_helpers import forge
 from training.toy import (
     killed_after,
@@ -66,7 +65,7 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=["transformer", further("rnn")])
+@pytest.fixture(scope="module", params=["transformer", "rnn"])
 def family(request):
     return request.param
 

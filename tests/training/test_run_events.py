@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from differentiation import quick
-from further import further
 from training.toy import quiet_train, toy_settings, without_tensorboard
 
 from keras_seq.modelling import load_model
@@ -16,7 +15,7 @@ from keras_seq.training.callbacks.attention_snapshots import attention_picture
 STEPS = 5
 
 
-@pytest.fixture(scope="module", params=["transformer", further("rnn")])
+@pytest.fixture(scope="module", params=["transformer", "rnn"])
 def folder(request, tmp_path_factory):
     """A run whose validations are written, and the same without TensorBoard."""
     folder = tmp_path_factory.mktemp("events")

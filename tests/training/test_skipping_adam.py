@@ -3,13 +3,13 @@
 import os
 import random
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
-import warm_python
 
 from keras_seq.training import InverseSquareRoot, SkippingAdam
 from keras_seq.training.callbacks import NanGuard
@@ -179,7 +179,7 @@ with tf.distribute.OneDeviceStrategy("CPU:1").scope():
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="`tf.distribute` is TensorFlow's")
 def test_replicas_of_tensorflow_are_refused_with_a_sentence(tmp_path):
     said = subprocess.run(
-        [*warm_python.python(), "-c", REPLICAS],
+        [sys.executable, "-c", REPLICAS],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
         capture_output=True,

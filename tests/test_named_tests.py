@@ -1,0 +1,58 @@
+"""The tests that the documentation names exist, and pytest collects them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.docs
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAME = re.compile(r"`(tests/[\w/]+\.py::\w+)(\[[^`\]]+\])?`")
+
+
+def collected(marker):
+    """The ids of all tests that a marker selects, with and without their parameters."""
+    options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-m", marker]
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, "tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout[-3000:]
+    cases = {line for line in result.stdout.split("\n") if line.startswith("tests/")}
+    return cases | {case.split("[")[0] for case in cases}
+
+
+@pytest.fixture(scope="module")
+def every_test():
+    return collected("")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_test_that_a_page_names_is_collected(page, every_test):
+    text = page.read_text("utf-8")
+    named = {"".join(parts) for parts in NAME.findall(text)}
+    assert named - every_test == set()
+    # A name in another form would not be looked for.
+    assert text.count(".py::") == len(NAME.findall(text)) + text.count("`file.py::test`")
+
+
+def test_rows_that_promise_both_backends_name_tests_that_run_on_jax(every_test):
+    """With `-m jax`, or because the test itself starts a process on JAX."""
+    on_jax = collected("jax")
+    wrong = []
+    for page in ("search.md", "robustness.md"):
+        for line in (ROOT / "docs" / page).read_text("utf-8").split("\n"):
+            if not line.startswith("| ") or "TF, JAX" not in line:
+                continue
+            for name, _ in NAME.findall(line):
+                path = ROOT / name.split("::")[0]
+                if name not in on_jax and "jax" not in path.read_text("utf-8").lower():
+                    wrong.append(name)
+    assert wrong == []
