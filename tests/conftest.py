@@ -14,7 +14,6 @@ import pytest
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 
-
 # The calls of .ci/run select by these; a test with two of them would run twice.
 KINDS = ("slow", "process", "docs")
 

@@ -55,7 +55,7 @@ def run(*arguments):
     return result
 
 
-def test_reports_an_update_on_a_processor():
+def test_accelerator_benchmark_reports_an_update_on_a_cpu():
     small = SHAPE | {"model.units": 16, "model.feedforward_units": 16, "tokenizer.size": 300}
     settings = [f"--set={key}={value}" for key, value in small.items()]
     result = run(
@@ -69,7 +69,7 @@ def test_reports_an_update_on_a_processor():
     assert f"peak of '{figures['device']}' unknown: give it by --peak" in result.stderr
 
 
-def test_counts_operations_as_xla_does():
+def test_operation_count_agrees_with_xla():
     path = ROOT / "benchmarks" / "accelerator.py"
     specification = importlib.util.spec_from_file_location("accelerator", path)
     accelerator = importlib.util.module_from_spec(specification)

@@ -12,7 +12,7 @@ def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))
 
 
-def test_is_the_backend_of_keras():
+def test_backend_name_is_that_of_keras():
     assert backend.name() == keras.config.backend()
     assert backend.name() in ("tensorflow", "jax")
     assert backend.wants_static_shapes() is (backend.name() == "jax")
@@ -26,7 +26,7 @@ def test_a_compiled_function_reads_the_variables_at_each_call():
     assert numpy_of(compiled(np.array([[0, 2]]))).tolist() == [[2, 4]]
 
 
-def test_takes_any_shape_of_the_ranks_given():
+def test_compiled_function_accepts_any_shape_of_the_given_ranks():
     compiled = backend.compiled(
         lambda table, number: ops.sum(table, axis=1) + number, [], ranks=[2, 0]
     )
@@ -35,7 +35,7 @@ def test_takes_any_shape_of_the_ranks_given():
         assert numpy_of(got).tolist() == [10 + columns] * rows
 
 
-def test_numbers_of_other_kinds_are_made_int32():
+def test_compiled_function_converts_integer_inputs_to_int32():
     compiled = backend.compiled(lambda ids: ids, [], ranks=[1])
     for array in (np.array([1, 2], "int64"), np.array([1, 2], "uint8"), [1, 2]):
         result = compiled(array)
@@ -47,7 +47,7 @@ def test_numbers_of_other_kinds_are_made_int32():
     ("static", "rows", "multiple", "shape"),
     [(False, 8, 4, (3, 5)), (True, None, 4, (4, 8)), (True, 8, 16, (8, 16))],
 )
-def test_lists_are_padded(static, rows, multiple, shape, monkeypatch):
+def test_padded_makes_an_array_of_the_required_shape(static, rows, multiple, shape, monkeypatch):
     monkeypatch.setattr(backend, "wants_static_shapes", lambda: static)
     array = backend.padded([[5, 6], [], [1, 2, 3, 4, 5]], rows, multiple)
     assert array.dtype == np.int32
@@ -57,7 +57,7 @@ def test_lists_are_padded(static, rows, multiple, shape, monkeypatch):
     assert backend.padded([[]], 1, 1).tolist() == [[0]]
 
 
-def test_gives_back_the_structure():
+def test_compiled_function_returns_nested_structures():
     weight = keras.Variable(2.0)
     compiled = backend.compiled(
         lambda ids: {"twice": ids * 2, "parts": (ids, weight * 1.0)}, [weight], ranks=[1]
@@ -67,7 +67,7 @@ def test_gives_back_the_structure():
     assert float(result["parts"][1]) == 2
 
 
-def test_is_traced_once_for_a_shape():
+def test_compiled_function_is_traced_once_per_shape():
     traced = []
 
     def function(ids):
@@ -119,12 +119,12 @@ def test_fit_takes_batches_of_changing_shapes():
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's pipeline")
-def test_nothing_tunes_the_feed_whose_end_would_be_waited_for():
+def test_batch_feed_disables_autotuning():
     options = backend.batch_feed(batches, next(batches())).options()
     assert options.autotune.enabled is False
 
 
-def test_weights_are_up_to_date_in_the_midst_of_fit():
+def test_weights_are_up_to_date_during_fit():
     model = MeanOfIds()
     model.compile(keras.optimizers.SGD(0.05), "mse")
     seen = []
@@ -147,7 +147,7 @@ def test_weights_are_up_to_date_in_the_midst_of_fit():
     np.testing.assert_allclose(seen, expected, rtol=1e-5)
 
 
-def test_an_error_of_the_feed_is_not_swallowed():
+def test_error_in_the_batch_feed_is_raised():
     def broken():
         yield from batches()
         raise RuntimeError("the disk is gone")
@@ -160,7 +160,7 @@ def test_an_error_of_the_feed_is_not_swallowed():
 
 @pytest.mark.parametrize("axes", [1, 2])
 @pytest.mark.parametrize("static", [True, False])
-def test_picks_along_an_axis(axes, static):
+def test_gather_equals_numpy_take_along_axis(axes, static):
     values = np.arange(2 * 3 * 4 * 5, dtype="int32").reshape(2, 3, 4, 5)
     index = np.random.default_rng(0).integers(0, values.shape[axes], (2, 3, 6)).astype("int32")
     index = index if axes == 2 else index[:, 0]

@@ -20,7 +20,7 @@ from keras_seq.preparation import prepare_run
 
 
 @given(st.integers(1024, 1 << 20))
-def test_is_near_what_fits(limit):
+def test_largest_budget_is_close_to_the_memory_limit(limit):
     tried = []
 
     def fits(budget):
@@ -36,18 +36,18 @@ def test_is_near_what_fits(limit):
 
 
 @given(st.integers(1024, 1 << 20))
-def test_does_not_try_more_than_there_is(largest):
+def test_largest_budget_tries_no_more_than_the_given_maximum(largest):
     tried = []
     found = largest_budget(lambda b: tried.append(b) or True, lambda line: None, largest=largest)
     assert found == max(tried) == largest
 
 
-def test_nothing_fits():
+def test_no_fitting_budget_raises_input_error():
     with pytest.raises(InputError, match="1,024 tokens"):
         largest_budget(lambda budget: False, lambda line: None)
 
 
-def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
+def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
     """With less memory than the whole text in one batch takes."""
     write_corpus(tmp_path)
     write_pairs(tmp_path / "train.tsv", 2000, seed=1)
@@ -82,7 +82,7 @@ def test_tries_in_processes_that_may_run_out_of_memory(tmp_path):
     assert found == f"--max-batch auto: training.batch_tokens = {budget:,}"
 
 
-def test_a_training_keeps_what_was_found(tmp_path):
+def test_training_keeps_the_batch_size_it_found(tmp_path):
     """Also one that was stopped while it searched."""
     write_small_corpus(tmp_path)
     arguments = [*command(tmp_path, "run", training__max_steps=2), "--max-batch", "auto"]
@@ -99,7 +99,7 @@ def test_a_training_keeps_what_was_found(tmp_path):
         assert words in said
 
 
-def test_a_training_that_is_killed_leaves_no_try_behind(tmp_path):
+def test_killed_training_leaves_no_trial_process(tmp_path):
     write_small_corpus(tmp_path)
     training = Training([*command(tmp_path, "run"), "--max-batch", "auto"])
     (tried,) = children(training)
@@ -133,7 +133,7 @@ def wait_for_the_end_of(process):
 
 
 @pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), ("jax", 3000)])
-def test_on_two_devices_with_updates_of_a_size(tmp_path, backend, effective):
+def test_batch_search_on_two_devices_keeps_the_effective_batch_size(tmp_path, backend, effective):
     """No batch is larger than an update; what an update has stays."""
     write_small_corpus(tmp_path)
     arguments = command(

@@ -60,7 +60,7 @@ def way(steps, step, place):
     return found[::-1]
 
 
-def test_the_tree_holds_what_was_found(made):
+def test_beam_tree_contains_the_found_hypotheses(made):
     _, tree, found = made
     assert len(tree["results"]) == len(found) == 2
     for result, one in zip(tree["results"], found, strict=True):
@@ -73,7 +73,7 @@ def test_the_tree_holds_what_was_found(made):
         assert path[-1].get("score", result["score"]) == pytest.approx(one.score, abs=1e-4)
 
 
-def test_numbers_of_every_hypothesis_are_those_of_forced_decoding(made, tokenizer):
+def test_beam_tree_scores_equal_forced_decoding(made, tokenizer):
     """Each node, kept or dropped, scored anew by another way through the model."""
     model, tree, _ = made
     ways = [
@@ -99,7 +99,7 @@ def test_numbers_of_every_hypothesis_are_those_of_forced_decoding(made, tokenize
             assert nodes[-1]["score"] == pytest.approx(average, abs=1e-3)
 
 
-def test_a_step_has_the_best_continuations_of_what_was_live(made):
+def test_beam_tree_steps_hold_sorted_continuations_of_live_hypotheses(made):
     _, tree, _ = made
     for step, candidates in enumerate(tree["steps"]):
         totals = [one["total"] for one in candidates]
@@ -120,7 +120,7 @@ def that_likes_to_end(tokenizer):
     return model
 
 
-def test_a_beam_with_patience_shows_who_takes_the_places_of_those_that_end(tokenizer):
+def test_beam_tree_with_patience_shows_who_replaces_finished_hypotheses(tokenizer):
     search = search_settings(beam_size=3, n_best=3, patience=2.0)
     tree = BeamView(that_likes_to_end(tokenizer), tokenizer, tokenizer, search)(LINE)
     *steps, last = tree["steps"]
@@ -141,7 +141,7 @@ def test_a_beam_with_patience_shows_who_takes_the_places_of_those_that_end(token
         assert place["score"] == pytest.approx(result["score"], abs=1e-4)
 
 
-def test_a_beam_of_which_hypotheses_end_early_drops_others(tokenizer):
+def test_early_finished_hypotheses_prune_others_from_the_beam_tree(tokenizer):
     """Places are frozen one by one."""
     model = that_likes_to_end(tokenizer)
     search = search_settings(beam_size=4, n_best=4, length_normalization="none")
@@ -155,7 +155,7 @@ def test_a_beam_of_which_hypotheses_end_early_drops_others(tokenizer):
         assert last["score"] == last["total"] == pytest.approx(result["score"], abs=1e-4)
 
 
-def test_what_has_no_tree(tokenizer):
+def test_beam_view_rejects_sampling_and_blank_lines(tokenizer):
     model = MODELS["recurrent"](tokenizer.vocabulary_size)
     with pytest.raises(SettingsError, match="sampling has no beam"):
         BeamView(model, tokenizer, tokenizer, search_settings(method="sampling"))
@@ -178,7 +178,7 @@ def beam_data(tree, **more):
     }  # fmt: skip
 
 
-def test_the_page_of_a_beam(made, browser, tmp_path):  # noqa: F811
+def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa: F811
     _, tree, _ = made
     page = tmp_path / "beam.html"
     page.write_text(make_page("beam", beam_data(tree)), encoding="utf-8")
@@ -234,7 +234,7 @@ def test_the_page_of_a_beam(made, browser, tmp_path):  # noqa: F811
     assert page_errors(browser) == []
 
 
-def test_the_page_of_attention(browser, tmp_path):  # noqa: F811
+def test_attention_page_shows_the_weights_in_a_browser(browser, tmp_path):  # noqa: F811
     """A square's shade and words are the weight's; the mean is that of the heads."""
     weights = [[[[900, 100], [0, 1000]], [[500, 500], [200, 800]]]]
     lines = [

@@ -32,7 +32,7 @@ def keys_of(name):
     return row
 
 
-def test_every_block_runs(folder, keras_seq_command):
+def test_diagnosis_page_blocks_run_and_list_every_json_key(folder, keras_seq_command):
     lines = [line for block in blocks("bash") for line in block.split("\n") if line]
     assert len(lines) == 6
     for line in lines:

@@ -39,7 +39,7 @@ def module_names():
 
 
 @pytest.mark.parametrize("name", list(module_names()))
-def test_examples_of(name, tmp_path, monkeypatch):
+def test_docstring_examples_pass(name, tmp_path, monkeypatch):
     # Beside the checkout, so that an example may write files; imports need no current directory.
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(

@@ -43,7 +43,7 @@ def log_probability(models, source, target):
     return np.log(np.mean(shares, axis=0)[np.arange(len(target)), target]).sum()
 
 
-def test_translations_have_the_score_of_the_mean(tiny_run, other_run):
+def test_ensemble_translations_have_the_score_of_the_mean_probability(tiny_run, other_run):
     runs = [Run.open(tiny_run), Run.open(other_run)]
     models = [load_model(run) for run in runs]
     translator = Translator.load(tiny_run, ensemble=[other_run], n_best=2)
@@ -56,7 +56,7 @@ def test_translations_have_the_score_of_the_mean(tiny_run, other_run):
             assert one.score == pytest.approx(total / len(target), abs=1e-4)
 
 
-def test_a_run_with_itself_is_that_run(tiny_run, keras_seq_command):
+def test_ensemble_of_a_run_with_itself_translates_as_the_run(tiny_run, keras_seq_command):
     alone = keras_seq_command("translate", tiny_run, "-", stdin="\n".join(LINES).encode())
     twice = keras_seq_command(
         "translate", tiny_run, "-", "--ensemble", tiny_run, stdin="\n".join(LINES).encode()
@@ -65,7 +65,7 @@ def test_a_run_with_itself_is_that_run(tiny_run, keras_seq_command):
     assert alone.out == twice.out
 
 
-def test_an_export_of_several_runs_is_proved(tiny_run, other_run, tmp_path, keras_seq_command):
+def test_export_of_an_ensemble_is_verified(tiny_run, other_run, tmp_path, keras_seq_command):
     done = keras_seq_command(
         "export", tiny_run, tmp_path / "served", "--ensemble", other_run, "--verify", 3
     )
@@ -80,7 +80,9 @@ def test_an_export_of_several_runs_is_proved(tiny_run, other_run, tmp_path, kera
     assert data.stat().st_size >= weights
 
 
-def test_other_vocabularies_are_refused(tiny_run, tiny_rnn_run, tmp_path, keras_seq_command):
+def test_ensemble_with_another_vocabulary_is_rejected(
+    tiny_run, tiny_rnn_run, tmp_path, keras_seq_command
+):
     for command in (["translate", tiny_run, "x y"], ["export", tiny_run, tmp_path / "served"]):
         refused = keras_seq_command(*command, "--ensemble", tiny_rnn_run)
         assert refused.code == 2
@@ -98,14 +100,18 @@ def test_other_vocabularies_are_refused(tiny_run, tiny_rnn_run, tmp_path, keras_
         (["export", "--format", "ctranslate2"], "--ensemble: not for --format ctranslate2"),
     ],
 )
-def test_what_takes_one_run_alone_says_so(tiny_run, tmp_path, keras_seq_command, command, said):
+def test_export_formats_without_ensemble_support_reject_the_option(
+    tiny_run, tmp_path, keras_seq_command, command, said
+):
     refused = keras_seq_command(
         command[0], tiny_run, tmp_path / "out", *command[1:], "--ensemble", tiny_run
     )
     assert (refused.code, refused.error) == (2, said)
 
 
-def test_likelihood_and_diagnosis_are_of_the_mean(tiny_run, other_run, tmp_path, keras_seq_command):
+def test_likelihood_and_diagnosis_use_the_mean_of_the_ensemble(
+    tiny_run, other_run, tmp_path, keras_seq_command
+):
     files = tmp_path / "source", tmp_path / "target"
     files[0].write_text("2 January 2026\n", encoding="utf-8")
     files[1].write_text("2026-01-02\n", encoding="utf-8")

@@ -42,7 +42,7 @@ def arrays_of(run, step, part):
 
 
 @every_family
-def test_it_is_read_and_translates_as_it_did(folder, family):
+def test_run_of_format_1_loads_and_translates_as_recorded(folder, family):
     weights = named_weights(load_model(Run.open(folder / family)))
     stored = arrays_of(folder / family, STEPS, "weights")
     assert weights.keys() == stored.keys()
@@ -59,7 +59,7 @@ def test_it_is_read_and_translates_as_it_did(folder, family):
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="was trained on TensorFlow")
 @every_family
-def test_its_training_goes_on(folder, family):
+def test_training_of_a_format_1_run_resumes(folder, family):
     run = folder / family
     before = arrays_of(run, STEPS, "training")
     settings = load_settings(

@@ -35,7 +35,7 @@ def names():
     return {name for name in ops.gradient_registry.list() if name.startswith("CustomGradient")}
 
 
-def test_a_custom_gradient_goes_with_its_graph():
+def test_custom_gradient_is_released_with_its_graph():
     before = names()
     function, graph = squares()
     assert len(names() - before) == 1
@@ -65,7 +65,7 @@ def test_a_custom_gradient_stays_while_its_graph_is_used():
     np.testing.assert_allclose(tape.gradient(total, values), [30.0, -20.0])
 
 
-def test_a_feed_lets_go_of_what_it_took_batches_from():
+def test_deleted_batch_feed_releases_its_source():
     class Source:
         def __call__(self):
             yield np.zeros((2, 3), "int32")
@@ -83,7 +83,7 @@ def test_a_feed_lets_go_of_what_it_took_batches_from():
     assert known() is None
 
 
-def test_nothing_of_a_training_stays(dates_file, tmp_path):
+def test_finished_training_leaves_no_graph_in_memory(dates_file, tmp_path):
     import tensorflow as tf
 
     from keras_seq.settings import load_settings

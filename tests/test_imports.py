@@ -265,11 +265,11 @@ def find_cycle(modules: dict[str, Module]) -> list[str]:
     return []
 
 
-def test_every_import_points_the_right_way():
+def test_every_import_follows_the_allowed_direction():
     assert wrong_arrows(modules_of_the_project()) == []
 
 
-def test_there_is_no_cycle():
+def test_imports_have_no_cycle():
     assert find_cycle(modules_of_the_project()) == []
 
 
@@ -306,12 +306,12 @@ def plant(name: str, source: str, is_package: bool = False) -> dict[str, Module]
         ("keras_seq.layers.planted", "__import__('tensorflow')", "tensorflow"),
     ],
 )
-def test_a_planted_wrong_arrow_is_caught(name, source, culprit):
+def test_planted_forbidden_import_is_caught(name, source, culprit):
     line = source.count("\n") + 1
     assert f"{name}:{line} imports {culprit}" in wrong_arrows(plant(name, source))
 
 
-def test_a_folder_without_a_row_is_caught():
+def test_folder_without_an_import_rule_is_caught():
     found = wrong_arrows(plant("keras_seq.planted.thing", ""))
     assert found == ["keras_seq.planted.thing: 'planted' has no row in ARROWS"]
 

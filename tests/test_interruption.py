@@ -49,7 +49,7 @@ def run(done):
 
 
 @pytest.mark.parametrize("library", ["tensorflow.python.eager", "keras.src", "jax", "jax._src"])
-def test_a_library_ends_what_it_does(library):
+def test_signal_in_a_library_waits_until_the_library_returns(library):
     done = []
     ours = function("keras_seq.layers", CALLS, inner=function(library, SIGNALLED))
     with pytest.raises(End):
@@ -58,7 +58,7 @@ def test_a_library_ends_what_it_does(library):
     assert sys.gettrace() is None
 
 
-def test_what_a_library_calls_of_others_is_the_librarys():
+def test_signal_in_code_called_by_a_library_waits_for_the_library():
     done = []
     other = function("importlib._bootstrap", SIGNALLED)
     library = function("tensorflow.python", CALLS, inner=other)
@@ -67,7 +67,7 @@ def test_what_a_library_calls_of_others_is_the_librarys():
     assert done == ["library", "tensorflow.python"]
 
 
-def test_our_code_that_a_library_calls_is_left_at_its_beginning():
+def test_own_code_called_by_a_library_is_interrupted_on_entry():
     done = []
     called = function("keras_seq.layers", "def run(done): done.append('ours')")
     source = SIGNALLED + "    inner(done)\n    done.append('after')\n"
@@ -77,7 +77,7 @@ def test_our_code_that_a_library_calls_is_left_at_its_beginning():
     assert done == ["library"]
 
 
-def test_our_code_is_left_at_its_end_if_the_library_was_called_last():
+def test_own_code_is_interrupted_on_return_after_a_final_library_call():
     source = "def run(done): return inner(done)"
     done = []
     with pytest.raises(End):
@@ -86,14 +86,14 @@ def test_our_code_is_left_at_its_end_if_the_library_was_called_last():
 
 
 @pytest.mark.parametrize("module", ["keras_seq.files", "keras_seq_cli.main", "__main__"])
-def test_elsewhere_it_raises_where_the_signal_was(module):
+def test_signal_outside_libraries_raises_immediately(module):
     done = []
     with pytest.raises(End):
         function(module, SIGNALLED)(done)
     assert done == []
 
 
-def test_waiting_is_left():
+def test_signal_interrupts_a_blocking_wait():
     """Nothing would ever call our code again."""
     timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGTERM))
     timer.start()
@@ -103,7 +103,7 @@ def test_waiting_is_left():
     timer.join()
 
 
-def test_who_thinks_better_of_it_is_asked_once():
+def test_interruption_callback_that_does_not_raise_is_called_once():
     asked = []
     signal.signal(
         signal.SIGTERM, lambda _, frame: raise_in_our_code(frame, lambda: asked.append("asked"))

@@ -40,7 +40,7 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
-def test_every_command_and_the_python_run(folder, monkeypatch, keras_seq_command):
+def test_latent_variables_page_commands_and_python_run(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]
     said = {}

@@ -51,7 +51,7 @@ def parts(request):
     return Parts(request.getfixturevalue(request.param))
 
 
-def test_equals_numpy_over_the_logits_of_each_pair(parts):
+def test_likelihood_of_each_pair_equals_numpy(parts):
     every = parts.scorer(SOURCES, TARGETS)
     ids = zip(parts.source.encode(SOURCES), parts.target.encode(TARGETS), strict=True)
     for (source, target), found in zip(ids, every, strict=True):
@@ -62,7 +62,7 @@ def test_equals_numpy_over_the_logits_of_each_pair(parts):
         assert not found.source_cut
 
 
-def test_equals_the_score_of_what_a_search_found(parts):
+def test_likelihood_of_a_translation_equals_its_search_score(parts):
     # Both kinds of what a search gives: ended, and cut at its limit.
     for limit in (3, 40):
         search = parts.settings.search.model_copy(update={"max_length": limit, "n_best": 2})
@@ -102,7 +102,7 @@ def test_two_blank_lines_have_no_tokens(parts):
     assert parts.scorer([], []) == []
 
 
-def test_a_source_is_cut_as_for_a_translation(parts):
+def test_long_source_is_truncated_as_for_a_translation(parts):
     scorer = LikelihoodScorer(parts.model, parts.source, parts.target, max_source_length=4)
     (ids,) = parts.source.encode(["5 mai 1999"])
     assert len(ids) > 4
@@ -117,7 +117,7 @@ def test_a_source_is_cut_as_for_a_translation(parts):
         )
 
 
-def test_what_cannot_be_scored(parts):
+def test_likelihood_scorer_rejects_invalid_inputs(parts):
     with pytest.raises(TypeError, match="must be lists of strings"):
         parts.scorer("a", ["a"])
     with pytest.raises(ValueError, match=re.escape("received 1 sources and 2 targets.")):
@@ -162,7 +162,7 @@ def test_perplexity_is_a_mean_over_tokens():
             perplexity(nothing)
 
 
-def test_load(tiny_run):
+def test_likelihood_scorer_loads_from_a_run(tiny_run):
     parts, loaded = Parts(tiny_run), LikelihoodScorer.load(tiny_run)
     assert loaded(SOURCES, TARGETS) == parts.scorer(SOURCES, TARGETS)
     with pytest.raises(InputError, match="no such run directory"):

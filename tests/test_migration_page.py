@@ -68,7 +68,7 @@ def arguments_of(name):
 
 
 @pytest.mark.parametrize("old", [key[6:] for key in RECORDED.files if key.startswith("names/")][3:])
-def test_every_old_argument_is_there_or_mentioned(old):
+def test_every_addons_argument_exists_or_is_mentioned(old):
     pattern = rf"^\| (?:`\w+`, )*`(?:tfa\.\w+\.)?{old}`[^|]*\|([^|]*)\|"
     (new,) = re.findall(pattern, PAGE, re.MULTILINE)
     known = {"name", "kwargs"}.union(*map(arguments_of, re.findall(r"`\w+\.(\w+)", new)))
@@ -77,7 +77,7 @@ def test_every_old_argument_is_there_or_mentioned(old):
         assert gone or argument in known or f"`{argument}" in PAGE, argument
 
 
-def test_every_pair_is_whole():
+def test_every_before_block_has_an_after_block():
     assert list(BEFORE) == list(AFTER)
 
 
@@ -88,7 +88,7 @@ def test_recordings_are_of_the_blocks_on_the_page():
 
 
 @pytest.mark.parametrize("name", AFTER)
-def test_new_numbers_are_the_old_ones(name):
+def test_new_blocks_give_the_recorded_addons_numbers(name):
     new, old = run_after(name), recorded(name)
     common = [variable for variable in old if variable in new and variable != "weights"]
     assert common

@@ -27,7 +27,7 @@ TINY = {
 }
 
 
-def test_builds_the_model_that_settings_describe():
+def test_build_model_follows_the_settings():
     model = build_model(load_settings(overrides=TINY), 20, 20)
     assert isinstance(model, Transformer)
     config = model.get_config()
@@ -44,7 +44,7 @@ def test_two_vocabularies_have_two_tables():
     assert sorted(shapes) == [(20, 8), (30, 8)]
 
 
-def test_builds_the_recurrent_family():
+def test_build_model_builds_the_recurrent_family():
     settings = load_settings(
         overrides={
             "model.family": "rnn",
@@ -57,14 +57,14 @@ def test_builds_the_recurrent_family():
     assert isinstance(build_model(settings, 20, 20), RecurrentSeq2Seq)
 
 
-def test_weights_are_named_by_what_they_are_however_many_models_there_are():
+def test_weight_names_do_not_depend_on_the_number_of_models():
     settings = load_settings(overrides=TINY)
     first, second = build_model(settings, 20, 20), build_model(settings, 20, 20)
     assert list(named_weights(first)) == list(named_weights(second))
     assert "decoder_block_1/cross_attention/query_kernel" in named_weights(first)
 
 
-def test_refuses_two_weights_of_one_name():
+def test_duplicate_weight_names_raise_value_error():
     one, other = keras.layers.Dense(1, name="same"), keras.layers.Dense(1, name="same")
     inputs = keras.Input((2,))
     inner = keras.Model(inputs, other(inputs), name="inner")
@@ -75,7 +75,7 @@ def test_refuses_two_weights_of_one_name():
         named_weights(model)
 
 
-def test_arrays_are_copies():
+def test_weight_arrays_are_copies():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, name="dense")])
     arrays = weight_arrays(model)
     (name,) = (name for name in arrays if name.endswith("dense/kernel"))
@@ -84,7 +84,7 @@ def test_arrays_are_copies():
     np.testing.assert_array_equal(arrays[name], before)
 
 
-def test_loads_the_weights_that_were_saved(tiny_run):
+def test_load_model_restores_the_saved_weights(tiny_run):
     run = Run.open(tiny_run)
     fresh, loaded = build_run_model(run), load_model(run, "latest")
     assert list(weight_arrays(fresh)) == list(weight_arrays(loaded))
@@ -95,7 +95,7 @@ def test_loads_the_weights_that_were_saved(tiny_run):
         np.testing.assert_array_equal(array, stored[name])
 
 
-def test_refuses_the_weights_of_another_model(tiny_run):
+def test_load_model_rejects_the_weights_of_another_model(tiny_run):
     run = Run.open(tiny_run)
     model = run.settings.model.model_copy(update={"num_encoder_layers": 2})
     run.settings = run.settings.model_copy(update={"model": model})

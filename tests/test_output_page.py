@@ -72,7 +72,7 @@ def keys(value):
     return None
 
 
-def test_every_command_runs_and_every_example_has_its_form(run_line, tmp_path):
+def test_output_page_commands_run_and_write_what_the_page_shows(run_line, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plot is not installed")
     outcomes = {line: run_line(line) for line in COMMANDS}
     assert len(outcomes) == len(COMMANDS) > 9

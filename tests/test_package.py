@@ -23,13 +23,13 @@ VERSION = PROJECT["project"]["version"]
 MODULES = {"scikit-learn": "sklearn", "tensorflow-serving-api": "tensorflow-serving"}
 
 
-def test_versions_agree():
+def test_versions_of_package_metadata_and_changelog_agree():
     assert keras_seq.__version__ == VERSION
     assert importlib.metadata.version("keras-seq") == VERSION
     assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_every_package_is_listed():
+def test_every_package_is_listed_in_pyproject():
     names = {
         ".".join([package, *path.parent.relative_to(folder).parts])
         for package, folder in (("keras_seq", ROOT / "keras_seq"), ("keras_seq_cli", ROOT / "cli"))
@@ -38,7 +38,7 @@ def test_every_package_is_listed():
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == names
 
 
-def test_dependencies_are_those_imported():
+def test_declared_dependencies_equal_the_imported_packages():
     modules = modules_of_the_project()
     imported = {
         found.target.split(".")[0].replace("_", "-")
@@ -99,7 +99,7 @@ def run_python(*arguments):
 
 
 @pytest.mark.parametrize("name", ["keras_seq", "keras_seq_cli.main", "keras_seq.settings"])
-def test_import_is_light(name):
+def test_import_loads_no_heavy_modules(name):
     code = f"import json, sys, {name}; print(json.dumps(list(sys.modules)))"
     loaded = set(json.loads(run_python("-c", code)))
     assert not loaded & {"tensorflow", "keras", "jax", "torch", "sentencepiece"}
@@ -113,7 +113,7 @@ def test_public_names_load_when_asked_for():
         _ = keras_seq.absent
 
 
-def test_version_on_the_command_line():
+def test_command_line_prints_the_version():
     assert run_python("-m", "keras_seq", "--version").strip() == f"keras-seq {VERSION}"
     script = shutil.which("keras-seq", path=str(Path(sys.executable).parent))
     assert script is not None

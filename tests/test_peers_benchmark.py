@@ -25,7 +25,7 @@ def load(name):
     return module
 
 
-def test_compares_in_small(tmp_path):
+def test_peers_benchmark_runs_in_smoke_mode(tmp_path):
     output = run(PEERS / "compare.py", "--smoke", "--work", tmp_path)
     assert "skipped" not in output
     for part in PARTS:
@@ -63,7 +63,7 @@ def split(output):
     return re.split(rf"\n(?={titles})", output)
 
 
-def test_counts_operations_as_products_of_matrices():
+def test_transformer_operation_count_equals_a_sum_by_hand():
     """Against sums written out for one layer of each, 3 source and 2 target steps.
 
     units 4, inner 8, vocabulary 10. Encoder: projections 4 x 16, feed-forward 2 x 32, so 128
@@ -85,7 +85,7 @@ def test_counts_operations_as_products_of_matrices():
     assert operations.transformer(Model, 3, 2, 10) == pytest.approx(whole / 2)
 
 
-def test_counts_operations_of_a_recurrent_model():
+def test_recurrent_operation_count_equals_a_sum_by_hand():
     """Each matrix of OpenNMT-tf's shape, for sources of 20 and targets of 10."""
     operations = load("operations")
     source = 2 * (512 * 1024) + 512 * 512
@@ -95,6 +95,6 @@ def test_counts_operations_of_a_recurrent_model():
     assert operations.rnn(20, 10, 8000) == pytest.approx(whole / 10)
 
 
-def test_shows_small_figures_with_their_digits():
+def test_benchmark_table_shows_small_figures_with_three_digits():
     digits = load("table").digits
     assert [digits(figure) for figure in (3210.4, 99.96, 0.4217)] == ["3210", "100", "0.422"]

@@ -288,15 +288,15 @@ def with_presets(readme):
 AGAIN = "python tests/test_readme.py writes it anew"
 
 
-def test_generated_commands():
+def test_generated_command_reference_is_up_to_date():
     assert COMMANDS.read_text(encoding="utf-8") == rendered_commands(), AGAIN
 
 
-def test_generated_settings():
+def test_generated_settings_reference_is_up_to_date():
     assert SETTINGS.read_text(encoding="utf-8") == rendered_settings(), AGAIN
 
 
-def test_generated_presets():
+def test_generated_presets_table_is_up_to_date():
     readme = README.read_text(encoding="utf-8")
     assert rendered_presets() in readme, AGAIN
 

@@ -45,13 +45,13 @@ def equations(documented):
     return [line.strip() for line in re.findall(r"^ {4}(\S.*)$", head, re.MULTILINE)]
 
 
-def test_every_public_name_is_there(page):
+def test_every_public_name_is_in_the_reference(page):
     module, text = page
     for name in module.__all__:
         assert f'id="{name}"' in text, name
 
 
-def test_equations_are_there_as_they_were_written(page):
+def test_reference_shows_equations_as_written(page):
     module, text = page
     plain = html.unescape(re.sub(r"<[^>]+>", "", text))
     found = 0
@@ -72,7 +72,7 @@ def test_layers_have_an_equation():
     assert without == ["AttentionDecoder"]
 
 
-def test_nothing_is_asked_of_the_network(folder):
+def test_reference_pages_load_nothing_from_the_network(folder):
     for path in folder.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert not re.findall(
@@ -81,7 +81,7 @@ def test_nothing_is_asked_of_the_network(folder):
         assert not re.findall(r"(?:url\(|@import )[\"']?(?:https?:)?//", text)
 
 
-def test_sections_of_names_are_lists(folder):
+def test_argument_sections_are_rendered_as_lists(folder):
     text = (folder / "keras_seq" / "layers.html").read_text(encoding="utf-8")
     for section in ("Call arguments", "Returns", "Arguments"):
         assert re.search(rf"<h6[^>]*>{section}:</h6>\s*<ul>", text), section

@@ -55,7 +55,7 @@ def folder(tiny_run, tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_command_runs(folder, keras_seq_command):
+def test_every_command_of_the_search_page_runs(folder, keras_seq_command):
     blocks = re.findall(r"^```bash\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.strip().split("\n") if line != ON_JAX]
     commands = [shlex.split(line) for line in lines]
@@ -90,7 +90,7 @@ def test_a_stream_on_jax_is_translated_as_on_tensorflow(folder, keras_seq_proces
     assert len(on_jax.lines) == len(LINES) and any(on_jax.lines)
 
 
-def test_its_python_sets_what_is_read(monkeypatch):
+def test_search_page_python_sets_the_thread_variables(monkeypatch):
     for name in (threads._WITHIN, threads._BETWEEN):
         monkeypatch.setenv(name, "")
     (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)

@@ -7,7 +7,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "speech.md"
 EXAMPLES = PAGE.parents[1] / "examples"
 
 
-def test_every_block_runs(tmp_path, monkeypatch, capsys):
+def test_every_python_block_of_the_speech_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(
         r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
@@ -22,6 +22,6 @@ def test_every_block_runs(tmp_path, monkeypatch, capsys):
     assert printed[1] == "True"
 
 
-def test_examples_that_are_named_are_there():
+def test_examples_named_on_the_speech_page_exist():
     named = re.findall(r"examples/(\w+\.py)", PAGE.read_text("utf-8"))
     assert named and all((EXAMPLES / name).is_file() for name in named)

@@ -27,7 +27,7 @@ ROWS = list(rows())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["technique"])
-def test_what_a_row_names_is_there(row):
+def test_each_row_names_existing_files_a_test_and_a_page(row):
     files = re.findall(r"`(keras_seq/[\w/]+\.py)`", row["file"])
     assert files
     assert all((ROOT / file).is_file() for file in files)

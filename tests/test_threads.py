@@ -33,7 +33,7 @@ def without_threads(monkeypatch):
         monkeypatch.delenv(name)
 
 
-def test_a_thread_for_each_search_before_tensorflow_is_imported(monkeypatch):
+def test_share_cores_gives_each_search_a_thread_before_tensorflow_loads(monkeypatch):
     without_threads(monkeypatch)
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
     share_cores(3)
@@ -43,7 +43,7 @@ def test_a_thread_for_each_search_before_tensorflow_is_imported(monkeypatch):
     assert searches_at_a_time() == 3
 
 
-def test_nothing_changes_afterwards(monkeypatch):
+def test_share_cores_changes_nothing_after_tensorflow_is_imported(monkeypatch):
     without_threads(monkeypatch)
     monkeypatch.setitem(sys.modules, "tensorflow", os)
     share_cores(3)
@@ -56,7 +56,7 @@ def test_nothing_changes_afterwards(monkeypatch):
     ("searches", "told", "threads"),
     [("1", {}, 1), ("1", {"NPROC": "3"}, 3), ("3", {"NPROC": "2"}, 2)],
 )
-def test_jax_computes_a_single_search_with_one_thread(searches, told, threads):
+def test_jax_uses_one_thread_for_one_search_unless_nproc_is_set(searches, told, threads):
     """As the threads of a process say that computed."""
     pytest.importorskip("jax")
     others = {name: value for name, value in os.environ.items() if name not in (*NAMES, "NPROC")}
@@ -68,7 +68,7 @@ def test_jax_computes_a_single_search_with_one_thread(searches, told, threads):
 
 
 @pytest.mark.parametrize(("cores", "parts"), [(1, 1), (2, 2), (8, 8), (9, 1)])
-def test_a_batch_has_a_part_for_each_of_few_cores(monkeypatch, cores, parts):
+def test_batch_is_split_into_a_part_per_core_up_to_8_cores(monkeypatch, cores, parts):
     without_threads(monkeypatch)
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
     monkeypatch.setattr("keras_seq.threads.usable_cores", lambda: cores)
@@ -76,7 +76,7 @@ def test_a_batch_has_a_part_for_each_of_few_cores(monkeypatch, cores, parts):
     assert parts_at_a_time() == parts
 
 
-def test_threads_that_share_operations_take_batches_whole(monkeypatch):
+def test_batch_is_not_split_when_threads_share_operations(monkeypatch):
     without_threads(monkeypatch)
     assert parts_at_a_time() == 1
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")

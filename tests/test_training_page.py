@@ -103,7 +103,7 @@ def with_small_model(arguments):
     return [*arguments, *(f"--set={key}={value}" for key, value in small.items())]
 
 
-def test_every_command_runs(folder, monkeypatch, keras_seq_command):
+def test_every_command_of_the_training_page_runs(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     found = commands()
     assert len(found) > 5
@@ -123,7 +123,7 @@ def test_every_command_runs(folder, monkeypatch, keras_seq_command):
     assert all((one[name] == mean[name]).all() for name in one)
 
 
-def test_what_is_on_by_default_is_so():
+def test_defaults_named_on_the_training_page_are_right():
     section = PAGE.read_text("utf-8").split("\n## ")[1]
     rows = re.findall(r"^\| `(\w+)\.(\w+)` \| ([^|]*) \|", section, re.MULTILINE)
     assert len(rows) == 7
@@ -142,7 +142,7 @@ def test_what_is_on_by_default_is_so():
         assert set(re.findall(r"`([a-z]+-?[a-z]*)`", said)) - {default} == set(others)
 
 
-def test_what_the_pages_import_is_public():
+def test_names_imported_in_the_documents_are_public():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found = {
         line

@@ -93,7 +93,7 @@ def expected_hypotheses(parts, line, beam_size=2, n_best=1):
     ]
 
 
-def test_equals_a_slow_search_line_by_line(parts, made):
+def test_translator_equals_plain_python_search_for_each_line(parts, made):
     lines = [*SOURCES, "cat dog"]
     translated = made(n_best=2).translate(lines)
     for line, hypotheses in zip(lines, translated, strict=True):
@@ -104,7 +104,7 @@ def test_equals_a_slow_search_line_by_line(parts, made):
     assert made(n_best=2)(lines) == [hypotheses[0].text for hypotheses in translated]
 
 
-def test_says_what_the_model_knows_by_heart(made):
+def test_translator_returns_memorized_translations(made):
     assert made()([SOURCES[3], SOURCES[0], SOURCES[1]]) == [TARGETS[3], TARGETS[0], TARGETS[1]]
 
 
@@ -118,7 +118,7 @@ def test_blank_lines_stay_blank_and_all_lines_in_order(made):
     assert translator([]) == []
 
 
-def test_batches_of_another_size_change_nothing(made):
+def test_batch_size_does_not_change_translations(made):
     lines = [*SOURCES, *reversed(SOURCES), SOURCES[2]]
     one, many = made(batch_size=1).translate(lines), made(batch_size=4).translate(lines)
     for left, right in zip(one, many, strict=True):
@@ -134,7 +134,7 @@ def test_several_translations_come_best_first(made):
         assert hypotheses[0].score > hypotheses[1].score or hypotheses[1].truncated
 
 
-def test_a_source_that_is_too_long_is_cut_and_marked(parts, made):
+def test_too_long_source_is_truncated_and_marked(parts, made):
     line = f"{SOURCES[0]} zebra"
     encode = parts[1].encode
     assert encode([line])[0][: longest(parts)] == encode(SOURCES)[0]
@@ -153,7 +153,7 @@ def test_text_that_training_never_saw_is_translated_too(made):
     assert translated[0] and translated[2]
 
 
-def test_uses_the_weights_of_the_moment(parts, made):
+def test_translator_uses_the_current_weights(parts, made):
     model = parts[0]
     before = made()(SOURCES)
     kept = model.get_weights()
@@ -164,7 +164,7 @@ def test_uses_the_weights_of_the_moment(parts, made):
     assert made()(SOURCES) == before
 
 
-def test_searches_at_a_time_change_nothing(made, monkeypatch):
+def test_number_of_parallel_searches_does_not_change_translations(made, monkeypatch):
     lines = [*SOURCES, *reversed(SOURCES), SOURCES[2]] * 3
     monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "1")
     alone = made(batch_size=2).translate(lines)
@@ -175,12 +175,12 @@ def test_searches_at_a_time_change_nothing(made, monkeypatch):
         assert left[0].score == pytest.approx(right[0].score, abs=1e-6)
 
 
-def test_refuses_one_string(made):
+def test_translator_rejects_a_single_string(made):
     with pytest.raises(TypeError, match=r"lists of strings, received one string; pass \[line\]"):
         made()("the cat")
 
 
-def test_loads_the_best_or_the_latest_of_a_run(tiny_run):
+def test_translator_loads_the_best_or_latest_checkpoint_of_a_run(tiny_run):
     lines = ["2 January 2026", "", "5 maart 1999"]
     best = keras_seq.Translator.load(tiny_run)
     translated = best(lines)
@@ -204,12 +204,12 @@ def test_search_settings_can_be_changed_at_loading(tiny_run):
         ({"n_best": 50}, "n_best: received 50, expected at most"),
     ],
 )
-def test_refuses_search_settings_that_are_wrong(tiny_run, search, message):
+def test_wrong_search_settings_raise_settings_error(tiny_run, search, message):
     with pytest.raises(keras_seq.SettingsError, match=message):
         keras_seq.Translator.load(tiny_run, **search)
 
 
-def test_refuses_what_is_no_trained_run(tmp_path):
+def test_loading_a_missing_or_untrained_run_raises_input_error(tmp_path):
     with pytest.raises(keras_seq.InputError, match="no such run directory"):
         keras_seq.Translator.load(tmp_path / "nothing")
     with pytest.raises(keras_seq.InputError, match="not a run directory of keras-seq"):

@@ -20,7 +20,7 @@ def names_of(page):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="it ends with a SavedModel")
-def test_a_generator_is_trained_searched_and_served(tmp_path, monkeypatch, capsys):
+def test_generation_page_trains_searches_and_serves_a_generator(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     keras.utils.set_random_seed(1)
     names = names_of("generation-from-vectors.md")
@@ -41,6 +41,6 @@ def test_a_generator_is_trained_searched_and_served(tmp_path, monkeypatch, capsy
         np.testing.assert_array_equal(left, right)
 
 
-def test_attention_and_the_closed_form_differ_by_rounding_alone(capsys):
+def test_kernel_regression_page_equals_the_closed_form_up_to_rounding(capsys):
     names_of("kernel-regression.md")
     assert float(capsys.readouterr().out) < 1e-6

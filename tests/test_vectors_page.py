@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_every_block_runs(folder, keras_seq_command, capsysbinary):
+def test_every_block_of_the_vectors_page_runs(folder, keras_seq_command, capsysbinary):
     lines = [line for block in blocks("bash") for line in block.split("\n") if line]
     assert len(lines) == 10
     for line in lines:
@@ -46,7 +46,7 @@ def test_every_block_runs(folder, keras_seq_command, capsysbinary):
     assert b"queen" in capsysbinary.readouterr().out
 
 
-def test_the_numbers_of_the_page():
+def test_vectors_page_names_the_right_defaults():
     page, settings = PAGE.read_text("utf-8"), VectorSettings()
     assert f"`--min-count` ({settings.min_count})" in page
     assert f"--subsample, {settings.subsample:g}" in page

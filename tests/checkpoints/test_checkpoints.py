@@ -18,7 +18,7 @@ from keras_seq.run import Run
 from keras_seq.text import InputError
 
 
-def test_the_newest_and_the_best_are_kept(run):
+def test_newest_and_best_checkpoints_are_kept(run):
     for step in range(1, 8):
         save(run, step)
         if step == 2:
@@ -32,7 +32,7 @@ def test_the_newest_and_the_best_are_kept(run):
     assert run.saved_steps == [6, 7, 8]
 
 
-def test_the_format_on_disk(run):
+def test_checkpoint_manifest_lists_sizes_and_hashes_of_its_files(run):
     path = save(run, 1200)
     assert path == run.path / "checkpoints" / "step-00001200"
     manifest = json.loads((path / "MANIFEST.json").read_text())
@@ -50,7 +50,7 @@ def test_the_format_on_disk(run):
     assert not [name for name in os.listdir(path.parent) if name.startswith(".tmp-")]
 
 
-def test_the_same_step_may_be_saved_again(run):
+def test_saving_the_same_step_again_replaces_the_checkpoint(run):
     save(run, 3)
     run.save_checkpoint(3, {"weights": weights(9)}, {})
     assert run.saved_steps == [3]
@@ -73,7 +73,7 @@ def test_values_that_are_not_finite_are_refused_at_save(run, value):
     assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]
 
 
-def test_values_that_are_not_finite_are_refused_at_load(run, reopened, notices, tmp_path):
+def test_checkpoint_with_non_finite_weights_is_skipped_at_load(run, reopened, notices, tmp_path):
     save(run, 1)
     path = save(run, 2)
     bad = weights(2) | {"rate": np.array(np.nan, np.float32)}
@@ -85,7 +85,7 @@ def test_values_that_are_not_finite_are_refused_at_load(run, reopened, notices, 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99])
-def test_a_truncated_file_is_found_and_the_earlier_checkpoint_taken(
+def test_truncated_file_is_detected_and_the_earlier_checkpoint_is_loaded(
     run, reopened, notices, name, share
 ):
     save(run, 1)
@@ -98,7 +98,7 @@ def test_a_truncated_file_is_found_and_the_earlier_checkpoint_taken(
     assert "step-00000001: taken in its place" in notices[1]
 
 
-def test_whoever_does_not_listen_is_warned(run):
+def test_damaged_checkpoint_warns_when_no_notice_callback_is_given(run):
     save(run, 1)
     (save(run, 2) / "state.json").unlink()
     with pytest.warns(UserWarning, match=r"state\.json is missing|taken in its place"):
@@ -106,7 +106,7 @@ def test_whoever_does_not_listen_is_warned(run):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_flipped_bit_is_found(run, reopened, notices, name):
+def test_flipped_bit_in_a_checkpoint_file_is_detected(run, reopened, notices, name):
     save(run, 1)
     path = save(run, 2) / name
     original = path.read_bytes()
@@ -128,14 +128,14 @@ def test_a_flipped_bit_is_found(run, reopened, notices, name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_deleted_file_is_found(run, reopened, notices, name):
+def test_deleted_checkpoint_file_is_detected(run, reopened, notices, name):
     save(run, 1)
     (save(run, 2) / name).unlink()
     assert reopened().load_checkpoint(BOTH).step == 1
     assert f"{name} is missing" in notices[0]
 
 
-def test_a_pointer_that_is_missing_or_leads_nowhere_is_made_good(run, reopened):
+def test_missing_or_invalid_latest_pointer_does_not_prevent_loading(run, reopened):
     save(run, 1)
     save(run, 2)
     pointer = run.path / "checkpoints" / "latest"
@@ -149,7 +149,7 @@ def test_a_pointer_that_is_missing_or_leads_nowhere_is_made_good(run, reopened):
     assert pointer.read_text() == "step-00000003\n"
 
 
-def test_no_checkpoint_and_no_whole_one_are_said(run, reopened):
+def test_missing_or_incomplete_checkpoints_raise_input_error(run, reopened):
     with pytest.raises(InputError, match="the training has not saved one yet"):
         reopened().load_weights(SHAPES)
     with pytest.raises(InputError, match="the training has not saved one yet"):
@@ -159,7 +159,7 @@ def test_no_checkpoint_and_no_whole_one_are_said(run, reopened):
         reopened().load_weights(SHAPES)
 
 
-def test_a_newer_format_is_refused_and_not_passed_over(run, reopened):
+def test_checkpoint_of_a_newer_format_is_refused_instead_of_skipped(run, reopened):
     save(run, 1)
     path = save(run, 2) / "MANIFEST.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
@@ -170,7 +170,7 @@ def test_a_newer_format_is_refused_and_not_passed_over(run, reopened):
 @pytest.mark.parametrize(
     "debris", [".tmp-step-00000002", ".tmp-old-step-00000001", ".tmp-latest", ".tmp-best"]
 )
-def test_what_a_killed_process_left_is_ignored_and_then_cleaned(run, reopened, debris):
+def test_leftovers_of_a_killed_save_are_ignored_and_removed_by_next_save(run, reopened, debris):
     path = save(run, 1)
     left = path.parent / debris
     if "step" in debris:
@@ -213,7 +213,7 @@ def test_kills_at_any_moment_lose_at_most_the_save_under_way(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
-def test_killed_before_each_line_of_a_save(tmp_path):
+def test_kill_before_any_line_of_a_save_leaves_complete_checkpoints(tmp_path):
     """Between two files, between rename and pointer, while an old one is deleted: all of them."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
@@ -236,7 +236,7 @@ def test_killed_before_each_line_of_a_save(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_leaves_the_earlier_checkpoint(run, monkeypatch):
+def test_earlier_checkpoint_is_kept_when_the_disk_is_full(run, monkeypatch):
     save(run, 1)
     real_open = open
 

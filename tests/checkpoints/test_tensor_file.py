@@ -28,7 +28,7 @@ ARRAYS = {
 }
 
 
-def test_the_safetensors_package_reads_what_we_write(tmp_path):
+def test_written_tensor_file_is_readable_by_safetensors(tmp_path):
     written = write_tensors(tmp_path / "a.safetensors", ARRAYS)
     content = (tmp_path / "a.safetensors").read_bytes()
     assert (len(content), hashlib.sha256(content).hexdigest()) == written
@@ -39,7 +39,7 @@ def test_the_safetensors_package_reads_what_we_write(tmp_path):
         assert found[name].shape == array.shape
 
 
-def test_we_read_what_the_safetensors_package_writes(tmp_path):
+def test_tensor_file_written_by_safetensors_is_read(tmp_path):
     arrays = {name: np.ascontiguousarray(array) for name, array in ARRAYS.items()}
     arrays["scalar"] = np.array(2.5, np.float32)
     safetensors.numpy.save_file(arrays, tmp_path / "a.safetensors", metadata={"format": "np"})
@@ -50,7 +50,7 @@ def test_we_read_what_the_safetensors_package_writes(tmp_path):
         found[name][...] = 0
 
 
-def test_bfloat16_comes_back(tmp_path):
+def test_bfloat16_tensor_survives_write_and_read(tmp_path):
     array = np.array([1, 2.5, -3], ml_dtypes.bfloat16)
     write_tensors(tmp_path / "a", {"a": array})
     found = read_tensors(tmp_path / "a", {"a": tensor_spec((3,), "bfloat16")})["a"]
@@ -78,14 +78,14 @@ def test_bfloat16_comes_back(tmp_path):
         (b"[" * 4000, "not a safetensors file"),
     ],
 )
-def test_a_header_that_is_not_exactly_the_models_is_refused(tmp_path, header, words):
+def test_tensor_file_header_that_does_not_match_the_model_is_refused(tmp_path, header, words):
     path = header_file(tmp_path / "a", header, b"\0" * 8)
     with pytest.raises(TensorFileError, match=words):
         read_tensors(path, {"a": tensor_spec((2,), "float32")})
 
 
 @pytest.mark.parametrize("length", [2**63, 2**40, 10**6, 9])
-def test_a_header_length_is_not_believed(tmp_path, length):
+def test_wrong_tensor_file_header_length_is_refused(tmp_path, length):
     path = header_file(tmp_path / "a", b"{}", length=length)
     with pytest.raises(TensorFileError):
         read_tensors(path, {"a": tensor_spec((2,), "float32")})
@@ -98,7 +98,7 @@ def test_two_arrays_on_the_same_bytes_are_refused(tmp_path):
         read_tensors(header_file(tmp_path / "a", header, b"\0" * 16), specs)
 
 
-def test_data_that_is_missing_or_too_much_is_refused(tmp_path):
+def test_tensor_file_with_missing_or_extra_data_is_refused(tmp_path):
     for size in (0, 7, 9):
         path = header_file(tmp_path / "a", {"a": entry([2], 0, 8)}, b"\0" * size)
         with pytest.raises(TensorFileError, match="bytes, expected"):

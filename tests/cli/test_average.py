@@ -23,7 +23,7 @@ def weights(run, step):
     return safetensors.numpy.load_file(path)
 
 
-def test_the_mean_of_the_last(trained, tmp_path, keras_seq_command):
+def test_average_last_writes_the_mean_of_the_last_checkpoints(trained, tmp_path, keras_seq_command):
     outcome = keras_seq_command("average", trained, tmp_path / "mean", "--last", 2)
     assert (outcome.code, outcome.out) == (0, b"")
     assert "the mean of the weights after steps 4, 6" in outcome.err
@@ -41,9 +41,7 @@ def test_the_mean_of_the_last(trained, tmp_path, keras_seq_command):
     assert "after steps 4, 6" in (tmp_path / "mean" / "README.md").read_text()
 
 
-def test_one_alone_is_itself_and_the_best_are_those_that_scored_best(
-    trained, tmp_path, keras_seq_command
-):
+def test_average_best_takes_the_best_validated_checkpoints(trained, tmp_path, keras_seq_command):
     run = Run.open(trained)
     lines = (trained / "metrics.jsonl").read_text()
     assert run.logs.validation_scores().keys() == {2, 4, 6}
@@ -71,13 +69,15 @@ def test_one_alone_is_itself_and_the_best_are_those_that_scored_best(
         (["--best", 9], "has 3 validated checkpoints, 9 were asked for"),
     ],
 )
-def test_refuses(trained, tmp_path, keras_seq_command, options, message):
+def test_average_rejects_invalid_checkpoint_options(
+    trained, tmp_path, keras_seq_command, options, message
+):
     outcome = keras_seq_command("average", trained, tmp_path / "mean", *options)
     assert outcome.code == 2 and message in outcome.err
     assert not (tmp_path / "mean").exists()
 
 
-def test_refuses_to_write_over_what_it_reads(trained, tmp_path, keras_seq_command):
+def test_average_refuses_to_overwrite_its_input_run(trained, tmp_path, keras_seq_command):
     (tmp_path / "link").symlink_to(trained)
     before = sorted(path for path in trained.rglob("*"))
     for output in (trained, tmp_path / "link", trained / "mean"):
@@ -86,7 +86,9 @@ def test_refuses_to_write_over_what_it_reads(trained, tmp_path, keras_seq_comman
     assert sorted(path for path in trained.rglob("*")) == before
 
 
-def test_refuses_a_directory_in_use_and_a_damaged_checkpoint(trained, tmp_path, keras_seq_command):
+def test_average_rejects_an_existing_run_and_a_damaged_checkpoint(
+    trained, tmp_path, keras_seq_command
+):
     outcome = keras_seq_command("average", trained, trained, "--last", 1)
     assert outcome.code == 2 and "has a run already" in outcome.err
     file = trained / "checkpoints" / "step-00000006" / "weights.safetensors"

@@ -10,7 +10,7 @@ from keras_seq.run import Run
 from keras_seq.settings import SettingsError
 
 
-def test_the_corpus_is_made_and_kept(tmp_path):
+def test_demo_creates_and_keeps_its_corpus(tmp_path):
     run, test = prepare_demo(tmp_path / "demo", overrides=["seed=3"])
     assert len(TokenCorpus.open(run.train_directory)) == 30_000
     sources, references = run.valid_lines()
@@ -24,7 +24,7 @@ def test_the_corpus_is_made_and_kept(tmp_path):
     assert sum(path.stat().st_size for path in run.corpus_directory.glob("test.*")) > 0
 
 
-def test_a_wrong_setting_leaves_nothing(tmp_path):
+def test_demo_with_an_unknown_setting_creates_no_files(tmp_path):
     with pytest.raises(SettingsError, match="did you mean training.max_steps"):
         prepare_demo(tmp_path / "demo", overrides=["max_step=3"])
     assert not (tmp_path / "demo").exists()

@@ -22,7 +22,7 @@ def files(tmp_path):
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_is_wrong_is_said_before_tensorflow_loads(
+def test_diagnose_input_errors_are_reported_without_tensorflow(
     keras_seq_command, tiny_run, files, tmp_path
 ):
     paths = files()
@@ -51,14 +51,14 @@ def test_what_is_wrong_is_said_before_tensorflow_loads(
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_a_run_before_its_first_checkpoint(keras_seq_command, files, tmp_path):
+def test_diagnose_rejects_a_run_without_a_checkpoint(keras_seq_command, files, tmp_path):
     Run.create(tmp_path / "new", load_settings())
     outcome = keras_seq_command("diagnose", tmp_path / "new", *files())
     assert outcome.code == 2
     assert "no checkpoint, the training has not saved one yet" in outcome.error
 
 
-def test_table_json_and_page_say_the_same(keras_seq_command, tiny_run, files, tmp_path):
+def test_diagnose_table_json_and_html_page_agree(keras_seq_command, tiny_run, files, tmp_path):
     paths = files()
     arguments = [
         "diagnose", tiny_run, *paths, "--beam", "2,1", "--max-length", "9", "--worst", "1",
@@ -120,7 +120,7 @@ def test_table_json_and_page_say_the_same(keras_seq_command, tiny_run, files, tm
     assert again["totals"] == totals
 
 
-def test_a_reference_too_long_to_be_scored(keras_seq_command, tiny_run, files):
+def test_diagnose_rejects_a_reference_too_long_to_score(keras_seq_command, tiny_run, files):
     paths = files(["a", "b"], ["a", "1 2 " * 5000])
     outcome = keras_seq_command("diagnose", tiny_run, *paths, "--beam", "1")
     assert outcome.code == 2

@@ -8,7 +8,7 @@ import pytest
 import keras_seq
 
 
-def test_versions_one_after_the_other(tiny_run, tmp_path, keras_seq_process):
+def test_export_numbers_versions_consecutively(tiny_run, tmp_path, keras_seq_process):
     base = tmp_path / "served" / "dates"
     # Another backend in the environment is no matter: TensorFlow writes the SavedModel.
     first = keras_seq_process("export", tiny_run, base, "--verify", 3, KERAS_BACKEND="jax")
@@ -23,7 +23,7 @@ def test_versions_one_after_the_other(tiny_run, tmp_path, keras_seq_process):
     assert (base / "2/assets.extra/tf_serving_warmup_requests").stat().st_size > 0
 
 
-def test_a_keras_file_is_the_model(tiny_run, tmp_path, keras_seq_command):
+def test_exported_keras_file_loads_as_the_same_model(tiny_run, tmp_path, keras_seq_command):
     import keras
     import numpy as np
 
@@ -55,14 +55,16 @@ def test_a_keras_file_is_the_model(tiny_run, tmp_path, keras_seq_command):
         (["--verify", "-1"], "Invalid value for '--verify'"),
     ],
 )
-def test_options_that_do_not_fit(tiny_run, tmp_path, keras_seq_command, arguments, message):
+def test_export_rejects_incompatible_options(
+    tiny_run, tmp_path, keras_seq_command, arguments, message
+):
     outcome = keras_seq_command("export", tiny_run, tmp_path / "out", *arguments)
     assert outcome.code == 2
     assert message in outcome.error
     assert not (tmp_path / "out").exists()
 
 
-def test_places_and_runs_that_do_not_fit(tiny_run, tmp_path, keras_seq_command):
+def test_export_rejects_unusable_output_paths_and_runs(tiny_run, tmp_path, keras_seq_command):
     file = tmp_path / "file"
     file.write_text("x")
     outcome = keras_seq_command("export", tiny_run, file)

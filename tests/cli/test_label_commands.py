@@ -16,7 +16,7 @@ def stdin():
     return lambda lines: "".join(f"{line}\n" for line in lines).encode()
 
 
-def test_each_line_has_its_label(keras_seq_command, classifier_run, stdin):
+def test_classify_writes_a_label_for_each_line(keras_seq_command, classifier_run, stdin):
     expected = keras_seq.Classifier.load(classifier_run).classify(TEXTS)
     outcome = keras_seq_command("classify", classifier_run, stdin=stdin(TEXTS))
     assert outcome.code == 0, outcome.err
@@ -31,14 +31,14 @@ def test_each_line_has_its_label(keras_seq_command, classifier_run, stdin):
         assert [entry["label"] for entry in said["ranked"]] == [label for label, _ in one.ranked]
 
 
-def test_what_is_longer_than_it_reads_is_said(keras_seq_command, classifier_run, stdin):
+def test_classify_reports_truncated_lines(keras_seq_command, classifier_run, stdin):
     outcome = keras_seq_command("classify", classifier_run, stdin=stdin([*TEXTS, "rain " * 900]))
     assert outcome.code == 0, outcome.err
     assert "lines 1 to 4: 1 cut short at the longest input (data.max_source_length)" in outcome.err
     assert len(outcome.out.splitlines()) == 4
 
 
-def test_each_word_has_its_tag(keras_seq_command, tagger_run, stdin, tmp_path):
+def test_tag_writes_a_tag_for_each_word(keras_seq_command, tagger_run, stdin, tmp_path):
     expected = keras_seq.Tagger.load(tagger_run)(NAMED)
     outcome = keras_seq_command("tag", tagger_run, stdin=stdin(NAMED))
     assert outcome.code == 0, outcome.err
@@ -54,7 +54,7 @@ def test_each_word_has_its_tag(keras_seq_command, tagger_run, stdin, tmp_path):
     assert [" ".join(one["tags"]) for one in said] == expected
 
 
-def test_a_labelled_file_is_scored(keras_seq_command, classifier_run, tmp_path):
+def test_classify_scores_a_labeled_file(keras_seq_command, classifier_run, tmp_path):
     lines = [*labelled_lines(30, 9), ("rain", "never heard of")]
     path = write_lines(tmp_path / "lines.tsv", lines)
     outcome = keras_seq_command("classify", classifier_run, "--data", path)
@@ -72,7 +72,7 @@ def test_a_labelled_file_is_scored(keras_seq_command, classifier_run, tmp_path):
     assert table.startswith(f"accuracy {right / 31:.3f}")
 
 
-def test_a_tagged_file_is_scored_by_entity(keras_seq_command, tagger_run, tmp_path):
+def test_tag_scores_a_tagged_file_by_entity(keras_seq_command, tagger_run, tmp_path):
     path = write_lines(tmp_path / "lines.tsv", tagged_lines(20, 9))
     outcome = keras_seq_command("tag", tagger_run, "--data", path)
     assert outcome.code == 0, outcome.err
@@ -81,7 +81,7 @@ def test_a_tagged_file_is_scored_by_entity(keras_seq_command, tagger_run, tmp_pa
 
 
 @pytest.mark.parametrize("text", ["", "\t\n"])
-def test_a_file_without_labels_is_named(
+def test_file_without_labels_is_named_in_the_error(
     keras_seq_command, classifier_run, tagger_run, tmp_path, text
 ):
     (tmp_path / "lines.tsv").write_text(text)
@@ -92,7 +92,9 @@ def test_a_file_without_labels_is_named(
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_is_wrong_is_said_at_once(keras_seq_command, classifier_run, tagger_run, tmp_path):
+def test_label_command_errors_are_reported_without_tensorflow(
+    keras_seq_command, classifier_run, tagger_run, tmp_path
+):
     outcome = keras_seq_command("classify", tagger_run)
     assert outcome.code == 2 and "expected 'classify': `keras-seq tag" in outcome.error
     outcome = keras_seq_command("tag", classifier_run)

@@ -32,7 +32,9 @@ def files(tmp_path):
         (["a", "b"], b"", "source has 2 lines but {target} has 0"),
     ],
 )
-def test_files_of_different_length(keras_seq_command, tiny_run, files, source, target, words):
+def test_likelihood_rejects_files_of_different_lengths(
+    keras_seq_command, tiny_run, files, source, target, words
+):
     paths = files(source, target)
     outcome = keras_seq_command("likelihood", tiny_run, *paths)
     assert (outcome.code, outcome.out) == (2, b"")
@@ -40,7 +42,9 @@ def test_files_of_different_length(keras_seq_command, tiny_run, files, source, t
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_is_no_run_or_no_text(keras_seq_command, tiny_run, files, tmp_path):
+def test_likelihood_rejects_a_missing_run_or_unreadable_text(
+    keras_seq_command, tiny_run, files, tmp_path
+):
     paths = files()
     for arguments, words in (
         (["absent", *paths], "absent: no such run directory"),
@@ -73,7 +77,7 @@ def likelihood(keras_seq_command, tiny_run, load, monkeypatch):
     return functools.partial(keras_seq_command, "likelihood", tiny_run)
 
 
-def test_lines_tokens_and_the_corpus_agree(likelihood, tiny_run, load, files):
+def test_likelihood_per_line_token_and_corpus_agree(likelihood, tiny_run, load, files):
     paths = files()
     expected = load(str(tiny_run), which="best", notice=None)(SOURCES, TARGETS)
     outcome = likelihood(*paths)
@@ -99,7 +103,7 @@ def test_lines_tokens_and_the_corpus_agree(likelihood, tiny_run, load, files):
     assert f"perplexity {found['perplexity']:.4f} of {len(rows)} tokens in 4 lines" in said
 
 
-def test_standard_input_on_either_side(likelihood, files):
+def test_likelihood_reads_either_side_from_standard_input(likelihood, files):
     source, target = files()
     expected = likelihood(source, target).out
     assert likelihood("-", target, stdin=source.read_bytes()).out == expected
@@ -109,7 +113,7 @@ def test_standard_input_on_either_side(likelihood, files):
     assert "source has 4 lines but standard input has 1" in outcome.error
 
 
-def test_many_lines_are_scored_some_at_a_time(likelihood, files, monkeypatch):
+def test_likelihood_scores_many_lines_in_chunks(likelihood, files, monkeypatch):
     monkeypatch.setattr("keras_seq_cli.likelihood._PAIRS", 3)
     once = likelihood(*files()).lines
     outcome = likelihood(*files(SOURCES * 4, TARGETS * 4))
@@ -123,20 +127,20 @@ def test_many_lines_are_scored_some_at_a_time(likelihood, files, monkeypatch):
     assert "target:5: a translation of " in outcome.error
 
 
-def test_long_sources_are_said_to_be_cut(likelihood, files):
+def test_likelihood_reports_truncated_sources(likelihood, files):
     outcome = likelihood(*files(["5 " * 1000, "5"], ["5", "5"]), "--each", "corpus")
     assert json.loads(outcome.out)["cut_sources"] == 1
     assert "1 sources were cut at the longest input" in outcome.err
 
 
-def test_no_text_is_no_perplexity(likelihood, files):
+def test_likelihood_of_empty_text_is_an_error(likelihood, files):
     for lines in ([], ["", ""]):
         outcome = likelihood(*files(lines, lines), "--each", "corpus")
         assert (outcome.code, outcome.out) == (2, b"")
         assert "no text, there is nothing to score" in outcome.error
 
 
-def test_bytes_that_are_no_text(likelihood, files):
+def test_invalid_utf_8_is_reported_with_file_and_line(likelihood, files):
     outcome = likelihood(*files(["a", "b"], b"a\n\xff\n"))
     assert outcome.code == 2
     assert "target:2: invalid UTF-8" in outcome.error

@@ -57,7 +57,7 @@ def test_importing_the_package_imports_nothing_heavy():
     assert result.stdout == b"[]\n"
 
 
-def test_the_public_names_are_there():
+def test_all_public_names_are_available():
     for name in keras_seq.__all__:
         assert getattr(keras_seq, name) is not None
     assert set(dir(keras_seq)) == set(keras_seq.__all__)
@@ -65,7 +65,7 @@ def test_the_public_names_are_there():
         _ = keras_seq.absent
 
 
-def test_version(keras_seq_command):
+def test_version_option_prints_the_version(keras_seq_command):
     outcome = keras_seq_command("--version")
     assert (outcome.code, outcome.out) == (0, f"keras-seq {keras_seq.__version__}\n".encode())
 
@@ -86,7 +86,7 @@ def test_every_option_has_help(keras_seq_command, command):
             assert len(line.split("  ")) > 2 or len(line) > 20, line
 
 
-def test_no_command_prints_help_and_is_an_error(keras_seq_command):
+def test_missing_command_prints_help_and_exits_with_2(keras_seq_command):
     outcome = keras_seq_command()
     assert (outcome.code, outcome.out) == (2, b"")
     assert "Commands:" in outcome.err
@@ -102,13 +102,13 @@ def test_no_command_prints_help_and_is_an_error(keras_seq_command):
     ],
 )
 @pytest.mark.usefixtures("without_tensorflow")
-def test_a_wrong_command_line_is_one_line(keras_seq_command, arguments, words):
+def test_wrong_command_line_is_reported_in_one_line(keras_seq_command, arguments, words):
     outcome = keras_seq_command(*arguments)
     assert (outcome.code, outcome.out) == (2, b"")
     assert words in outcome.error
 
 
-def test_an_error_of_ours_is_one_line(keras_seq_command, monkeypatch, tmp_path):
+def test_internal_error_is_reported_in_one_line(keras_seq_command, monkeypatch, tmp_path):
     def broken(*_, **__):
         raise KeyError("some\ninvariant")
 
@@ -120,7 +120,7 @@ def test_an_error_of_ours_is_one_line(keras_seq_command, monkeypatch, tmp_path):
     assert "Traceback (most recent call last)" in keras_seq_command("translate", "r", "a").err
 
 
-def test_python_m_keras_seq(keras_seq_process):
+def test_python_m_keras_seq_prints_the_version(keras_seq_process):
     outcome = keras_seq_process("--version")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith(b"keras-seq ")

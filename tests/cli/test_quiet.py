@@ -23,7 +23,7 @@ assert gc.get_freeze_count() > 100_000 and gc.isenabled()
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_needless_packages_are_imported_by_who_asks_for_them_alone(backend):
+def test_quiet_import_skips_unneeded_packages_until_requested(backend):
     for name in ("PIL", "h5py", "jax", "matplotlib", "scipy"):
         pytest.importorskip(name)
     done = subprocess.run(

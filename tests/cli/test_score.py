@@ -29,7 +29,7 @@ def files(tmp_path):
     return write
 
 
-def test_scores_are_those_of_sacrebleu(keras_seq_command, files):
+def test_score_output_equals_sacrebleu(keras_seq_command, files):
     hypotheses, first, second = files(h=HYPOTHESES, a=REFERENCES, b=OTHERS)
     outcome = keras_seq_command("score", hypotheses, "--reference", first, "--reference", second)
     references = [REFERENCES, OTHERS]
@@ -46,13 +46,13 @@ def test_scores_are_those_of_sacrebleu(keras_seq_command, files):
     assert "tok:13a" in outcome.lines[0]
 
 
-def test_one_metric(keras_seq_command, files):
+def test_score_prints_only_the_requested_metric(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     arguments = ["score", hypotheses, "-r", references, "-m", "chrf"]
     assert [line[:5] for line in keras_seq_command(*arguments).lines] == ["chrF2"]
 
 
-def test_hypotheses_from_stdin(keras_seq_command, files):
+def test_score_reads_hypotheses_from_standard_input(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     outcome = keras_seq_command("score", "-", "-r", references, stdin=hypotheses.read_bytes())
     assert outcome.out == keras_seq_command("score", hypotheses, "-r", references).out
@@ -69,21 +69,23 @@ def test_hypotheses_from_stdin(keras_seq_command, files):
         (b"\xe4\n", ["a"], "h:1: invalid UTF-8"),
     ],
 )
-def test_text_that_cannot_be_scored(keras_seq_command, files, hypotheses, references, words):
+def test_score_rejects_mismatched_empty_or_invalid_text(
+    keras_seq_command, files, hypotheses, references, words
+):
     hypothesis_file, reference_file = files(h=hypotheses, r=references)
     outcome = keras_seq_command("score", hypothesis_file, "--reference", reference_file)
     assert (outcome.code, outcome.out) == (2, b"")
     assert words.format(r=reference_file) in outcome.error
 
 
-def test_a_third_file_of_another_length(keras_seq_command, files):
+def test_score_rejects_a_second_reference_of_another_length(keras_seq_command, files):
     hypotheses, first, second = files(h=HYPOTHESES, a=REFERENCES, b=[*OTHERS, "more"])
     outcome = keras_seq_command("score", hypotheses, "-r", first, "-r", second)
     assert outcome.code == 2
     assert "h has 3 lines but" in outcome.error and "b has 4" in outcome.error
 
 
-def test_files_that_are_none(keras_seq_command, files, tmp_path):
+def test_score_rejects_missing_files_and_unknown_metrics(keras_seq_command, files, tmp_path):
     (hypotheses,) = files(h=HYPOTHESES)
     for reference, words in (
         (tmp_path / "absent", "absent: no such file"),
@@ -98,7 +100,7 @@ def test_files_that_are_none(keras_seq_command, files, tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
-def test_a_reader_that_has_gone_is_no_error(files):
+def test_closed_output_pipe_is_not_an_error(files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     reader, writer = os.pipe()
     os.close(reader)
@@ -112,7 +114,7 @@ def test_a_reader_that_has_gone_is_no_error(files):
     assert (result.returncode, result.stderr) == (0, b"")
 
 
-def test_several_systems(keras_seq_command, files):
+def test_score_prints_a_line_for_each_system(keras_seq_command, files):
     one, two, references = files(one=HYPOTHESES, two=OTHERS, r=REFERENCES)
     outcome = keras_seq_command("score", one, two, "-r", references, "-m", "bleu")
     expected = [sacrebleu.corpus_bleu(lines, [REFERENCES]).score for lines in (HYPOTHESES, OTHERS)]
@@ -122,7 +124,7 @@ def test_several_systems(keras_seq_command, files):
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
-def test_a_test_of_several_systems(keras_seq_command, files, test):
+def test_paired_test_gives_p_values_for_later_systems(keras_seq_command, files, test):
     one, two, references = files(one=HYPOTHESES * 9, two=OTHERS * 9, r=REFERENCES * 9)
     options = ["-m", "bleu", "--paired", test, "--samples", 50]
     outcome = keras_seq_command("score", one, two, "-r", references, *options)
@@ -136,14 +138,14 @@ def test_a_test_of_several_systems(keras_seq_command, files, test):
     assert second["scores"][0]["value"] == sacrebleu.corpus_bleu(OTHERS * 9, [REFERENCES * 9]).score
 
 
-def test_the_same_lines_are_not_called_different(keras_seq_command, files):
+def test_paired_test_warns_about_identical_systems(keras_seq_command, files):
     one, two, references = files(one=HYPOTHESES, two=HYPOTHESES, r=REFERENCES)
     options = ["-m", "bleu", "--paired", "bootstrap", "--samples", 50]
     outcome = keras_seq_command("score", one, two, "-r", references, *options)
     assert outcome.err == f"{two}: the same lines as {one}: its p means nothing\n"
 
 
-def test_json_has_every_digit(keras_seq_command, files):
+def test_score_json_has_unrounded_values(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     outcome = keras_seq_command("score", hypotheses, "-r", references, "--json")
     (system,) = json.loads(outcome.out)["systems"]
@@ -155,7 +157,7 @@ def test_json_has_every_digit(keras_seq_command, files):
     }
 
 
-def test_intervals(keras_seq_command, files):
+def test_score_prints_confidence_intervals(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES * 9, r=REFERENCES * 9)
     options = ["-m", "chrf", "--confidence", "--samples", 40]
     (line,) = keras_seq_command("score", hypotheses, "-r", references, *options).lines
@@ -170,19 +172,19 @@ def test_intervals(keras_seq_command, files):
         (["--tokenize", "klingon"], "unknown tokenizer 'klingon'"),
     ],
 )
-def test_options_that_do_not_fit(keras_seq_command, files, options, words):
+def test_score_rejects_incompatible_options(keras_seq_command, files, options, words):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     outcome = keras_seq_command("score", hypotheses, "-r", references, *options)
     assert outcome.code == 2 and words in outcome.err
 
 
-def test_one_system_named_twice(keras_seq_command, files):
+def test_score_rejects_a_system_named_twice(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     outcome = keras_seq_command("score", hypotheses, hypotheses, "-r", references)
     assert (outcome.code, "named twice" in outcome.error) == (2, True)
 
 
-def test_error_rates_where_they_are_asked_for(keras_seq_command, files):
+def test_score_computes_word_and_character_error_rates(keras_seq_command, files):
     hypotheses, references = files(h=["one too", "x"], r=["one two", "x"])
     outcome = keras_seq_command("score", hypotheses, "-r", references, "-m", "wer", "-m", "cer")
     assert [line[:11] for line in outcome.lines] == ["WER = 33.33", "CER = 12.50"]

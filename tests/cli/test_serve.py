@@ -16,7 +16,7 @@ def version(tmp_path):
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_cannot_be_served(keras_seq_command, tmp_path, version):
+def test_serve_reports_unusable_arguments_in_one_line(keras_seq_command, tmp_path, version):
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     (tmp_path / "hollow" / "1").mkdir(parents=True)
@@ -53,7 +53,7 @@ def test_a_missing_extra_is_named(keras_seq_command, version, monkeypatch, packa
     assert outcome.error == f"serving needs {package}: pip install 'keras-seq[serve]'"
 
 
-def test_a_version_that_is_no_saved_model(keras_seq_process, version):
+def test_serve_rejects_a_damaged_saved_model(keras_seq_process, version):
     outcome = keras_seq_process("serve", version.parent, "--port", 0)
     assert (outcome.code, outcome.out) == (2, b"")
     assert f"{version}: saved_model.pb: damaged: not the graph of a SavedModel" in outcome.error

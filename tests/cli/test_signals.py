@@ -41,20 +41,20 @@ def handler():
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 
-def test_a_library_ends_what_it_does(interrupted):
+def test_interrupt_lets_a_library_finish_its_work(interrupted):
     assert interrupted("tensorflow.python.eager") == [1]
 
 
-def test_our_code_and_that_of_others_is_left_at_once(interrupted):
+def test_interrupt_leaves_own_and_other_code_immediately(interrupted):
     assert interrupted("keras_seq.scoring.wer") == []
     assert interrupted("sacrebleu") == []
 
 
-def test_a_second_one_does_not_wait(interrupted):
+def test_second_interrupt_does_not_wait_for_the_library(interrupted):
     assert interrupted("tensorflow.python.eager", twice=True) == [1]
 
 
-def test_who_handles_it_otherwise_keeps_that(interrupted):
+def test_custom_interrupt_handler_stays_in_place(interrupted):
     came = []
     signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:

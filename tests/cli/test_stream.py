@@ -32,7 +32,7 @@ def line_of(stream, seconds=60):
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "tsv"]])
-def test_a_pipe_is_answered_line_by_line(tiny_run, monkeypatch, keras_seq_command, options):
+def test_stream_translates_a_pipe_line_by_line(tiny_run, monkeypatch, keras_seq_command, options):
     from keras_seq_cli.main import main
 
     from keras_seq.translator import Translator
@@ -115,7 +115,7 @@ def test_reading_does_not_run_ahead_of_writing(tiny_run, monkeypatch, without_te
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_progress_where_there_is_no_terminal(keras_seq_command, tiny_run, tmp_path):
+def test_progress_option_reports_lines_without_a_terminal(keras_seq_command, tiny_run, tmp_path):
     (tmp_path / "in").write_text("\n" * 1234)
     outcome = keras_seq_command("translate", tiny_run, tmp_path / "in", "--progress")
     assert outcome.lines == [""] * 1234
@@ -126,7 +126,7 @@ def test_progress_where_there_is_no_terminal(keras_seq_command, tiny_run, tmp_pa
     assert keras_seq_command("translate", tiny_run, "--no-progress", stdin=b"\n").err == ""
 
 
-def test_on_a_terminal_it_says_what_it_does_and_results_are_clean(tiny_run):
+def test_terminal_shows_progress_and_stdout_stays_clean(tiny_run):
     """A process of its own, whose stderr is a terminal."""
     terminal, side = pty.openpty()
     process = subprocess.Popen(
@@ -160,7 +160,7 @@ def test_on_a_terminal_it_says_what_it_does_and_results_are_clean(tiny_run):
     assert "oneDNN" not in text and "Traceback" not in text
 
 
-def test_progress_is_drawn_where_it_disturbs_nothing(monkeypatch):
+def test_progress_is_shown_only_where_it_does_not_mix_with_output(monkeypatch):
     from keras_seq_cli.progress import wants_progress
 
     class Stream(io.StringIO):

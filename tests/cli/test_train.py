@@ -46,7 +46,7 @@ def refused(outcome, tmp_path) -> str:
     ],
 )
 @pytest.mark.usefixtures("without_tensorflow")
-def test_text_that_cannot_be_trained_on(keras_seq_command, corpus, tmp_path, source, target, words):
+def test_train_rejects_unusable_text(keras_seq_command, corpus, tmp_path, source, target, words):
     corpus(bad_en=source, bad_de=target)
     outcome = keras_seq_command("train", "run", "--source", "bad.en", "--target", "bad.de")
     assert words in refused(outcome, tmp_path)
@@ -60,7 +60,9 @@ def test_text_that_cannot_be_trained_on(keras_seq_command, corpus, tmp_path, sou
     ],
 )
 @pytest.mark.usefixtures("without_tensorflow")
-def test_lines_without_one_tab(keras_seq_command, corpus, tmp_path, content, words):
+def test_train_rejects_pairs_without_exactly_one_tab(
+    keras_seq_command, corpus, tmp_path, content, words
+):
     corpus(bad_tsv=content)
     assert words in refused(keras_seq_command("train", "run", "--pairs", "bad.tsv"), tmp_path)
 
@@ -75,7 +77,7 @@ def test_lines_without_one_tab(keras_seq_command, corpus, tmp_path, content, wor
     ],
 )
 @pytest.mark.usefixtures("without_tensorflow")
-def test_gzip_that_is_broken(keras_seq_command, corpus, tmp_path, content, words):
+def test_train_rejects_broken_gzip_files(keras_seq_command, corpus, tmp_path, content, words):
     corpus(bad_en_gz=content)
     outcome = keras_seq_command("train", "run", "--source", "bad.en.gz", "--target", "good.de")
     error = refused(outcome, tmp_path)
@@ -113,7 +115,7 @@ def test_gzip_that_is_broken(keras_seq_command, corpus, tmp_path, content, words
     ],
 )
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_is_asked_for_wrongly(keras_seq_command, corpus, tmp_path, arguments, words):
+def test_train_rejects_wrong_options(keras_seq_command, corpus, tmp_path, arguments, words):
     assert words in refused(keras_seq_command("train", "run", *arguments), tmp_path)
 
 
@@ -121,14 +123,14 @@ def test_what_is_asked_for_wrongly(keras_seq_command, corpus, tmp_path, argument
     not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything"
 )
 @pytest.mark.usefixtures("without_tensorflow")
-def test_a_file_that_may_not_be_read(keras_seq_command, corpus, tmp_path):
+def test_train_reports_a_file_without_read_permission(keras_seq_command, corpus, tmp_path):
     (tmp_path / "good.en").chmod(0)
     outcome = keras_seq_command("train", "run", *GOOD)
     assert "good.en: permission denied" in refused(outcome, tmp_path)
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_a_directory_that_is_in_use(keras_seq_command, corpus, tmp_path):
+def test_train_refuses_a_directory_with_other_files(keras_seq_command, corpus, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     for arguments in ([], ["--overwrite"]):
@@ -139,7 +141,7 @@ def test_a_directory_that_is_in_use(keras_seq_command, corpus, tmp_path):
     assert "expected a new or empty directory" in keras_seq_command("train", "good.en", *GOOD).error
 
 
-def test_a_dry_run_shows_and_leaves_nothing(keras_seq_command, corpus, tmp_path):
+def test_train_dry_run_prints_settings_and_writes_nothing(keras_seq_command, corpus, tmp_path):
     options = ["--set", "model.units=32", "--precision", "mixed_bfloat16"]
     outcome = keras_seq_command("train", "run", *GOOD, "--dry-run", *options)
     assert outcome.code == 0
@@ -150,7 +152,7 @@ def test_a_dry_run_shows_and_leaves_nothing(keras_seq_command, corpus, tmp_path)
     assert "preset transformer-tiny" in outcome.err
 
 
-def test_a_training_leaves_a_run_and_one_line(keras_seq_process, corpus, tmp_path):
+def test_train_writes_a_run_and_prints_one_line(keras_seq_process, corpus, tmp_path):
     arguments = [*GOOD, "--max-steps", "2", "--seed", "5"]
     small = {"num_encoder_layers": 1, "num_decoder_layers": 1, "units": 16, "feedforward_units": 16}
     for key, value in small.items():

@@ -65,7 +65,7 @@ def test_a_file_named_gz_is_compressed(keras_seq_command, untrained, tmp_path):
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_is_no_run_or_no_text(keras_seq_command, untrained, tmp_path):
+def test_translate_rejects_unusable_runs_files_and_options(keras_seq_command, untrained, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.gz").write_bytes(b"text")
     (tmp_path / "in").write_text("a\n")
@@ -92,7 +92,7 @@ def test_what_is_no_run_or_no_text(keras_seq_command, untrained, tmp_path):
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_a_run_before_its_first_checkpoint(keras_seq_command, tmp_path):
+def test_translate_rejects_a_run_without_a_checkpoint(keras_seq_command, tmp_path):
     Run.create(tmp_path / "new", load_settings())
     outcome = keras_seq_command("translate", tmp_path / "new", "hi")
     assert outcome.code == 2
@@ -132,7 +132,7 @@ def test_line_n_in_is_line_n_out(translate):
         assert alone.lines == [outcome.lines[number]]
 
 
-def test_the_four_ways_to_give_text_agree(translate, tmp_path):
+def test_file_stdin_argument_and_output_file_translations_agree(translate, tmp_path):
     lines = ["March 5, 2021", "", "6 mai 1999"]
     text = "".join(f"{line}\n" for line in lines).encode()
     (tmp_path / "in").write_bytes(text)
@@ -161,7 +161,7 @@ def test_bom_and_crlf_do_not_reach_the_model(translate):
     assert odd.err.count("byte order mark") == odd.err.count("CRLF") == 1
 
 
-def test_a_long_line_is_bounded_and_said(translate):
+def test_long_line_is_truncated_in_bounded_time_and_reported(translate):
     translate("warm up")
     for line in ("word " * 200_000, "w" * 1_000_000):
         start = time.monotonic()
@@ -171,7 +171,7 @@ def test_a_long_line_is_bounded_and_said(translate):
         assert "cut short" in outcome.err
 
 
-def test_scores_and_n_best(translate):
+def test_scores_and_n_best_columns_contain_the_best_translation(translate):
     text = b"5 mai 1999\n\n6 mai 1999\n"
     best = translate(stdin=text).lines
     scored = translate("--scores", stdin=text).lines
@@ -185,7 +185,7 @@ def test_scores_and_n_best(translate):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
-def test_a_reader_that_has_gone_is_no_error(tiny_run):
+def test_closed_output_pipe_is_not_an_error(tiny_run):
     process = subprocess.Popen(
         [sys.executable, "-m", "keras_seq", "translate", tiny_run],
         stdin=subprocess.PIPE,
@@ -198,7 +198,7 @@ def test_a_reader_that_has_gone_is_no_error(tiny_run):
     assert (process.returncode, error) == (0, b"")
 
 
-def test_damaged_weights_are_passed_over_with_a_word(keras_seq_process, tiny_run, tmp_path):
+def test_damaged_checkpoint_is_skipped_with_a_warning(keras_seq_process, tiny_run, tmp_path):
     shutil.copytree(tiny_run, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     best = run.best_step
@@ -219,7 +219,7 @@ def by_ctranslate2(keras_seq_command, tiny_run, without_tensorflow):
     return functools.partial(keras_seq_command, "translate", tiny_run, "--engine", "ctranslate2")
 
 
-def test_ctranslate2_says_what_tensorflow_says(translate, request):
+def test_ctranslate2_translations_equal_those_of_tensorflow(translate, request):
     text = "\n".join(NASTY).encode()
     expected = translate("--scores", "--beam-size", "1", stdin=text)
     by_ctranslate2 = request.getfixturevalue("by_ctranslate2")
@@ -231,7 +231,7 @@ def test_ctranslate2_says_what_tensorflow_says(translate, request):
         assert float(score) == pytest.approx(float(other_score), abs=1.1e-4)
 
 
-def test_ctranslate2_gives_several_translations_too(by_ctranslate2):
+def test_ctranslate2_writes_n_best_translations(by_ctranslate2):
     outcome = by_ctranslate2("--n-best", "2", stdin=b"5 mai 1999\n\n6 mai 1999\n")
     rows = [line.split("\t") for line in outcome.lines]
     assert [row[0] for row in rows] == ["1", "1", "2", "3", "3"]
@@ -250,7 +250,7 @@ def test_ctranslate2_computes_in_int8(by_ctranslate2):
     assert float(exact) == pytest.approx(float(rounded), abs=0.5)
 
 
-def test_what_ctranslate2_cannot_do(by_ctranslate2, tmp_path):
+def test_ctranslate2_rejects_unsupported_options(by_ctranslate2, tmp_path):
     (tmp_path / "out").write_text("earlier\n")
     (tmp_path / "in").write_text("a\n")
     for arguments, words in (
@@ -276,7 +276,7 @@ def test_ctranslate2_refuses_the_weights_of_another_model(keras_seq_command, tin
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_engines_that_are_not_there(keras_seq_command, untrained, monkeypatch):
+def test_unavailable_or_unknown_engine_is_an_error(keras_seq_command, untrained, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     for arguments, words in (
         (["--engine", "ctranslate2"], "pip install 'keras-seq[ctranslate2]'"),

@@ -48,14 +48,14 @@ def numbers_apart(lines):
 
 
 @pytest.mark.parametrize("options", [[], ["--format", "tsv"], ["--batch-size", "3"]])
-def test_it_writes_what_the_run_writes(by_run, by_export, options):
+def test_translate_with_an_export_writes_what_the_run_writes(by_run, by_export, options):
     expected, found = by_run(*options, stdin=TEXT), by_export(*options, stdin=TEXT)
     assert (found.code, found.err) == (0, expected.err)
     assert numbers_apart(found.lines) == numbers_apart(expected.lines)
     assert len(found.lines) > len(TEXT.split(b"\n"))
 
 
-def test_objects_have_all_but_the_tokens(by_run, by_export):
+def test_jsonl_of_an_export_equals_that_of_the_run_without_tokens(by_run, by_export):
     def objects(outcome, digits=3):
         found = [json.loads(line) for line in outcome.lines]
         for one in found:
@@ -70,7 +70,7 @@ def test_objects_have_all_but_the_tokens(by_run, by_export):
     assert objects(by_export("--format", "jsonl", stdin=TEXT)) == expected
 
 
-def test_the_ways_to_give_text_and_to_name_an_export_agree(
+def test_ways_to_give_text_and_to_name_an_export_agree(
     by_export, keras_seq_command, tmp_path, tiny_export
 ):
     text = b"March 5, 2021\n\n6 mai 1999\n"
@@ -86,7 +86,7 @@ def test_the_ways_to_give_text_and_to_name_an_export_agree(
     assert by_export("March 5, 2021").lines == expected[:2]
 
 
-def test_bad_text_is_told_as_with_a_run(by_run, by_export, tmp_path):
+def test_bad_text_is_reported_the_same_for_export_and_run(by_run, by_export, tmp_path):
     text = b"\xef\xbb\xbfa\r\n\xff\xfe\r\n\r\nb\xc3"
     assert by_export(stdin=text).err == by_run(stdin=text).err
     for arguments in (
@@ -98,7 +98,7 @@ def test_bad_text_is_told_as_with_a_run(by_run, by_export, tmp_path):
         assert (found.code, found.error) == (2, expected.error)
 
 
-def test_a_long_line_is_bounded_and_said(by_export):
+def test_long_line_is_truncated_in_bounded_time_and_reported(by_export):
     by_export("warm up")
     start = time.monotonic()
     outcome = by_export(stdin=f"a\n{'word ' * 200_000}\nb\n".encode())
@@ -122,7 +122,7 @@ def test_the_newest_version_is_taken(keras_seq_command, tiny_export, tmp_path):
     )
 
 
-def test_batches_are_as_large_as_those_of_a_run(tiny_export):
+def test_export_batch_size_equals_the_default_of_a_run(tiny_export):
     from keras_seq.serving import SavedModelTranslator
     from keras_seq.settings import SearchSettings
 
@@ -167,7 +167,7 @@ def test_what_an_export_cannot_do_is_refused(by_export, options, words):
     assert words in outcome.error
 
 
-def test_every_option_is_the_same_or_refused(tiny_export):
+def test_every_translate_option_is_honored_or_rejected_by_an_export(tiny_export):
     """Of those to come one may be forgotten, and would be ignored."""
     import typer
     from keras_seq_cli.main import app
@@ -200,7 +200,7 @@ def test_every_option_is_the_same_or_refused(tiny_export):
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_is_neither_a_run_nor_an_export(keras_seq_command, tmp_path):
+def test_directory_that_is_neither_run_nor_export_is_rejected(keras_seq_command, tmp_path):
     (tmp_path / "some" / "thing").mkdir(parents=True)
     outcome = keras_seq_command("translate", tmp_path / "some", "hi")
     assert (outcome.code, outcome.out) == (2, b"")
@@ -224,7 +224,9 @@ def test_what_is_neither_a_run_nor_an_export(keras_seq_command, tmp_path):
         ("variables/variables.index", None),
     ],
 )
-def test_a_damaged_export_is_one_line(keras_seq_command, tiny_export, tmp_path, name, damage):
+def test_damaged_export_is_reported_in_one_line(
+    keras_seq_command, tiny_export, tmp_path, name, damage
+):
     version = tmp_path / "1"
     shutil.copytree(tiny_export / "1", version)
     file = version / name
@@ -250,7 +252,7 @@ def test_an_export_without_text_is_refused(keras_seq_command, tiny_run, tmp_path
     )
 
 
-def test_another_saved_model_is_refused(keras_seq_command, tmp_path):
+def test_saved_model_of_another_origin_is_rejected(keras_seq_command, tmp_path):
     import tensorflow as tf
 
     module = tf.Module()
@@ -262,7 +264,7 @@ def test_another_saved_model_is_refused(keras_seq_command, tmp_path):
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_without_tensorflow_it_says_what_to_install(by_export):
+def test_missing_tensorflow_error_says_what_to_install(by_export):
     from keras_seq.serving.c_library import library
 
     # Else it is there from the tests above.
@@ -274,7 +276,7 @@ def test_without_tensorflow_it_says_what_to_install(by_export):
 # In a process
 
 
-def test_neither_tensorflows_python_nor_keras_is_imported(tiny_export):
+def test_translate_with_an_export_imports_neither_tensorflow_nor_keras(tiny_export):
     script = (
         "import sys; from keras_seq_cli.main import main; code = main(sys.argv[1:]); "
         "heavy = {'tensorflow', 'tensorflow_text', 'keras', 'jax'} & set(sys.modules); "
@@ -294,7 +296,7 @@ def test_neither_tensorflows_python_nor_keras_is_imported(tiny_export):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
-def test_a_pipe_is_answered_line_by_line(tiny_export, by_export):
+def test_stream_translates_a_pipe_line_by_line(tiny_export, by_export):
     lines = [b"5 mai 1999\n", b"\n", b"March 5, 2021\n"]
     expected = by_export("--format", "jsonl", stdin=b"".join(lines)).lines
     process = subprocess.Popen(

@@ -62,7 +62,7 @@ def objects(outcome):
     return [json.loads(line) for line in outcome.lines]
 
 
-def test_a_table_has_every_line_and_every_text_as_it_was(command, run):
+def test_tsv_output_has_every_line_and_preserves_every_text(command, run):
     best = command(run, "--n-best", "2", stdin=TEXT).lines
     table = rows(command(run, "--n-best", "2", "--format", "tsv", stdin=TEXT))
     assert list(table[0]) == ["line", "rank", "score", "truncated", "source", "translation"]
@@ -76,7 +76,7 @@ def test_a_table_has_every_line_and_every_text_as_it_was(command, run):
     assert {row["truncated"] for row in table} <= {"0", "1"}
 
 
-def test_objects_have_the_same_and_the_tokens(command, run):
+def test_jsonl_output_equals_tsv_output_plus_tokens(command, run):
     table = rows(command(run, "--n-best", "2", "--format", "tsv", stdin=TEXT))
     found = objects(command(run, "--n-best", "2", "--format", "jsonl", stdin=TEXT))
     tokenizer = Run.open(run).target_tokenizer
@@ -97,7 +97,7 @@ def test_objects_have_the_same_and_the_tokens(command, run):
             assert ended or translation["truncated"]
 
 
-def test_hard_alignments_are_those_of_the_weights_in_every_format(command, run):
+def test_hard_alignments_follow_the_attention_weights_in_every_format(command, run):
     text = b"March 5, 2021\n\n7 juin 1987\n"
     hard = objects(command(run, "--format", "jsonl", "--alignment", "hard", stdin=text))
     table = rows(command(run, "--format", "tsv", "--alignment", "hard", stdin=text))
@@ -130,7 +130,7 @@ def test_hard_alignments_are_those_of_the_weights_in_every_format(command, run):
             assert sums[chosen] == pytest.approx(max(sums), abs=1e-4)
 
 
-def test_soft_alignments_are_whole_distributions_of_the_head_that_is_asked_for(command, tiny_run):
+def test_soft_alignments_are_distributions_of_the_chosen_head(command, tiny_run):
     def weights(*options):
         (one,) = objects(
             command(tiny_run, "March 5, 2021", "--format", "jsonl", "--alignment", "soft", *options)
@@ -184,7 +184,7 @@ def test_a_map_has_a_square_for_each_weight(monkeypatch):
     assert "\x1b[48;2;20;82;180m  " in stream.getvalue()
 
 
-def test_pages_hold_what_was_found(command, run, tmp_path):
+def test_attention_and_beam_pages_contain_the_translations(command, run, tmp_path):
     page, beam = tmp_path / "attention.html", tmp_path / "beam.html"
     outcome = command(
         run, "--attention", "html", "--attention-file", page, "--show-beam", beam,
@@ -213,7 +213,7 @@ def test_pages_hold_what_was_found(command, run, tmp_path):
         assert line["results"][0]["text"] == outcome.lines[line["number"] - 1]
 
 
-def test_more_lines_than_a_page_shows_are_counted(command, tiny_run, tmp_path, monkeypatch):
+def test_lines_left_out_of_a_page_are_counted(command, tiny_run, tmp_path, monkeypatch):
     from keras_seq_cli import pictures
 
     assert (pictures.LINES["html"], pictures.LINES["png"], pictures.LINES["beam"]) == (100, 20, 20)
@@ -229,7 +229,7 @@ def test_more_lines_than_a_page_shows_are_counted(command, tiny_run, tmp_path, m
     assert not (tmp_path / "none.html").exists()
 
 
-def test_pictures_are_named_by_their_lines(command, tiny_run, tmp_path):
+def test_png_files_are_named_by_line_number(command, tiny_run, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plot is not installed")
     options = ["--attention", "png", "--attention-file"]
     outcome = command(tiny_run, "$x_1$ \U0001f600", *options, tmp_path / "one.png")
@@ -271,7 +271,9 @@ def test_unknown_tokens_are_replaced_by_words_of_the_source(command, run_without
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_does_not_go_together(keras_seq_command, tiny_run, tmp_path, monkeypatch):
+def test_translate_rejects_incompatible_output_options(
+    keras_seq_command, tiny_run, tmp_path, monkeypatch
+):
     (tmp_path / "in").write_text("a\n")
     (tmp_path / "begin").write_text("a\n")
     page = tmp_path / "page.html"
@@ -316,7 +318,7 @@ def test_what_does_not_go_together(keras_seq_command, tiny_run, tmp_path, monkey
     assert not page.exists() and not (tmp_path / "out").exists()
 
 
-def test_ctranslate2_writes_tables_and_objects(command, tiny_run):
+def test_ctranslate2_writes_tsv_and_jsonl_like_tensorflow(command, tiny_run):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     for name in ("tsv", "jsonl"):
         options = ["--format", name, "--beam-size", "1"]
@@ -326,7 +328,7 @@ def test_ctranslate2_writes_tables_and_objects(command, tiny_run):
         assert outcome.code == 0 and rounded[0] == rounded[1]
 
 
-def test_a_table_without_lines_is_its_head(command, tiny_run):
+def test_tsv_of_empty_input_is_only_the_header(command, tiny_run):
     outcome = command(tiny_run, "--format", "tsv", "--alignment", "hard", stdin=b"")
     assert outcome.lines == ["line\trank\tscore\ttruncated\tsource\ttranslation\talignment"]
     assert command(tiny_run, "--format", "jsonl", stdin=b"").out == b""

@@ -5,7 +5,7 @@ import pytest
 SOURCE = b"2 January 2026\n\n5 maart 1999\n"
 
 
-def test_each_line_begins_with_its_own(tiny_run, tmp_path, keras_seq_command):
+def test_each_translation_begins_with_the_prefix_of_its_line(tiny_run, tmp_path, keras_seq_command):
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("2026-\nno matter\n\n", encoding="utf-8")
     free = keras_seq_command("translate", tiny_run, "-", stdin=SOURCE)
@@ -22,14 +22,16 @@ def test_each_line_begins_with_its_own(tiny_run, tmp_path, keras_seq_command):
     ("written", "said"),
     [("a\n", "has fewer lines than the input"), ("a\n" * 4, "has more lines than the input (3)")],
 )
-def test_as_many_prefixes_as_lines(tiny_run, tmp_path, keras_seq_command, written, said):
+def test_number_of_prefixes_must_equal_number_of_lines(
+    tiny_run, tmp_path, keras_seq_command, written, said
+):
     prefixes = tmp_path / "prefixes"
     prefixes.write_text(written, encoding="utf-8")
     refused = keras_seq_command("translate", tiny_run, "-", "--prefixes", prefixes, stdin=SOURCE)
     assert (refused.code, refused.error) == (2, f"{prefixes}: {said}")
 
 
-def test_what_cannot_be_together(tiny_run, tmp_path, keras_seq_command):
+def test_translate_rejects_incompatible_prefix_options(tiny_run, tmp_path, keras_seq_command):
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("a\n", encoding="utf-8")
     for more, said in (

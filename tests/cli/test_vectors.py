@@ -20,7 +20,7 @@ def file(tmp_path):
     return path
 
 
-def test_a_text_to_vectors_and_their_neighbours(
+def test_vectors_train_writes_vectors_and_nearest_reads_them(
     tmp_path, text, keras_seq_command, without_tensorflow
 ):
     output = tmp_path / "vectors.txt"
@@ -52,7 +52,7 @@ def test_fasttext_from_stdin_has_vectors_for_words_never_seen(tmp_path, text, ke
     assert outcome.lines[0].startswith("sleeps\t")
 
 
-def test_neighbours_and_analogies(file, keras_seq_command):
+def test_nearest_and_analogy_print_the_expected_words(file, keras_seq_command):
     outcome = keras_seq_command("vectors", "nearest", file, "king")
     # king . queen and king . man by hand.
     assert outcome.lines[:2] == ["man\t0.7071", "queen\t0.5000"]
@@ -98,7 +98,9 @@ def test_dry_run_writes_nothing(tmp_path, text, keras_seq_command):
         ),
     ],
 )
-def test_refuses(tmp_path, text, file, keras_seq_command, monkeypatch, arguments, message):
+def test_vectors_commands_reject_wrong_input_in_one_line(
+    tmp_path, text, file, keras_seq_command, monkeypatch, arguments, message
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.txt").touch()
     (tmp_path / "bad.txt").write_bytes(b"a\n\xff\n")
@@ -116,7 +118,7 @@ def test_refuses(tmp_path, text, file, keras_seq_command, monkeypatch, arguments
         ("matplotlib", ("plot", "v.txt", "-o", "map.png"), "needs matplotlib: pip install"),
     ],
 )
-def test_an_extra_that_is_not_installed(
+def test_missing_vectors_extra_is_named_in_the_error(
     tmp_path, text, file, keras_seq_command, monkeypatch, module, arguments, message
 ):
     monkeypatch.chdir(tmp_path)
@@ -128,7 +130,7 @@ def test_an_extra_that_is_not_installed(
     assert outcome.code == 2 and message in outcome.error
 
 
-def test_help_needs_nothing_heavy(keras_seq_command, monkeypatch):
+def test_vectors_help_imports_no_heavy_modules(keras_seq_command, monkeypatch):
     real = builtins.__import__
 
     def light(name, *rest, **more):

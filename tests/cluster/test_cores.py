@@ -111,7 +111,7 @@ def saved(run, part):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_two_cores_are_one(task, tmp_path, cores):
+def test_training_on_two_cores_matches_one_core(task, tmp_path, cores):
     settings = TASKS[task](tmp_path)
     for count in (1, 2):
         cores(count)
@@ -139,7 +139,7 @@ def autoencoder(folder):
 
 
 @pytest.mark.parametrize("settings_of", [stochastic, autoencoder])
-def test_they_go_on_to_the_last_bit(settings_of, tmp_path, cores):
+def test_resumed_training_on_two_cores_is_bit_identical(settings_of, tmp_path, cores):
     """Threads may end in any order, and draw each what they drew."""
     cores(2)
     settings = settings_of(tmp_path)
@@ -154,7 +154,7 @@ def test_they_go_on_to_the_last_bit(settings_of, tmp_path, cores):
             np.testing.assert_array_equal(again[name], array, err_msg=name)
 
 
-def test_each_core_draws_its_own_dropout():
+def test_each_core_samples_its_own_dropout_mask():
     """The halves of a batch of two equal rows have other masks, and the first that of one core."""
     inputs = keras.Input((64,), dtype="float32")
     layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
@@ -183,7 +183,7 @@ threads.parts_at_a_time = saying(threads.parts_at_a_time)
 """
 
 
-def test_the_command_has_a_part_for_each_core(folder):
+def test_train_command_gives_each_core_a_part_of_the_batch(folder):
     options = {"training__max_steps": 1, "training__validate_every": 1}
     line = arguments(folder, "command", "", **options)
     (said,) = all_end([Training(line, SAYS_PARTS)])
@@ -191,7 +191,7 @@ def test_the_command_has_a_part_for_each_core(folder):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's")
-def test_freed_memory_is_kept_where_glibc_is(monkeypatch):
+def test_malloc_is_set_to_keep_freed_memory_on_glibc(monkeypatch):
     """The numbers are those of malloc.h: M_MMAP_MAX -4, M_TRIM_THRESHOLD -1; 1 is success."""
     real = ctypes.CDLL(None).mallopt
     answers = []

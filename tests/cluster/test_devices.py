@@ -32,12 +32,12 @@ ROOT = Path(__file__).resolve().parents[2]
         ({"host": 1}, "not given"),
     ],
 )
-def test_what_cannot_be_is_refused(options, words):
+def test_impossible_device_options_raise_input_error(options, words):
     with pytest.raises(InputError, match=words):
         Devices(**options)
 
 
-def test_one_host_is_no_cluster():
+def test_single_host_does_not_form_a_cluster():
     assert not Devices(hosts=("a:1",)).together
     assert Devices(hosts=("a:1", "b:1"), host=1).together
 
@@ -54,7 +54,7 @@ def test_one_host_is_no_cluster():
         ({"model_devices": 2}, 2, "cpu", 2),
     ],
 )
-def test_all_are_used_and_of_processors_one(options, there, kind, used):
+def test_count_used_defaults_to_all_accelerators_or_one_cpu(options, there, kind, used):
     assert count_used(Devices(**options), there, kind) == used
 
 
@@ -67,12 +67,12 @@ def test_all_are_used_and_of_processors_one(options, there, kind, used):
         ({"model_devices": 3}, 8, "gpu", "^--model-devices: received 3, .* the 8 devices"),
     ],
 )
-def test_more_than_there_are_or_a_part_of_one_is_refused(options, there, kind, words):
+def test_too_many_or_indivisible_devices_raise_input_error(options, there, kind, words):
     with pytest.raises(InputError, match=words):
         count_used(Devices(**options), there, kind)
 
 
-def test_backends_that_train():
+def test_check_backend_accepts_tensorflow_and_jax_but_not_openvino():
     for name in (None, "", "tensorflow", "jax"):
         check_backend(name)
     with pytest.raises(InputError, match="KERAS_BACKEND=openvino trains no models"):
@@ -104,18 +104,18 @@ HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a
         ),
     ],
 )
-def test_what_is_not_there_is_refused(tmp_path, options, words):
+def test_train_command_rejects_unavailable_devices(tmp_path, options, words):
     """In a process of its own, for what a backend computes on is settled once in each."""
     assert words in refused(tmp_path, *options.split())
 
 
-def test_a_backend_that_trains_nothing(tmp_path):
+def test_torch_backend_is_rejected_with_a_clear_error(tmp_path):
     said = refused(tmp_path, KERAS_BACKEND="torch")
     assert said == "keras-seq: KERAS_BACKEND=torch trains no models: set tensorflow or jax\n"
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--hosts", "a:1,b:1", "--host", "1")])
-def test_jax_where_it_is_not_installed(tmp_path, options):
+def test_missing_jax_is_reported_before_the_run_is_created(tmp_path, options):
     """Said at once, and not after the text was prepared."""
     code = """
 import importlib.machinery
@@ -188,13 +188,13 @@ except InputError as error:
         (Device("jax", "tpu"), "bfloat16", None),
     ],
 )
-def test_half_precision_that_is_slow_is_told(device, asked, faster):
+def test_faster_precision_is_suggested_for_slow_half_precision(device, asked, faster):
     found = faster_precision(device, 512, asked)
     assert (None if found is None else found[0]) == faster
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="what fails there alone")
-def test_xla_and_several_updates_a_call_are_off():
+def test_xla_and_multiple_steps_per_execution_are_off():
     """Both fail under a strategy of TensorFlow's."""
     sizes = {"units": "4", "num_heads": "1", "num_encoder_layers": "1", "num_decoder_layers": "1"}
     settings = load_settings(overrides={f"model.{key}": size for key, size in sizes.items()})
@@ -203,7 +203,7 @@ def test_xla_and_several_updates_a_call_are_off():
     assert model.jit_compile is False and model.steps_per_execution == 1
 
 
-def test_tests_that_the_page_names_are_there():
+def test_tests_cited_on_the_devices_page_exist():
     page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
     assert len(named) > 10

@@ -5,7 +5,7 @@ from cluster.shared_training import SLOWLY, all_end, before, last_step, two_host
 SETTINGS = {"training__validate_every": 10**6}
 
 
-def test_a_lost_host_is_said(folder):
+def test_lost_host_is_reported_and_training_can_resume(folder):
     """Killed at once, as a machine that is taken away; JAX notices by itself, but much later."""
     code = before("tensorflow", SLOWLY)
     processes = two_hosts(folder, "lost", "--backend tensorflow", code, **SETTINGS)

@@ -40,7 +40,7 @@ loop.fit_batches = spoiling(loop.fit_batches)
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_all_methods_at_once(folder, backend):
+def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
     """Alignments, sampled words, frozen weights, weighted pairs, clipping and a skipped update.
 
     A part of the loss that had another weight would show in the moments, although they are
@@ -73,7 +73,7 @@ OVERFLOW = LOSS_SCALE.format(20)
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_an_overflow_in_float16_lowers_the_scale_on_all(folder, backend):
+def test_float16_overflow_lowers_the_loss_scale_on_two_devices(folder, backend):
     """With dropout; and it goes on with that scale, to the last bit."""
     settings = {f"model__{name}": 0.2 for name in DROPOUTS} | {
         "training__precision": "float16",

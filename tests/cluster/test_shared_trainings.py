@@ -56,11 +56,11 @@ def ended(request, folder):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_two_devices_are_one(folder, ended, family):
+def test_training_on_two_devices_matches_one_device(folder, ended, family):
     assert_near(folder / f"{ended}-{family}-2", folder / f"{ended}-{family}-1")
 
 
-def test_two_devices_go_on_and_one_can_go_on_for_them(folder, ended):
+def test_two_device_training_resumes_on_two_devices_or_on_one(folder, ended):
     """To the last bit with as many, and to rounding with another number."""
     straight = folder / f"{ended}-transformer-tiny-2"
     runs = {count: copy_of(straight, f"{ended}-on-{count}", 4) for count in (2, 1)}
@@ -81,11 +81,11 @@ def test_two_devices_go_on_and_one_can_go_on_for_them(folder, ended):
     assert_near(runs[1], straight)
 
 
-def test_two_hosts_are_one(folder, ended):
+def test_training_on_two_hosts_matches_one_device(folder, ended):
     assert_near(folder / f"{ended}-hosts", folder / f"{ended}-transformer-tiny-1")
 
 
-def test_hosts_that_see_different_runs(folder, ended):
+def test_hosts_with_different_checkpoints_are_rejected(folder, ended):
     """One has a run that was trained already; it is refused, and nobody waits for anybody."""
     hosts = addresses()
     runs = (f"{ended}-new", f"{ended}-transformer-tiny-1")
@@ -100,7 +100,7 @@ def test_hosts_that_see_different_runs(folder, ended):
     assert last_step(folder / runs[1]) == 6
 
 
-def test_two_hosts_go_on_where_they_were_stopped(folder, ended):
+def test_two_hosts_stopped_by_a_signal_resume_exactly(folder, ended):
     """A signal to the other one ends both."""
     run, options = folder / f"{ended}-stopped", f"--backend {ended} {HOST[ended]}"
     settings, straight = SAME_DROPOUT[ended], f"{ended}-hosts"
@@ -119,7 +119,7 @@ def test_two_hosts_go_on_where_they_were_stopped(folder, ended):
     assert last_arrays(run) == last_arrays(folder / straight)
 
 
-def test_the_end_of_the_first_ones_time_ends_both(folder):
+def test_time_limit_stops_both_hosts_after_a_save(folder):
     """As a signal does: the two tell each other in one way."""
     # It is over before they meet: they make one update.
     options = "--backend tensorflow --stop-after 0.001"
@@ -128,7 +128,7 @@ def test_the_end_of_the_first_ones_time_ends_both(folder):
     assert last_step(folder / "timely") == 1
 
 
-def test_a_first_host_that_does_not_come(folder):
+def test_missing_first_host_is_reported_after_the_wait(folder):
     code = before("tensorflow", "import keras_seq.cluster.starting as starting\n")
     code += "starting.WAIT_SECONDS = 1.0\n"
     hosts = addresses()
@@ -141,7 +141,7 @@ def test_a_first_host_that_does_not_come(folder):
 
 
 @pytest.mark.parametrize("ended", ["jax"], indirect=True)
-def test_devices_that_share_the_weights(folder, ended):
+def test_training_with_sharded_weights_matches_one_device(folder, ended):
     """With dropout, of one host and of two; and one device goes on with what they saved."""
     dropout, words = SAME_DROPOUT[ended], "2 for each copy of the weights\n"
     hosts = two_hosts(

@@ -70,7 +70,7 @@ def printed(script):
     return result.stdout.strip().split("\n")[-1]
 
 
-def test_weights_and_their_moments_are_in_parts():
+def test_weights_and_optimizer_moments_are_sharded_across_devices():
     """On a mesh of two by two devices, each of which holds a half."""
     for parts in json.loads(printed(PARTS)):
         weights = {
@@ -97,7 +97,7 @@ def test_weights_and_their_moments_are_in_parts():
                 assert tuple(parts[name]) == shapes, name
 
 
-def test_most_of_the_largest_preset_is_cut():
+def test_most_parameters_of_the_largest_preset_are_sharded():
     parameters, cut = map(int, printed(LAYOUTS).split())
     assert parameters > 2e8
     assert cut > 0.95 * parameters

@@ -30,6 +30,6 @@ def other_outputs(tmp_path_factory):
 
 
 @every_row
-def test_outputs_agree(row, other_outputs):
+def test_tensorflow_and_jax_outputs_agree(row, other_outputs):
     expected = [other_outputs[f"{row.name} {index}"] for index in range(len(row.outputs))]
     assert_same(row, outputs_of(row), expected)

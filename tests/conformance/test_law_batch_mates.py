@@ -8,7 +8,7 @@ from conformance.table import every_row
 
 @every_row
 @pytest.mark.parametrize("index", range(SIZES["B"]))
-def test_a_row_alone_gives_the_same(row, index):
+def test_row_alone_gives_the_same_outputs_as_in_a_batch(row, index):
     arrays = make_arrays(row)
     alone = {name: array[index : index + 1] for name, array in arrays.items()}
     for got, together in zip(run(row, built(row), alone), outputs_of(row), strict=True):

@@ -23,7 +23,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "row"), CASES)
-def test_dtypes(name, row):
+def test_dtype_policy_sets_dtypes_and_keeps_outputs_close(name, row):
     arrays = make_arrays(row)
     # What is in float32 comes first.
     expected = outputs_of(row)

@@ -21,7 +21,7 @@ def whose(mask):
 
 
 @rows_where(lambda row: row.masks and not row.masked_by_lengths)
-def test_masks_come_with_the_tensors(row):
+def test_implicit_masks_equal_mask_arguments(row):
     layer = built(row)
     arrays = make_arrays(row)
     for name, axis in row.masks.items():

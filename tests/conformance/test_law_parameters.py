@@ -21,7 +21,7 @@ def test_every_golden_text_has_a_row():
 
 
 @rows_where(lambda row: row.public_name in models.__all__)
-def test_names_do_not_depend_on_what_was_built_before(row):
+def test_weight_names_do_not_depend_on_earlier_models(row):
     # A checkpoint has these names, and is read by a process that may have built other models.
     first = [weight.path for weight in row.make().weights]
     keras.layers.StackedRNNCells([keras.layers.GRUCell(2), keras.layers.LSTMCell(2)])

@@ -19,7 +19,7 @@ def test_public_name_has_a_row(name):
     )
 
 
-def test_exemptions_are_public_and_no_layers():
+def test_exempt_names_are_public_and_not_layers():
     for name in NOT_LAYERS:
         assert name in PUBLIC
         exempt = getattr(layers, name)

@@ -20,7 +20,7 @@ def split_mix(state: int, count: int) -> list[int]:
     return numbers
 
 
-def test_is_split_mix_with_the_output_that_is_published():
+def test_uniforms_match_the_published_splitmix64_output():
     """For the seed 1234567, as in the test vectors of several implementations."""
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert split_mix(1234567, 3) == published
@@ -28,14 +28,14 @@ def test_is_split_mix_with_the_output_that_is_published():
     assert found.tolist() == [(number >> 11) * 2.0**-53 for number in published]
 
 
-def test_is_the_same_generator_for_every_key():
+def test_uniforms_follow_splitmix64_for_every_row_key():
     keys = row_keys(3, 2, np.array([0, 7, 2**31 - 1]), Purpose.SOURCE_PIECES)
     expected = [[(n >> 11) / 2**53 for n in split_mix(key, 9)] for key in keys.tolist()]
     assert uniforms(keys, 9).tolist() == expected
     assert uniforms(keys, 4).tolist() == [row[:4] for row in expected]
 
 
-def test_keys_differ_in_all_they_are_made_of():
+def test_row_keys_differ_by_seed_epoch_pair_and_purpose():
     pairs = np.arange(2000)
     made = [
         row_keys(seed, epoch, pairs, purpose)
@@ -51,7 +51,7 @@ def test_keys_differ_in_all_they_are_made_of():
 
 
 @pytest.mark.parametrize("epoch", [0, 1])
-def test_no_pattern(epoch):
+def test_uniforms_are_uniform_and_uncorrelated(epoch):
     numbers = uniforms(row_keys(1, epoch, np.arange(20_000), Purpose.TARGET_WORDS), 10)
     assert 0 <= numbers.min() and numbers.max() < 1
     counts = np.histogram(numbers, bins=100, range=(0, 1))[0]

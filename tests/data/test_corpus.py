@@ -32,7 +32,7 @@ def data_files() -> list[str]:
 
 @pytest.mark.parametrize("name", data_files())
 @pytest.mark.parametrize("change", [-1, 1, 4])
-def test_refuses_a_file_of_the_wrong_size(directory, name, change):
+def test_corpus_file_of_the_wrong_size_raises_input_error(directory, name, change):
     path = directory / name
     os.truncate(path, path.stat().st_size + change)
     with pytest.raises(InputError, match=rf"{name}: \d+ bytes, expected \d+; the corpus is dam"):
@@ -40,14 +40,14 @@ def test_refuses_a_file_of_the_wrong_size(directory, name, change):
 
 
 @pytest.mark.parametrize("name", ["corpus.json", *data_files()])
-def test_refuses_a_missing_file(directory, name):
+def test_missing_corpus_file_raises_input_error(directory, name):
     (directory / name).unlink()
     with pytest.raises(InputError, match=f"{name}: (cannot be read|no such file)"):
         TokenCorpus.open(directory)
 
 
 @pytest.mark.parametrize("offsets", [[0, 3, 3], [1, 2, 3], [0, 9, 3], [0, 1, 2], [0, 0, 3]])
-def test_refuses_offsets_that_are_none(directory, offsets):
+def test_invalid_offsets_raise_input_error(directory, offsets):
     """The file has the right size but its numbers are no bounds of two non-empty sequences."""
     path = directory / "shard-00000.source.offsets"
     path.write_bytes(np.array(offsets, "<u4").tobytes())
@@ -70,14 +70,14 @@ def test_refuses_offsets_that_are_none(directory, offsets):
         (b'{"version": 1, "dtype": "uint16", "shards": 3}', "not the index of a corpus"),
     ],
 )
-def test_refuses_another_index(directory, content, message):
+def test_invalid_corpus_index_raises_input_error(directory, content, message):
     (directory / "corpus.json").write_bytes(content)
     with pytest.raises(InputError, match=rf"corpus\.json: {message}"):
         TokenCorpus.open(directory)
 
 
 @pytest.mark.parametrize("value", [-1, 0, 1.5, "2", None, True])
-def test_refuses_counts_that_are_none(directory, value):
+def test_invalid_pair_count_in_the_index_raises_input_error(directory, value):
     index = json.loads((directory / "corpus.json").read_text())
     index["shards"][0]["pairs"] = value
     (directory / "corpus.json").write_text(json.dumps(index))
@@ -85,7 +85,7 @@ def test_refuses_counts_that_are_none(directory, value):
         TokenCorpus.open(directory)
 
 
-def test_refuses_a_sum_that_is_wrong(directory):
+def test_shards_that_do_not_add_up_raise_input_error(directory):
     index = json.loads((directory / "corpus.json").read_text())
     index["shards"].pop()
     (directory / "corpus.json").write_text(json.dumps(index))
@@ -93,13 +93,13 @@ def test_refuses_a_sum_that_is_wrong(directory):
         TokenCorpus.open(directory)
 
 
-def test_refuses_a_directory_that_is_none(tmp_path):
+def test_directory_without_a_corpus_raises_input_error(tmp_path):
     with pytest.raises(InputError, match="corpus.json: no such file"):
         TokenCorpus.open(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["weights", "links", "links.offsets"])
-def test_weights_and_links_that_are_damaged_or_missing(tmp_path, name):
+def test_damaged_or_missing_weights_and_links_raise_input_error(tmp_path, name):
     pairs = [TokenPair(*pair, 2.0, [(0, 0)]) for pair in PAIRS]
     limits = {"max_source_length": 9, "max_target_length": 9}
     write_corpus(tmp_path / "corpus", pairs, weights=True, alignments=True, **limits)
@@ -113,14 +113,14 @@ def test_weights_and_links_that_are_damaged_or_missing(tmp_path, name):
 
 
 @pytest.mark.parametrize(("key", "value"), [("weights", 3), ("links", "int8"), ("links", True)])
-def test_refuses_an_index_with_something_else(directory, key, value):
+def test_invalid_weights_or_links_entry_in_the_index_raises_input_error(directory, key, value):
     index = json.loads((directory / "corpus.json").read_text())
     (directory / "corpus.json").write_text(json.dumps(index | {key: value}))
     with pytest.raises(InputError, match="corpus.json: not the index of a corpus"):
         TokenCorpus.open(directory)
 
 
-def test_padded_takes_any_order_and_crosses_shards(directory):
+def test_padded_accepts_any_order_across_shards(directory):
     corpus = TokenCorpus.open(directory)
     padded = corpus.padded("source", np.array([2, 0, 1, 2]), 4)
     assert padded.dtype == np.int32
@@ -128,7 +128,7 @@ def test_padded_takes_any_order_and_crosses_shards(directory):
     assert corpus.padded("target", [], 4).shape == (0, 4)
 
 
-def test_padded_refuses_what_it_cannot_do(directory):
+def test_padded_refuses_a_short_length_and_indices_out_of_range(directory):
     corpus = TokenCorpus.open(directory)
     with pytest.raises(ValueError, match="length is 2, but the longest source asked for has 3"):
         corpus.padded("source", [0, 2], 2)
@@ -138,12 +138,12 @@ def test_padded_refuses_what_it_cannot_do(directory):
 
 
 @pytest.mark.parametrize("index", [-1, 3])
-def test_a_pair_outside_the_corpus(directory, index):
+def test_pair_index_out_of_range_raises_index_error(directory, index):
     with pytest.raises(IndexError, match=f"from 0 up to, not with, 3; it is {index}"):
         TokenCorpus.open(directory).target(index)
 
 
-def test_a_corpus_without_pairs(tmp_path):
+def test_corpus_without_pairs_opens_as_empty(tmp_path):
     write_corpus(tmp_path / "corpus", [], max_source_length=9, max_target_length=9)
     corpus = TokenCorpus.open(tmp_path / "corpus")
     assert len(corpus) == 0

@@ -98,7 +98,7 @@ def made(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("shapes", ["exact", "buckets"])
-def test_each_epoch_says_the_same_in_other_tokens(made, shapes):
+def test_each_epoch_has_the_same_text_in_other_tokens(made, shapes):
     stream, epochs = made.stream(shapes=shapes), []
     for epoch in range(2):
         found = {}
@@ -124,7 +124,7 @@ def test_each_epoch_says_the_same_in_other_tokens(made, shapes):
 
 
 @pytest.mark.parametrize("shapes", ["exact", "buckets"])
-def test_keeps_to_budget_bounds_and_lengths(made, shapes):
+def test_sampled_batches_respect_token_budget_bounds_and_lengths(made, shapes):
     stream = made.stream(shapes=shapes)
     bounds, seen, fits, lengthened = stream.bounds, set(), 0, 0
     everything = np.arange(len(SOURCES))
@@ -153,7 +153,7 @@ def test_keeps_to_budget_bounds_and_lengths(made, shapes):
     assert fits > 0.985 * 2 * len(SOURCES) and lengthened > 0.5 * 2 * len(SOURCES)
 
 
-def test_a_batch_alone_is_the_batch_on_the_way(made):
+def test_batch_by_number_equals_the_batch_in_sequence(made):
     on_the_way = made.stream()
     length = 2 * on_the_way.batches_per_epoch + 1
     batches = [on_the_way.batch(k) for k in range(length)]
@@ -166,7 +166,7 @@ def test_a_batch_alone_is_the_batch_on_the_way(made):
                 np.testing.assert_array_equal(array, batches[k][key])
 
 
-def test_the_parts_of_the_hosts_are_the_batch(unigram):
+def test_host_batches_join_to_the_full_batch(unigram):
     whole = unigram.stream(word_dropout=0.2)
     parts = [
         unigram.stream(word_dropout=0.2, host=host, hosts=3, row_multiple=4) for host in range(3)
@@ -182,7 +182,7 @@ def test_the_parts_of_the_hosts_are_the_batch(unigram):
             np.testing.assert_array_equal(joined[real], array)
 
 
-def test_what_a_pair_becomes_does_not_hang_on_its_batch(unigram):
+def test_sampled_tokens_of_a_pair_rarely_depend_on_its_batch(unigram):
     """In batches of another size it is cut the same, but for the few that have no room there."""
     cuts = []
     for batch_tokens in (200, 3000):
@@ -198,7 +198,7 @@ def test_what_a_pair_becomes_does_not_hang_on_its_batch(unigram):
     assert sum(cuts[1][number] == found[number] for number in found) < 0.1 * len(SOURCES)
 
 
-def test_alignments_follow_the_words(made):
+def test_alignments_follow_the_sampled_tokens_of_their_words(made):
     stream = made.stream()
     for k in range(5):
         batch = stream.batch(k)
@@ -224,7 +224,7 @@ def test_alignments_follow_the_words(made):
             np.testing.assert_allclose(batch["alignment"][row], expected, rtol=1e-6)
 
 
-def test_what_has_no_room_stays_as_it_is_stored(tmp_path):
+def test_pair_at_the_length_limit_is_never_cut_longer(tmp_path):
     """A corpus with a limit that its longest pair has reached: no cut of it may be longer."""
     tokenizer = Tokenizer.train(TEXT, size=400)
     ids = tokenizer.encode(["abdecbda deabc cabed"])[0]
@@ -243,7 +243,7 @@ def test_what_has_no_room_stays_as_it_is_stored(tmp_path):
     assert found[tuple(ids)] > 300
 
 
-def test_plans_for_nearly_all_that_is_drawn(made):
+def test_planned_lengths_stay_between_stored_lengths_and_the_limit(made):
     planned = plan_lengths(made.corpus, made.sampling, 3)
     for lengths, stored in (
         (planned.source_lengths, made.corpus.source_lengths),
@@ -253,7 +253,7 @@ def test_plans_for_nearly_all_that_is_drawn(made):
         assert lengths.max() <= LONGEST and lengths.mean() < 2.2 * stored.mean()
 
 
-def test_a_word_that_takes_more_numbers_than_are_made_at_once(tmp_path):
+def test_bpe_dropout_handles_words_that_need_many_random_numbers(tmp_path):
     """BPE dropout asks for more numbers than a line has tokens."""
     tokenizer = Tokenizer.train(["ab" * 40, "abab", "aabb"] * 9, size=290, kind="bpe")
     ids = tokenizer.encode(["ab" * 200])[0]

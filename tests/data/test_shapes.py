@@ -22,7 +22,7 @@ STEPS = st.lists(
 ) | st.builds(random_steps, st.integers(1, 150), st.integers(2, 60), st.integers(0, 2**20))
 
 
-def test_ladder():
+def test_ladder_lists_steps_that_cover_the_longest_length():
     assert ladder(1) == [8]
     assert ladder(8) == [8]
     assert ladder(9) == [8, 16]
@@ -31,7 +31,7 @@ def test_ladder():
 
 @settings(max_examples=100, deadline=None)
 @given(steps=STEPS, max_shapes=st.integers(1, 6))
-def test_every_pair_fits_its_shape_and_no_other_is_smaller(steps, max_shapes):
+def test_every_pair_fits_its_shape_and_every_shape_is_tight(steps, max_shapes):
     array = np.array(steps)
     bounds, shape = choose_shapes(array[:, 0], array[:, 1], max_shapes)
     assert len(bounds) <= max_shapes
@@ -43,7 +43,7 @@ def test_every_pair_fits_its_shape_and_no_other_is_smaller(steps, max_shapes):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_pads_little_more_than_the_best_choice_of_all(seed):
+def test_chosen_shapes_cost_at_most_5_percent_more_than_the_optimum(seed):
     """Sparing one shape at a time is greedy; the best three are found by trying all."""
     random = np.random.default_rng(seed)
     # Half of the corpora have sides of like length, as translations have.

@@ -84,7 +84,7 @@ def as_tuples(pairs: list[Pair]) -> Counter:
 
 @LAW
 @given(lengths=LENGTHS, stream=STREAMS, epoch=st.integers(0, 3))
-def test_every_pair_once_in_every_epoch(place, lengths, stream, epoch):
+def test_every_epoch_contains_every_pair_once(place, lengths, stream, epoch):
     pairs = random_pairs(lengths)
     made = BatchStream(corpus_of(pairs, place), **stream)
     size = made.batches_per_epoch
@@ -96,7 +96,7 @@ def test_every_pair_once_in_every_epoch(place, lengths, stream, epoch):
 
 @LAW
 @given(lengths=LENGTHS, stream=STREAMS)
-def test_a_batch_alone_is_the_batch_on_the_way(place, lengths, stream):
+def test_batch_by_number_equals_the_batch_in_sequence(place, lengths, stream):
     corpus = corpus_of(random_pairs(lengths), place)
     made = BatchStream(corpus, **stream)
     length = 2 * made.batches_per_epoch + 1
@@ -108,7 +108,7 @@ def test_a_batch_alone_is_the_batch_on_the_way(place, lengths, stream):
 
 @LAW
 @given(lengths=LENGTHS, stream=STREAMS)
-def test_keeps_to_the_budget(place, lengths, stream):
+def test_batches_stay_within_the_token_budget(place, lengths, stream):
     made = BatchStream(corpus_of(random_pairs(lengths), place), **stream)
     for batch in islice(made.batches(), made.batches_per_epoch):
         rows, source_steps = batch["source"].shape
@@ -120,7 +120,7 @@ def test_keeps_to_the_budget(place, lengths, stream):
 
 @LAW
 @given(lengths=LENGTHS, stream=STREAMS, hosts=st.integers(1, 5))
-def test_the_parts_of_the_hosts_are_the_batch(place, lengths, stream, hosts):
+def test_host_batches_join_to_the_full_batch(place, lengths, stream, hosts):
     corpus = corpus_of(random_pairs(lengths), place)
     whole = BatchStream(corpus, **stream)
     parts = [BatchStream(corpus, **stream, host=host, hosts=hosts) for host in range(hosts)]
@@ -142,7 +142,7 @@ def test_the_parts_of_the_hosts_are_the_batch(place, lengths, stream, hosts):
     hosts=st.integers(1, 4),
     row_multiple=st.sampled_from([2, 3, 8]),
 )
-def test_rows_are_filled_up_to_a_multiple(place, lengths, stream, hosts, row_multiple):
+def test_batch_rows_are_padded_to_a_multiple(place, lengths, stream, hosts, row_multiple):
     """Rows of zeros come after all pairs of all hosts, so that each pair keeps its place."""
     corpus = corpus_of(random_pairs(lengths), place)
     whole = BatchStream(corpus, **stream)
@@ -169,7 +169,7 @@ def test_rows_are_filled_up_to_a_multiple(place, lengths, stream, hosts, row_mul
 
 @LAW
 @given(lengths=LENGTHS, stream=STREAMS, hosts=st.integers(1, 4), start=st.integers(0, 9))
-def test_the_weight_of_a_batch_is_that_of_all_hosts(place, lengths, stream, hosts, start):
+def test_total_weight_counts_the_tokens_of_all_hosts(place, lengths, stream, hosts, start):
     corpus = corpus_of(random_pairs(lengths), place)
     parts = [
         BatchStream(corpus, **stream, host=host, hosts=hosts, row_multiple=2)
@@ -182,7 +182,7 @@ def test_the_weight_of_a_batch_is_that_of_all_hosts(place, lengths, stream, host
 
 @LAW
 @given(lengths=LENGTHS, stream=STREAMS, hosts=st.integers(1, 3))
-def test_bucket_shapes_are_a_closed_set(place, lengths, stream, hosts):
+def test_bucket_batches_have_exactly_the_announced_shapes(place, lengths, stream, hosts):
     stream = stream | {"shapes": "buckets"}
     made = BatchStream(corpus_of(random_pairs(lengths), place), **stream, hosts=hosts)
     shapes = made.shapes()
@@ -253,7 +253,9 @@ def expected_stream(
     width=st.integers(1, 9),
     epoch=st.integers(0, 5),
 )
-def test_equals_the_plain_reference(place, lengths, batch_tokens, seed, width, epoch):
+def test_batch_stream_equals_the_plain_python_reference(
+    place, lengths, batch_tokens, seed, width, epoch
+):
     pairs = random_pairs(lengths)
     made = BatchStream(
         corpus_of(pairs, place), batch_tokens=batch_tokens, seed=seed, bucket_width=width
@@ -297,7 +299,7 @@ def expected_alignment(source: tuple, target: tuple, links: list, shape: tuple) 
 
 @LAW
 @given(lengths=LENGTHS, stream=STREAMS, hosts=st.integers(1, 3))
-def test_weights_and_alignments_go_with_their_pairs(place, lengths, stream, hosts):
+def test_weights_and_alignments_stay_with_their_pairs(place, lengths, stream, hosts):
     corpus, extras = extra_corpus(random_pairs(lengths), place)
     parts = [
         BatchStream(corpus, **stream, host=h, hosts=hosts, row_multiple=2) for h in range(hosts)
@@ -322,7 +324,7 @@ def test_weights_and_alignments_go_with_their_pairs(place, lengths, stream, host
         assert parts[0].total_weight(k) == pytest.approx(total, rel=1e-12)
 
 
-def test_shards_make_no_difference(place):
+def test_shard_size_does_not_change_the_batches(place):
     pairs = random_pairs([(1 + i % 13, 1 + i % 7) for i in range(200)])
     streams = [
         BatchStream(corpus_of(pairs, place, shard_pairs), batch_tokens=100, seed=3)
@@ -350,7 +352,7 @@ def test_epochs_and_seeds_differ_and_the_same_seed_repeats(place, shapes):
         assert members[0] != members[1]
 
 
-def test_batches_do_not_come_by_length(place):
+def test_batches_are_not_ordered_by_length(place):
     """Of 64 batches of rising length, fewer than 4 in 5 follow a shorter one when shuffled."""
     corpus = corpus_of(random_pairs([(1 + i // 4, 1 + i // 4) for i in range(256)]), place)
     made = BatchStream(corpus, batch_tokens=260, seed=5)
@@ -359,7 +361,7 @@ def test_batches_do_not_come_by_length(place):
     assert 6 < rising < 23
 
 
-def test_more_kinds_of_lengths_than_groups(place):
+def test_stream_handles_more_length_groups_than_16_bits_hold(place):
     """900 x 900 windows of one step do not fit 16 bits; the stream widens them by itself."""
     random = np.random.default_rng(0)
     pairs = random_pairs([tuple(pair) for pair in random.integers(1, 900, (300, 2)).tolist()])
@@ -398,13 +400,13 @@ def test_sequential_batches_hold_every_pair_once_in_a_fixed_order(place, lengths
         ({"shapes": "static"}, 'shapes must be "exact" or "buckets", received \'static\''),
     ],
 )
-def test_refuses_settings_out_of_range(place, change, message):
+def test_batch_stream_argument_out_of_range_raises_value_error(place, change, message):
     corpus = corpus_of([([5], [6])], place)
     with pytest.raises(ValueError, match=message):
         BatchStream(corpus, **({"batch_tokens": 10, "seed": 1} | change))
 
 
-def test_refuses_an_empty_corpus_and_negative_numbers(place):
+def test_batch_stream_refuses_an_empty_corpus_and_negative_batch_numbers(place):
     with pytest.raises(ValueError, match="The corpus has no pairs; write one with at least one"):
         BatchStream(corpus_of([], place), batch_tokens=10, seed=1)
     stream = BatchStream(corpus_of([([5], [6])], place), batch_tokens=10, seed=1)

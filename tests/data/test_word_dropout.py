@@ -25,7 +25,7 @@ def stream(corpus, seed=1, **options):
 
 
 @pytest.mark.parametrize("shapes", ["exact", "buckets"])
-def test_shares_of_words_become_unknown_and_nothing_else_changes(corpus, shapes):
+def test_word_dropout_replaces_the_given_share_of_words_only(corpus, shapes):
     plain, dropped = stream(corpus, shapes=shapes), stream(corpus, shapes=shapes, **SHARES)
     counts = {key: [0, 0] for key in ("source", "target_input")}
     for k in range(plain.batches_per_epoch):
@@ -45,7 +45,7 @@ def test_shares_of_words_become_unknown_and_nothing_else_changes(corpus, shapes)
         assert abs(dropped_words / words - share) < 4 * (share * (1 - share) / words) ** 0.5
 
 
-def test_is_a_function_of_seed_and_number(corpus):
+def test_word_dropout_depends_only_on_seed_and_batch_number(corpus):
     made = stream(corpus, **SHARES)
     k = made.batches_per_epoch + 3
     first = made.batch(k)
@@ -63,7 +63,7 @@ def test_is_a_function_of_seed_and_number(corpus):
     assert len(long) > 1000 and same < 0.02 * len(long)
 
 
-def test_hosts_hide_what_one_would(corpus):
+def test_word_dropout_is_the_same_on_many_hosts_as_on_one(corpus):
     whole = stream(corpus, **SHARES)
     parts = [stream(corpus, host=host, hosts=3, row_multiple=2, **SHARES) for host in range(3)]
     for k in range(5):
@@ -75,6 +75,6 @@ def test_hosts_hide_what_one_would(corpus):
 
 @pytest.mark.parametrize("name", SHARES)
 @pytest.mark.parametrize("share", [-0.1, 1.0, float("nan")])
-def test_refuses_what_is_no_share(corpus, name, share):
+def test_word_dropout_share_out_of_range_raises_value_error(corpus, name, share):
     with pytest.raises(ValueError, match=rf"{name} must be in \[0, 1\), received"):
         stream(corpus, **{name: share})

@@ -25,7 +25,7 @@ LIMITS = {"max_source_length": 10, "max_target_length": 10}
     vocabulary_size=st.sampled_from([None, 65_536, 65_537]),
     as_arrays=st.booleans(),
 )
-def test_reads_back_what_is_neither_empty_nor_too_long(
+def test_corpus_keeps_pairs_that_are_neither_empty_nor_too_long(
     tmp_path_factory, pairs, limits, shard_pairs, vocabulary_size, as_arrays
 ):
     path = tmp_path_factory.mktemp("made") / "corpus"
@@ -80,7 +80,9 @@ def linked_pairs(draw) -> TokenPair:
     longest=st.sampled_from([5, 70_000]),
     order=st.randoms(use_true_random=False),
 )
-def test_weights_and_links_come_back(tmp_path_factory, pairs, shard_pairs, longest, order):
+def test_weights_and_links_are_read_back_as_written(
+    tmp_path_factory, pairs, shard_pairs, longest, order
+):
     path = tmp_path_factory.mktemp("made") / "corpus"
     counts = write_corpus(
         path,
@@ -110,7 +112,7 @@ def test_weights_and_links_come_back(tmp_path_factory, pairs, shard_pairs, longe
             read([len(kept)])
 
 
-def test_without_the_flags_nothing_is_stored(tmp_path):
+def test_weights_and_links_are_not_stored_without_their_flags(tmp_path):
     pair = TokenPair([5], [6], 0.0, [(0, 0)])
     write_corpus(tmp_path / "corpus", [pair], **LIMITS)
     corpus = TokenCorpus.open(tmp_path / "corpus")
@@ -122,7 +124,7 @@ def test_without_the_flags_nothing_is_stored(tmp_path):
 
 
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf"), 1e60])
-def test_refuses_weights_that_are_none(tmp_path, weight):
+def test_invalid_pair_weight_raises_value_error(tmp_path, weight):
     words = re.escape(f"A pair has the weight {weight}; expected a finite number of at least 0")
     with pytest.raises(ValueError, match=words):
         write_corpus(
@@ -132,13 +134,13 @@ def test_refuses_weights_that_are_none(tmp_path, weight):
 
 
 @pytest.mark.parametrize("link", [(2, 0), (0, 1), (-1, 0), (0, -1)])
-def test_refuses_links_to_no_token(tmp_path, link):
+def test_link_to_a_missing_token_raises_value_error(tmp_path, link):
     pairs = [TokenPair([5], [6, 7], links=[(0, 1)]), TokenPair([5, 6], [7], links=[(1, 0), link])]
     with pytest.raises(ValueError, match="but its pair has 2 source and 1 target tokens"):
         write_corpus(tmp_path / "corpus", pairs, alignments=True, **LIMITS)
 
 
-def test_more_tokens_than_the_buffer_and_one_shard_hold(tmp_path):
+def test_corpus_larger_than_buffer_and_shard_is_read_back(tmp_path):
     """300,000 pairs, 1.2 million tokens: several buffers, several shards."""
     random = np.random.default_rng(0)
     lengths = random.integers(1, 4, (300_000, 2))
@@ -191,13 +193,13 @@ def test_ids_take_the_smallest_type(tmp_path, vocabulary_size, width):
         (([5], [7, 3]), r"target holds the reserved id 3"),
     ],
 )
-def test_refuses_ids_that_would_do_harm(tmp_path, pair, message):
+def test_reserved_or_out_of_range_ids_raise_value_error(tmp_path, pair, message):
     with pytest.raises(ValueError, match=message):
         write_corpus(tmp_path / "corpus", [([5], [6]), pair], vocabulary_size=100, **LIMITS)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_refuses_arrays_of_floats(tmp_path):
+def test_float_token_arrays_raise_type_error(tmp_path):
     with pytest.raises(TypeError, match="must be integers, received an array of float64"):
         write_corpus(tmp_path / "corpus", [(np.ones(2) * 5, np.ones(2) * 5)], **LIMITS)
 
@@ -205,12 +207,12 @@ def test_refuses_arrays_of_floats(tmp_path):
 @pytest.mark.parametrize(
     "name", ["max_source_length", "max_target_length", "shard_pairs", "vocabulary_size"]
 )
-def test_refuses_numbers_that_are_not_positive(tmp_path, name):
+def test_non_positive_write_corpus_argument_raises_value_error(tmp_path, name):
     with pytest.raises(ValueError, match=f"{name} must be a positive integer, received 0"):
         write_corpus(tmp_path / "corpus", [], **(LIMITS | {name: 0}))
 
 
-def test_a_failed_write_leaves_nothing(tmp_path):
+def test_failed_corpus_write_leaves_no_files(tmp_path):
     def pairs() -> Iterator[tuple[list[int], list[int]]]:
         yield [5], [6]
         raise InputError("train.en:2: not UTF-8")
@@ -220,7 +222,7 @@ def test_a_failed_write_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_never_writes_over_what_is_there(tmp_path):
+def test_write_corpus_never_overwrites_existing_files(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
         write_corpus(tmp_path, [([5], [6])], **LIMITS)
@@ -229,7 +231,7 @@ def test_never_writes_over_what_is_there(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_an_empty_directory_may_be_filled_and_parents_are_made(tmp_path):
+def test_write_corpus_accepts_an_empty_directory_and_creates_parents(tmp_path):
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "empty", tmp_path / "runs" / "new" / "data"):
         write_corpus(path, [([5], [6])], **LIMITS)
@@ -237,7 +239,7 @@ def test_an_empty_directory_may_be_filled_and_parents_are_made(tmp_path):
         assert [other.name for other in path.parent.glob(".tmp-*")] == []
 
 
-def test_appears_only_when_whole(tmp_path):
+def test_corpus_directory_appears_only_when_complete(tmp_path):
     """While the pairs are being read, the only thing there is a `.tmp-*` sibling."""
     seen: list[list[str]] = []
 

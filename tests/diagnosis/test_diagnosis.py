@@ -62,7 +62,7 @@ def diagnosis(model, tokenizer, search):
     return judge(sources, references, found, scorer, search)
 
 
-def test_verdicts_are_those_known(diagnosis):
+def test_verdicts_equal_those_known_by_construction(diagnosis):
     assert [(line.first.text, line.verdict) for line in diagnosis.lines] == [
         row[2:] for row in KNOWN
     ]
@@ -77,7 +77,7 @@ def test_verdicts_are_those_known(diagnosis):
     )
 
 
-def test_a_narrower_beam_is_not_wider(model, tokenizer, search):
+def test_narrower_beam_is_not_counted_as_wider_is_better(model, tokenizer, search):
     # Beam 1 has more in "loop", and is no reason to take a wider one.
     found = {
         beam: Translator(
@@ -91,7 +91,7 @@ def test_a_narrower_beam_is_not_wider(model, tokenizer, search):
     assert not line.wider_is_better and line.first is line.outputs[5]
 
 
-def test_objectives_are_those_of_the_probabilities(diagnosis, model):
+def test_objectives_follow_from_the_model_probabilities(diagnosis, model):
     for line in diagnosis.lines[:6]:
         for target in (line.reference, *line.outputs.values()):
             expected = model.objective(line.source, target.text)
@@ -101,7 +101,7 @@ def test_objectives_are_those_of_the_probabilities(diagnosis, model):
     assert diagnosis.lines[0].ahead == pytest.approx(math.log(0.4 * 0.95 / 0.55 / 0.3) / 3)
 
 
-def test_what_is_seen_of_an_output(diagnosis):
+def test_output_signs_report_truncation_repetition_and_chrf(diagnosis):
     loop = diagnosis.lines[4]
     assert [line.first.cut for line in diagnosis.lines] == [False] * 4 + [True] + [False] * 3
     assert loop.first.repeats and not loop.reference.repeats
@@ -114,7 +114,7 @@ def test_what_is_seen_of_an_output(diagnosis):
             assert output.chrf == pytest.approx(expected)
 
 
-def test_counts_add_up(diagnosis):
+def test_diagnosis_counts_add_up(diagnosis):
     totals = diagnosis.totals
     assert totals == {
         "lines": 8,
@@ -143,7 +143,7 @@ def test_counts_add_up(diagnosis):
     assert diagnosis.references.empty == 1
 
 
-def test_scores_are_those_of_sacrebleu(diagnosis):
+def test_diagnosis_bleu_equals_sacrebleu(diagnosis):
     references = [[line.reference.text for line in diagnosis.lines]]
     metric = sacrebleu.BLEU(force=True)
 
@@ -158,7 +158,7 @@ def test_scores_are_those_of_sacrebleu(diagnosis):
     assert diagnosis.mended.value == expected(mended)
 
 
-def test_other_normalizations(model, tokenizer):
+def test_objectives_follow_each_length_normalization(model, tokenizer):
     scorer = LikelihoodScorer(model, tokenizer, tokenizer)
     for name, alpha, penalty in (
         ("none", 1.0, lambda length: 1),
@@ -174,7 +174,7 @@ def test_other_normalizations(model, tokenizer):
         assert line.first.objective == pytest.approx(found[0][0].score, abs=1e-4)
 
 
-def test_another_cutting_of_the_same_text_is_a_tie(tokenizer, model, search):
+def test_another_tokenization_of_the_same_text_is_a_tie(tokenizer, model, search):
     from keras_seq.lines import Hypothesis
 
     # A space and a byte in place of the piece, as a search may find them.
@@ -189,7 +189,7 @@ def test_another_cutting_of_the_same_text_is_a_tie(tokenizer, model, search):
     assert abs(line.ahead) > 1
 
 
-def test_json_has_all_of_it(diagnosis, search):
+def test_diagnosis_json_contains_every_field(diagnosis, search):
     found = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
     assert list(found) == [
         "format", "search", "totals", "beams", "references", "mended", "lines",
@@ -231,7 +231,7 @@ def test_json_has_all_of_it(diagnosis, search):
         assert line["ahead"] == expected.ahead
 
 
-def test_what_cannot_be_judged(model, tokenizer, search):
+def test_judge_rejects_mismatched_or_empty_inputs(model, tokenizer, search):
     scorer = LikelihoodScorer(model, tokenizer, tokenizer)
     for sources, references, found in (
         ([], [], {1: []}),
@@ -246,7 +246,7 @@ def test_what_cannot_be_judged(model, tokenizer, search):
 # What a search can find
 
 
-def test_reach_is_what_the_rules_leave_of_all_texts(tokenizer):
+def test_reach_equals_the_texts_the_search_rules_allow(tokenizer):
     texts = [" ".join(words) for n in range(6) for words in itertools.product("abc", repeat=n)]
     for rules, allowed in (
         ({}, lambda words: len(words) <= 3),
@@ -283,7 +283,7 @@ def test_reach_is_what_the_rules_leave_of_all_texts(tokenizer):
         assert reachable == expected, rules
 
 
-def test_limits_are_those_of_each_source(tokenizer):
+def test_length_limits_follow_each_source(tokenizer):
     reach = Reach(SearchSettings(max_length_ratio=1.5, max_length_extra=2, max_length=9), tokenizer)
     # The end token of the source counts: floor(1.5 * (n + 1)) + 2, at most 9.
     assert reach.limits([0, 1, 2, 50] * 2000) == [(1, 3), (1, 5), (1, 6), (1, 9)] * 2000
@@ -305,7 +305,7 @@ def test_limits_are_those_of_each_source(tokenizer):
         ("", "", False),
     ],
 )
-def test_copies(source, text, expected):
+def test_copies_of_the_source_are_detected(source, text, expected):
     assert is_copy(source, text) is expected
 
 
@@ -323,7 +323,7 @@ def test_copies(source, text, expected):
         ("", False),
     ],
 )
-def test_repetitions(pieces, expected):
+def test_repeated_ngrams_are_detected(pieces, expected):
     assert repeats(pieces.split()) is expected
 
 
@@ -356,7 +356,7 @@ def test_a_run_is_diagnosed_with_its_settings(tiny_run):
         assert line.reference.objective == pytest.approx(one.total / max(1, len(one.tokens)))
 
 
-def test_what_cannot_be_diagnosed(tiny_run, tmp_path):
+def test_diagnose_rejects_invalid_arguments(tiny_run, tmp_path):
     with pytest.raises(TypeError, match="must be lists of strings"):
         diagnose(tiny_run, "a", "b")
     with pytest.raises(ValueError, match="received 1 sources and 2 references"):
@@ -368,7 +368,7 @@ def test_what_cannot_be_diagnosed(tiny_run, tmp_path):
     assert Run.open(tiny_run).settings.search.method == "beam"
 
 
-def test_settings_of_a_diagnosis():
+def test_diagnosis_settings_vary_the_beam_and_reject_penalties():
     settings = load_settings(overrides={"search.n_best": 4, "search.alpha": 0.6})
     notices = []
     found = diagnosis_settings(settings, (1, 5), {"max_length": 9}, notices.append)

@@ -54,16 +54,16 @@ def test_every_example_is_listed():
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
-def test_examples_are_short(path):
+def test_examples_have_fewer_than_100_lines(path):
     assert len(path.read_text("utf-8").splitlines()) < 100
 
 
-def test_attention_from_parts_is_short():
+def test_attention_from_parts_has_fewer_than_80_lines():
     assert len((FOLDER / "attention_from_parts.py").read_text("utf-8").splitlines()) < 80
 
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
-def test_example_runs(name):
+def test_example_runs_and_prints_its_result(name):
     done = subprocess.run(
         [sys.executable, FOLDER / name, *ARGUMENTS[name]],
         capture_output=True,

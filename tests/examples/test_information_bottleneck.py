@@ -19,7 +19,7 @@ def example():
     return module
 
 
-def test_the_information_is_that_of_the_whole_table(example):
+def test_known_information_equals_the_sum_over_the_joint_table(example):
     """By summing over hidden letter, seen letter and Y; the other two letters say nothing."""
     letters, error = example.LETTERS, example.ERROR
 
@@ -33,7 +33,7 @@ def test_the_information_is_that_of_the_whole_table(example):
     assert example.known_information() == pytest.approx(information, rel=1e-9)
 
 
-def test_a_larger_beta_keeps_less_and_no_code_knows_more_than_the_view(example):
+def test_larger_beta_lowers_the_rate_within_the_known_information(example):
     keras.utils.set_random_seed(1)
     train, test, known = example.views(8000, 1), example.views(4000, 2), example.known_information()
     model, encoder, read, sampling = example.bottleneck()

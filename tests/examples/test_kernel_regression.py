@@ -31,7 +31,7 @@ def test_attention_is_the_closed_form_to_float_precision(example, monkeypatch, c
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_kernel_ridge_regression_is_that_of_its_formula(example):
+def test_kernel_ridge_regression_equals_its_formula(example):
     generator = np.random.default_rng(2)
     x, at = generator.uniform(0, 3, 20), np.linspace(0, 3, 9)
     y = example.function(x)

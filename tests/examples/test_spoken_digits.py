@@ -31,7 +31,7 @@ def digits(monkeypatch):
     return spoken_digits
 
 
-def test_a_seed_says_the_same_and_another_something_else(digits):
+def test_same_seed_gives_equal_speech_and_another_seed_does_not(digits):
     said = [digits.say([3, 7], np.random.default_rng(seed), "tones") for seed in (1, 1, 2)]
     (first, ends), (again, _), (other, _) = said
     assert first.dtype == np.float32 and np.abs(first).max() <= 1
@@ -39,7 +39,7 @@ def test_a_seed_says_the_same_and_another_something_else(digits):
     assert len(ends) == 2 and 0 < ends[0] < ends[1] < len(first)
 
 
-def test_digits_sound_different(digits):
+def test_spoken_digits_have_distinct_spectra(digits):
     """The mean spectrum of a digit is nearer to the digit's own than to any other's."""
 
     def spectrum(digit, seeds):
@@ -54,7 +54,7 @@ def test_digits_sound_different(digits):
     assert nearest == list(range(10))
 
 
-def test_espeak_is_asked_where_it_is_installed(digits, tmp_path, monkeypatch):
+def test_espeak_is_used_where_it_is_installed(digits, tmp_path, monkeypatch):
     program = tmp_path / "espeak-ng"
     program.write_text(SPEAKER.format(python=sys.executable))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
@@ -68,7 +68,7 @@ def test_espeak_is_asked_where_it_is_installed(digits, tmp_path, monkeypatch):
     digits.espeak.cache_clear()
 
 
-def test_main_writes_waves(tmp_path):
+def test_spoken_digits_script_writes_wave_files(tmp_path):
     done = subprocess.run(
         [sys.executable, EXAMPLES / "spoken_digits.py", tmp_path / "digits"],
         capture_output=True,

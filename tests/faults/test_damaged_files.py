@@ -66,7 +66,7 @@ def check_said(said, damages):
     assert "step-00000002: taken" in taken
 
 
-def test_a_training_goes_on_from_the_last_whole_one_and_says_so(folder, damaged):
+def test_training_resumes_from_the_last_complete_checkpoint_and_reports_it(folder, damaged):
     arguments = command(folder, "straight", **SETTINGS)
     arguments[1] = str(damaged)
     code, said = Training(arguments).end()
@@ -86,14 +86,16 @@ def damaged_weights(damaged):
     return damaged
 
 
-def test_translate_takes_the_last_whole_one_and_says_so(damaged_weights, keras_seq_process):
+def test_translate_uses_the_last_complete_checkpoint_and_reports_it(
+    damaged_weights, keras_seq_process
+):
     result = keras_seq_process("translate", damaged_weights, stdin=b"a b c\n")
     assert result.code == 0, result.err
     assert len(result.lines) == 1
     check_said(result.err, [damage for damage in DAMAGES if damage[1] != "training.safetensors"])
 
 
-def test_where_none_is_whole_nothing_is_translated(damaged_weights, keras_seq_process):
+def test_translate_fails_when_every_checkpoint_is_damaged(damaged_weights, keras_seq_process):
     shutil.rmtree(damaged_weights / "checkpoints" / "step-00000002")
     result = keras_seq_process("translate", damaged_weights, stdin=b"a b c\n")
     assert result.code == 2, result.err

@@ -73,7 +73,7 @@ def straight(tmp_path_factory):
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_kills_at_any_moment_change_nothing(tmp_path, straight, backend):
+def test_fit_killed_at_random_moments_ends_with_identical_state(tmp_path, straight, backend):
     """The mean of weights, optimizer, seeds of the dropout, what other callbacks have counted."""
     straight.begin(backend)
     generator = random.Random(backend)
@@ -96,7 +96,7 @@ def test_kills_at_any_moment_change_nothing(tmp_path, straight, backend):
     straight.assert_the_same_end(backend, tmp_path / "killed")
 
 
-def test_damaged_checkpoints_are_passed_over(tmp_path, straight):
+def test_fit_skips_damaged_checkpoints_and_reports_them(tmp_path, straight):
     """A file cut short and a bit turned over: the one before them is taken, and it is said.
 
     Not while another process holds the folder.

@@ -39,7 +39,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-def test_a_full_disk_and_then_a_read_only_one(folder, small_disk):
+def test_full_or_read_only_disk_ends_training_with_a_clear_error(folder, small_disk):
     disk, make_read_only = small_disk
     write_corpus(disk)
     code, said = Training(command(disk, "run", **EVERY)).end()
@@ -59,7 +59,7 @@ def test_a_full_disk_and_then_a_read_only_one(folder, small_disk):
     assert "going on" not in said
 
 
-def test_a_disk_that_others_fill_after_the_save(folder, small_disk):
+def test_checkpoint_is_kept_when_the_disk_fills_up_after_the_save(folder, small_disk):
     """The logs cannot be written: said with the file, and the checkpoint is there."""
     disk, _ = small_disk
     code = f"""
@@ -138,7 +138,7 @@ def stopped(limited, folder, tmp_path):
     ]
 
 
-def test_a_limit_on_the_size_of_files(limited, stopped):
+def test_file_size_limit_is_reported_and_training_resumes_without_it(limited, stopped):
     path, said = limited
     assert said.endswith("not saved: file too large; the last one saved is step 2")
     assert "Traceback" not in said
@@ -166,7 +166,7 @@ def test_a_limit_on_the_size_of_files(limited, stopped):
     os.name != "posix" or (sys.platform != "linux" and os.geteuid() == 0),
     reason="needs permissions that count",
 )
-def test_a_run_that_may_not_be_written(stopped):
+def test_unwritable_run_directory_stops_training_before_it_resumes(stopped):
     """Nothing is trained where nothing can be saved."""
     run, arguments = stopped
     directory = run / "checkpoints"

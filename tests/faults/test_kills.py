@@ -106,7 +106,9 @@ def assert_the_same_end(straight, killed):
     [("tensorflow", 2, 21), ("jax", 1, 11)],
     ids=["tensorflow", "jax"],
 )
-def test_kills_inside_saves_change_nothing(folder, tmp_path, monkeypatch, backend, kills, steps):
+def test_training_killed_during_saves_ends_with_identical_weights(
+    folder, tmp_path, monkeypatch, backend, kills, steps
+):
     limits = LIMITS | {"training__max_steps": steps}
     straight, killed = folder / f"straight-{backend}", folder / f"killed-{backend}"
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
@@ -138,7 +140,7 @@ def test_kills_inside_saves_change_nothing(folder, tmp_path, monkeypatch, backen
     assert_the_same_end(straight, killed)
 
 
-def test_kills_at_random_moments_change_nothing(folder):
+def test_training_killed_at_random_moments_ends_with_identical_weights(folder):
     """In updates, saves and validations of a recurrent model; benchmarks/kill_and_resume.py does
     so twenty times, by the clock."""
     preset = {"preset": "rnn-small"}

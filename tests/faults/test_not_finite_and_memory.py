@@ -40,7 +40,7 @@ objective.SequenceCrossEntropy = Loss
 """
 
 
-def test_too_many_losses_in_a_row_that_are_no_numbers(folder):
+def test_too_many_nan_losses_in_a_row_end_training_with_exit_code_3(folder):
     settings = {
         "training__max_steps": 100,
         "training__checkpoint_every": 2,
@@ -76,7 +76,7 @@ def counted(arrays, name):
     return float(found)
 
 
-def test_one_loss_that_is_no_number(folder):
+def test_single_nan_loss_is_skipped_counted_and_reported(folder):
     """Skipped, counted and said; the training comes to its end."""
     settings = {
         "training__max_steps": 8,
@@ -95,7 +95,7 @@ def test_one_loss_that_is_no_number(folder):
     assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (1, 7)
 
 
-def test_an_overflow_in_float16_lowers_the_scale_and_goes_on(folder):
+def test_float16_overflow_lowers_the_loss_scale_and_training_continues(folder):
     """Of the largest scale, in which float16 cannot hold a gradient."""
     code = LOSS_SCALE.format(24)
     settings = {
@@ -116,7 +116,7 @@ def test_an_overflow_in_float16_lowers_the_scale_and_goes_on(folder):
     assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (0, 24 - falls)
 
 
-def test_weights_that_are_no_numbers_are_neither_saved_nor_loaded(folder):
+def test_non_finite_weights_are_neither_saved_nor_loaded(folder):
     """What else went wrong with them: here they are ruined by hand, in memory and on disk."""
     code = """
 import keras_seq.training.loop as loop
@@ -156,7 +156,7 @@ loop.TrainingLoop._after_update = ruined
     assert Run.open(run.path).latest_step == 9
 
 
-def test_a_batch_that_does_not_fit(folder):
+def test_batch_too_large_for_memory_ends_training_with_exit_code_4(folder):
     """A pair of 90,000 words: 16 attention maps of 90,000 x 90,000, half a terabyte."""
     lines = (folder / "train.tsv").read_text().splitlines()
     long = " ".join(["a b c"] * 30_000)

@@ -70,7 +70,7 @@ def begun(folder, name, code="", **settings):
     ],
     ids=["term-tensorflow", "int-tensorflow", "term-jax"],
 )
-def test_in_training(folder, number, code, backend):
+def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, code, backend):
     """No checkpoint was due: that of the running update is made for the signal."""
     name = f"training-{number}-{backend}"
     training = begun(folder, name, on(backend) + SAY_UPDATES)
@@ -93,7 +93,7 @@ def test_in_training(folder, number, code, backend):
     ("seconds", "backend"),
     [(0.1, "tensorflow"), (0.6, "tensorflow"), (0.1, "jax"), (0.6, "jax")],
 )
-def test_in_the_first_compilation(folder, backend, seconds):
+def test_sigterm_during_the_first_compilation_exits_with_143(folder, backend, seconds):
     """Whatever the backend does at that moment, the process ends as it should."""
     name = f"compile-{backend}-{seconds}"
     code = f"{on(backend)}{SAYS}{INSTEAD_OF_FIT}instead_of_fit(says)"
@@ -109,7 +109,7 @@ def test_in_the_first_compilation(folder, backend, seconds):
     assert run.latest_step is None or last_arrays(run.path)
 
 
-def test_in_a_first_compilation_that_hears_nothing(folder):
+def test_sigterm_during_an_uninterruptible_compilation_exits_with_143(folder):
     code = f"{DEAF}{INSTEAD_OF_FIT}instead_of_fit(lambda _: deaf)"
     training = begun(folder, "deaf", code)
     training.wait_for("begin")
@@ -140,7 +140,7 @@ translator.Translator.__call__ = {}(translator.Translator.__call__)
 
 
 @pytest.mark.parametrize("how", ["says", "deaf"])
-def test_in_evaluation(folder, how):
+def test_sigterm_during_evaluation_keeps_the_checkpoint_and_exits_with_143(folder, how):
     """Nothing is lost: what validation looks at was saved before."""
     name = f"evaluation-{how}"
     code = DEAF + SAYS + EVALUATION.format(how if how == "says" else "(lambda _: deaf)")
@@ -150,7 +150,7 @@ def test_in_evaluation(folder, how):
 @pytest.mark.parametrize(
     ("how", "backend"), [("says", "tensorflow"), ("deaf", "tensorflow"), ("says", "jax")]
 )
-def test_in_decoding(folder, how, backend):
+def test_sigterm_during_decoding_keeps_the_checkpoint_and_exits_with_143(folder, how, backend):
     name = f"decoding-{how}-{backend}"
     wrapper = how if how == "says" else "(lambda _: deaf)"
     code = on(backend) + DEAF + SAYS + DECODING.format(wrapper)
@@ -158,7 +158,7 @@ def test_in_decoding(folder, how, backend):
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_in_a_save(folder, backend):
+def test_sigterm_during_a_save_completes_it_and_exits_with_143(folder, backend):
     """The save is brought to its end."""
     name = f"save-{backend}"
     code = on(backend) + HOLD_SAVES.format(signal.SIGTERM)
@@ -172,7 +172,7 @@ def test_in_a_save(folder, backend):
     assert "step 2 is saved" in said
 
 
-def test_twice_ends_at_once_with_the_earlier_checkpoint(folder):
+def test_second_interrupt_exits_at_once_with_the_earlier_checkpoint(folder):
     code = (
         DEAF
         + """
@@ -202,7 +202,7 @@ checkpoint.write_tensors = stuck
     assert not list((folder / "twice").rglob(".tmp-*"))
 
 
-def test_while_the_text_is_prepared(folder):
+def test_sigterm_during_text_preparation_leaves_no_run_directory(folder):
     """Nothing is left behind that a later command would trip over."""
     code = """
 import keras_seq.preparation.preparing as preparing, time
@@ -218,7 +218,7 @@ preparing.Tokenizer.train = slow
     assert not (folder / "text").exists()
 
 
-def test_where_python_lets_no_exception_out(folder):
+def test_sigterm_in_a_garbage_collector_callback_exits_with_143(folder):
     """In a callback of the garbage collector: JAX has one, also where TensorFlow computes."""
     code = """
 import gc, os, time

@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_stopped_by_the_clock_it_goes_on_to_the_same_weights(folder):
+def test_training_stopped_by_the_time_limit_resumes_to_identical_weights(folder):
     settings = {**ENDLESS, "model__dropout": 0.3}
     arguments = command(folder, "stopped", training__max_steps=10**6, **settings)
     code, said = Training([*arguments, "--stop-after", "60"], SHORT_HOUR).end()
@@ -52,7 +52,7 @@ def test_stopped_by_the_clock_it_goes_on_to_the_same_weights(folder):
     assert [name for name in one if one[name] != other[name]] == []
 
 
-def test_the_signal_of_the_queue_does_not_break_the_save(folder):
+def test_sigterm_during_the_time_limit_save_does_not_break_it(folder):
     arguments = command(folder, "both", training__max_steps=10**6, **ENDLESS)
     held = HOLD_SAVES.format(signal.SIGTERM)
     training = Training([*arguments, "--stop-after", "60"], SHORT_HOUR + held)
@@ -63,7 +63,7 @@ def test_the_signal_of_the_queue_does_not_break_the_save(folder):
     assert saved and f"stopped by a signal; step {saved:,} is saved" in said
 
 
-def test_time_that_is_over_before_the_first_update(folder):
+def test_time_limit_before_the_first_update_exits_with_142(folder):
     arguments = command(folder, "early", training__max_steps=10**6, **ENDLESS)
     code, said = Training([*arguments, "--stop-after", "0.001"]).end()
     assert code == 142, said
@@ -71,7 +71,7 @@ def test_time_that_is_over_before_the_first_update(folder):
 
 
 @pytest.mark.parametrize("minutes", ["0", "-3", "nan"])
-def test_refuses_what_is_no_time(folder, minutes):
+def test_invalid_stop_after_minutes_are_rejected(folder, minutes):
     code, said = Training([*command(folder, "refused"), "--stop-after", minutes]).end()
     assert code == 2
     assert "must be a number of minutes" in said

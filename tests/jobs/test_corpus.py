@@ -84,7 +84,9 @@ def start(job_process):
     return call
 
 
-def test_a_killed_worker_loses_nothing(start, expected, text_options, tmp_path, where):
+def test_prepared_corpus_is_identical_after_a_worker_is_killed(
+    start, expected, text_options, tmp_path, where
+):
     job = start(tmp_path / "out", *text_options, *where)
     # While chunks are left: one that had none at that moment is found dead with its next.
     job.stop_one().kill()
@@ -100,7 +102,9 @@ def test_a_killed_worker_loses_nothing(start, expected, text_options, tmp_path, 
 
 
 @pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
-def test_a_killed_preparation_goes_on(start, expected, text_options, tmp_path, where):
+def test_killed_preparation_resumes_to_an_identical_corpus(
+    start, expected, text_options, tmp_path, where
+):
     out = tmp_path / "out"
     job = start(out, *text_options, *where)
     job.stop_one()
@@ -117,7 +121,9 @@ def test_a_killed_preparation_goes_on(start, expected, text_options, tmp_path, w
     assert not (out / ".work").exists()
 
 
-def test_it_is_not_done_twice(keras_seq_command, texts, text_options, tmp_path, monkeypatch):
+def test_finished_preparation_is_not_repeated_without_overwrite(
+    keras_seq_command, texts, text_options, tmp_path, monkeypatch
+):
     arguments = ["prepare", tmp_path / "out", *text_options, *SET]
     assert keras_seq_command(*arguments).code == 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
@@ -130,7 +136,7 @@ def test_it_is_not_done_twice(keras_seq_command, texts, text_options, tmp_path, 
     assert Run.open(tmp_path / "out").source_tokenizer.vocabulary_size == 650
 
 
-def test_an_interrupted_preparation_keeps_what_it_has(expected, texts, tmp_path):
+def test_interrupted_preparation_keeps_its_vocabulary_until_text_changes(expected, texts, tmp_path):
     """Ctrl-C, and a change of the text before the next time."""
     for side in ("en", "de"):
         for path in texts.glob(f"*.{side}*"):
@@ -164,7 +170,7 @@ def test_an_interrupted_preparation_keeps_what_it_has(expected, texts, tmp_path)
     assert content(run.path) == content(alone.path) != before
 
 
-def test_what_a_chunk_holds_comes_back():
+def test_packed_chunk_unpacks_to_the_same_pairs():
     tokenizer = Tokenizer.train((source for source, _ in date_pairs(2000)), size=600)
     pairs = [
         Example("5 mai 1999", "1999-05-05", 0.5, ((0, 0), (2, 0))),
@@ -184,7 +190,9 @@ def test_what_a_chunk_holds_comes_back():
     assert first == again != next(pair_chunks(pairs[1:])).key
 
 
-def test_weights_and_alignments_are_prepared_the_same(keras_seq_command, tmp_path):
+def test_prepare_command_equals_prepare_run_with_weights_and_alignments(
+    keras_seq_command, tmp_path
+):
     lines = [f"a dog runs {n % 7} times" for n in range(200)]
     files = {
         "x.en": lines,
@@ -218,7 +226,7 @@ def shared(expected, tmp_path_factory):
     return shutil.copytree(expected, tmp_path_factory.mktemp("shared") / "prepared")
 
 
-def test_a_training_on_shared_text_is_the_same_training(
+def test_training_on_prepared_text_gives_identical_weights(
     keras_seq_command, shared, text_options, tmp_path
 ):
     one = keras_seq_command("train", tmp_path / "one", "--prepared", shared, *SET)
@@ -248,7 +256,9 @@ def test_a_training_on_shared_text_is_the_same_training(
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_what_does_not_go_with_shared_text(keras_seq_command, shared, tmp_path):
+def test_unusable_prepared_text_and_conflicting_options_are_rejected(
+    keras_seq_command, shared, tmp_path
+):
     unfinished = shutil.copytree(shared, tmp_path / "unfinished")
     (unfinished / "data" / "prepared.json").unlink()
     sharing = shutil.copytree(shared, tmp_path / "sharing")
@@ -271,7 +281,9 @@ def test_what_does_not_go_with_shared_text(keras_seq_command, shared, tmp_path):
         assert not (tmp_path / "run").exists()
 
 
-def test_what_cannot_be_prepared(keras_seq_command, shared, text_options, tmp_path):
+def test_invalid_prepare_commands_exit_with_2_and_write_nothing(
+    keras_seq_command, shared, text_options, tmp_path
+):
     (tmp_path / "file").touch()
     for arguments, words in (
         ([tmp_path / "out"], "no text to train on"),
@@ -287,7 +299,7 @@ def test_what_cannot_be_prepared(keras_seq_command, shared, text_options, tmp_pa
         assert not (tmp_path / "out").exists()
 
 
-def test_settings_that_are_made_in_python(shared, tmp_path):
+def test_prepare_run_takes_tokenizer_settings_from_prepared_text(shared, tmp_path):
     settings = load_settings(preset="transformer-tiny", overrides={"data.prepared": str(shared)})
     run = prepare_run(settings, tmp_path / "run")
     assert run.settings.tokenizer == Run.open(shared).settings.tokenizer

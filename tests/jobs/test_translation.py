@@ -103,7 +103,9 @@ def assert_alike(found, expected):
         assert float(one[0] or 0) == pytest.approx(float(other[0] or 0), abs=1.5e-4)
 
 
-def test_a_killed_worker_loses_nothing(start, texts, expected, tmp_path, where):
+def test_translated_files_are_identical_after_a_worker_is_killed(
+    start, texts, expected, tmp_path, where
+):
     job = start(texts, tmp_path / "out", *OPTIONS, *where)
     job.stop_one().kill()
     code, said = job.end()
@@ -114,7 +116,9 @@ def test_a_killed_worker_loses_nothing(start, texts, expected, tmp_path, where):
 
 
 @pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
-def test_a_killed_job_goes_on(start, many_texts, expected_of_many, tmp_path, where):
+def test_killed_translation_job_resumes_without_redoing_finished_files(
+    start, many_texts, expected_of_many, tmp_path, where
+):
     """Whatever computes: what is kept of a job is the same for all engines."""
     out = tmp_path / "out"
     job = start(many_texts, out, *QUICKLY, *where)
@@ -166,7 +170,9 @@ def test_a_signal_ends_a_job_and_its_workers(start, tmp_path, number, request):
     assert workers and not alive
 
 
-def test_a_lost_machine_loses_nothing(start, texts, expected, tmp_path, monkeypatch):
+def test_translated_files_are_identical_after_a_ray_node_is_lost(
+    start, texts, expected, tmp_path, monkeypatch
+):
     """Two nodes of a cluster, one of them taken away with the worker that it had."""
     pytest.importorskip("ray", reason="the extra ray is not installed")
     from keras_seq.jobs import require_ray
@@ -210,7 +216,9 @@ def translate(keras_seq_command, tiny_run, tmp_path):
     return call
 
 
-def test_names_order_and_lines(translate, keras_seq_command, tiny_run, texts, tmp_path):
+def test_output_files_equal_translate_output_for_unusual_and_gzip_input(
+    translate, keras_seq_command, tiny_run, texts, tmp_path
+):
     nasty = "x\r\n\n \ny\u2028z\n<s> \x1c".encode()
     (tmp_path / "nasty").write_bytes(b"\xef\xbb\xbf" + nasty + b"\xff")
     with gzip.open(tmp_path / "packed.en.gz", "wb") as stream:
@@ -228,7 +236,7 @@ def test_names_order_and_lines(translate, keras_seq_command, tiny_run, texts, tm
     assert outcome.err.count("invalid UTF-8") == 1
 
 
-def test_n_best_counts_the_lines_of_the_file(
+def test_n_best_output_of_a_file_equals_plain_translate_output(
     translate, keras_seq_command, texts, tiny_run, tmp_path
 ):
     options = ["--beam-size", "2", "--n-best", "2"]
@@ -240,7 +248,7 @@ def test_n_best_counts_the_lines_of_the_file(
     assert (tmp_path / "out" / "b.en").read_bytes() == plain.out
 
 
-def test_ray_and_ctranslate2_together(translate, texts, tmp_path):
+def test_ctranslate2_on_ray_gives_the_same_output_as_locally(translate, texts, tmp_path):
     pytest.importorskip("ray", reason="the extra ray is not installed")
     assert translate("--input", texts / "a.en", output_dir=tmp_path / "local").code == 0
     outcome = translate("--input", texts / "a.en", "--engine", "ray", "--workers", "1")
@@ -248,7 +256,7 @@ def test_ray_and_ctranslate2_together(translate, texts, tmp_path):
     assert outputs(tmp_path / "out") == outputs(tmp_path / "local")
 
 
-def test_what_is_done_is_not_done_again(translate, texts, tmp_path):
+def test_finished_files_are_not_translated_again(translate, texts, tmp_path):
     first = translate("--input", texts / "a.en")
     assert first.code == 0
     written = (tmp_path / "out" / "a.en").stat().st_mtime_ns
@@ -266,7 +274,7 @@ def test_what_is_done_is_not_done_again(translate, texts, tmp_path):
     assert (tmp_path / "out" / "a.en").exists()
 
 
-def test_a_changed_input_is_done_again(translate, texts, tmp_path):
+def test_changed_input_is_translated_again(translate, texts, tmp_path):
     text = tmp_path / "text"
     shutil.copy(texts / "b.en", text)
     assert translate("--input", text).code == 0
@@ -279,7 +287,9 @@ def test_a_changed_input_is_done_again(translate, texts, tmp_path):
     assert (tmp_path / "out" / "text").read_bytes().split(b"\n")[1:] == whole.split(b"\n")[1:]
 
 
-def test_another_job_is_refused_until_it_may_overwrite(translate, texts, tiny_run, tmp_path):
+def test_job_with_other_settings_is_rejected_without_overwrite(
+    translate, texts, tiny_run, tmp_path
+):
     text = ("--input", texts / "a.en")
     assert translate(*text).code == 0
     out = tmp_path / "out"
@@ -307,7 +317,7 @@ def test_another_job_is_refused_until_it_may_overwrite(translate, texts, tiny_ru
     assert outputs(out) != before
 
 
-def test_files_of_others_are_left_alone(translate, texts, tmp_path):
+def test_foreign_or_edited_output_files_are_kept_without_overwrite(translate, texts, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "a.en").write_text("mine\n")
@@ -330,7 +340,7 @@ def test_files_of_others_are_left_alone(translate, texts, tmp_path):
     assert "not the record of a job" in outcome.error
 
 
-def test_what_cannot_be_a_job(translate, texts, tmp_path):
+def test_invalid_translation_jobs_exit_with_2_and_write_nothing(translate, texts, tmp_path):
     (tmp_path / "bad.gz").write_bytes(b"text")
     (tmp_path / "other").mkdir()
     shutil.copy(texts / "a.en", tmp_path / "other" / "a.en")
@@ -356,7 +366,9 @@ def test_what_cannot_be_a_job(translate, texts, tmp_path):
     assert elsewhere.read_bytes() == a.read_bytes()
 
 
-def test_without_ray_the_extra_is_named(keras_seq_command, tiny_run, texts, tmp_path, monkeypatch):
+def test_missing_ray_error_names_the_pip_extra(
+    keras_seq_command, tiny_run, texts, tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "ray", None)
     job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--engine", "ray"]
     outcome = keras_seq_command("translate", tiny_run, *job)
@@ -365,7 +377,9 @@ def test_without_ray_the_extra_is_named(keras_seq_command, tiny_run, texts, tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_cluster_that_is_not_there(keras_seq_command, tiny_run, texts, tmp_path, monkeypatch):
+def test_unreachable_ray_cluster_is_reported(
+    keras_seq_command, tiny_run, texts, tmp_path, monkeypatch
+):
     pytest.importorskip("ray", reason="the extra ray is not installed")
     job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--engine", "ray"]
     for address in ("nonsense", "127.0.0.1:1"):
@@ -375,7 +389,7 @@ def test_a_cluster_that_is_not_there(keras_seq_command, tiny_run, texts, tmp_pat
         assert "no Ray cluster to work on" in outcome.error
 
 
-def test_two_jobs_in_one_directory(translate, texts, tmp_path):
+def test_second_job_in_the_same_directory_is_rejected(translate, texts, tmp_path):
     from keras_seq.files import DirectoryLock
 
     job = tmp_path / "out" / ".keras-seq"
@@ -387,7 +401,7 @@ def test_two_jobs_in_one_directory(translate, texts, tmp_path):
     assert "another job is at work there" in outcome.error
 
 
-def test_a_file_that_changes_meanwhile(tiny_run, texts, tmp_path):
+def test_input_changed_during_the_job_raises_input_error(tiny_run, texts, tmp_path):
     from keras_seq.jobs import run_locally, translate_files
     from keras_seq.text import InputError
 
@@ -412,7 +426,7 @@ def test_a_file_that_changes_meanwhile(tiny_run, texts, tmp_path):
         assert not (tmp_path / "out" / "text").exists()
 
 
-def test_the_record_can_be_read(translate, texts, tmp_path):
+def test_job_record_lists_the_search_and_engine_settings(translate, texts, tmp_path):
     assert translate("--input", texts / "a.en").code == 0
     record = json.loads((tmp_path / "out" / ".keras-seq" / "job.json").read_text())
     assert record["search.beam_size"] == 1

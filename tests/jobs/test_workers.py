@@ -81,25 +81,25 @@ def test_every_chunk_is_done_once_by_workers_that_start_once(run_lines, runner, 
     assert str(os.getpid()) not in {pid for pids in done for pid in pids}
 
 
-def test_two_workers_work_at_a_time(run_lines, tmp_path):
+def test_two_slow_chunks_run_on_two_workers(run_lines, tmp_path):
     run_lines([b"sleep 1", b"sleep 1"])
     pids = {Path(tmp_path, f"did-{n}").read_text() for n in range(2)}
     assert len(pids) == 2
 
 
-def test_no_chunks_need_no_worker(run_lines, tmp_path):
+def test_no_worker_starts_without_chunks(run_lines, tmp_path):
     assert run_lines([]) == ([], [])
     assert starts(tmp_path) == []
 
 
-def test_what_a_worker_says_is_handed_on_and_what_it_prints_is_not_heard(run_lines, capfd):
+def test_worker_notices_are_returned_and_its_prints_are_suppressed(run_lines, capfd):
     results, notices = run_lines([b"say", b"print", b"c"])
     assert [result.notices for result in results] == [("said",), (), ()]
     assert notices == []
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_killed_worker_loses_nothing(run_lines, capfd):
+def test_chunks_of_a_killed_worker_are_run_again(run_lines, capfd):
     lines = [b"a", b"die 1", b"b", b"die 2", b"c", b"d"]
     results, notices = run_lines(lines)
     assert [result.body for result in results] == [line.upper() for line in lines]
@@ -113,7 +113,7 @@ def test_a_killed_worker_loses_nothing(run_lines, capfd):
 
 
 @pytest.mark.parametrize("line", [b"die 9", b"exit"])
-def test_a_chunk_that_ends_every_worker_is_named(run_lines, line):
+def test_chunk_that_kills_every_worker_is_named_in_the_error(run_lines, line):
     with pytest.raises(JobError, match=r"^text line 2: ended the worker that had it 3 times"):
         run_lines([b"a", line, b"b"])
 
@@ -126,13 +126,13 @@ def test_a_chunk_that_ends_every_worker_is_named(run_lines, line):
         (b"memory", JobError, "text line 1: a worker ran out of memory: give fewer --workers"),
     ],
 )
-def test_an_error_is_told_in_a_line(run_lines, line, kind, words):
+def test_worker_error_is_raised_with_the_chunk_or_file_named(run_lines, line, kind, words):
     with pytest.raises(kind) as caught:
         run_lines([line])
     assert str(caught.value).startswith(words)
 
 
-def test_an_error_of_the_text_ends_the_work(runner, tmp_path):
+def test_input_error_while_reading_chunks_ends_the_job(runner, tmp_path):
     def chunks():
         yield Chunk(0, 0, 1, "text line 1", b"a")
         raise InputError("text: cannot be read any more")
@@ -142,7 +142,7 @@ def test_an_error_of_the_text_ends_the_work(runner, tmp_path):
             pass
 
 
-def test_workers_end_when_the_work_is_closed(runner, tmp_path):
+def test_workers_end_when_the_result_iterator_is_closed(runner, tmp_path):
     lines = [b"a", b"sleep 60", b"sleep 60"]
     chunks = [Chunk(0, n, n + 1, "text", line) for n, line in enumerate(lines)]
     results = runner(Shout(str(tmp_path)), iter(chunks), workers=2, notice=print)
@@ -154,7 +154,7 @@ def test_workers_end_when_the_work_is_closed(runner, tmp_path):
     assert pids and not alive
 
 
-def test_how_cores_are_shared():
+def test_default_workers_and_core_shares_fit_the_machines():
     assert [default_workers(cores) for cores in (1, 4, 7, 16)] == [1, 1, 1, 4]
     # Machines' cores, workers asked for -> workers, cores of each.
     for nodes, workers, expected in (

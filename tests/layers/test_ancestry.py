@@ -25,7 +25,7 @@ def slots_of(past):
     return [[tuple(pair) for pair in np.argwhere(one).tolist()] for one in numpy_of(past)[0]]
 
 
-def test_a_step_is_noted_at_its_place():
+def test_record_step_adds_the_slot_of_each_hypothesis_and_keeps_its_past():
     nothing = np.zeros((1, 3, 4, 3), "bool")
     first = numpy_of(record_step(nothing, 0))
     assert slots_of(first) == [[(0, 0)], [(0, 1)], [(0, 2)]]
@@ -34,19 +34,19 @@ def test_a_step_is_noted_at_its_place():
     assert slots_of(second) == [[(0, 2), (1, 0)], [(0, 2), (1, 1)], [(0, 0), (1, 2)]]
 
 
-def test_each_row_has_a_place_of_its_own():
+def test_record_step_uses_a_separate_position_for_each_row():
     past = numpy_of(record_step(np.zeros((2, 1, 3, 1), "bool"), ops.array([2, 0])))
     assert past[:, 0, :, 0].tolist() == [[False, False, True], [True, False, False]]
 
 
-def test_the_bias_is_0_on_the_past_and_hides_everything_else():
+def test_ancestry_bias_is_zero_on_the_past_and_masks_everything_else():
     past = np.random.default_rng(1).random((2, 3, 4, 3)) < 0.5
     bias = numpy_of(ancestry_bias(past))
     np.testing.assert_array_equal(bias == 0, past)
     assert (bias[~past] == MASKED).all()
 
 
-def test_distances_count_the_steps_since():
+def test_ancestry_distances_count_the_steps_since_each_slot():
     # The slots of one hypothesis, of which some are another's; four steps were taken.
     past = np.array([[[True, False, True, True, False, True, False]]])
     ago = numpy_of(distances(ancestry_bias(past), ops.array(3)))
@@ -56,7 +56,7 @@ def test_distances_count_the_steps_since():
 
 
 @STATIC
-def test_what_is_nobodys_past_makes_room():
+def test_make_room_discards_unused_slots_and_keeps_every_past():
     """Two rows of two hypotheses and three places, each slot with a name in its cache."""
     past = np.zeros((2, 2, 3, 2), "bool")
     past[0, 0, [0, 1, 2], [1, 0, 0]] = True
@@ -80,7 +80,7 @@ def test_what_is_nobodys_past_makes_room():
 
 
 @STATIC
-def test_no_rows_make_room():
+def test_make_room_accepts_zero_rows():
     past, place, cache = make_room(
         ops.zeros((0, 2, 3, 2), dtype="bool"),
         ops.zeros((0,), dtype="int32"),
@@ -98,7 +98,7 @@ def test_no_rows_make_room():
 @given(
     st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3).map(tuple), min_size=5, max_size=5)
 )
-def test_always_points_at_what_the_hypothesis_itself_wrote(parents_of_steps):
+def test_ancestry_bias_and_distances_match_copied_histories(parents_of_steps):
     """Slots hold names that are never moved; a hypothesis' own list of names is copied along."""
     beam, steps = 3, len(parents_of_steps)
     slots = [[f"step {step}, slot {slot}" for slot in range(beam)] for step in range(steps)]

@@ -52,14 +52,14 @@ def tensors(arguments):
         *WRONG_MASKS,
     ],
 )
-def test_an_attention_names_what_does_not_fit(attention, wrong, words):
+def test_attention_call_with_mismatched_arguments_raises_value_error(attention, wrong, words):
     arguments = {"query": np.ones((3, 2, 4)), "value": np.ones((3, 5, 6)), **wrong}
     with pytest.raises(ValueError, match=words):
         attention(**tensors(arguments))
 
 
 @every_attention
-def test_an_attention_that_is_built_on_wrong_axes_says_so(attention):
+def test_attention_built_on_wrong_axes_raises_value_error(attention):
     new = type(attention).from_config(attention.get_config())
     with pytest.raises(ValueError, match=r"`query` must have the axes .*the shape \(3, 4\)"):
         new.build((3, 4), (3, 5, 6))
@@ -85,7 +85,7 @@ def made_cell(attention=None, **arguments):
         *WRONG_MASKS,
     ],
 )
-def test_a_cell_names_what_does_not_fit(wrong, words):
+def test_attention_cell_with_mismatched_arguments_raises_value_error(wrong, words):
     cell = made_cell()
     arguments = {"inputs": np.ones((3, 2)), "value": np.ones((3, 5, 6)), **wrong}
     with pytest.raises(ValueError, match=words):
@@ -101,7 +101,7 @@ def test_a_cell_names_what_does_not_fit(wrong, words):
         ({"summary": np.ones((2, 2))}, r"`inputs` and `summary` .* rows, .* and \(2, 2\)"),
     ],
 )
-def test_a_cell_that_reads_a_summary_names_what_does_not_fit(wrong, words):
+def test_missing_or_mismatched_summary_raises_value_error(wrong, words):
     cell = made_cell(summary_shape=(3, 2))
     arguments = {"inputs": np.ones((3, 2)), "value": np.ones((3, 5, 6)), **wrong}
     with pytest.raises(ValueError, match=words):
@@ -119,19 +119,19 @@ def test_a_cell_that_reads_a_summary_names_what_does_not_fit(wrong, words):
         ),
     ],
 )
-def test_a_cell_names_states_that_are_not_its_own(states, words):
+def test_attention_cell_with_foreign_states_raises_value_error(states, words):
     with pytest.raises(ValueError, match=words):
         made_cell()(ops.ones((3, 2)), states, ops.ones((3, 5, 6)))
 
 
-def test_a_state_of_one_for_several_hypotheses_is_named():
+def test_unrepeated_state_for_several_hypotheses_raises_value_error():
     cell = made_cell(layers.LuongMonotonicAttention())
     value = ops.ones((3, 5, 6))
     with pytest.raises(ValueError, match=r"`(fed|attention)` must have 3 axes, .*repeat it for"):
         cell(ops.ones((3, 2, 2)), cell.get_initial_state(3, value), value)
 
 
-def test_a_cell_says_when_it_needs_the_memory_for_its_first_state():
+def test_initial_state_without_the_needed_value_raises_value_error():
     cell = made_cell(layers.LuongMonotonicAttention())
     with pytest.raises(ValueError, match=r"no `value`: call `get_initial_state\(batch_size, value"):
         cell.get_initial_state(3)
@@ -146,13 +146,13 @@ def test_a_cell_says_when_it_needs_the_memory_for_its_first_state():
         (((3, 2), (3, 5, 6), (3, None)), "feature axis of `summary` must be known"),
     ],
 )
-def test_a_cell_names_shapes_that_it_cannot_be_built_on(shapes, words):
+def test_attention_cell_built_on_invalid_shapes_raises_value_error(shapes, words):
     cell = layers.AttentionCell(keras.layers.GRUCell(4), layers.BahdanauAttention(8))
     with pytest.raises(ValueError, match=words):
         cell.build(*shapes)
 
 
-def test_a_cell_names_parts_that_are_none():
+def test_attention_cell_of_invalid_parts_raises_value_error():
     with pytest.raises(ValueError, match=r"has a `state_size`, received <.*: pass what `keras"):
         layers.AttentionCell(keras.layers.Dense(4), layers.BahdanauAttention(8))
     with pytest.raises(ValueError, match=r"`project` and `attend`, received <.*with one head"):
@@ -169,7 +169,7 @@ def test_a_cell_names_parts_that_are_none():
     ],
     ids=["residual", "stack with dropout"],
 )
-def test_a_previous_output_that_is_no_state_cannot_ask(cell):
+def test_previous_query_needs_a_cell_whose_output_is_a_state(cell):
     layers.AttentionCell(cell, layers.BahdanauAttention(8))
     with pytest.raises(ValueError, match='received a .*Cell .* none of its states: use query="cu'):
         layers.AttentionCell(cell, layers.BahdanauAttention(8), query="previous")
@@ -186,19 +186,19 @@ def test_a_previous_output_that_is_no_state_cannot_ask(cell):
         *WRONG_MASKS,
     ],
 )
-def test_a_decoder_names_what_does_not_fit(wrong, words):
+def test_attention_decoder_with_mismatched_arguments_raises_value_error(wrong, words):
     decoder = layers.AttentionDecoder(made_cell())
     arguments = {"inputs": np.ones((3, 7, 2)), "value": np.ones((3, 5, 6)), **wrong}
     with pytest.raises(ValueError, match=words):
         decoder(**tensors(arguments))
 
 
-def test_a_decoder_names_states_that_are_not_its_cells():
+def test_attention_decoder_with_foreign_states_raises_value_error():
     decoder = layers.AttentionDecoder(made_cell())
     with pytest.raises(ValueError, match=r"a dict of \['cell', 'fed'\], received \['attention'"):
         decoder(ops.ones((3, 7, 2)), ops.ones((3, 5, 6)), states={"attention": ops.ones((3, 5))})
 
 
-def test_a_decoder_of_no_attention_cell_says_so():
+def test_attention_decoder_of_a_plain_cell_raises_value_error():
     with pytest.raises(ValueError, match=r"must be an AttentionCell, received <GRUCell.*: wrap"):
         layers.AttentionDecoder(keras.layers.GRUCell(4))

@@ -81,7 +81,7 @@ def stepwise(cell, inputs, value, states=None, **arguments):
     ("input_feeding", "query"),
     [(True, "current"), (False, "current"), (True, "previous"), (False, "previous")],
 )
-def test_whole_and_steps_equal_a_plain_numpy_loop(kind, attention, input_feeding, query):
+def test_decoder_and_single_steps_equal_a_numpy_loop(kind, attention, input_feeding, query):
     decoder = made(
         CELLS[kind](UNITS, name=kind),
         ATTENTIONS[attention](),
@@ -129,7 +129,7 @@ def test_whole_and_steps_equal_a_plain_numpy_loop(kind, attention, input_feeding
     ],
     ids=["stacked", "stack-of-one", "reset-before", "lstm-relu", "gru-without-bias"],
 )
-def test_any_cell_gives_the_same_whole_and_in_steps(cell, input_feeding):
+def test_decoder_over_keras_cells_equals_single_steps(cell, input_feeding):
     decoder = made(cell(), input_feeding=input_feeding, query="previous", summary_features=2)
     inputs, value = arrays()
     summary = ops.convert_to_tensor(np.ones((3, 2), "float32"))
@@ -144,7 +144,7 @@ def test_any_cell_gives_the_same_whole_and_in_steps(cell, input_feeding):
     )
 
 
-def test_a_sequence_in_two_pieces_is_the_sequence():
+def test_decoding_in_two_pieces_equals_one_pass():
     decoder = made(keras.layers.LSTMCell(UNITS))
     inputs, value = arrays()
     outputs, states, _ = whole(decoder, inputs, value)
@@ -182,7 +182,7 @@ def test_gradients_of_the_loop_equal_those_of_single_steps():
 
 
 @pytest.mark.parametrize("query", ["current", "previous"])
-def test_hypotheses_stand_beside_each_other_over_one_memory(query):
+def test_hypotheses_stepped_together_equal_each_stepped_alone(query):
     decoder = made(keras.layers.LSTMCell(UNITS), query=query, summary_features=2)
     cell = decoder.cell
     inputs, value = arrays(steps=2)
@@ -247,12 +247,12 @@ def test_config_round_trip_keeps_cell_and_attention():
         ({"units": 0}, "positive integer or None, received 0"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_attention_cell_arguments_raise_value_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         AttentionCell(keras.layers.GRUCell(4), BahdanauAttention(8), **arguments)
 
 
-def test_a_cell_with_dropout_of_its_own_is_refused_with_advice():
+def test_keras_cell_with_dropout_raises_and_suggests_a_dropout_layer():
     cells = [keras.layers.GRUCell(4), keras.layers.GRUCell(4, recurrent_dropout=0.1, name="upper")]
     with pytest.raises(ValueError, match="'upper' with dropout=0.0 and .*: put a Dropout layer"):
         AttentionCell(keras.layers.StackedRNNCells(cells), BahdanauAttention(8))

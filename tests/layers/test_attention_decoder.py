@@ -106,7 +106,7 @@ def attend(attention, named):
 
 
 @pytest.mark.parametrize(("cell", "attention", "input_feeding", "query"), PAIRS)
-def test_equals_a_plain_numpy_loop(cell, attention, input_feeding, query):
+def test_attention_decoder_equals_a_numpy_loop(cell, attention, input_feeding, query):
     decoder = made(cell, attention, input_feeding, query)
     inputs, value = arrays()
     named = {
@@ -134,7 +134,7 @@ def test_equals_a_plain_numpy_loop(cell, attention, input_feeding, query):
 
 @with_state
 @every_form
-def test_a_sequence_in_two_pieces_is_the_sequence(attention, input_feeding, query):
+def test_decoding_in_two_pieces_equals_one_pass(attention, input_feeding, query):
     decoder = made("gru", attention, input_feeding, query)
     inputs, value = arrays()
     outputs, states, _ = whole(decoder, inputs, value)
@@ -151,7 +151,7 @@ def test_a_sequence_in_two_pieces_is_the_sequence(attention, input_feeding, quer
 
 @with_state
 @pytest.mark.parametrize("query", ["current", "previous"])
-def test_hypotheses_keep_what_each_looked_at(attention, query):
+def test_hypotheses_stepped_together_equal_each_stepped_alone(attention, query):
     cell = made("lstm", attention, query=query).cell
     inputs, value = arrays(steps=2)
     memory = cell.attention.project(ops.convert_to_tensor(value), MASK)
@@ -200,7 +200,7 @@ def test_location_sensitive_dropout_reaches_every_step_in_training(input_feeding
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])
-def test_a_cell_that_drops_does_so_in_training_only(input_feeding):
+def test_zoneout_in_the_decoder_cell_acts_in_training_only(input_feeding):
     # The odds that 12 steps of 3 rows keep all of 4 units are 2^-144.
     cell = layers.ZoneoutCell(layers.LSTMCell(UNITS), [0.0, 0.5], seed=1)
     decoder = layers.AttentionDecoder(
@@ -215,7 +215,7 @@ def test_a_cell_that_drops_does_so_in_training_only(input_feeding):
 
 
 @pytest.mark.parametrize("input_feeding", [True, False])
-def test_a_stack_of_residual_cells_gives_the_same_whole_and_in_steps(input_feeding):
+def test_decoder_over_a_residual_cell_stack_equals_single_steps(input_feeding):
     cells = keras.layers.StackedRNNCells(
         [layers.LSTMCell(UNITS), layers.ResidualCell(layers.GRUCell(UNITS))]
     )
@@ -233,7 +233,7 @@ def test_a_stack_of_residual_cells_gives_the_same_whole_and_in_steps(input_feedi
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX knows all sizes")
-def test_a_graph_of_unknown_lengths_has_the_gradients_of_single_operations():
+def test_graph_of_unknown_lengths_has_the_eager_gradients():
     import tensorflow as tf
 
     decoder = made("gru", "bahdanau-monotonic")

@@ -30,7 +30,7 @@ def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))
 
 
-def test_equals_a_plain_numpy_attention():
+def test_bahdanau_attention_equals_numpy():
     layer, (query, value) = made(), arrays()
     context, weights = map(numpy_of, layer(query, value, value_mask=MASK))
     named = reference.named_arrays(layer)
@@ -56,7 +56,7 @@ def test_identity_projections_equal_keras_additive_attention():
         np.testing.assert_allclose(numpy_of(ours), numpy_of(keras_own), atol=1e-6)
 
 
-def test_weight_normalization_is_the_plain_form_with_another_vector():
+def test_normalized_score_equals_the_plain_form_with_a_scaled_vector_and_bias():
     layer, (query, value) = made(normalize=True), arrays()
     plain = made()
     vector = numpy_of(layer.score_vector)
@@ -78,7 +78,7 @@ def test_weight_normalization_is_the_plain_form_with_another_vector():
     assert not np.allclose(numpy_of(plain(query, value, value_mask=MASK)[1]), expected, atol=1e-4)
 
 
-def test_a_wholly_masked_row_is_0():
+def test_fully_masked_row_has_zero_context_and_weights():
     layer, (query, value) = made(), arrays()
     value[1] = np.nan
     context, weights = map(
@@ -88,7 +88,7 @@ def test_a_wholly_masked_row_is_0():
     np.testing.assert_allclose(weights[[0, 2]].sum(axis=-1), 1, atol=1e-6)
 
 
-def test_what_was_projected_once_serves_hypotheses_in_the_place_of_steps():
+def test_attending_to_a_projected_memory_equals_the_full_call():
     layer, (query, value) = made(), arrays()
     projected = layer.project(value, MASK)
     assert tuple(projected["key"].shape) == (3, 5, 8)
@@ -111,7 +111,7 @@ def test_dropout_drops_weights_in_training_only_and_keeps_their_mean():
     np.testing.assert_array_equal(numpy_of(again(query, value, training=True)[1]), kept)
 
 
-def test_masks_of_embeddings_arrive_by_themselves():
+def test_embedding_mask_reaches_attention_automatically():
     ids = np.array([[4, 5, 6, 0, 0]])
     embedded = keras.layers.Embedding(10, 6, mask_zero=True)(ids)
     query = np.ones((1, 2, 4), "float32")
@@ -128,12 +128,12 @@ def test_masks_of_embeddings_arrive_by_themselves():
         ({"units": 8, "dropout": 1.0}, r"\[0, 1\), received 1.0"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_bahdanau_attention_arguments_raise_value_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         BahdanauAttention(**arguments)
 
 
-def test_an_unknown_feature_axis_is_named():
+def test_unknown_feature_axis_raises_value_error():
     with pytest.raises(ValueError, match=r"`value` must be known, .* \(None, None, None\)"):
         BahdanauAttention(8).build((None, None, 4), (None, None, None))
 
@@ -148,7 +148,7 @@ class MaskOf(keras.layers.Layer):
         return None
 
 
-def test_both_outputs_carry_the_mask_of_the_query():
+def test_context_and_weights_carry_the_query_mask():
     embedding = keras.layers.Embedding(10, 6, mask_zero=True)
     ids = np.array([[5, 6, 0], [7, 0, 0]])
     query, value = embedding(ids), embedding(np.array([[3, 4], [5, 0]]))

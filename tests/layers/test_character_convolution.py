@@ -44,7 +44,7 @@ def by_numpy(layer, word):
 
 
 @pytest.mark.parametrize("num_highway_layers", [0, 2])
-def test_equals_numpy_word_by_word(num_highway_layers):
+def test_character_convolution_equals_numpy_word_by_word(num_highway_layers):
     layer = made(num_highway_layers=num_highway_layers)
     got = numpy_of(layer(WORDS))
     assert got.shape == (1, 4, 9)
@@ -54,7 +54,7 @@ def test_equals_numpy_word_by_word(num_highway_layers):
     assert (got[0, 3] == 0).all()
 
 
-def test_more_room_for_characters_changes_nothing():
+def test_more_character_padding_changes_no_word_vector():
     layer = made()
     wider = np.pad(WORDS, [(0, 0), (0, 0), (0, 6)])
     np.testing.assert_allclose(numpy_of(layer(wider)), numpy_of(layer(WORDS)), atol=1e-6)
@@ -77,12 +77,12 @@ def test_words_without_a_character_are_masked():
         ({"num_highway_layers": -1}, "from 0 on, received -1"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_character_convolution_arguments_raise_value_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         made(**arguments)
 
 
 @pytest.mark.parametrize("inputs", [WORDS[0], WORDS.astype("float32")], ids=["rank", "dtype"])
-def test_bad_inputs_are_named(inputs):
+def test_character_ids_of_wrong_rank_or_dtype_raise_value_error(inputs):
     with pytest.raises(ValueError, match=r"integer ids of shape \(batch, words, characters\)"):
         made()(inputs)

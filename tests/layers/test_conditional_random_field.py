@@ -66,7 +66,7 @@ def test_partition_is_the_sum_over_all_sequences(layer):
     np.testing.assert_allclose(got, [*expected, 0], atol=1e-5)
 
 
-def test_likelihood_is_the_share_of_the_tags(layer):
+def test_log_likelihood_is_the_normalized_score_of_the_tags(layer):
     got = numpy_of(layer.log_likelihood(POTENTIALS, TRUE_TAGS, MASK))
     for row in REAL_ROWS:
         sequences, scores = all_scores(layer, row)
@@ -75,7 +75,7 @@ def test_likelihood_is_the_share_of_the_tags(layer):
     assert got[4] == 0
 
 
-def test_likelihood_of_a_choice_of_tags_is_their_sum(layer):
+def test_log_likelihood_of_allowed_tags_sums_over_allowed_sequences(layer):
     allowed = np.random.default_rng(5).random((5, STEPS, TAGS)) < 0.6
     allowed[..., 0] |= ~allowed.any(axis=-1)
     got = numpy_of(layer.log_likelihood(POTENTIALS, allowed, MASK))
@@ -86,7 +86,7 @@ def test_likelihood_of_a_choice_of_tags_is_their_sum(layer):
         np.testing.assert_allclose(got[row], log_sum(scores[kept]) - log_sum(scores), atol=1e-5)
 
 
-def test_decodes_the_sequence_of_the_highest_score(layer):
+def test_crf_decodes_the_highest_scoring_sequence(layer):
     got = numpy_of(layer(POTENTIALS, inputs_mask=MASK))
     assert got.dtype == np.int32
     for row in REAL_ROWS:
@@ -95,7 +95,7 @@ def test_decodes_the_sequence_of_the_highest_score(layer):
     assert (got[~MASK] == 0).all()
 
 
-def test_marginals_are_sums_and_the_gradient_of_the_partition(layer):
+def test_marginals_equal_enumeration_and_the_gradient_of_the_partition(layer):
     got = numpy_of(layer.marginals(POTENTIALS, MASK))
     for row in REAL_ROWS:
         sequences, scores = all_scores(layer, row)
@@ -131,7 +131,7 @@ def test_forbidden_transitions_are_never_taken():
 
 
 @pytest.mark.parametrize("steps", [1, 200])
-def test_long_and_single_sequences_stay_exact(steps):
+def test_log_partition_is_accurate_for_1_and_200_steps(steps):
     layer = made()
     potentials = np.random.default_rng(1).normal(0, 3, (1, steps, TAGS)).astype("float32")
     transitions, start, end = (numpy_of(weight).astype("float64") for weight in layer.weights)
@@ -144,7 +144,7 @@ def test_long_and_single_sequences_stay_exact(steps):
     np.testing.assert_allclose(float(layer.log_partition(potentials)[0]), expected, rtol=1e-5)
 
 
-def test_tags_add_their_likelihood_to_the_loss():
+def test_given_tags_add_their_negative_log_likelihood_to_the_losses():
     layer = made()
     decoded, likelihood = layer(POTENTIALS, TRUE_TAGS, inputs_mask=MASK)
     np.testing.assert_array_equal(numpy_of(decoded), numpy_of(layer(POTENTIALS, inputs_mask=MASK)))
@@ -169,7 +169,7 @@ def test_a_tagger_learns_that_tags_alternate():
     np.testing.assert_array_equal(numpy_of(model([ids, np.zeros_like(ids)])), expected)
 
 
-def test_half_precision_sums_in_float32():
+def test_crf_partition_in_half_precision_sums_in_float32():
     layer = ConditionalRandomField(dtype="mixed_bfloat16")
     layer.build((None, None, TAGS))
     halves = ops.cast(POTENTIALS, "bfloat16")
@@ -182,7 +182,7 @@ def test_half_precision_sums_in_float32():
     np.testing.assert_allclose(numpy_of(partition), numpy_of(expected), rtol=1e-6)
 
 
-def test_bad_inputs_are_named():
+def test_invalid_crf_inputs_raise_value_error():
     with pytest.raises(ValueError, match=r"\(batch, steps, tags\) .* received \(5, 3\)"):
         ConditionalRandomField()(POTENTIALS[:, 0])
     with pytest.raises(ValueError, match=r"\(batch, steps, 3\), received \(5, 5, 4\)"):

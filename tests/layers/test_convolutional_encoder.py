@@ -60,7 +60,7 @@ def by_numpy(layer, inputs):
     ],
     ids=str,
 )
-def test_equals_numpy_on_the_real_part(arguments):
+def test_convolutional_encoder_equals_numpy_on_real_steps(arguments):
     layer = made(**arguments)
     padded = np.where(MASK[..., None], INPUTS, np.nan).astype("float32")
     got = numpy_of(layer(padded, mask=MASK))
@@ -79,7 +79,7 @@ def test_a_step_sees_the_steps_around_it_and_no_others():
         assert np.flatnonzero(differs).tolist() == seen
 
 
-def test_any_decoder_reads_it():
+def test_attention_decoder_reads_the_convolutional_memory_and_its_mask():
     source, target = np.array([[4, 5, 6, 0], [7, 0, 0, 0]]), np.array([[4, 5, 6], [5, 6, 0]])
     words = SinusoidalPosition()(TokenEmbedding(10, 4)(source))
     memory = ConvolutionalEncoder(6, num_layers=2)(words)
@@ -93,7 +93,7 @@ def test_any_decoder_reads_it():
     np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-6)
 
 
-def test_numbers_start_neither_vanishing_nor_exploding():
+def test_initial_activations_neither_vanish_nor_explode_with_depth():
     """A gate passes a quarter of the variance for small gates, and never more than all of it."""
     keras.utils.set_random_seed(0)
     inputs = np.random.default_rng(1).normal(size=(2, 200, 64)).astype("float32")
@@ -120,11 +120,11 @@ def test_dropout_is_seeded_and_in_training_only():
         ({"dropout": 1.0}, r"\[0, 1\), received 1.0"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_convolutional_encoder_arguments_raise_value_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         ConvolutionalEncoder(**{"units": 4, **arguments})
 
 
-def test_bad_shapes_are_named():
+def test_inputs_of_wrong_rank_raise_value_error():
     with pytest.raises(ValueError, match=r"\(batch, steps, features\).* received \(3, 6\)"):
         ConvolutionalEncoder(4)(INPUTS[..., 0])

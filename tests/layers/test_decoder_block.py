@@ -37,7 +37,7 @@ def numpy_of(tensor):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_equals_numpy(norm):
+def test_decoder_block_equals_numpy(norm):
     block, x, memory = made(norm=norm), inputs(), memories()
     outputs = numpy_of(block(x, memory, inputs_mask=MASK, memory_mask=MEMORY_MASK))
     arrays = reference.named_arrays(block, "block/")
@@ -53,7 +53,7 @@ def test_equals_numpy(norm):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_hypotheses_that_change_places_equal_their_own_sequences(norm):
+def test_reordered_hypotheses_equal_a_full_pass_over_their_sequences(norm):
     """Drives the step form as a search does, and compares each hypothesis with one whole pass."""
     rows, beam = 3, 2
     block = made(norm=norm)
@@ -92,7 +92,7 @@ def test_hypotheses_that_change_places_equal_their_own_sequences(norm):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_what_padding_holds_reaches_neither_outputs_nor_gradients(norm):
+def test_padding_contents_change_no_gradient(norm):
     block, x, memory = made(norm=norm), inputs(), memories()
     spoiled = np.where(MASK[..., None], x, np.nan).astype("float32")
     spoiled_memory = np.where(MEMORY_MASK[..., None], memory, np.nan).astype("float32")
@@ -109,7 +109,7 @@ def test_what_padding_holds_reaches_neither_outputs_nor_gradients(norm):
         np.testing.assert_allclose(left, right, atol=1e-4)
 
 
-def test_a_wholly_masked_memory_is_finite_and_changes_nothing():
+def test_fully_masked_memory_gives_finite_outputs_independent_of_it():
     block, x = made(), inputs()
     nothing = np.zeros((3, SOURCE_STEPS), bool)
     spoiled = np.full((3, SOURCE_STEPS, MEMORY_FEATURES), np.nan, "float32")
@@ -118,7 +118,7 @@ def test_a_wholly_masked_memory_is_finite_and_changes_nothing():
     np.testing.assert_allclose(outputs, block(x, memories(), memory_mask=nothing), atol=1e-6)
 
 
-def test_takes_both_masks_from_the_embeddings_and_hands_on_the_first():
+def test_decoder_block_takes_both_embedding_masks_and_keeps_the_target_mask():
     block = made()
     of_target = keras.layers.Embedding(9, FEATURES, mask_zero=True)
     of_source = keras.layers.Embedding(9, MEMORY_FEATURES, mask_zero=True)
@@ -147,6 +147,6 @@ def test_takes_both_masks_from_the_embeddings_and_hands_on_the_first():
         ({"feedforward_units": 0}, "`units`"),
     ],
 )
-def test_refuses_wrong_arguments(arguments, message):
+def test_invalid_decoder_block_arguments_raise_value_error(arguments, message):
     with pytest.raises(ValueError, match=message):
         TransformerDecoderBlock(**{"num_heads": 2, "feedforward_units": 4} | arguments)

@@ -12,7 +12,7 @@ SIZE = 200_000
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.1, 0.5, 0.93])
-def test_drops_its_share_and_keeps_the_mean(rate):
+def test_dropout_drops_its_rate_and_rescales_the_rest(rate):
     outputs = np.asarray(Dropout(rate, seed=3)(ops.ones((SIZE,)), training=True))
     dropped = outputs == 0
     # Five standard deviations.
@@ -21,7 +21,7 @@ def test_drops_its_share_and_keeps_the_mean(rate):
     np.testing.assert_allclose(outputs[~dropped], 1 / (1 - rate), rtol=2e-4)
 
 
-def test_neighbours_are_dropped_independently():
+def test_dropout_drops_neighbors_independently():
     """Four of them come from one number that is drawn."""
     dropped = np.asarray(Dropout(0.3, seed=5)(ops.ones((SIZE,)), training=True)) == 0
     for distance in (1, 2, 3, 4, 8):
@@ -29,7 +29,7 @@ def test_neighbours_are_dropped_independently():
         assert abs(correlation) < 5 / SIZE**0.5
 
 
-def test_every_call_draws_anew_and_a_seed_draws_the_same():
+def test_dropout_masks_change_between_calls_and_repeat_with_the_seed():
     first, second = (Dropout(0.4, seed=7) for _ in range(2))
     x = ops.ones((3, 5, 7))  # an odd number of numbers
     calls = [np.asarray(first(x, training=True)) for _ in range(2)]
@@ -40,7 +40,7 @@ def test_every_call_draws_anew_and_a_seed_draws_the_same():
     assert (calls[0] != np.asarray(other)).any()
 
 
-def test_the_gradient_goes_where_the_outputs_come_from():
+def test_dropout_gradient_uses_the_mask_of_the_outputs():
     layer, x = Dropout(0.5, seed=1), np.full((4, 9), 2, np.float32)
     outputs = np.asarray(layer(x, training=True))
     again = Dropout(0.5, seed=1)
@@ -55,14 +55,14 @@ def test_nothing_is_dropped_without_training_or_rate():
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_keeps_the_compute_dtype(policy):
+def test_dropout_keeps_the_compute_dtype(policy):
     layer = Dropout(0.5, dtype=policy)
     outputs = layer(ops.ones((3,), layer.compute_dtype), training=True)
     assert keras.backend.standardize_dtype(outputs.dtype) == layer.compute_dtype
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
-def test_of_what_relu_gives_it_is_the_same_with_the_same_gradient(policy):
+def test_dropout_of_rectified_inputs_equals_relu_then_dropout(policy):
     """Drawn with the same seed, to the last bit: relu first, then the layer, or both at once."""
     x = np.random.default_rng(1).normal(size=(5, 40)).astype(np.float32)
     x[0, :3] = 0, -0.0, np.inf

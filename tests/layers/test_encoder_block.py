@@ -31,7 +31,7 @@ def numpy_of(tensor):
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_equals_numpy(norm, causal):
+def test_encoder_block_equals_numpy(norm, causal):
     block, x = made(norm=norm, causal=causal, activation="gelu"), inputs()
     outputs = numpy_of(block(x, mask=MASK))
     arrays = reference.named_arrays(block, "block/")
@@ -43,7 +43,7 @@ def test_equals_numpy(norm, causal):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_what_padding_holds_reaches_neither_outputs_nor_gradients(norm):
+def test_padding_contents_change_neither_outputs_nor_gradients(norm):
     block, x = made(norm=norm), inputs()
     spoiled = np.where(MASK[..., None], x, np.nan).astype("float32")
 
@@ -62,7 +62,7 @@ def test_what_padding_holds_reaches_neither_outputs_nor_gradients(norm):
     )
 
 
-def test_a_stack_takes_its_mask_from_the_embedding():
+def test_stacked_encoder_blocks_take_their_mask_from_the_embedding():
     ids = np.array([[4, 5, 6, 0, 0], [4, 5, 6, 7, 8], [8, 0, 0, 0, 0]])
     embedding = keras.layers.Embedding(9, FEATURES, mask_zero=True)
     first, second = made("first"), made("second")
@@ -74,7 +74,7 @@ def test_a_stack_takes_its_mask_from_the_embedding():
     np.testing.assert_allclose(pooled[0], short[0].mean(axis=0), atol=1e-5)
 
 
-def test_each_dropout_has_its_place():
+def test_each_dropout_rate_acts_in_training_only_and_repeats_with_the_seed():
     x = inputs()
     expected = numpy_of(made()(x))
     for rate in ("dropout", "attention_dropout", "activation_dropout"):
@@ -97,13 +97,13 @@ def test_each_dropout_has_its_place():
         ({"feedforward_units": 0}, "`units`"),
     ],
 )
-def test_refuses_wrong_arguments(arguments, message):
+def test_invalid_encoder_block_arguments_raise_value_error(arguments, message):
     with pytest.raises(ValueError, match=message):
         TransformerEncoderBlock(**{"num_heads": 2, "feedforward_units": 4} | arguments)
 
 
 @pytest.mark.parametrize("position", [None, lambda: RotaryPosition(), lambda: RelativePosition(1)])
-def test_steps_are_told_apart_by_a_position_alone(position):
+def test_encoder_block_is_order_sensitive_only_with_a_position(position):
     """Without one, steps in another order come out in that order."""
     block = TransformerEncoderBlock(
         1, 7, activation="reglu", position=position and position(), name="block"

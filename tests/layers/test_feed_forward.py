@@ -22,7 +22,7 @@ def inputs():
 @pytest.mark.parametrize(
     ("activation", "function"), [("relu", reference.relu), ("gelu", reference.gelu)]
 )
-def test_equals_numpy(activation, function):
+def test_feed_forward_equals_numpy(activation, function):
     layer = made(activation=activation)
     expected = reference.feed_forward(
         inputs().astype("float64"), reference.named_arrays(layer), "ff", function
@@ -38,7 +38,7 @@ def test_equals_numpy(activation, function):
         ("reglu", reference.relu),
     ],
 )
-def test_gated_equals_numpy(activation, gate):
+def test_gated_feed_forward_equals_numpy(activation, gate):
     """Equation 6 of the paper, with biases."""
     layer = made(activation=activation)
     x = inputs().astype("float64")
@@ -54,12 +54,12 @@ def test_gated_equals_numpy(activation, gate):
     assert again.get_config()["activation"] == activation
 
 
-def test_treats_every_step_alike():
+def test_feed_forward_treats_every_step_alike():
     layer, x = made(), inputs()
     np.testing.assert_allclose(layer(x[:, ::-1])[:, ::-1], layer(x), atol=1e-6)
 
 
-def test_dropout_drops_hidden_units_in_training_alone():
+def test_dropout_drops_hidden_units_in_training_only():
     layer = FeedForward(4000, activation="linear", dropout=0.25, seed=5)
     layer.build((None, None, 1))
     # Every hidden unit is 1 and the output is their mean.
@@ -75,17 +75,17 @@ def test_dropout_drops_hidden_units_in_training_alone():
 
 
 @pytest.mark.parametrize("units", [0, -3, 2.5])
-def test_refuses_a_wrong_number_of_units(units):
+def test_invalid_feed_forward_units_raise_value_error(units):
     with pytest.raises(ValueError, match=rf"`units` must be a positive integer.*{units}"):
         FeedForward(units)
 
 
-def test_refuses_a_wrong_dropout():
+def test_invalid_dropout_rate_raises_value_error():
     with pytest.raises(ValueError, match=r"`dropout`.*\[0, 1\).*-1"):
         FeedForward(3, dropout=-1)
 
 
-def test_refuses_an_unknown_activation():
+def test_unknown_activation_raises_value_error():
     with pytest.raises(ValueError, match=r"`activation`.*gelu.*swiglu.*received 'swigloo'"):
         FeedForward(3, activation="swigloo")
 
@@ -94,6 +94,6 @@ def test_refuses_an_unknown_activation():
     ("shape", "words"),
     [((2, 4), r"`inputs` must have the axes.*\(2, 4\)"), ((2, 3, 5), "4 features.*received 5")],
 )
-def test_refuses_other_inputs_than_it_was_built_for(shape, words):
+def test_inputs_of_wrong_rank_or_width_raise_value_error(shape, words):
     with pytest.raises(ValueError, match=words):
         made()(np.zeros(shape, "float32"))

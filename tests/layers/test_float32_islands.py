@@ -50,7 +50,7 @@ def check(weights, scores, mask):
 
 
 @pytest.mark.parametrize("dtype", HALF)
-def test_softmax_over_4000_keys(dtype):
+def test_half_precision_softmax_over_4000_keys_has_float32_accuracy(dtype):
     scores, mask = half_scores(dtype)
     check(masked_softmax(scores, ops.convert_to_tensor(mask)), scores, mask)
     # Ten times better than the dtype could hold them: the tolerance is no idle one.
@@ -60,7 +60,7 @@ def test_softmax_over_4000_keys(dtype):
 
 
 @pytest.mark.parametrize("dtype", HALF)
-def test_attention_weights_over_4000_keys(dtype):
+def test_half_precision_attention_weights_over_4000_keys_have_float32_accuracy(dtype):
     """A query of ones and keys of one number each, so that the products are exact in the dtype."""
     scores, mask = half_scores(dtype)
     query = ops.ones((1, 1, 1, 1), dtype)
@@ -70,7 +70,7 @@ def test_attention_weights_over_4000_keys(dtype):
 
 
 @pytest.mark.parametrize("dtype", HALF)
-def test_attention_over_4000_keys_without_its_weights(dtype):
+def test_half_precision_context_over_4000_keys_matches_numpy_to_rounding(dtype):
     """As above; what the weights are is read from values that are 1 at every tenth key."""
     scores, mask = half_scores(dtype)
     key = ops.cast(ops.reshape(scores[:, :1], (1, 1, KEYS, 1)), dtype)
@@ -86,7 +86,7 @@ def test_attention_over_4000_keys_without_its_weights(dtype):
 
 
 @pytest.mark.parametrize("dtype", HALF)
-def test_a_norm_of_4000_features(dtype):
+def test_half_precision_norm_of_4000_features_rounds_only_the_result(dtype):
     """Far from 0, where the dtype's own sums of squares are lost; rounded at the end alone."""
     norm = Residual(norm="post", dtype=f"mixed_{dtype}")
     norm.build((1, 3, KEYS))
@@ -101,7 +101,7 @@ def test_a_norm_of_4000_features(dtype):
 
 
 @pytest.mark.parametrize("weights", [False, True])
-def test_double_precision_is_kept_in_attention(weights):
+def test_self_attention_keeps_float64_precision(weights):
     x = np.random.default_rng(2).normal(size=(1, 5, 8))
     with policy_of("float64"):
         layer = layers.MultiHeadSelfAttention(2, causal=True, name="attention")
@@ -116,7 +116,7 @@ def test_double_precision_is_kept_in_attention(weights):
         np.testing.assert_allclose(tensor[0], array, rtol=0, atol=1e-13)
 
 
-def test_double_precision_is_kept_by_positions():
+def test_sinusoidal_and_rotary_positions_keep_float64_precision():
     x = np.random.default_rng(3).normal(size=(2, 3, 6))
     near = x + 1e-11 * np.sign(x)
     with policy_of("float64"):

@@ -16,7 +16,7 @@ def numpy_of(tensor):
 
 
 @pytest.mark.parametrize(("reduction", "count"), [("sum", 1), ("mean", 3)])
-def test_adds_the_vectors_of_the_trigrams(reduction, count):
+def test_trigram_embedding_sums_or_averages_trigram_vectors(reduction, count):
     layer = HashedTrigramEmbedding(10, 4, reduction=reduction)
     got = numpy_of(layer(IDS))
     table = numpy_of(layer.embeddings)
@@ -25,7 +25,7 @@ def test_adds_the_vectors_of_the_trigrams(reduction, count):
     assert (got[0, 2] == 0).all()
 
 
-def test_a_misspelt_word_is_near_the_word():
+def test_misspelled_word_is_embedded_near_the_word():
     layer = HashedTrigramEmbedding(5000, 64)
     words = numpy_of(layer(trigram_ids([["translation", "tranzlation", "river"]], 5000)))[0]
     words /= np.linalg.norm(words, axis=1, keepdims=True)
@@ -47,12 +47,12 @@ def test_words_without_a_trigram_are_masked():
         ((10, 4, "max"), '"sum" or "mean", received \'max\''),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_trigram_embedding_arguments_raise_value_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         HashedTrigramEmbedding(*arguments)
 
 
 @pytest.mark.parametrize("inputs", [IDS[0], IDS.astype("float32")], ids=["rank", "dtype"])
-def test_bad_inputs_are_named(inputs):
+def test_trigram_ids_of_wrong_rank_or_dtype_raise_value_error(inputs):
     with pytest.raises(ValueError, match=r"integer ids of shape \(batch, words, trigrams\)"):
         HashedTrigramEmbedding(10, 4)(inputs)

@@ -43,12 +43,12 @@ def points():
 
 
 @pytest.mark.parametrize("attention", [of_several_heads, of_one_head])
-def test_is_the_closed_form(attention, points):
+def test_attention_equals_nadaraya_watson_regression(attention, points):
     np.testing.assert_allclose(attention(*points), closed_form(*points), atol=2e-6)
 
 
 @pytest.mark.parametrize("attention", [of_several_heads, of_one_head])
-def test_a_masked_point_is_none_of_the_sample(attention, points):
+def test_masked_points_are_excluded_from_the_regression(attention, points):
     queries, keys, values = points
     mask = np.arange(KEYS) != 2
     expected = closed_form(queries, keys[mask], values[mask])

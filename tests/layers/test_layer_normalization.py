@@ -28,7 +28,7 @@ def arrays():
     return [draw.normal(3, 2, size=(2, 3, 6)).astype("float32") for _ in range(2)]
 
 
-def test_outputs_and_gradients_in_training_are_those_of_keras():
+def test_layer_normalization_in_training_equals_keras_with_its_gradients():
     ours, theirs = pair()
     x, weight = arrays()
     np.testing.assert_allclose(ours(x, training=True), theirs(x), atol=1e-5)
@@ -42,14 +42,14 @@ def test_outputs_and_gradients_in_training_are_those_of_keras():
         np.testing.assert_allclose(gradient, wanted, atol=2e-5)
 
 
-def test_out_of_training_it_is_the_layer_of_keras():
+def test_layer_normalization_at_inference_equals_keras():
     ours, theirs = pair()
     (x, _) = arrays()
     np.testing.assert_allclose(ours(x), theirs(x), atol=1e-5)
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_half_precision_is_computed_in_single(policy):
+def test_layer_normalization_in_half_precision_computes_in_float32(policy):
     ours, theirs = pair(dtype=policy)
     # Far from 0, where half precision has no place for what tells the numbers apart.
     x = arrays()[0]

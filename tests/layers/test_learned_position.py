@@ -15,7 +15,7 @@ def made(length=6, features=4):
     return layer
 
 
-def test_each_step_gets_the_row_of_its_position():
+def test_learned_position_adds_the_table_row_of_each_position():
     layer = made()
     (table,) = layer.get_weights()
     x = np.random.default_rng(1).normal(size=(3, 5, 4)).astype("float32")
@@ -27,17 +27,17 @@ def test_each_step_gets_the_row_of_its_position():
         np.testing.assert_allclose(step, beam + table[position], atol=1e-6)
 
 
-def test_all_of_the_table_may_be_used():
+def test_sequence_as_long_as_the_table_is_accepted():
     assert tuple(made()(np.zeros((1, 6, 4), "float32")).shape) == (1, 6, 4)
 
 
-def test_refuses_more_steps_than_it_has_vectors_for():
+def test_sequence_longer_than_the_table_raises_value_error():
     with pytest.raises(ValueError, match=r"vectors for 6 steps, received 7.*larger `length`"):
         made()(np.zeros((1, 7, 4), "float32"))
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX knows each length")
-def test_an_unknown_number_of_steps_is_found_out_when_it_is_known():
+def test_unknown_sequence_length_is_checked_at_run_time():
     import tensorflow as tf
 
     run = tf.function(made(), input_signature=[tf.TensorSpec((None, None, 4))])
@@ -46,7 +46,7 @@ def test_an_unknown_number_of_steps_is_found_out_when_it_is_known():
         run(np.zeros((1, 7, 4), "float32"))
 
 
-def test_takes_its_mask_on():
+def test_learned_position_passes_its_mask_on():
     x = keras.layers.Embedding(9, 4, mask_zero=True)(np.array([[4, 5, 0]]))
     pooled = keras.layers.GlobalAveragePooling1D()
     layer = made()
@@ -55,12 +55,12 @@ def test_takes_its_mask_on():
 
 
 @pytest.mark.parametrize("length", [0, 2.0, None])
-def test_refuses_a_wrong_length(length):
+def test_invalid_table_length_raises_value_error(length):
     with pytest.raises(ValueError, match=rf"`length` must be a positive integer.*{length}"):
         LearnedPosition(length)
 
 
-def test_refuses_inputs_of_unknown_width_or_without_steps():
+def test_inputs_of_unknown_width_or_without_steps_raise_value_error():
     with pytest.raises(ValueError, match=r"known number of features.*\(None, 3, None\)"):
         LearnedPosition(5).build((None, 3, None))
     with pytest.raises(ValueError, match=r"`inputs` must have the axes.*\(2, 4\)"):

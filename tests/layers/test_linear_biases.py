@@ -11,7 +11,7 @@ def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))
 
 
-def test_the_slopes_of_the_paper():
+def test_linear_bias_slopes_equal_those_of_the_paper():
     # Section 3: for 8 heads 1/2, 1/4 .. 1/256; for 16 heads 2^-0.5, 2^-1, 2^-1.5 ..
     for heads, ratio in ((8, 0.5), (16, 0.5**0.5)):
         scores = numpy_of(LinearBiases()(np.zeros((1, heads, 2, 2), "float32")))
@@ -19,7 +19,7 @@ def test_the_slopes_of_the_paper():
 
 
 @pytest.mark.parametrize("heads", [1, 3, 4])
-def test_equals_a_loop(heads):
+def test_linear_biases_equal_a_loop_over_pairs(heads):
     scores = np.random.default_rng(0).normal(size=(2, heads, 5, 5)).astype("float32")
     expected = scores.copy()
     for head in range(heads):
@@ -30,7 +30,7 @@ def test_equals_a_loop(heads):
     np.testing.assert_allclose(LinearBiases()(scores), expected, atol=1e-6)
 
 
-def test_a_step_has_its_row_of_the_whole():
+def test_step_bias_equals_its_row_of_the_full_bias():
     layer = LinearBiases()
     whole = numpy_of(layer.bias(np.zeros((1, 4, 6, 3)), 6))
     # Of two hypotheses the slots of the past lie in different places.
@@ -41,6 +41,6 @@ def test_a_step_has_its_row_of_the_whole():
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 5), (2, None, 5, 5)])
-def test_refuses_what_are_no_scores(shape):
+def test_shapes_that_are_not_scores_raise_value_error(shape):
     with pytest.raises(ValueError, match=r"batch, heads, steps, steps.*received.*`position`"):
         LinearBiases().build(shape)

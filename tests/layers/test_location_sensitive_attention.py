@@ -43,7 +43,7 @@ def made(**arguments):
         ({"kernel_size": 9}, {}),
     ],
 )
-def test_equals_a_plain_numpy_attention(arguments, form):
+def test_location_sensitive_attention_equals_numpy(arguments, form):
     layer, (query, value) = made(**arguments, **form), arrays()
     context, weights = map(numpy_of, layer(query, value, value_mask=MASK))
     named = reference_recurrent.named_arrays(layer)
@@ -57,7 +57,7 @@ def test_equals_a_plain_numpy_attention(arguments, form):
         assert (weights[row, :, length:] == 0).all()
 
 
-def test_without_filters_that_see_it_is_bahdanaus():
+def test_zero_location_filters_reduce_to_bahdanau_attention():
     layer, (query, value) = made(), arrays()
     layer.location_filters.assign(layer.location_filters * 0)
     layer.score_bias.assign(layer.score_bias * 0)
@@ -71,14 +71,14 @@ def test_without_filters_that_see_it_is_bahdanaus():
         np.testing.assert_allclose(numpy_of(left), numpy_of(right), atol=1e-6)
 
 
-def test_places_that_look_alike_are_told_apart():
+def test_identical_values_get_different_weights_after_the_first_step():
     layer, (query, _) = made(), arrays()
     weights = numpy_of(layer(query, np.ones((3, 5, 6), "float32"))[1])
     np.testing.assert_allclose(weights[:, 0], 1 / 5, atol=1e-6)  # nothing was looked at before
     assert np.ptp(weights[:, 1], axis=-1).min() > 1e-4
 
 
-def test_what_a_given_state_says_of_padding_is_not_seen():
+def test_nan_at_padded_positions_of_the_state_changes_no_output():
     layer, (query, value) = made(cumulative=True), arrays()
     projected = layer.project(ops.convert_to_tensor(value), MASK)
     state = np.random.default_rng(1).uniform(size=(3, STEPS, 5)).astype("float32")
@@ -91,7 +91,7 @@ def test_what_a_given_state_says_of_padding_is_not_seen():
         np.testing.assert_array_equal(numpy_of(left), numpy_of(right))
 
 
-def test_hypotheses_stand_beside_each_other_over_one_memory():
+def test_hypotheses_attended_together_equal_each_attended_alone():
     layer, (query, value) = made(), arrays()
     projected = layer.project(ops.convert_to_tensor(value), MASK)
     state = np.random.default_rng(1).uniform(size=(3, STEPS, 5)).astype("float32")
@@ -108,7 +108,7 @@ def test_hypotheses_stand_beside_each_other_over_one_memory():
             np.testing.assert_allclose(numpy_of(left)[:, [k]], numpy_of(right), atol=1e-6)
 
 
-def test_a_wholly_masked_row_is_0():
+def test_fully_masked_row_has_zero_context_and_weights():
     layer, (query, value) = made(smooth=True), arrays()
     value[1] = np.nan
     mask = MASK & [[True], [False], [True]]
@@ -117,7 +117,7 @@ def test_a_wholly_masked_row_is_0():
     np.testing.assert_allclose(weights[[0, 2]].sum(axis=-1), 1, atol=1e-6)
 
 
-def test_dropout_drops_in_training_only_and_the_next_step_sees_all():
+def test_dropout_is_training_only_and_the_next_step_sees_undropped_weights():
     layer, (query, value) = made(dropout=0.5, seed=1), arrays()
     kept = numpy_of(layer(query, value)[1])
     dropped = numpy_of(layer(query, value, training=True)[1])
@@ -135,7 +135,7 @@ class MaskOf(keras.layers.Layer):
         return None
 
 
-def test_both_outputs_carry_the_mask_of_the_query():
+def test_context_and_weights_carry_the_query_mask():
     embedding = keras.layers.Embedding(10, 6, mask_zero=True)
     ids = np.array([[5, 6, 0], [7, 0, 0]])
     layer = LocationSensitiveAttention(4, 2, 3)
@@ -152,6 +152,6 @@ def test_both_outputs_carry_the_mask_of_the_query():
         ({"dropout": 1.0}, r"\[0, 1\), received 1.0"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_location_attention_arguments_raise_value_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         LocationSensitiveAttention(**{"units": 8, **arguments})

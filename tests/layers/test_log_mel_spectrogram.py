@@ -73,7 +73,9 @@ def by_definition(samples, mels, points, length, step, rate, lower, upper, level
         ),
     ],
 )
-def test_it_is_the_definition(options, level, lower, upper, points, causal):
+def test_log_mel_spectrogram_equals_its_definition_in_numpy(
+    options, level, lower, upper, points, causal
+):
     samples = speech(2, 1000)
     got = numbers(LogMelSpectrogram(**SMALL, **options, causal=causal)(samples))
     for row, found in zip(samples, got, strict=True):
@@ -83,7 +85,7 @@ def test_it_is_the_definition(options, level, lower, upper, points, causal):
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="asks TensorFlow's own")
-def test_it_is_what_tensorflow_says():
+def test_log_mel_spectrogram_equals_tensorflow_signal():
     import tensorflow as tf
 
     samples = speech(3, 4000)
@@ -94,7 +96,7 @@ def test_it_is_what_tensorflow_says():
     np.testing.assert_allclose(numbers(layer(samples)), expected.numpy(), rtol=0, atol=1e-4)
 
 
-def test_a_span_in_seconds_is_one_in_samples():
+def test_frame_lengths_in_seconds_equal_those_in_samples():
     samples = speech(1, 1000)
     seconds = {**SMALL, "frame_length": 0.025, "frame_step": 0.01}
     np.testing.assert_array_equal(
@@ -131,7 +133,7 @@ def test_nan_in_padding_reaches_no_gradient():
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_silence_has_the_floor(causal):
+def test_silence_gives_the_log_of_the_floor(causal):
     outputs = numbers(
         LogMelSpectrogram(**SMALL, floor=0.01, causal=causal)(np.zeros((1, 400), "float32"))
     )
@@ -144,7 +146,7 @@ def test_fewer_samples_than_a_frame_have_no_frame():
     assert LogMelSpectrogram(**SMALL)(lengths).shape == (2, 0, 12)
 
 
-def test_pieces_of_a_stream_give_the_frames_of_the_whole():
+def test_streamed_pieces_give_the_frames_of_one_full_pass():
     layer = LogMelSpectrogram(**SMALL, causal=True)
     samples, state, frames = speech(2, 960), layer.initial_state(2), []
     for start, end in ((0, 80), (80, 400), (400, 960)):
@@ -155,7 +157,7 @@ def test_pieces_of_a_stream_give_the_frames_of_the_whole():
     )
 
 
-def test_layers_behind_see_the_mask():
+def test_following_layers_receive_the_frame_mask():
     inputs = {
         "samples": keras.Input((None,), name="samples"),
         "lengths": keras.Input((), dtype="int32", name="lengths"),
@@ -171,7 +173,7 @@ def test_layers_behind_see_the_mask():
     np.testing.assert_allclose(together[1:], alone, rtol=0, atol=1e-6)
 
 
-def test_samples_keep_their_precision_under_a_policy_of_halves():
+def test_spectrogram_under_mixed_float16_is_rounded_only_at_the_end():
     samples = speech(1, 1000)
     halves = LogMelSpectrogram(**SMALL, dtype="mixed_float16")(samples)
     assert keras.backend.standardize_dtype(halves.dtype) == "float16"
@@ -192,7 +194,7 @@ def test_samples_keep_their_precision_under_a_policy_of_halves():
         ({"num_mels": 90}, "Mel 0 of 90 is narrower than the 31.25 Hz"),
     ],
 )
-def test_settings_out_of_range(options, message):
+def test_invalid_spectrogram_settings_raise_value_error(options, message):
     with pytest.raises(ValueError) as error:
         LogMelSpectrogram(**{**SMALL, **options})
     assert message in str(error.value)
@@ -201,7 +203,7 @@ def test_settings_out_of_range(options, message):
 @pytest.mark.parametrize(
     "samples", [np.zeros((2, 400), "int16"), np.zeros((2, 400, 1), "float32")], ids=["ints", "axes"]
 )
-def test_inputs_of_another_kind(samples):
+def test_samples_of_wrong_dtype_or_rank_raise_value_error(samples):
     with pytest.raises(ValueError, match=r"must be floats of shape \(batch, samples\), received"):
         LogMelSpectrogram(**SMALL)(samples)
 
@@ -212,7 +214,7 @@ def test_a_stream_needs_a_causal_layer():
         layer.step(np.zeros((1, 80), "float32"), layer.initial_state(1))
 
 
-def test_a_piece_of_a_stream_has_whole_steps():
+def test_stream_piece_not_a_multiple_of_the_step_raises_value_error():
     layer = LogMelSpectrogram(**SMALL, causal=True)
     with pytest.raises(ValueError, match="a multiple of 80 samples, received 100"):
         layer.step(np.zeros((1, 100), "float32"), layer.initial_state(1))

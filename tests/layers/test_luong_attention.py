@@ -34,7 +34,7 @@ def numpy_of(tensor):
     ("score", "units", "value_features"),
     [("dot", None, 4), ("scaled", None, 4), ("general", None, 6), ("concat", 8, 6)],
 )
-def test_equals_a_plain_numpy_attention(score, units, value_features):
+def test_luong_attention_equals_numpy(score, units, value_features):
     layer = made(score, value_features=value_features, units=units)
     query, value = arrays(value_features=value_features)
     context, weights = map(numpy_of, layer(query, value, value_mask=MASK))
@@ -57,7 +57,7 @@ def test_dot_equals_keras_attention():
         np.testing.assert_allclose(numpy_of(ours), numpy_of(keras_own), atol=1e-6)
 
 
-def test_general_with_an_identity_is_dot_and_scaled_is_a_flatter_dot():
+def test_identity_general_score_equals_dot_and_scaled_score_is_flatter():
     query, value = arrays()
     general = made("general")
     general.kernel.assign(np.eye(4))
@@ -69,7 +69,7 @@ def test_general_with_an_identity_is_dot_and_scaled_is_a_flatter_dot():
 
 
 @pytest.mark.parametrize("score", ["dot", "scaled", "general", "concat"])
-def test_what_was_projected_once_serves_every_step(score):
+def test_attending_to_a_projected_memory_equals_the_full_call(score):
     layer = made(score, units=8 if score == "concat" else None)
     query, value = arrays()
     projected = layer.project(value, MASK)
@@ -98,12 +98,12 @@ def test_dropout_acts_in_training_only():
         ({"dropout": -0.1}, r"\[0, 1\), received -0.1"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_luong_attention_arguments_raise_value_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         LuongAttention(**arguments)
 
 
-def test_dot_of_different_widths_is_refused_with_advice():
+def test_dot_score_of_different_widths_suggests_the_general_score():
     with pytest.raises(ValueError, match='received 4 and 6: use score="general"'):
         LuongAttention("dot").build((None, None, 4), (None, None, 6))
 
@@ -118,7 +118,7 @@ class MaskOf(keras.layers.Layer):
         return None
 
 
-def test_both_outputs_carry_the_mask_of_the_query():
+def test_context_and_weights_carry_the_query_mask():
     embedding = keras.layers.Embedding(10, 6, mask_zero=True)
     ids = np.array([[5, 6, 0], [7, 0, 0]])
     query, value = embedding(ids), embedding(np.array([[3, 4], [5, 0]]))

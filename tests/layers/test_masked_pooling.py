@@ -22,7 +22,7 @@ def numpy_of(tensor):
 
 
 @pytest.mark.parametrize("kind", POOLED)
-def test_is_that_of_the_real_steps(kind):
+def test_masked_pooling_equals_numpy_over_real_steps(kind):
     # All numbers are below 0: a maximum with those of padding would be 0.
     got = numpy_of(MaskedPooling(kind)(INPUTS, mask=MASK))
     expected = [POOLED[kind](row[real]) for row, real in zip(INPUTS[:4], MASK, strict=False)]
@@ -30,7 +30,7 @@ def test_is_that_of_the_real_steps(kind):
 
 
 @pytest.mark.parametrize("kind", POOLED)
-def test_without_a_mask_all_steps_are_real(kind):
+def test_pooling_without_a_mask_uses_all_steps(kind):
     got = numpy_of(MaskedPooling(kind)(INPUTS))
     np.testing.assert_allclose(got, [POOLED[kind](row) for row in INPUTS], rtol=1e-6)
 
@@ -43,7 +43,7 @@ def test_a_mean_of_many_steps_is_exact_in_half_precision():
     assert float(got[0, 0]) == 1
 
 
-def test_wrong_arguments_are_named():
+def test_invalid_pooling_kind_and_input_rank_raise_value_error():
     with pytest.raises(ValueError, match="`kind` must be one of 'mean', 'max', 'last', received"):
         MaskedPooling("sum")
     with pytest.raises(ValueError, match=r"\(batch, steps, features\), received \(5, 4\)"):

@@ -28,7 +28,7 @@ def arrays(steps, certain=False):
 @pytest.mark.parametrize("mode", ["parallel", "recursive"])
 @pytest.mark.parametrize("certain", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 7, 8, 9])
-def test_equals_the_sum_over_all_ways(mode, certain, steps):
+def test_monotonic_weights_equal_the_sum_over_all_paths(mode, certain, steps):
     chances, previous = arrays(steps, certain)
     got = numpy_of(monotonic_attention(chances, previous, mode))
     expected = [reference.monotonic(*row) for row in zip(chances, previous, strict=True)]
@@ -36,7 +36,7 @@ def test_equals_the_sum_over_all_ways(mode, certain, steps):
 
 
 @pytest.mark.parametrize("mode", ["parallel", "recursive"])
-def test_gradients_equal_finite_differences(mode):
+def test_monotonic_gradients_equal_finite_differences(mode):
     chances, previous = arrays(6, certain=True)
     factors = np.random.default_rng(0).normal(size=chances.shape)
 
@@ -59,7 +59,7 @@ def test_gradients_equal_finite_differences(mode):
 
 
 @pytest.mark.parametrize("mode", ["parallel", "recursive"])
-def test_nothing_is_lost_where_probabilities_are_near_1(mode):
+def test_monotonic_weights_stay_accurate_when_probabilities_are_near_1(mode):
     # A cumulative product of 1 - p is 1e-60 after 20 places; to divide by it gives 0 or NaN.
     chances = np.full((1, 30), 0.999, "float32")
     previous = np.eye(30, dtype="float32")[None, 25]
@@ -69,7 +69,7 @@ def test_nothing_is_lost_where_probabilities_are_near_1(mode):
 
 
 @pytest.mark.parametrize("mode", ["parallel", "recursive", "hard"])
-def test_hard_choices_go_on_to_the_first_place_that_stays(mode):
+def test_certain_choices_move_to_the_first_position_with_probability_1(mode):
     generator = np.random.default_rng(0)
     stays = (generator.uniform(size=(40, 7)) < 0.3).astype("float32")
     previous = np.eye(8)[generator.integers(0, 8, 40)][:, :7].astype("float32")
@@ -81,7 +81,7 @@ def test_hard_choices_go_on_to_the_first_place_that_stays(mode):
 
 
 @pytest.mark.parametrize("mode", ["parallel", "recursive", "hard"])
-def test_other_axes_may_stand_between(mode):
+def test_extra_middle_axes_leave_monotonic_weights_unchanged(mode):
     chances, previous = arrays(5)
     chances = (chances > 0.5).astype("float32")
     together = monotonic_attention(np.stack([chances] * 3, 1), np.stack([previous] * 3, 1), mode)
@@ -91,7 +91,7 @@ def test_other_axes_may_stand_between(mode):
 
 @pytest.mark.parametrize("mode", ["parallel", "recursive", "hard"])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-def test_gives_back_the_dtype_it_got(mode, dtype):
+def test_monotonic_attention_keeps_the_input_dtype(mode, dtype):
     ones = ops.ones((1, 20), dtype)
     weights = monotonic_attention(ones / 2, ones / 20, mode)
     assert keras.backend.standardize_dtype(weights.dtype) == dtype
@@ -99,7 +99,7 @@ def test_gives_back_the_dtype_it_got(mode, dtype):
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX knows all sizes")
 @pytest.mark.parametrize("mode", ["parallel", "recursive"])
-def test_a_source_of_unknown_length_gives_the_same_weights_and_gradients(mode):
+def test_unknown_source_length_gives_the_eager_weights_and_gradients(mode):
     import tensorflow as tf
 
     def weights_and_gradients(chances, previous):
@@ -117,12 +117,12 @@ def test_a_source_of_unknown_length_gives_the_same_weights_and_gradients(mode):
             np.testing.assert_allclose(got, expected, atol=1e-6)
 
 
-def test_an_unknown_mode_is_named():
+def test_unknown_monotonic_mode_raises_value_error():
     with pytest.raises(ValueError, match="parallel, recursive, hard, received 'soft'"):
         monotonic_attention(np.ones((1, 2)), np.ones((1, 2)), "soft")
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (2, 2), (1, 1, 2)])
-def test_other_shapes_are_named(shape):
+def test_mismatched_monotonic_shapes_raise_value_error(shape):
     with pytest.raises(ValueError, match=r"received \(1, 2\) and \(.*: a weight for each"):
         monotonic_attention(np.ones((1, 2), "float32"), np.ones(shape, "float32"), "parallel")

@@ -56,7 +56,7 @@ def made(kind, **arguments):
         (luong, {"mode": "hard"}),
     ],
 )
-def test_equals_a_plain_numpy_attention(kind, arguments):
+def test_monotonic_attention_equals_numpy(kind, arguments):
     layer, (query, value) = made(kind, **arguments), arrays()
     context, weights = map(numpy_of, layer(query, value, value_mask=MASK))
     named = reference_recurrent.named_arrays(layer)
@@ -73,7 +73,7 @@ def test_equals_a_plain_numpy_attention(kind, arguments):
 
 
 @both
-def test_a_reader_never_goes_back(kind):
+def test_monotonic_attention_never_moves_backward(kind):
     layer, (query, value) = made(kind), arrays()
     weights = numpy_of(layer(query, value)[1])
     # The weight at or before a place can only fall from step to step.
@@ -81,7 +81,7 @@ def test_a_reader_never_goes_back(kind):
 
 
 @both
-def test_the_bias_starts_where_it_is_told(kind):
+def test_sigmoid_bias_starts_at_score_bias_init(kind):
     layer = kind(score_bias_init=-2.5)
     query, value = arrays()
     layer(query, value)
@@ -93,7 +93,7 @@ def test_the_bias_starts_where_it_is_told(kind):
 
 
 @both
-def test_a_wholly_masked_row_is_0(kind):
+def test_fully_masked_row_has_zero_context_and_weights(kind):
     layer, (query, value) = made(kind), arrays()
     value[1] = np.nan
     mask = MASK & [[True], [False], [True]]
@@ -103,7 +103,7 @@ def test_a_wholly_masked_row_is_0(kind):
 
 
 @both
-def test_hypotheses_stand_beside_each_other_over_one_memory(kind):
+def test_hypotheses_attended_together_equal_each_attended_alone(kind):
     layer, (query, value) = made(kind), arrays()
     projected = layer.project(ops.convert_to_tensor(value), MASK)
     state = np.random.default_rng(1).dirichlet(np.ones(5), size=(3, STEPS)).astype("float32")
@@ -120,7 +120,7 @@ def test_hypotheses_stand_beside_each_other_over_one_memory(kind):
 
 
 @both
-def test_noise_comes_in_training_only_and_with_the_seed(kind):
+def test_sigmoid_noise_is_training_only_and_follows_the_seed(kind):
     query, value = arrays()
     layer = made(kind, sigmoid_noise=1.0, seed=1)
     noisy = numpy_of(layer(query, value, training=True)[1])
@@ -132,7 +132,7 @@ def test_noise_comes_in_training_only_and_with_the_seed(kind):
 
 
 @both
-def test_noise_is_normal_and_stands_before_the_sigmoid(kind):
+def test_sigmoid_noise_is_normal_and_added_before_the_sigmoid(kind):
     layer = kind(sigmoid_noise=0.5, seed=1)
     query, value = np.zeros((50, 20, 4), "float32"), np.zeros((50, 10, 6), "float32")
     layer.build(query.shape, value.shape)
@@ -149,7 +149,7 @@ def test_noise_is_normal_and_stands_before_the_sigmoid(kind):
 
 
 @both
-def test_weights_do_not_depend_on_the_mode(kind):
+def test_recursive_mode_gives_equal_weights_and_hard_mode_gives_0_or_1(kind):
     trained = made(kind)
     query, value = arrays()
     for mode in ("recursive", "hard"):
@@ -174,7 +174,7 @@ class MaskOf(keras.layers.Layer):
 
 
 @both
-def test_both_outputs_carry_the_mask_of_the_query(kind):
+def test_context_and_weights_carry_the_query_mask(kind):
     embedding = keras.layers.Embedding(10, 6, mask_zero=True)
     ids = np.array([[5, 6, 0], [7, 0, 0]])
     for output in kind()(embedding(ids), embedding(np.array([[3, 4], [5, 0]]))):
@@ -189,11 +189,11 @@ def test_both_outputs_carry_the_mask_of_the_query(kind):
     ],
 )
 @both
-def test_bad_arguments_are_named(kind, arguments, words):
+def test_invalid_monotonic_attention_arguments_raise_value_error(kind, arguments, words):
     with pytest.raises(ValueError, match=words):
         kind(**arguments)
 
 
-def test_bad_units_are_named():
+def test_zero_units_of_bahdanau_monotonic_attention_raise_value_error():
     with pytest.raises(ValueError, match="positive integer, received 0"):
         BahdanauMonotonicAttention(0)

@@ -35,7 +35,7 @@ def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))
 
 
-def test_equals_a_plain_numpy_attention():
+def test_cross_attention_equals_numpy():
     layer, query, value = made(), queries(), values()
     outputs, weights = layer(query, value, value_mask=MASK, return_weights=True)
     outputs, weights = numpy_of(outputs), numpy_of(weights)
@@ -55,7 +55,7 @@ def test_equals_a_plain_numpy_attention():
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("key_size", "value_size"), [(None, None), (2, 7)])
-def test_equals_keras_attention_with_the_same_weights(masked, key_size, value_size):
+def test_cross_attention_equals_keras_with_the_same_weights(masked, key_size, value_size):
     layer = made(key_size=key_size, value_size=value_size)
     query, value = queries(), values()
     key_size, value_size = key_size or SIZE, value_size or SIZE
@@ -91,7 +91,7 @@ def test_equals_keras_attention_with_the_same_weights(masked, key_size, value_si
     np.testing.assert_allclose(layer(query, value, value_mask=mask), expected[0], atol=1e-5)
 
 
-def test_one_value_gets_all_the_weight():
+def test_single_value_step_gets_all_the_attention_weight():
     layer, query, value = made(), queries(), values()[:, :1]
     outputs, weights = layer(query, value, return_weights=True)
     assert (numpy_of(weights) == 1).all()
@@ -99,7 +99,7 @@ def test_one_value_gets_all_the_weight():
     np.testing.assert_allclose(outputs, layer(0 * query, value), atol=1e-6)
 
 
-def test_the_parts_of_a_search_give_the_same():
+def test_project_then_attend_equals_the_full_call():
     layer, query, value = made(), queries(), values()
     memory = layer.project(value, MASK)
     # Nothing in the memory has an axis of hypotheses.
@@ -115,7 +115,7 @@ def test_the_parts_of_a_search_give_the_same():
     np.testing.assert_allclose(shuffled, numpy_of(expected)[:, order], atol=1e-6)
 
 
-def test_what_padding_holds_reaches_neither_outputs_nor_gradients():
+def test_padding_contents_change_neither_outputs_nor_gradients():
     layer, query, value = made(), queries(), values()
     spoiled = np.where(MASK[..., None], value, np.nan).astype("float32")
 
@@ -140,7 +140,7 @@ def test_neither_batch_mates_nor_more_padding_change_a_row():
     np.testing.assert_allclose(together[1:2], alone, atol=1e-6)
 
 
-def test_a_wholly_masked_value_is_attended_by_nothing():
+def test_fully_masked_value_gets_zero_weights_and_outputs_the_bias():
     mask = MASK.copy()
     mask[1] = False
     layer = made()
@@ -155,7 +155,7 @@ def test_a_wholly_masked_value_is_attended_by_nothing():
     np.testing.assert_array_equal(outputs[1], np.broadcast_to(layer.output_bias, (STEPS, FEATURES)))
 
 
-def test_takes_the_mask_of_the_value_and_hands_on_that_of_the_query():
+def test_cross_attention_uses_the_value_mask_and_passes_on_the_query_mask():
     embedding = keras.layers.Embedding(9, FEATURES, mask_zero=True)
     layer = MultiHeadCrossAttention(HEADS)
     target = np.array([[4, 5, 0], [6, 0, 0], [4, 4, 4]])
@@ -170,7 +170,7 @@ def test_takes_the_mask_of_the_value_and_hands_on_that_of_the_query():
     np.testing.assert_allclose(pooled, means, atol=1e-6)
 
 
-def test_dropout_is_of_training_alone():
+def test_dropout_acts_in_training_only_and_repeats_with_the_seed():
     layer, query, value = made(dropout=0.5, seed=1), queries(), values()
     np.testing.assert_array_equal(layer(query, value), made()(query, value))
     assert abs(numpy_of(layer(query, value, training=True) - layer(query, value))).max() > 0.1
@@ -181,28 +181,28 @@ def test_dropout_is_of_training_alone():
 
 
 @pytest.mark.parametrize("num_heads", [0, 1.5])
-def test_refuses_a_wrong_number_of_heads(num_heads):
+def test_invalid_number_of_heads_raises_value_error(num_heads):
     with pytest.raises(ValueError, match=rf"`num_heads`.*positive integer.*{num_heads}"):
         MultiHeadCrossAttention(num_heads)
 
 
-def test_refuses_a_wrong_dropout():
+def test_invalid_dropout_rate_raises_value_error():
     with pytest.raises(ValueError, match=r"`dropout`.*\[0, 1\).*1.5"):
         MultiHeadCrossAttention(2, dropout=1.5)
 
 
-def test_refuses_features_that_the_heads_do_not_divide():
+def test_features_not_divisible_by_the_heads_raise_value_error():
     with pytest.raises(ValueError, match=r"`num_heads` \(4\) must divide.*\(3, 3, 6\)"):
         MultiHeadCrossAttention(4)(queries(), values())
 
 
-def test_refuses_a_value_of_unknown_width():
+def test_value_of_unknown_width_raises_value_error():
     with pytest.raises(ValueError, match=r"feature axis of `value` must be known.*None"):
         MultiHeadCrossAttention(2).build((None, None, 6), (None, None, None))
 
 
 @pytest.mark.parametrize("argument", ["key_size", "value_size"])
-def test_refuses_a_wrong_size(argument):
+def test_invalid_key_or_value_size_raises_value_error(argument):
     with pytest.raises(ValueError, match=rf"`{argument}` must be None or a positive integer.*-1"):
         MultiHeadCrossAttention(2, **{argument: -1})
 
@@ -217,6 +217,6 @@ def test_refuses_a_wrong_size(argument):
         (queries(), values(), MASK[:, :4], r"`value_mask` must have.*received \(3, 4\)"),
     ],
 )
-def test_refuses_other_arguments_than_it_was_built_for(query, value, mask, words):
+def test_call_arguments_of_wrong_shape_or_dtype_raise_value_error(query, value, mask, words):
     with pytest.raises(ValueError, match=words):
         made()(query, value, value_mask=mask)

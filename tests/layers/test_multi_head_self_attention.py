@@ -46,7 +46,7 @@ def numpy_of(tensor):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_equals_a_plain_numpy_attention(causal):
+def test_self_attention_equals_numpy(causal):
     layer, x = made(causal=causal), inputs()
     outputs, weights = layer(x, mask=MASK, return_weights=True)
     arrays = reference.named_arrays(layer, "self/")
@@ -67,7 +67,7 @@ def test_equals_a_plain_numpy_attention(causal):
 @pytest.mark.parametrize(
     ("keys", "values", "window"), [(None, None, None), (5, None, None), (2, 7, 2)]
 )
-def test_equals_keras_attention_with_the_same_weights(causal, masked, keys, values, window):
+def test_self_attention_equals_keras_with_the_same_weights(causal, masked, keys, values, window):
     layer = made(causal=causal, key_size=keys, value_size=values, window=window)
     x = inputs()
     keys = keys or SIZE
@@ -133,7 +133,7 @@ def pair_vector(table, t, s):
     return table[max(-2, min(2, s - t)) + 2]
 
 
-def test_relative_positions_equal_loops():
+def test_self_attention_with_relative_positions_equals_loops():
     layer = made(causal=True, value_size=2, position=RelativePosition(2))
     tables = [numpy_of(weight) for weight in layer.position.weights]
     x = inputs(rows=1)
@@ -146,7 +146,7 @@ def test_relative_positions_equal_loops():
     np.testing.assert_allclose(layer(x)[0], expected, atol=1e-5)
 
 
-def test_linear_biases_equal_loops():
+def test_self_attention_with_linear_biases_equals_loops():
     layer, x = made(causal=True, position=LinearBiases()), inputs(rows=1)
     # The slopes of two heads are 2^-4 and 2^-8; they are no part of what is scaled.
     expected = loops(
@@ -158,7 +158,7 @@ def test_linear_biases_equal_loops():
     np.testing.assert_allclose(layer(x)[0], expected, atol=1e-5)
 
 
-def test_rotary_positions_equal_loops():
+def test_self_attention_with_rotary_positions_equals_loops():
     layer, x = made(causal=True, key_size=4, position=RotaryPosition(100.0)), inputs(rows=1)
 
     def turned(vector, at):
@@ -177,7 +177,7 @@ def test_rotary_positions_equal_loops():
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_only_distances_count(position, causal):
+def test_shifting_a_sequence_leaves_positioned_attention_unchanged(position, causal):
     """Two masked steps before a sequence move it, and change nothing."""
     layer, x = made(causal=causal, **POSITIONS[position]()), inputs()
     moved = np.concatenate([np.full((3, 2, FEATURES), np.nan, "float32"), x], axis=1)
@@ -191,7 +191,7 @@ def test_only_distances_count(position, causal):
         )
 
 
-def test_a_window_reaches_so_far_and_no_farther():
+def test_changed_step_reaches_only_queries_inside_the_window():
     layer, x = made(causal=True, window=2), inputs()
     before = numpy_of(layer(x))
     changed = x.copy()
@@ -216,7 +216,7 @@ def test_weights_are_exactly_0_on_padding_and_on_the_future():
     np.testing.assert_allclose(weights.sum(axis=-1)[real], 1, atol=1e-6)
 
 
-def test_a_later_step_reaches_no_earlier_one():
+def test_later_steps_do_not_change_earlier_causal_outputs():
     layer, x = made(causal=True), inputs()
     before = numpy_of(layer(x))
     for step in range(1, STEPS):
@@ -227,7 +227,7 @@ def test_a_later_step_reaches_no_earlier_one():
         assert (abs(after[:, step] - before[:, step]) > 1e-3).any()
 
 
-def test_what_padding_holds_reaches_neither_outputs_nor_gradients():
+def test_padding_contents_change_neither_outputs_nor_gradients():
     layer, x = made(), inputs()
     spoiled = np.where(MASK[..., None], x, np.nan).astype("float32")
 
@@ -257,7 +257,7 @@ def test_neither_batch_mates_nor_more_padding_change_a_row(causal):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_wholly_masked_row_attends_to_nothing(causal):
+def test_fully_masked_row_attends_to_nothing(causal):
     layer = made(causal=causal)
     mask = MASK.copy()
     mask[1] = False
@@ -278,7 +278,7 @@ def test_a_causal_step_whose_past_is_padding_attends_to_nothing():
     np.testing.assert_allclose(outputs[:, 2:], layer(x[:, 2:]), atol=1e-6)
 
 
-def test_takes_its_mask_from_the_layer_before_and_hands_it_on():
+def test_self_attention_takes_its_mask_from_the_embedding_and_passes_it_on():
     ids = np.array([[4, 5, 6, 0, 0]] * 3)
     embedding = keras.layers.Embedding(9, FEATURES, mask_zero=True)
     layer = made()
@@ -293,7 +293,7 @@ def test_takes_its_mask_from_the_layer_before_and_hands_it_on():
     np.testing.assert_allclose(model(ids), expected, atol=1e-6)
 
 
-def test_dropout_drops_weights_in_training_alone_and_by_its_seed():
+def test_dropout_drops_weights_in_training_only_and_repeats_with_its_seed():
     # Equal scores and one-hot values: what comes out is the dropped weights themselves.
     steps = 40
     layer = MultiHeadSelfAttention(1, dropout=0.25, seed=3)
@@ -322,7 +322,7 @@ def test_dropout_drops_weights_in_training_alone_and_by_its_seed():
 
 @pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("position", ["none", *POSITIONS])
-def test_hypotheses_that_change_places_equal_their_own_sequences(position, moves):
+def test_reordered_hypotheses_equal_a_full_pass_over_their_sequences(position, moves):
     """Drives the step form as a search does, and compares each hypothesis with one whole pass.
 
     Where slots move, the cache has room for two steps at a time, and what is nobody's past goes.
@@ -371,35 +371,35 @@ def test_a_step_writes_its_own_slot_of_the_cache_and_no_other():
 
 
 @pytest.mark.parametrize("num_heads", [0, -1, 2.0, None])
-def test_refuses_a_wrong_number_of_heads(num_heads):
+def test_invalid_number_of_heads_raises_value_error(num_heads):
     with pytest.raises(ValueError, match=rf"`num_heads`.*positive integer.*{num_heads}"):
         MultiHeadSelfAttention(num_heads)
 
 
 @pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan")])
-def test_refuses_a_wrong_dropout(dropout):
+def test_invalid_dropout_rate_raises_value_error(dropout):
     with pytest.raises(ValueError, match=rf"`dropout`.*\[0, 1\).*{dropout}"):
         MultiHeadSelfAttention(2, dropout=dropout)
 
 
-def test_refuses_features_that_the_heads_do_not_divide():
+def test_features_not_divisible_by_the_heads_raise_value_error():
     with pytest.raises(ValueError, match=r"`num_heads` \(4\) must divide.*\(3, 5, 6\)"):
         MultiHeadSelfAttention(4)(inputs())
 
 
 @pytest.mark.parametrize("argument", ["key_size", "value_size", "window"])
-def test_refuses_a_wrong_size(argument):
+def test_invalid_head_sizes_and_window_raise_value_error(argument):
     with pytest.raises(ValueError, match=rf"`{argument}` must be None or a positive integer.*0"):
         MultiHeadSelfAttention(2, **{argument: 0})
 
 
 @pytest.mark.parametrize("position", ["rotary", SinusoidalPosition()])
-def test_refuses_positions_that_do_not_belong_into_attention(position):
+def test_position_not_meant_for_attention_raises_value_error(position):
     with pytest.raises(ValueError, match=r"`position` must be None, a `RotaryPosition`.*inputs"):
         MultiHeadSelfAttention(2, position=position)
 
 
-def test_refuses_heads_of_an_odd_size_for_rotary_positions():
+def test_odd_head_size_with_rotary_position_raises_value_error():
     with pytest.raises(ValueError, match=r"even number.*received 3.*`key_size`"):
         MultiHeadSelfAttention(2, position=RotaryPosition()).build((None, None, 6))
 
@@ -412,7 +412,7 @@ def test_refuses_heads_of_an_odd_size_for_rotary_positions():
         ((3, 5, 6), "int32", "`inputs` must hold floats, received int32"),
     ],
 )
-def test_refuses_other_inputs_than_it_was_built_for(shape, dtype, words):
+def test_inputs_of_wrong_shape_or_dtype_raise_value_error(shape, dtype, words):
     with pytest.raises(ValueError, match=words):
         made()(np.zeros(shape, dtype))
 
@@ -425,6 +425,6 @@ def test_refuses_other_inputs_than_it_was_built_for(shape, dtype, words):
         (np.ones((3, STEPS, STEPS), bool), r"`mask` must have.*received \(3, 5, 5\)"),
     ],
 )
-def test_refuses_a_wrong_mask(mask, words):
+def test_mask_of_wrong_dtype_or_shape_raises_value_error(mask, words):
     with pytest.raises(ValueError, match=words):
         made()(inputs(), mask=mask)

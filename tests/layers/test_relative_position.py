@@ -59,24 +59,24 @@ def test_scores_and_contexts_equal_loops_over_pairs(steps, max_distance):
         np.testing.assert_allclose(context, np.stack([past, past], axis=2), atol=1e-5)
 
 
-def test_there_and_back():
+def test_by_key_inverts_by_distance():
     x = random(2, HEADS, 5, 5)
     np.testing.assert_array_equal(by_key(by_distance(ops.array(x), 5), 5), x)
 
 
-def test_keys_alone():
+def test_relative_position_without_values_has_only_key_vectors():
     layer = made(2, values=False)
     assert [weight.name for weight in layer.weights] == ["key_vectors"]
     assert layer.read(ops.array(random(1, HEADS, 4, 4))) is None
 
 
 @pytest.mark.parametrize("max_distance", [0, 1.5, None])
-def test_refuses_a_wrong_distance(max_distance):
+def test_invalid_max_distance_raises_value_error(max_distance):
     with pytest.raises(ValueError, match=rf"`max_distance`.*positive integer.*{max_distance}"):
         RelativePosition(max_distance)
 
 
 @pytest.mark.parametrize("shape", [(2, 5, 4), (2, 2, 5, None)])
-def test_refuses_what_are_no_queries(shape):
+def test_shapes_that_are_not_queries_raise_value_error(shape):
     with pytest.raises(ValueError, match=r"batch, heads, steps, features.*received.*`position`"):
         RelativePosition(2).build(shape)

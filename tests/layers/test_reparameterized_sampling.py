@@ -16,7 +16,7 @@ def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))
 
 
-def test_draws_have_the_mean_and_the_variance():
+def test_latent_samples_have_the_given_mean_and_variance():
     draws = 100_000
     layer = ReparameterizedSampling(seed=1)
     mean, log_variance = (np.repeat(array[:1], draws, axis=0) for array in (MEAN, LOG_VARIANCE))
@@ -27,14 +27,14 @@ def test_draws_have_the_mean_and_the_variance():
     assert (np.abs(z.var(axis=0) / variance - 1) < 4 * (2 / draws) ** 0.5).all()
 
 
-def test_a_seed_repeats_the_draws_and_two_calls_differ():
+def test_latent_samples_repeat_with_the_seed_and_change_between_calls():
     first, again = ReparameterizedSampling(seed=3), ReparameterizedSampling(seed=3)
     z = numpy_of(first(MEAN, LOG_VARIANCE, training=True))
     np.testing.assert_array_equal(z, numpy_of(again(MEAN, LOG_VARIANCE, training=True)))
     assert not np.allclose(z, numpy_of(first(MEAN, LOG_VARIANCE, training=True)))
 
 
-def test_at_inference_it_is_the_mean():
+def test_latent_sampling_at_inference_returns_the_mean():
     np.testing.assert_array_equal(numpy_of(ReparameterizedSampling()(MEAN, LOG_VARIANCE)), MEAN)
 
 
@@ -53,14 +53,14 @@ def test_gradient_to_the_mean_is_1_and_to_the_log_variance_half_the_deviation():
     np.testing.assert_allclose(by_log_variance, (z - MEAN) / 2, atol=1e-5)
 
 
-def test_divergence_is_the_closed_form():
+def test_kl_divergence_equals_the_closed_form():
     expected = 0.5 * (MEAN**2 + np.exp(LOG_VARIANCE) - 1 - LOG_VARIANCE).sum(axis=1)
     got = numpy_of(ReparameterizedSampling().kl_divergence(MEAN, LOG_VARIANCE))
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("mean", "log_variance"), [(0.0, 0.0), (1.5, -1.0), (-0.3, 0.8)])
-def test_divergence_is_the_integral(mean, log_variance):
+def test_kl_divergence_equals_the_numerical_integral(mean, log_variance):
     x = np.linspace(-20, 20, 400_001)
     log_p = -0.5 * ((x - mean) ** 2 / np.exp(log_variance) + log_variance)
     # The factors of both densities cancel in the logarithm of their ratio.
@@ -71,7 +71,7 @@ def test_divergence_is_the_integral(mean, log_variance):
     assert abs(got - expected) < 1e-6
 
 
-def test_divergence_of_steps_leaves_out_padding():
+def test_kl_divergence_over_steps_ignores_padding():
     generator = np.random.default_rng(0)
     mean, log_variance = generator.normal(size=(2, 2, 4, 3)).astype("float32")
     mask = np.array([[True, True, True, False], [True, False, False, False]])
@@ -84,7 +84,7 @@ def test_divergence_of_steps_leaves_out_padding():
     np.testing.assert_allclose(float(layer.losses[0]), np.mean(expected), rtol=1e-5)
 
 
-def test_the_loss_has_a_weight_that_can_be_set():
+def test_kl_loss_is_scaled_by_an_assignable_weight():
     layer = ReparameterizedSampling(kl_weight=0.25)
     mean_divergence = numpy_of(layer.kl_divergence(MEAN, LOG_VARIANCE)).mean()
     for weight in (0.25, 0.75):
@@ -95,7 +95,7 @@ def test_the_loss_has_a_weight_that_can_be_set():
     assert not layer.trainable_weights
 
 
-def test_free_bits_cost_nothing():
+def test_free_bits_set_a_floor_on_the_kl_loss_of_each_unit():
     layer = ReparameterizedSampling(free_bits=0.5)
     layer(MEAN, LOG_VARIANCE)
     of_units = (0.5 * (MEAN**2 + np.exp(LOG_VARIANCE) - 1 - LOG_VARIANCE)).mean(axis=0)
@@ -103,7 +103,7 @@ def test_free_bits_cost_nothing():
     np.testing.assert_allclose(float(layer.losses[0]), np.maximum(of_units, 0.5).sum(), rtol=1e-6)
 
 
-def test_a_fit_anneals_the_weight_without_a_new_graph():
+def test_callback_anneals_the_kl_weight_during_fit():
     inputs = keras.Input((3,))
     layer = ReparameterizedSampling(kl_weight=0.0, seed=1)
     model = keras.Model(inputs, layer(keras.layers.Dense(3)(inputs), keras.layers.Dense(3)(inputs)))
@@ -116,7 +116,7 @@ def test_a_fit_anneals_the_weight_without_a_new_graph():
     assert float(layer.kl_weight) == 1.0
 
 
-def test_a_variance_beyond_float16_is_counted():
+def test_kl_divergence_of_a_variance_beyond_float16_is_accurate():
     layer = ReparameterizedSampling(dtype="mixed_float16")
     # exp(12) is no number of float16.
     inputs = np.float16([[0.0]]), np.float16([[12.0]])
@@ -128,12 +128,12 @@ def test_a_variance_beyond_float16_is_counted():
 
 
 @pytest.mark.parametrize("name", ["kl_weight", "free_bits"])
-def test_refuses_negative_numbers(name):
+def test_negative_kl_weight_or_free_bits_raises_value_error(name):
     with pytest.raises(ValueError, match=f"`{name}` must not be negative, received -1"):
         ReparameterizedSampling(**{name: -1})
 
 
-def test_refuses_other_shapes():
+def test_mismatched_latent_shapes_raise_value_error():
     with pytest.raises(ValueError, match=r"same shape, received \(2, 3\) and \(2, 4\)"):
         ReparameterizedSampling()(MEAN, np.ones((2, 4), "float32"))
     with pytest.raises(ValueError, match=r"\(batch, units\) or .*, received \(3,\)"):

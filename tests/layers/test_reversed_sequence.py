@@ -23,24 +23,24 @@ def turned(inputs, mask):
 
 
 @pytest.mark.parametrize("where", MASKS)
-def test_real_steps_are_turned_and_padding_stays(where):
+def test_real_steps_are_reversed_and_padding_stays_in_place(where):
     mask = np.array(MASKS[where], "bool")
     spoiled = np.where(mask[..., None], INPUTS, np.nan)
     found = ops.convert_to_numpy(ReversedSequence()(spoiled, mask=mask))
     np.testing.assert_array_equal(found, turned(INPUTS, mask))
 
 
-def test_twice_is_as_it_was():
+def test_reversing_twice_restores_the_inputs():
     mask, layer = np.array(MASKS["right"], "bool"), ReversedSequence()
     again = layer(layer(INPUTS, mask=mask), mask=mask)
     np.testing.assert_array_equal(ops.convert_to_numpy(again), INPUTS * mask[..., None])
 
 
-def test_without_a_mask_all_is_turned():
+def test_reversing_without_a_mask_reverses_all_steps():
     np.testing.assert_array_equal(ops.convert_to_numpy(ReversedSequence()(INPUTS)), INPUTS[:, ::-1])
 
 
-def test_a_cell_that_reads_it_reads_from_the_end():
+def test_rnn_over_a_reversed_sequence_equals_rnn_going_backwards():
     """The mask comes from an embedding, and is there still behind the layer."""
     ids = np.array([[4, 5, 6, 0], [7, 8, 0, 0]])
     cell = keras.layers.GRUCell(3)
@@ -51,6 +51,6 @@ def test_a_cell_that_reads_it_reads_from_the_end():
     np.testing.assert_allclose(*both, atol=1e-6)
 
 
-def test_inputs_without_features_are_named():
+def test_inputs_without_features_raise_value_error():
     with pytest.raises(ValueError, match=r"\(batch, steps, features\), received \(2, 3\)"):
         ReversedSequence()(np.zeros((2, 3), "float32"))

@@ -28,14 +28,14 @@ def turned(x, first=0, max_wavelength=10000.0):
 
 @pytest.mark.parametrize("shape", [(2, 9, 6), (2, 3, 9, 4)])
 @pytest.mark.parametrize("max_wavelength", [10000.0, 50.0])
-def test_is_a_product_of_complex_numbers(shape, max_wavelength):
+def test_rotary_position_equals_a_product_of_complex_numbers(shape, max_wavelength):
     x = vectors(*shape)
     got = RotaryPosition(max_wavelength=max_wavelength)(x)
     expected = turned(x.astype("float64"), max_wavelength=max_wavelength)
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
 
-def test_products_depend_on_the_distance_alone():
+def test_rotary_dot_products_depend_only_on_distance():
     layer = RotaryPosition()
     query, key = vectors(1, 1, 8, seed=1), vectors(1, 1, 8, seed=2)
 
@@ -48,7 +48,7 @@ def test_products_depend_on_the_distance_alone():
     assert abs(product(5, 5) - product(5, 6)) > 1e-2
 
 
-def test_lengths_stay_as_they_were():
+def test_rotary_position_preserves_vector_norms():
     x = vectors(2, 30, 8)
     np.testing.assert_allclose(
         np.linalg.norm(numpy_of(RotaryPosition()(x)), axis=-1),
@@ -57,7 +57,7 @@ def test_lengths_stay_as_they_were():
     )
 
 
-def test_step_by_step_equals_all_at_once():
+def test_rotary_steps_equal_the_full_pass():
     layer, x = RotaryPosition(), vectors(2, 7, 4)
     whole = numpy_of(layer(x))
     for position in range(7):
@@ -69,7 +69,7 @@ def test_step_by_step_equals_all_at_once():
         )
 
 
-def test_angles_are_of_single_precision_in_half_precision():
+def test_rotary_angles_keep_float32_precision_under_mixed_bfloat16():
     x = np.ones((1, 600, 4), "float32")
     got = RotaryPosition(dtype="mixed_bfloat16")(x)
     assert keras.backend.standardize_dtype(got.dtype) == "bfloat16"
@@ -78,17 +78,17 @@ def test_angles_are_of_single_precision_in_half_precision():
 
 
 @pytest.mark.parametrize("max_wavelength", [0, -1.0, float("nan")])
-def test_refuses_a_wrong_wavelength(max_wavelength):
+def test_invalid_wavelength_raises_value_error(max_wavelength):
     with pytest.raises(ValueError, match=rf"`max_wavelength` must be positive.*{max_wavelength}"):
         RotaryPosition(max_wavelength=max_wavelength)
 
 
 @pytest.mark.parametrize("features", [5, None])
-def test_refuses_what_has_no_pairs(features):
+def test_odd_or_unknown_feature_count_raises_value_error(features):
     with pytest.raises(ValueError, match=rf"even number.*received {features}.*another width"):
         RotaryPosition().build((None, None, features))
 
 
-def test_refuses_what_has_no_steps():
+def test_inputs_without_a_steps_axis_raise_value_error():
     with pytest.raises(ValueError, match=r"batch, ..., steps, features.*\(2, 4\)"):
         RotaryPosition()(np.ones((2, 4), "float32"))

@@ -71,7 +71,7 @@ def vectors(given, ids):
         (ScheduledOutputSampler(0.0), True),
     ],
 )
-def test_without_own_words_it_is_teacher_forcing(sampler, training):
+def test_decoder_without_sampled_words_equals_teacher_forcing(sampler, training):
     given = parts()
     taught = decoder(sampler, given)
     logits, ids, lengths = numpy_of(taught(VALUE, TARGET, value_mask=MASK, training=training))
@@ -95,7 +95,7 @@ def test_scheduled_words_are_read_at_the_next_step():
     assert (ids != logits.argmax(-1)).any()
 
 
-def test_so_many_places_are_sampled():
+def test_scheduled_sampling_replaces_the_configured_share_of_positions():
     given = parts()
     for weight in given["cell"].weights:
         # Small, so that roundings die out from step to step.
@@ -139,7 +139,7 @@ def test_mean_embeddings_are_read_at_the_next_step():
     np.testing.assert_allclose(logits, one_by_one(given, T, read), rtol=0, atol=1e-4)
 
 
-def test_vectors_are_fed_back():
+def test_output_vectors_are_fed_back_without_an_embedding():
     given = parts() | {"embedding": None, "output_layer": keras.layers.Dense(D)}
     target = np.random.default_rng(1).normal(size=(B, T, D)).astype("float32")
     cell = layers.AttentionCell(keras.layers.GRUCell(U), layers.LuongAttention())
@@ -152,7 +152,7 @@ def test_vectors_are_fed_back():
     assert lengths.tolist() == [T] * B
 
 
-def test_a_schedule_assigns_the_probability():
+def test_assigned_probability_of_0_gives_teacher_forcing():
     given = parts()
     sampled = decoder(ScheduledEmbeddingSampler(1.0), given)
     sampled(VALUE, TARGET)
@@ -164,7 +164,7 @@ def test_a_schedule_assigns_the_probability():
 
 
 @pytest.mark.parametrize("sampler", [ScheduledEmbeddingSampler, ScheduledOutputSampler])
-def test_gradients_of_the_two_loops_agree(sampler):
+def test_scheduled_sampler_gradients_at_probability_0_equal_teacher_forcing(sampler):
     given = parts()
 
     def slopes(sampler):
@@ -197,7 +197,7 @@ def greedy_by_hand(given, steps):
     return np.stack(logits, axis=1), ids
 
 
-def test_greedy_writes_until_the_end():
+def test_greedy_decoding_writes_until_the_end_token():
     given = parts()
     # The end is likely enough to come early in one row and not in all.
     given["output_layer"].bias.assign(np.eye(V)[END] * 1.5)
@@ -213,7 +213,7 @@ def test_greedy_writes_until_the_end():
     ]
 
 
-def test_a_row_that_ends_at_once_is_padding():
+def test_row_that_ends_at_once_is_followed_by_padding():
     given = parts()
     given["output_layer"].bias.assign(np.eye(V)[END] * 1e3)
     logits, ids, lengths = numpy_of(decoder(GreedySampler(START, END), given, max_steps=6)(VALUE))
@@ -221,7 +221,7 @@ def test_a_row_that_ends_at_once_is_padding():
     assert not logits[:, 1:].any()
 
 
-def test_a_seed_draws_the_same_again_and_then_others():
+def test_categorical_samples_repeat_with_the_seed_and_change_between_calls():
     given = parts()
     drawn = [
         decoder(CategoricalSampler(START, END, seed=seed), given, max_steps=20)
@@ -233,7 +233,7 @@ def test_a_seed_draws_the_same_again_and_then_others():
     assert (first != numpy_of([drawn[0](VALUE)[1]])[0]).any()
 
 
-def test_words_drawn_at_no_temperature_are_the_likeliest():
+def test_categorical_samples_near_zero_temperature_equal_greedy_decoding():
     given = parts()
     drawn = decoder(CategoricalSampler(START, END, temperature=1e-4), given, max_steps=9)
     greedy = decoder(GreedySampler(START, END), given, max_steps=9)
@@ -248,7 +248,7 @@ def test_words_drawn_at_no_temperature_are_the_likeliest():
         ("mixed_bfloat16", GreedySampler(START, END)),
     ],
 )
-def test_precisions(policy, sampler):
+def test_half_precision_decoder_gives_finite_float32_logits_and_int32_ids(policy, sampler):
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
     try:
@@ -262,7 +262,7 @@ def test_precisions(policy, sampler):
     assert np.isfinite(logits).all()
 
 
-def test_training_a_compiled_model():
+def test_compiled_fit_with_scheduled_sampling_updates_the_weights():
     given = parts()
     source, target = keras.Input((None, E)), keras.Input((None,), dtype="int32")
     logits, _, _ = decoder(ScheduledEmbeddingSampler(0.5, seed=1), given)(source, target)
@@ -275,7 +275,7 @@ def test_training_a_compiled_model():
 
 
 @pytest.mark.parametrize("sampler", [GreedySampler(START, END), CategoricalSampler(START, END)])
-def test_files(sampler, tmp_path):
+def test_saved_sampled_decoder_loads_with_its_sampler(sampler, tmp_path):
     value = keras.Input((None, E), name="value")
     model = keras.Model(value, decoder(sampler, max_steps=6)(value))
     model.save(tmp_path / "model.keras")
@@ -289,7 +289,7 @@ def test_files(sampler, tmp_path):
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="exports run on TensorFlow")
 @pytest.mark.parametrize("sampler", [GreedySampler(START, END), CategoricalSampler(START, END)])
-def test_a_session_writes(sampler, tmp_path):
+def test_exported_sampled_decoder_runs_in_a_tensorflow_session(sampler, tmp_path):
     import tensorflow as tf
 
     write = decoder(sampler, max_steps=6)
@@ -323,7 +323,7 @@ def refused(match, sampler, **changes):
         decoder(sampler, parts() | changes)
 
 
-def test_what_is_refused():
+def test_invalid_sampled_decoder_arguments_raise_value_error():
     refused("`cell` must be an `AttentionCell`, received", TrainingSampler(), cell="gru")
     refused("`sampler` must be a TrainingSampler.*received 'greedy'", "greedy")
     refused("reads words: give an `embedding`", GreedySampler(2, 3), embedding=None, max_steps=3)
@@ -332,7 +332,7 @@ def test_what_is_refused():
     refused("leave out `max_steps`, received 5", TrainingSampler(), max_steps=5)
 
 
-def test_calls_that_are_refused():
+def test_invalid_sampled_decoder_calls_raise_value_error():
     with pytest.raises(ValueError, match="follows a target.*received none"):
         decoder(TrainingSampler())(VALUE)
     with pytest.raises(ValueError, match="writes by itself"):

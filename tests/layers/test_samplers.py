@@ -24,7 +24,7 @@ SAMPLERS = [
 ]
 
 
-def test_draws_are_as_frequent_as_likely():
+def test_samples_follow_the_softmax_probabilities():
     probabilities = np.array([0.5, 0.0, 0.3, 0.15, 0.05])
     with np.errstate(divide="ignore"):
         logits = np.log(probabilities).astype("float32")
@@ -36,14 +36,14 @@ def test_draws_are_as_frequent_as_likely():
     assert stats.chisquare(counts[seen], probabilities[seen] * len(drawn)).pvalue > 0.01
 
 
-def test_the_ends_of_the_line_draw_words_that_have_weight():
+def test_extreme_uniform_values_sample_words_of_nonzero_probability():
     logits = ops.array([[-1e9, 0.0, 0.0, -1e9]])
     largest = 1 - 2.0**-23
     drawn = draw(logits, ops.array([0.0, largest], dtype="float32"))
     assert ops.convert_to_numpy(drawn).tolist() == [1, 2]
 
 
-def test_a_low_temperature_draws_the_likeliest():
+def test_low_temperature_samples_the_likeliest_word():
     logits = ops.array([[0.1, 0.3, 0.2]])
     uniform = ops.array(np.linspace(0, 0.999, 50), dtype="float32")
     cold = CategoricalSampler(0, 1, temperature=1e-3)
@@ -58,12 +58,12 @@ def test_config_makes_the_same_sampler(sampler):
 
 @pytest.mark.parametrize("sampler", [ScheduledEmbeddingSampler, ScheduledOutputSampler])
 @pytest.mark.parametrize("probability", [-0.1, 1.1, float("nan")])
-def test_a_probability_is_from_0_to_1(sampler, probability):
+def test_probability_outside_0_to_1_raises_value_error(sampler, probability):
     with pytest.raises(ValueError, match=r"in \[0, 1\], received"):
         sampler(probability)
 
 
 @pytest.mark.parametrize("temperature", [0, -1.0, float("nan")])
-def test_a_temperature_is_above_0(temperature):
+def test_temperature_not_above_0_raises_value_error(temperature):
     with pytest.raises(ValueError, match="above 0, received.*GreedySampler"):
         CategoricalSampler(2, 3, temperature=temperature)

@@ -46,7 +46,9 @@ def by_weights(query, key, value, bias, real_rows):
     ("masked", "causal", "window"), [(False, False, None), (True, False, 2), (True, True, None)]
 )
 @pytest.mark.parametrize(("way", "value_size"), [(attention_context, 3), (fused_context, 4)])
-def test_all_ways_have_one_result_and_one_gradient(way, value_size, masked, causal, window):
+def test_attention_implementations_agree_on_outputs_and_gradients(
+    way, value_size, masked, causal, window
+):
     bias, real_rows = biases(masked, causal, window)
     arrays = parts(value_size)
     factors = np.random.default_rng(1).normal(size=arrays[2].shape).astype("float32")
@@ -67,7 +69,7 @@ def test_all_ways_have_one_result_and_one_gradient(way, value_size, masked, caus
 
 
 @pytest.mark.parametrize(("causal", "window"), [(False, 1), (False, 3), (True, 2), (True, None)])
-def test_bands_pair_by_pair(causal, window):
+def test_band_bias_shows_exactly_the_pairs_inside_the_window(causal, window):
     shown = np.asarray(band_bias(STEPS, causal, window))[0, 0] == 0
     for query in range(STEPS):
         for key in range(STEPS):
@@ -75,7 +77,7 @@ def test_bands_pair_by_pair(causal, window):
             assert shown[query, key] == (near and (key <= query or not causal))
 
 
-def test_queries_that_see_nothing():
+def test_seeing_rows_excludes_queries_that_see_no_key():
     bias = join_biases([padding_bias(ops.convert_to_tensor(MASK)), band_bias(STEPS, True, 2)])
     # In the third row steps 2 and 3 are real, step 4 sees 3; in the second 3 sees 2 and 4 nothing.
     expected = [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]]
@@ -86,13 +88,13 @@ def has_one(dtype, sizes=(4, 4)):
     return has_fused_attention(*(ops.ones((1, 1, 2, size), dtype) for size in sizes))
 
 
-def test_there_is_no_faster_way_on_a_cpu():
+def test_fused_attention_is_unavailable_on_cpu():
     assert not has_one("float32")
     if all(device.startswith("cpu") for device in keras.distribution.list_devices()):
         assert not has_one("bfloat16")
 
 
-def test_a_gpu_is_asked_by_jax_in_half_precision_alone(monkeypatch):
+def test_fused_attention_needs_jax_a_gpu_and_half_precision(monkeypatch):
     monkeypatch.setattr(keras.distribution, "list_devices", lambda: ["gpu:0"])
     on_jax = keras.backend.backend() == "jax"
     assert has_one("bfloat16") == has_one("float16") == on_jax
@@ -102,7 +104,7 @@ def test_a_gpu_is_asked_by_jax_in_half_precision_alone(monkeypatch):
     assert not has_one("bfloat16")
 
 
-def test_layers_give_the_same_where_there_is_one(monkeypatch):
+def test_attention_layers_give_equal_outputs_with_fused_attention(monkeypatch):
     """As on a GPU, though the operation is that of this machine."""
     x = np.random.default_rng(2).normal(size=(ROWS, STEPS, 8)).astype("float32")
     own = MultiHeadSelfAttention(2, causal=True, key_size=3, value_size=3)

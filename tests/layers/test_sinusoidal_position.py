@@ -14,39 +14,39 @@ def numpy_of(tensor):
 
 
 @pytest.mark.parametrize("features", [1, 2, 7, 16])
-def test_equals_the_formula(features):
+def test_sinusoidal_position_equals_the_formula(features):
     encoded = SinusoidalPosition()(np.zeros((2, 50, features), "float32"))
     expected = [reference.sinusoid(position, features) for position in range(50)]
     np.testing.assert_allclose(encoded, np.stack([expected, expected]), atol=2e-5)
 
 
-def test_a_row_worked_out_by_hand():
+def test_sinusoidal_position_equals_rows_computed_by_hand():
     # D = 4: wavelengths 1 and 100. sin 2 = 0.9093, cos 2 = -0.4161, sin 0.02, cos 0.02.
     encoded = numpy_of(SinusoidalPosition()(np.zeros((1, 3, 4), "float32")))
     np.testing.assert_allclose(encoded[0, 2], [0.9093, -0.4161, 0.0200, 0.9998], atol=1e-4)
     np.testing.assert_allclose(encoded[0, 0], [0, 1, 0, 1], atol=1e-7)
 
 
-def test_another_wavelength():
+def test_sinusoidal_position_uses_the_given_wavelength():
     encoded = SinusoidalPosition(max_wavelength=100.0)(np.zeros((1, 20, 6), "float32"))
     expected = [reference.sinusoid(position, 6, 100.0) for position in range(20)]
     np.testing.assert_allclose(encoded[0], expected, atol=1e-5)
 
 
-def test_is_added_to_the_inputs():
+def test_sinusoidal_position_is_added_to_the_inputs():
     x = np.random.default_rng(0).normal(size=(2, 5, 6)).astype("float32")
     layer = SinusoidalPosition()
     np.testing.assert_allclose(layer(x) - layer(0 * x), x, atol=1e-6)
 
 
-def test_a_far_position_still_equals_the_formula():
+def test_sinusoidal_step_at_position_5000_equals_the_formula():
     # float32 holds a position of 5,000 to 5e-4; the angle is no worse.
     encoded = SinusoidalPosition().step(np.zeros((1, 1, 8), "float32"), 5000)
     np.testing.assert_allclose(encoded[0, 0], reference.sinusoid(5000, 8), atol=2e-3)
 
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_neighbours_stay_apart_in_half_precision(policy):
+def test_neighboring_positions_stay_distinct_in_half_precision(policy):
     encoded = SinusoidalPosition(dtype=policy)(np.zeros((1, 600, 128)))
     assert keras.backend.standardize_dtype(encoded.dtype) == policy.removeprefix("mixed_")
     encoded = numpy_of(encoded)[0]
@@ -57,7 +57,7 @@ def test_neighbours_stay_apart_in_half_precision(policy):
     np.testing.assert_allclose(encoded, expected, atol=2**-8)
 
 
-def test_step_by_step_equals_all_at_once():
+def test_sinusoidal_steps_equal_the_full_pass():
     x = np.random.default_rng(0).normal(size=(2, 9, 5)).astype("float32")
     layer = SinusoidalPosition()
     whole = numpy_of(layer(x))
@@ -71,11 +71,11 @@ def test_step_by_step_equals_all_at_once():
 
 
 @pytest.mark.parametrize("max_wavelength", [0, -1.0, float("nan")])
-def test_refuses_a_wrong_wavelength(max_wavelength):
+def test_invalid_wavelength_raises_value_error(max_wavelength):
     with pytest.raises(ValueError, match=rf"`max_wavelength` must be positive.*{max_wavelength}"):
         SinusoidalPosition(max_wavelength=max_wavelength)
 
 
-def test_refuses_an_unknown_number_of_features():
+def test_unknown_feature_count_raises_value_error():
     with pytest.raises(ValueError, match=r"known number of features.*\(None, 3, None\)"):
         SinusoidalPosition().build((None, 3, None))

@@ -22,12 +22,12 @@ def numpy_of(tensor):
 
 
 @pytest.mark.parametrize(("scale", "factor"), [(True, 2.0), (False, 1.0)])
-def test_forward_picks_rows_and_scales_them_by_the_root_of_the_units(scale, factor):
+def test_token_embedding_looks_up_optionally_scaled_rows(scale, factor):
     layer = made(scale=scale)
     np.testing.assert_allclose(layer(IDS), numpy_of(layer.embeddings)[IDS] * factor, rtol=1e-6)
 
 
-def test_reverse_scores_against_every_row_of_the_same_table():
+def test_reverse_embedding_scores_against_every_row_of_the_same_table():
     layer = made()
     vectors = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
     expected = np.einsum("btu,vu->btv", vectors, numpy_of(layer.embeddings))
@@ -35,7 +35,7 @@ def test_reverse_scores_against_every_row_of_the_same_table():
     assert len(layer.weights) == 1
 
 
-def test_tables_at_hand_are_turned_once_and_score_the_same():
+def test_cached_scoring_kernels_are_computed_once_and_keep_the_logits():
     """Of two layers, in contexts within each other, as an ensemble has them."""
     turned = []
 
@@ -67,7 +67,7 @@ def test_logits_are_float32_under_half_precision(policy):
     assert keras.backend.standardize_dtype(logits.dtype) == "float32"
 
 
-def test_starts_with_embeddings_of_unit_variance_and_small_logits():
+def test_initial_embeddings_and_logits_have_about_unit_variance():
     keras.utils.set_random_seed(0)
     layer = TokenEmbedding(2000, 64)
     vectors = numpy_of(layer(np.arange(2000, dtype="int32")[None]))
@@ -78,7 +78,7 @@ def test_starts_with_embeddings_of_unit_variance_and_small_logits():
     assert abs(numpy_of(layer(unit, reverse=True)).std() - 1) < 0.2
 
 
-def test_padding_is_masked():
+def test_token_embedding_masks_padding_and_keeps_the_mask_in_reverse():
     layer = made()
     pooled = keras.layers.GlobalAveragePooling1D()(layer(IDS))
     rows = numpy_of(layer.embeddings) * 2
@@ -90,16 +90,16 @@ def test_padding_is_masked():
 
 
 @pytest.mark.parametrize(("vocabulary_size", "units"), [(0, 4), (10, -1), (10.0, 4), (None, 4)])
-def test_refuses_wrong_sizes(vocabulary_size, units):
+def test_invalid_embedding_sizes_raise_value_error(vocabulary_size, units):
     with pytest.raises(ValueError, match="must be a positive integer, received"):
         TokenEmbedding(vocabulary_size, units)
 
 
-def test_refuses_to_score_vectors_of_another_width():
+def test_scoring_vectors_of_another_width_raises_value_error():
     with pytest.raises(ValueError, match=r"must have 4 features, received shape \(2, 3, 5\)"):
         made()(np.zeros((2, 3, 5), "float32"), reverse=True)
 
 
-def test_refuses_ids_that_are_no_integers():
+def test_non_integer_ids_raise_value_error():
     with pytest.raises(ValueError, match=r"integer ids, received float32 of shape \(2, 3\)"):
         made()(IDS.astype("float32"))

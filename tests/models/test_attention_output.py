@@ -36,7 +36,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_same_logits_and_rows_over_the_real_source(make):
+def test_with_attention_keeps_logits_and_attends_to_real_tokens_only(make):
     model = make()
     before = arrays(model.variables)
     attending = model.with_attention()
@@ -55,7 +55,7 @@ def test_same_logits_and_rows_over_the_real_source(make):
     assert (attention[1, :, 2] == 0).all() and (attention[0] > 0).all()
 
 
-def test_is_the_mean_of_the_heads_of_the_layer_asked_for():
+def test_attention_is_the_mean_over_heads_of_the_chosen_layer():
     """Against the formula on the block's own weights, in numpy."""
     model = transformer()
     encoder_output = model.get_layer("encoder_norm").output
@@ -96,7 +96,7 @@ def test_is_the_mean_of_the_heads_of_the_layer_asked_for():
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
-def test_is_that_of_the_steps_of_a_search(make):
+def test_attention_equals_that_of_single_search_steps(make):
     model = make()
     target = np.array([[2, 6, 4, 7], [2, 9, 5, 8]], np.int32)
     memory = quick(model.encoder)(SOURCE)
@@ -121,7 +121,7 @@ def test_is_that_of_the_steps_of_a_search(make):
     np.testing.assert_allclose(last, np.stack(steps, 1), atol=1e-5)
 
 
-def test_a_layer_or_head_that_is_not_there():
+def test_missing_attention_layer_or_head_raises_value_error():
     with pytest.raises(ValueError, match="`layer` must be from -2 to 1.*received 2"):
         transformer().with_attention(2)
     with pytest.raises(ValueError, match="`layer` must be from -1 to 0"):

@@ -111,7 +111,7 @@ def by_definition(x, target, weights, options):
     return y @ weights["logits/kernel"] + weights["logits/bias"], attention
 
 
-def test_equals_a_slow_numpy_model(variant):
+def test_attention_recognizer_equals_numpy(variant):
     options, model = variant
     found = model.with_attention().predict_on_batch({"source": SOURCE, "target": TARGET})
     logits = model.predict_on_batch({"source": SOURCE, "target": TARGET})
@@ -132,7 +132,7 @@ def test_each_layer_halves_the_steps_and_rounds_up(model):
     assert mask.tolist() == [[True, True], [True, False], [True, False]]
 
 
-def test_padding_changes_nothing_whatever_it_holds(model):
+def test_padding_content_does_not_change_recognizer_logits(model):
     padded = np.full((3, 10, 4), np.nan, "float32")
     for row, length in enumerate(LENGTHS):
         padded[row, :length] = FEATURES[row, :length]
@@ -161,7 +161,7 @@ def searcher(model, **options):
     return tf.function(find, input_signature=[kinds], autograph=False)
 
 
-def test_the_best_of_a_search_has_the_score_of_forced_decoding(variant):
+def test_recognizer_search_scores_equal_forced_decoding_scores(variant):
     _, model = variant
     search = searcher(model, beam_size=3, max_length=5, length_normalization="none")
     found = search(SOURCE)
@@ -171,7 +171,7 @@ def test_the_best_of_a_search_has_the_score_of_forced_decoding(variant):
     np.testing.assert_allclose(scores, numpy_of(found.scores)[:, 0], atol=1e-5)
 
 
-def test_a_search_over_padded_rows_finds_what_each_row_alone_has(model):
+def test_recognizer_search_of_padded_rows_equals_each_row_alone(model):
     search = searcher(model, beam_size=3, max_length=6, coverage_penalty=0.2)
     together = search(SOURCE)
     for row, length in enumerate(LENGTHS):
@@ -185,14 +185,14 @@ def test_a_search_over_padded_rows_finds_what_each_row_alone_has(model):
         np.testing.assert_allclose(found.scores[0], together.scores[row], atol=1e-5)
 
 
-def test_sampling_takes_the_same_source(model):
+def test_sampling_from_the_recognizer_repeats_with_one_seed(model):
     found = sample(model, SOURCE, samples=2, seed=1, max_length=4)
     again = sample(model, SOURCE, samples=2, seed=1, max_length=4)
     assert numpy_of(found.tokens).shape[:2] == (3, 2)
     assert numpy_of(found.tokens).tolist() == numpy_of(again.tokens).tolist()
 
 
-def test_config_and_file_round_trips_give_the_same_model(tmp_path):
+def test_recognizer_survives_config_and_file_round_trips(tmp_path):
     front = LogMelSpectrogram(800, num_mels=6, frame_length=64, frame_step=32)
     model = AttentionRecognizer(VOCABULARY, front, **SMALL, name="heard")
     config = json.loads(json.dumps(model.get_config()))
@@ -216,7 +216,7 @@ def test_config_and_file_round_trips_give_the_same_model(tmp_path):
         ({"features": "mel"}, "or a positive integer, received 'mel'"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_recognizer_arguments_are_named_in_the_error(arguments, words):
     with pytest.raises(ValueError) as error:
         AttentionRecognizer(**{"vocabulary_size": VOCABULARY, "features": 4, **SMALL, **arguments})
     assert words in str(error.value)

@@ -15,7 +15,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("backbone", ["bert", "distil_bert"])
-def test_padding_may_go_beyond_its_positions(backbone):
+def test_padding_may_exceed_the_positions_of_the_backbone(backbone):
     source = np.array([[5, 6, 7, 8, 9, 10, 3], [5, 6, 3, 0, 0, 0, 0]])
     wide = np.pad(source, [[0, 0], [0, 5]])
     classifier = BackboneClassifier(20, 3, backbone=backbone, **SIZES)
@@ -32,7 +32,7 @@ def test_padding_may_go_beyond_its_positions(backbone):
     )
 
 
-def test_text_beyond_its_positions_is_not_read():
+def test_text_beyond_the_positions_of_the_backbone_is_ignored():
     source = np.array([[5, 6, 7, 8, 9, 10, 11, 12, 13, 3]])
     for pooling in ("first", "mean", "max"):
         classifier = BackboneClassifier(20, 3, pooling=pooling, **SIZES)
@@ -52,6 +52,6 @@ def test_text_beyond_its_positions_is_not_read():
         ({"pooling": "last"}, "`pooling` must be one of"),
     ],
 )
-def test_what_is_no_such_encoder(wrong, words):
+def test_invalid_backbone_arguments_raise_value_error(wrong, words):
     with pytest.raises(ValueError, match=words):
         BackboneClassifier(20, 3, **{**SIZES, **wrong})

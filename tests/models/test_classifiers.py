@@ -39,7 +39,7 @@ def embedded(row, weights):
 
 
 @pytest.mark.parametrize("hidden_units", [5, 0])
-def test_a_bag_is_that_of_numpy(hidden_units):
+def test_bag_classifier_equals_numpy(hidden_units):
     def vector_of(row, weights):
         mean = embedded(row, weights).mean(axis=0)
         if not hidden_units:
@@ -55,7 +55,7 @@ def test_a_bag_is_that_of_numpy(hidden_units):
     ("cell", "num_layers", "pooling"),
     [("gru", 1, "last"), ("lstm", 2, "last"), ("gru", 2, "mean"), ("lstm", 1, "max")],
 )
-def test_a_recurrent_classifier_is_that_of_numpy(cell, num_layers, pooling):
+def test_recurrent_classifier_equals_numpy(cell, num_layers, pooling):
     def vector_of(row, weights):
         outputs, last = reference_recurrent.bidirectional(
             embedded(row, weights), cell, weights, num_layers
@@ -73,7 +73,7 @@ def test_a_recurrent_classifier_is_that_of_numpy(cell, num_layers, pooling):
     ("norm", "activation", "pooling"),
     [("pre", "relu", "mean"), ("post", "gelu", "last"), ("pre", "relu", "max")],
 )
-def test_a_transformer_classifier_is_that_of_numpy(norm, activation, pooling):
+def test_transformer_classifier_equals_numpy(norm, activation, pooling):
     def vector_of(row, weights):
         x = reference.embed(row, weights["embedding/embeddings"])
         for i in range(TRANSFORMER["num_layers"]):
@@ -136,14 +136,14 @@ def trained(name, source, labels):
 
 
 @pytest.mark.parametrize("name", ["recurrent", "transformer"])
-def test_the_order_of_two_words_is_learnt(name):
+def test_classifiers_with_order_learn_the_order_of_two_words(name):
     model = trained(name, *texts_in_both_orders(0))
     source, labels = texts_in_both_orders(1)
     predicted = ops.convert_to_numpy(model({"source": source})).argmax(axis=1)
     assert (predicted == labels).mean() >= 0.95
 
 
-def test_the_order_of_two_words_is_nothing_to_a_bag():
+def test_bag_classifier_ignores_the_order_of_two_words():
     """Each text and its twin have the same logits, and one of both another label."""
     source, labels = texts_in_both_orders(0)
     model = MODELS["bag"]()
@@ -153,7 +153,7 @@ def test_the_order_of_two_words_is_nothing_to_a_bag():
     assert (logits.argmax(axis=1) == labels).mean() == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_bag_learns_what_words_say():
+def test_bag_classifier_learns_labels_from_word_counts():
     source, _ = texts_in_both_orders(0)
     # More of the words from 13 on, or fewer.
     labels = ((source >= 13).sum(axis=1) > ((source > 0) & (source < 13)).sum(axis=1)).astype(int)
@@ -174,7 +174,7 @@ def test_a_row_of_padding_has_finite_logits_of_its_own(name):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_dropout_is_drawn_by_the_seed(name):
+def test_classifier_dropout_follows_the_seed(name):
     found = []
     for seed in (1, 1, 2):
         model = MODELS[name](dropout=0.3, seed=seed)
@@ -202,6 +202,6 @@ def test_dropout_is_drawn_by_the_seed(name):
         (lambda: TransformerClassifier(20, "2"), "`num_classes` must be a positive integer"),
     ],
 )
-def test_wrong_arguments_are_named(made, said):
+def test_invalid_classifier_arguments_are_named_in_the_error(made, said):
     with pytest.raises(ValueError, match=said):
         made()

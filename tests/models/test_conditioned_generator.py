@@ -91,7 +91,7 @@ def model():
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_is_that_of_numpy(name):
+def test_conditioned_generator_equals_numpy(name):
     model = made(**VARIANTS[name])
     weights = weights_of(model)
     found = ops.convert_to_numpy(model.predict_on_batch({"source": IMAGES, "target": TARGET}))
@@ -101,7 +101,7 @@ def test_is_that_of_numpy(name):
         np.testing.assert_allclose(logits[: len(real)], expected, atol=2e-5)
 
 
-def test_a_beam_over_pictures_finds_what_lists_find(model):
+def test_beam_search_from_images_equals_plain_python_search(model):
     weights = weights_of(model)
     result = beam_search(model, IMAGES, beam_size=3, n_best=3, max_length=LIMIT)
     for number, image in enumerate(IMAGES):
@@ -114,7 +114,7 @@ def test_a_beam_over_pictures_finds_what_lists_find(model):
 
 
 @on_tensorflow
-def test_a_score_is_that_of_forced_decoding(model):
+def test_generator_search_scores_equal_forced_decoding_scores(model):
     found = beam_search(model, IMAGES, max_length=LIMIT, length_normalization="none")
     output = ops.convert_to_numpy(found.tokens)[:, 0]
     target = np.concatenate([np.full((3, 1), 2), output[:, :-1]], axis=1) * (output != 0)
@@ -123,7 +123,7 @@ def test_a_score_is_that_of_forced_decoding(model):
 
 
 @on_tensorflow
-def test_max_length_alone_limits_what_is_no_text(model):
+def test_only_max_length_limits_targets_of_non_text_sources(model):
     """The picture is one step, of which a ratio would allow two tokens."""
     options = {"min_length": 12, "max_length": 12, "max_length_ratio": 2.0, "max_length_extra": 1}
     found = beam_search(model, IMAGES, beam_size=2, **options)
@@ -142,7 +142,7 @@ def test_samples_depend_on_the_picture_and_the_seed_alone(model):
     assert (drawn(IMAGES, 2) != together).any()
 
 
-def test_draws_as_often_as_the_probabilities_say(model):
+def test_sample_frequencies_match_the_model_probabilities(model):
     found = sample(model, IMAGES[:1], samples=4000, seed=5, max_length=1, forbidden_tokens=())
     counts = np.bincount(ops.convert_to_numpy(found.tokens).ravel(), minlength=VOCABULARY)
     weights = weights_of(model)
@@ -153,13 +153,13 @@ def test_draws_as_often_as_the_probabilities_say(model):
 
 
 @on_tensorflow
-def test_an_ensemble_of_them_is_searched(model):
+def test_ensemble_of_one_generator_twice_equals_the_generator(model):
     alone = beam_search(model, IMAGES, beam_size=2, max_length=LIMIT)
     twice = beam_search(Ensemble([model, model]), IMAGES, beam_size=2, max_length=LIMIT)
     np.testing.assert_array_equal(*(ops.convert_to_numpy(each.tokens) for each in (alone, twice)))
 
 
-def test_a_source_of_several_tensors():
+def test_generator_accepts_a_source_of_several_tensors():
     def both():
         size = keras.Input((2,), name="size")
         kind = keras.Input((), dtype="int32", name="kind")
@@ -175,7 +175,7 @@ def test_a_source_of_several_tensors():
     assert not np.allclose(logits[0], logits[1])
 
 
-def test_a_file_holds_the_encoder_too(model, tmp_path):
+def test_saved_generator_file_includes_the_encoder(model, tmp_path):
     model.save(tmp_path / "model.keras")
     restored = keras.saving.load_model(tmp_path / "model.keras")
     inputs = {"source": IMAGES, "target": TARGET}
@@ -194,7 +194,7 @@ def test_the_encoder_is_trained_with_the_rest_unless_it_is_frozen():
 
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="what is exported is its graph")
-def test_exports_pictures_to_ids(model, tmp_path):
+def test_exported_generator_maps_images_to_token_ids(model, tmp_path):
     import tensorflow as tf
 
     module = tf.Module()
@@ -218,12 +218,12 @@ def test_exports_pictures_to_ids(model, tmp_path):
         np.testing.assert_allclose(found["score"], expected.scores[:rows, 0], atol=1e-5)
 
 
-def test_there_is_no_attention_to_show(model):
+def test_coverage_penalty_on_a_generator_without_attention_raises(model):
     with pytest.raises(ValueError, match="reads one vector: it has no attention"):
         beam_search(model, IMAGES, coverage_penalty=0.2, max_length=LIMIT)
 
 
-def test_wrong_options_are_named():
+def test_invalid_generator_arguments_are_named_in_the_error():
     with pytest.raises(ValueError, match="`context` must be 'init' or 'every_step', received 'a'"):
         ConditionedGenerator(network(), VOCABULARY, context="a")
     with pytest.raises(ValueError, match="`cell` must be 'gru' or 'lstm', received 'rnn'"):

@@ -38,7 +38,7 @@ def expected_logits(x, weights, strides):
 
 
 @pytest.mark.parametrize("strides", [(), (2,), (2, 3)], ids=str)
-def test_equals_numpy(strides):
+def test_ctc_recognizer_equals_numpy(strides):
     model = CTCRecognizer(5, 4, strides=strides, convolution_units=6, units=3)
     randomize(model)
     weights = named_arrays(model)
@@ -56,13 +56,13 @@ def test_equals_numpy(strides):
         assert logits.shape[1] >= real
 
 
-def test_no_sound_at_all_is_padding():
+def test_empty_audio_gives_logits_of_padding():
     model = CTCRecognizer(5, 4, convolution_units=6, units=3)
     inputs = {"features": np.zeros((2, 0, 4), "float32"), "lengths": np.zeros(2, "int32")}
     assert ops.convert_to_numpy(model(inputs)).tolist() == [[[0.0, *[-1e9] * 4]]] * 2
 
 
-def test_configuration_with_a_layer_within():
+def test_config_with_a_nested_layer_rebuilds_the_ctc_recognizer():
     front = LogMelSpectrogram(100, num_mels=4, frame_length=8, frame_step=4, fft_length=32)
     model = CTCRecognizer(3, front, strides=[2], cell="lstm", num_layers=1, units=2, seed=3)
     config = json.loads(json.dumps(model.get_config()))
@@ -97,7 +97,7 @@ def training(folder, epochs, stop=()):
     return begin, [ops.convert_to_numpy(weight.value) for weight in model.weights]
 
 
-def test_a_stopped_training_goes_on_exactly(tmp_path):
+def test_resumed_ctc_training_equals_uninterrupted_training(tmp_path):
     _, expected = training(tmp_path / "whole", epochs=3)
     training(tmp_path / "stopped", epochs=3, stop=[callbacks.StopAtLimit(max_steps=4)])
     begin, found = training(tmp_path / "stopped", epochs=3)
@@ -106,7 +106,7 @@ def test_a_stopped_training_goes_on_exactly(tmp_path):
         np.testing.assert_array_equal(left, right)
 
 
-def test_errors():
+def test_invalid_ctc_recognizer_arguments_raise_value_error():
     with pytest.raises(ValueError, match="`cell` must be one of 'gru', 'lstm', received 'rnn'"):
         CTCRecognizer(5, 4, cell="rnn")
     with pytest.raises(ValueError, match="`units` must be a positive integer, received 0"):

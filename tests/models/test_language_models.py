@@ -57,7 +57,7 @@ def check(model, expected):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_transformer_is_that_of_numpy(norm):
+def test_transformer_language_model_equals_numpy(norm):
     model = TransformerLanguageModel(VOCABULARY, **SIZES, norm=norm)
     reference.randomize(model)
     weights = reference.named_arrays(model)
@@ -65,7 +65,7 @@ def test_a_transformer_is_that_of_numpy(norm):
 
 
 @pytest.mark.parametrize(("cell", "num_layers", "tied"), [("gru", 1, True), ("lstm", 2, False)])
-def test_a_recurrent_model_is_that_of_numpy(cell, num_layers, tied):
+def test_recurrent_language_model_equals_numpy(cell, num_layers, tied):
     model = RecurrentLanguageModel(
         VOCABULARY, cell=cell, num_layers=num_layers, embedding_units=4, units=6, tie_output=tied
     )
@@ -87,14 +87,14 @@ def model(request):
     return made
 
 
-def test_nothing_is_read_of_the_source(model):
+def test_language_model_ignores_the_source(model):
     others = np.array([[5, 6, 3], [3, 0, 0], [9, 9, 3]], "int32")
     inputs = [{"source": source, "target": TARGET} for source in (SOURCE, others)]
     first, second = (ops.convert_to_numpy(model.predict_on_batch(each)) for each in inputs)
     np.testing.assert_array_equal(first, second)
 
 
-def test_a_beam_goes_on_from_a_prompt_with_the_score_of_the_whole(model):
+def test_beam_search_continues_a_prompt_and_scores_the_full_text(model):
     prompt = np.array([[4, 7], [9, 0], [0, 0]], "int32")
     found = beam_search(
         model,
@@ -123,12 +123,12 @@ def test_a_model_is_rebuilt_from_its_config(model):
     assert other.get_config() == model.get_config()
 
 
-def test_there_is_no_attention_to_show(model):
+def test_attending_step_of_a_language_model_raises_value_error(model):
     with pytest.raises(ValueError, match="looks at no source"):
         _ = model.attending_step
 
 
-def test_wrong_sizes_are_named():
+def test_invalid_language_model_arguments_are_named_in_the_error():
     with pytest.raises(ValueError, match="`cell` must be 'gru' or 'lstm', received 'rnn'"):
         RecurrentLanguageModel(VOCABULARY, cell="rnn")
     with pytest.raises(ValueError, match="`num_layers` must be a positive integer, received 0"):
@@ -137,7 +137,7 @@ def test_wrong_sizes_are_named():
         TransformerLanguageModel(VOCABULARY, 0, 8, 16, 2)
 
 
-def test_dropout_is_drawn_by_the_seed():
+def test_language_model_dropout_follows_the_seed():
     losses = []
     for seed in (1, 1, 2):
         model = RecurrentLanguageModel(VOCABULARY, embedding_units=4, units=4, seed=seed)

@@ -100,7 +100,7 @@ def expected_logits(model, options, target=TARGET):
     return expected
 
 
-def test_equals_a_slow_numpy_model(variant):
+def test_recurrent_seq2seq_equals_numpy(variant):
     options, model = variant
     logits = logits_of(model)
     assert logits.shape == (3, 5, VOCABULARY)
@@ -109,7 +109,7 @@ def test_equals_a_slow_numpy_model(variant):
     assert np.isfinite(logits).all()
 
 
-def test_hypotheses_that_change_places_equal_a_slow_numpy_model(variant):
+def test_reordered_hypotheses_equal_numpy(variant):
     """Steps as a search takes them: parents are drawn anew at each step, and gathered."""
     options, model = variant
     beam, steps, rows = 3, 4, len(SOURCE)
@@ -143,7 +143,7 @@ def test_hypotheses_that_change_places_equal_a_slow_numpy_model(variant):
         np.testing.assert_allclose(logits[:, k], expected, atol=1e-5)
 
 
-def test_nothing_of_the_source_is_copied_for_a_hypothesis():
+def test_encoder_memory_is_not_copied_per_hypothesis():
     model = made(cell="lstm", num_decoder_layers=2)
     memory = quick(model.encoder)(SOURCE)
     states = {f"state_{i}_{j}": (3, 8) for i in range(2) for j in range(2)}
@@ -181,14 +181,14 @@ def test_batch_mates_change_nothing(variant):
         )
 
 
-def test_a_source_of_padding_alone_is_finite_and_harms_no_other(model):
+def test_source_of_only_padding_is_finite_and_leaves_other_rows_alone(model):
     empty = SOURCE * np.array([[0], [1], [1]])
     logits = logits_of(model, empty)
     assert np.isfinite(logits).all()
     np.testing.assert_allclose(logits[1:], logits_of(model)[1:], atol=1e-5)
 
 
-def test_every_weight_is_the_models_own_and_learns(variant):
+def test_every_weight_belongs_to_the_model_with_a_unique_path(variant):
     options, model = variant
     paths = [weight.path for weight in model.weights]
     assert len(set(paths)) == len(paths)
@@ -222,7 +222,7 @@ def test_dropout_acts_in_training_only():
     np.testing.assert_allclose(training_logits(made(**arguments), 1)[0], first, atol=1e-6)
 
 
-def test_config_and_file_round_trips_give_the_same_model(variant, tmp_path):
+def test_recurrent_seq2seq_survives_config_and_file_round_trips(variant, tmp_path):
     _, model = variant
     config = json.loads(json.dumps(model.get_config()))
     assert RecurrentSeq2Seq.from_config(config).get_config() == model.get_config()
@@ -242,7 +242,7 @@ def test_summary_names_the_parts(model):
         assert part in "".join(lines)
 
 
-def test_learns_to_copy():
+def test_recurrent_seq2seq_learns_to_copy():
     keras.utils.set_random_seed(1)
     model = RecurrentSeq2Seq(
         12,
@@ -304,11 +304,11 @@ def test_half_precision_is_close_and_its_logits_are_float32():
         ({"bridge": "copy", "decoder_units": 6}, "received 6 and 4: change one or use"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_recurrent_seq2seq_arguments_are_named_in_the_error(arguments, words):
     with pytest.raises(ValueError, match=words):
         RecurrentSeq2Seq(VOCABULARY, VOCABULARY, **OPTIONS | arguments)
 
 
-def test_one_table_needs_one_vocabulary():
+def test_shared_embeddings_require_equal_vocabulary_sizes():
     with pytest.raises(ValueError, match="received 12 source and 13 target words"):
         RecurrentSeq2Seq(12, 13, share_embeddings=True)

@@ -60,7 +60,7 @@ def decoded(z, target, weights, cell="gru", num_decoder_layers=1, tie_output=Tru
 
 
 @pytest.mark.parametrize("options", [{}, DEEP], ids=["gru", "lstm"])
-def test_is_that_of_numpy(options):
+def test_sequence_vae_equals_numpy(options):
     model = made(**options)
     weights = reference.named_arrays(model)
     logits = ops.convert_to_numpy(model.predict_on_batch(INPUTS))
@@ -74,7 +74,7 @@ def test_is_that_of_numpy(options):
         np.testing.assert_allclose(logits[row, : len(target)], expected, atol=3e-5)
 
 
-def test_a_decoder_of_any_code_is_that_of_numpy():
+def test_decoder_of_any_latent_code_equals_numpy():
     model = made()
     z = np.array([[0.3, -2.0, 1.0], [0.0, 0.0, 0.0], [5.0, 1.0, -1.0]], "float32")
     logits = ops.convert_to_numpy(model.decoder({"latent": z, "target": TARGET}))
@@ -84,7 +84,7 @@ def test_a_decoder_of_any_code_is_that_of_numpy():
         np.testing.assert_allclose(logits[row], expected, atol=3e-5)
 
 
-def test_a_row_alone_with_as_many_steps_as_units_is_that_of_numpy():
+def test_decoder_of_one_row_with_as_many_steps_as_units_equals_numpy():
     """Then a code looks like a bias of the steps."""
     model = made()
     z = np.array([[0.3, -2.0, 1.0]], "float32")
@@ -94,7 +94,7 @@ def test_a_row_alone_with_as_many_steps_as_units_is_that_of_numpy():
     np.testing.assert_allclose(logits[0], expected, atol=3e-5)
 
 
-def test_training_draws_around_the_mean_with_the_variance():
+def test_training_samples_codes_with_the_posterior_mean_and_variance():
     # With one row many times over, and a decoder in which z alone is seen.
     model = made(dropout=0.0)
     rows = 4000
@@ -109,7 +109,7 @@ def test_training_draws_around_the_mean_with_the_variance():
     assert np.abs(again - z).max() > 0.1
 
 
-def test_a_search_from_the_mean_is_the_search_of_the_text():
+def test_search_from_the_posterior_mean_equals_search_from_the_text():
     model = made()
     options = {"beam_size": 2, "max_length": 6, "max_length_ratio": 9.0}
     of_text = beam_search(model, ops.convert_to_tensor(SOURCE), **options)
@@ -121,7 +121,7 @@ def test_a_search_from_the_mean_is_the_search_of_the_text():
         )
 
 
-def test_each_code_has_samples_of_its_own():
+def test_different_latent_codes_give_different_samples():
     model = made()
     z = np.zeros((6, 3), "float32")
     z[3:, 0] = 1e-4
@@ -131,14 +131,14 @@ def test_each_code_has_samples_of_its_own():
     assert (tokens[0] != tokens[3]).any()
 
 
-def test_is_rebuilt_from_its_config():
+def test_config_rebuilds_the_sequence_vae():
     model = made(**DEEP)
     other = SequenceVAE.from_config(model.get_config())
     assert [weight.path for weight in other.weights] == [weight.path for weight in model.weights]
     assert other.get_config() == model.get_config()
 
 
-def test_there_is_no_attention_to_show_and_no_wrong_size():
+def test_missing_attention_and_invalid_vae_sizes_raise_value_error():
     with pytest.raises(ValueError, match="sees its source as one vector"):
         _ = made().attending_step
     with pytest.raises(ValueError, match="`latent_units` must be a positive integer, received 0"):

@@ -64,7 +64,7 @@ def likeliest(potentials, weights):
 
 @pytest.mark.parametrize("crf", [True, False], ids=["field", "plain"])
 @pytest.mark.parametrize("name", MODELS)
-def test_is_that_of_numpy(name, crf):
+def test_tagger_logits_and_tags_equal_numpy(name, crf):
     make, vectors_of = MODELS[name]
     model = make(crf)
     assert (model.field is not None) == crf
@@ -126,13 +126,13 @@ def entropy(*shares):
     return -sum(share * np.log(share) for share in shares)
 
 
-def test_a_field_learns_that_tags_depend_on_each_other():
+def test_tagger_with_a_crf_learns_dependencies_between_tags():
     cost, whole = trained(crf=True)
     assert entropy(0.4, 0.3, 0.3) - 1e-3 < cost < entropy(0.4, 0.3, 0.3) + 0.1
     assert whole == 0.4
 
 
-def test_a_tagger_without_a_field_cannot():
+def test_tagger_without_a_crf_cannot_learn_dependencies_between_tags():
     cost, whole = trained(crf=False)
     least = entropy(0.4, 0.3, 0.3) + entropy(0.4, 0.6)
     assert least - 1e-3 < cost < least + 0.1
@@ -149,6 +149,6 @@ def test_a_tagger_without_a_field_cannot():
         (lambda: TransformerTagger(20, -1), "`num_tags` must be a positive integer, received -1"),
     ],
 )
-def test_wrong_arguments_are_named(made, said):
+def test_invalid_tagger_arguments_are_named_in_the_error(made, said):
     with pytest.raises(ValueError, match=said):
         made()

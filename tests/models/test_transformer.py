@@ -67,7 +67,7 @@ def expected_logits(name, model, source=SOURCE, target=TARGET):
     )
 
 
-def test_equals_a_slow_numpy_transformer(variant):
+def test_transformer_equals_numpy(variant):
     logits = logits_of(variant[1])
     real = TARGET != 0
     assert logits.shape == (3, 5, VOCABULARY)
@@ -75,7 +75,7 @@ def test_equals_a_slow_numpy_transformer(variant):
     assert np.isfinite(logits).all()
 
 
-def test_two_vocabularies_of_their_own_sizes():
+def test_transformer_with_two_vocabulary_sizes_equals_numpy():
     model = made(source_vocabulary_size=30, norm="post", activation="gelu", **ONE_LAYER)
     source = SOURCE + 15 * (SOURCE > 3)
     real = TARGET != 0
@@ -87,7 +87,7 @@ def test_two_vocabularies_of_their_own_sizes():
 
 
 @pytest.mark.parametrize("room", [2, 5])
-def test_hypotheses_that_change_places_equal_a_slow_numpy_transformer(variant, room):
+def test_reordered_hypotheses_equal_numpy(variant, room):
     """Steps as a search takes them: parents are drawn anew at each step, and gathered."""
     name, model = variant
     beam, steps, rows = 3, 5, len(SOURCE)
@@ -124,7 +124,7 @@ def test_hypotheses_that_change_places_equal_a_slow_numpy_transformer(variant, r
         np.testing.assert_allclose(logits[:, k], expected, atol=2e-5)
 
 
-def test_nothing_of_the_source_is_copied_for_a_hypothesis(variant):
+def test_encoder_memory_is_not_copied_per_hypothesis(variant):
     model = variant[1]
     memory = quick(model.encoder)(SOURCE)
     width = SIZES["units"] // HEADS
@@ -161,7 +161,7 @@ def test_batch_mates_change_nothing(variant):
         )
 
 
-def test_a_source_of_padding_alone_is_finite_and_harms_no_other():
+def test_source_of_only_padding_is_finite_and_leaves_other_rows_alone():
     model = small()
     source = SOURCE.copy()
     source[1] = 0
@@ -197,7 +197,7 @@ def test_a_config_rebuilds_the_model(variant):
     np.testing.assert_array_equal(logits_of(again), logits_of(model))
 
 
-def test_a_saved_model_comes_back_with_its_parts(tmp_path):
+def test_saved_transformer_loads_with_its_encoder(tmp_path):
     model = small()
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
@@ -207,7 +207,7 @@ def test_a_saved_model_comes_back_with_its_parts(tmp_path):
     )
 
 
-def test_dropout_is_of_training_alone_and_follows_the_seed():
+def test_dropout_acts_only_in_training_and_follows_the_seed():
     models = [made(dropout=0.3, **ONE_LAYER, seed=seed) for seed in (1, 1, 2)]
     inputs = {"source": SOURCE, "target": TARGET}
     # One program for all three: the seeds are among the values it is given.
@@ -258,7 +258,7 @@ def test_half_precision_keeps_float32_weights_and_logits_and_stays_near():
     assert Transformer.from_config(model.get_config()).compute_dtype == "bfloat16"
 
 
-def test_learns_in_a_plain_fit():
+def test_transformer_learns_in_a_plain_fit():
     """Targets that repeat the source's first token: a few updates must halve the loss."""
     model = Transformer(VOCABULARY, VOCABULARY, **SIZES | ONE_LAYER, dropout=0.0)
     model.compile(keras.optimizers.Adam(0.02), loss=SequenceCrossEntropy())
@@ -273,7 +273,7 @@ def test_learns_in_a_plain_fit():
     assert losses[-1] < losses[0] / 2
 
 
-def test_refuses_one_table_for_two_vocabularies():
+def test_shared_embeddings_require_equal_vocabulary_sizes():
     with pytest.raises(ValueError, match=r"`share_embeddings`.*30 source and 12 target"):
         made(source_vocabulary_size=30, share_embeddings=True)
 
@@ -287,6 +287,6 @@ def test_refuses_one_table_for_two_vocabularies():
         ({"units": 0}, "`units` must be a positive integer"),
     ],
 )
-def test_refuses_wrong_sizes(arguments, message):
+def test_invalid_transformer_arguments_raise_value_error(arguments, message):
     with pytest.raises(ValueError, match=message):
         made(**arguments)

@@ -53,7 +53,7 @@ def by_definition(x, weights, kernel_size, num_layers):
 
 
 @pytest.mark.parametrize("kernel_size", [1, 4])
-def test_equals_a_slow_numpy_model(kernel_size):
+def test_trigger_word_detector_equals_numpy(kernel_size):
     model = TriggerWordDetector(3, 2, kernel_size=kernel_size, num_layers=2, units=5)
     reference.randomize(model)
     features, lengths = noise(2, 7, 3), np.array([7, 4], "int32")
@@ -64,7 +64,7 @@ def test_equals_a_slow_numpy_model(kernel_size):
         np.testing.assert_allclose(found[row, :length], expected, atol=1e-5)
 
 
-def test_what_comes_later_changes_no_answer(model):
+def test_later_audio_does_not_change_earlier_logits(model):
     samples = noise(1, 10 * STEP)
     whole = logits_of(model, samples)
     for frame in (1, 4, 9):
@@ -76,7 +76,7 @@ def test_what_comes_later_changes_no_answer(model):
         assert np.abs(found[:, frame] - whole[:, frame]).max() > 1e-3
 
 
-def test_a_stream_in_pieces_has_the_answers_of_the_whole(model):
+def test_streaming_in_pieces_gives_the_logits_of_the_full_audio(model):
     samples = noise(2, 12 * STEP)
     whole = logits_of(model, samples)
     for cuts in ((1, 2, 3, 12), (5, 12), tuple(range(1, 13))):
@@ -89,7 +89,7 @@ def test_a_stream_in_pieces_has_the_answers_of_the_whole(model):
         np.testing.assert_allclose(np.concatenate(found, axis=1), whole, atol=1e-5)
 
 
-def test_frames_that_are_not_real_do_not_count_in_the_loss():
+def test_padding_frames_do_not_count_in_the_loss():
     model = made()
     model.compile(loss=keras.losses.BinaryCrossentropy(from_logits=True))
     samples, lengths = noise(2, 10 * STEP), np.array([10 * STEP, 4 * STEP], "int32")
@@ -101,7 +101,7 @@ def test_frames_that_are_not_real_do_not_count_in_the_loss():
     assert loss == pytest.approx(expected, abs=1e-5)
 
 
-def test_config_and_file_round_trips_give_the_same_model(model, tmp_path):
+def test_detector_survives_config_and_file_round_trips(model, tmp_path):
     config = json.loads(json.dumps(model.get_config()))
     again = TriggerWordDetector.from_config(config).get_config()
     assert json.loads(json.dumps(again)) == config
@@ -120,7 +120,7 @@ def test_config_and_file_round_trips_give_the_same_model(model, tmp_path):
         ({"features": -1}, "or a positive integer, received -1"),
     ],
 )
-def test_bad_arguments_are_named(arguments, words):
+def test_invalid_detector_arguments_are_named_in_the_error(arguments, words):
     with pytest.raises(ValueError) as error:
         TriggerWordDetector(**{"features": 4, **arguments})
     assert words in str(error.value)

@@ -79,7 +79,7 @@ def given(tokenizer, texts):
     ]
 
 
-def test_a_model_that_looks_straight_across_links_word_with_word(tokenizer):
+def test_diagonal_attention_links_word_n_with_word_n(tokenizer):
     model = diagonal_model(tokenizer.vocabulary_size)
     attending = Attending(model, tokenizer)
     aligner = Aligner(tokenizer, tokenizer)
@@ -96,7 +96,7 @@ def test_a_model_that_looks_straight_across_links_word_with_word(tokenizer):
             assert aligner.links(line, one, attention) == [(word, word) for word in words]
 
 
-def test_is_the_same_alone_and_among_others_and_of_every_head(tokenizer):
+def test_attention_is_independent_of_the_batch_for_every_head(tokenizer):
     model = Transformer(
         tokenizer.vocabulary_size, tokenizer.vocabulary_size, 1, 2,
         units=16, feedforward_units=8, num_heads=2, seed=1,
@@ -116,7 +116,7 @@ def test_is_the_same_alone_and_among_others_and_of_every_head(tokenizer):
         np.testing.assert_allclose(of_all.weights[1].mean(axis=0), mean.weights, atol=1e-6)
 
 
-def test_of_a_recurrent_model_it_is_what_the_cell_looked_at(tokenizer):
+def test_attention_of_a_recurrent_model_equals_that_of_its_cell(tokenizer):
     """Step by step, as the search that wrote the translation took its steps."""
     model = recurrent_model(tokenizer.vocabulary_size)
     [[found]] = given(tokenizer, ["two dogs run"])
@@ -138,7 +138,7 @@ def test_of_a_recurrent_model_it_is_what_the_cell_looked_at(tokenizer):
         np.testing.assert_allclose(attention.weights[position], looked, atol=1e-5)
 
 
-def test_a_translation_that_a_limit_cut_has_no_row_for_an_end(tokenizer):
+def test_truncated_translation_has_no_attention_row_for_an_end_token(tokenizer):
     model = recurrent_model(tokenizer.vocabulary_size)
     search = load_settings(overrides={"search.max_length": 3, "search.beam_size": 1}).search
     translator = Translator(model, tokenizer, tokenizer, search)
@@ -150,7 +150,7 @@ def test_a_translation_that_a_limit_cut_has_no_row_for_an_end(tokenizer):
         assert attention.target == found[0][0].tokens
 
 
-def test_words_of_tokens_are_summed_over_the_source_and_averaged_over_the_target(tokenizer):
+def test_word_alignment_sums_weights_over_source_pieces(tokenizer):
     """By hand: `dogs` is cut into several pieces, on both sides."""
     line = "dogs run"
     [[one]] = given(tokenizer, ["run dogs"])
@@ -216,7 +216,7 @@ def test_an_unknown_token_that_looks_at_a_known_word_becomes_that_word(tokenizer
 
 
 @pytest.mark.parametrize("unknown", [False, True])
-def test_a_search_gives_the_unknown_token_only_where_it_is_wanted(tokenizer, unknown):
+def test_search_generates_the_unknown_token_only_when_enabled(tokenizer, unknown):
     model = recurrent_model(tokenizer.vocabulary_size)
     (bias,) = (w for w in model.weights if w.shape == (tokenizer.vocabulary_size,))
     bias.assign(100.0 * np.eye(tokenizer.vocabulary_size, dtype="float32")[1])
@@ -225,7 +225,7 @@ def test_a_search_gives_the_unknown_token_only_where_it_is_wanted(tokenizer, unk
     assert (1 in found[0][0].tokens) == unknown
 
 
-def test_surfaces_are_the_parts_of_the_text(tokenizer):
+def test_token_surfaces_join_to_the_decoded_text(tokenizer):
     own = Tokenizer.train(["a dog sees a cat"] * 9, size=290)
     for text in ("a dog", "cat \U0001f600 dog", "\u00e4", "a  b\tc", "dog\u2028cat"):
         (ids,) = own.encode([text])
@@ -239,7 +239,7 @@ def test_surfaces_are_the_parts_of_the_text(tokenizer):
         own.surfaces([[-1]])
 
 
-def test_what_has_no_attention_of_its_own(tokenizer):
+def test_attending_rejects_an_ensemble_and_a_missing_head(tokenizer):
     model = recurrent_model(tokenizer.vocabulary_size)
     with pytest.raises(ValueError, match="must be one model.*received Ensemble"):
         Attending(Ensemble([model, model]), tokenizer)
@@ -247,7 +247,7 @@ def test_what_has_no_attention_of_its_own(tokenizer):
         Attending(model, tokenizer, head=1)
 
 
-def test_the_layer_that_aligns():
+def test_aligning_layer_follows_depth_and_guided_alignment():
     def layer(**model):
         overrides = {f"model.{key}": value for key, value in model.items()}
         return aligning_layer(load_settings(overrides=overrides))

@@ -83,7 +83,7 @@ def diagnosis(count=500):
     }  # fmt: skip
 
 
-def test_data_is_no_markup_and_the_policy_names_the_script():
+def test_page_data_is_not_markup_and_the_policy_allows_only_its_script():
     made = make_page("diagnosis", diagnosis(3))
     assert made.count("<script>") == made.count("</script>") == 1
     assert "<img" not in made and "<!--" not in made and "\u2028" not in made
@@ -95,7 +95,7 @@ def test_data_is_no_markup_and_the_policy_names_the_script():
         make_page("diagnosis", {"objective": float("nan")})
 
 
-def test_what_is_no_text_can_be_written():
+def test_lone_surrogate_in_page_data_is_replaced():
     made = make_page("diagnosis", {"run": "a\ud800b"})
     assert '"run": "a?b"' in made
     assert made.encode("utf-8")
@@ -161,7 +161,7 @@ def heads(page):
     return [head.text.rstrip(" \u25b2\u25bc") for head in find(page, "#lines th")]
 
 
-def test_hostile_text_is_text(page):
+def test_hostile_text_is_shown_as_plain_text(page):
     assert page.title.split() == f"Diagnosis of {HOSTILE}".split()
     assert find(page, "img") == []
     find(page, "#words")[0].send_keys("owned")
@@ -177,7 +177,7 @@ def test_hostile_text_is_text(page):
     assert len(find(page, "script")) == 1
 
 
-def test_nothing_is_asked_of_a_network_and_nothing_complained_of(page):
+def test_page_makes_no_network_requests_and_logs_no_errors(page):
     assert [one for one in page.get_log("browser") if one["level"] != "INFO"] == []
     names = page.execute_script("return performance.getEntriesByType('resource').length")
     assert names == 0
@@ -190,7 +190,7 @@ def test_nothing_is_asked_of_a_network_and_nothing_complained_of(page):
     assert "Content Security Policy" in page.get_log("browser")[0]["message"]
 
 
-def test_totals_stand_at_the_top(page):
+def test_page_shows_the_totals_and_a_histogram(page):
     totals = diagnosis()["totals"]
     shown = [card.text for card in find(page, ".card")]
     for name, kind in (("search errors", "search_errors"), ("model errors", "model_errors")):
@@ -256,7 +256,7 @@ def test_every_column_sorts_both_ways(page):
                 assert shown == [str(one["number"]) for one in expected[:200]], (name, down)
 
 
-def test_filters_and_more(page):
+def test_filters_select_lines_and_more_shows_further_lines(page):
     from selenium.webdriver.support.ui import Select
 
     lines, (status,) = diagnosis()["lines"], find(page, "#count")
@@ -284,7 +284,7 @@ def test_filters_and_more(page):
             more.click()
 
 
-def test_a_line_opens_by_keys_and_shows_what_differs(page):
+def test_line_opens_by_keyboard_and_marks_the_differences(page):
     from selenium.webdriver.common.keys import Keys
 
     find(page, "#words")[0].send_keys("b77")
@@ -301,7 +301,7 @@ def test_a_line_opens_by_keys_and_shows_what_differs(page):
     assert find(page, ".detail") == []
 
 
-def test_it_fits_a_telephone_and_follows_the_scheme(page):
+def test_page_fits_a_phone_and_follows_the_color_scheme(page):
     grounds = []
     for scheme in ("light", "dark"):
         feature = {"name": "prefers-color-scheme", "value": scheme}
@@ -317,7 +317,7 @@ def test_it_fits_a_telephone_and_follows_the_scheme(page):
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_the_page_of_a_real_diagnosis(browser, tmp_path):
+def test_page_of_a_real_diagnosis_shows_its_verdicts(browser, tmp_path):
     from known_model import SOURCES, KnownModel, known_tokenizer
 
     from keras_seq.diagnosis.verdicts import judge

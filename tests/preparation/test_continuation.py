@@ -29,7 +29,7 @@ def prepared(settings, tmp_path):
     return run
 
 
-def test_a_prepared_run_is_taken_as_it_is(settings, prepared):
+def test_prepared_run_is_reopened_without_rewriting_files(settings, prepared):
     before = {path: path.stat().st_mtime_ns for path in prepared.path.rglob("*")}
     run = open_or_prepare(settings, prepared.path)
     # The vocabulary came out smaller than asked for, twice alike.
@@ -37,7 +37,7 @@ def test_a_prepared_run_is_taken_as_it_is(settings, prepared):
     assert {path: path.stat().st_mtime_ns for path in prepared.path.rglob("*")} == before
 
 
-def test_words_of_resume(settings, prepared, tmp_path):
+def test_resume_option_errors_name_the_cause(settings, prepared, tmp_path):
     with pytest.raises(InputError, match="has a run already: name another, or use --overwrite"):
         open_or_prepare(settings, prepared.path, resume="never")
     with pytest.raises(InputError, match="no checkpoint to go on from, as --resume require asks"):
@@ -51,7 +51,7 @@ def test_words_of_resume(settings, prepared, tmp_path):
 
 
 @pytest.mark.parametrize("lacking", ["data/prepared.json", "data", "tokenizer", "all"])
-def test_a_preparation_that_was_killed_is_done_again(settings, prepared, lacking):
+def test_interrupted_preparation_is_repeated(settings, prepared, lacking):
     for name in ("data/prepared.json", lacking):
         if lacking == "all":
             # Killed before the first file was whole.
@@ -65,7 +65,7 @@ def test_a_preparation_that_was_killed_is_done_again(settings, prepared, lacking
     assert any("is done again" in line for line in notices) == (lacking != "all")
 
 
-def test_checkpoints_are_never_the_price_of_a_lost_record(settings, prepared):
+def test_missing_preparation_record_does_not_delete_checkpoints(settings, prepared):
     prepared.save_checkpoint(1, {"weights": {}}, {})
     (prepared.path / "checkpoints/step-00000001/weights.safetensors").write_bytes(b"0" * 10**8)
     (prepared.path / "data/prepared.json").unlink()
@@ -75,13 +75,13 @@ def test_checkpoints_are_never_the_price_of_a_lost_record(settings, prepared):
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 2}', '{"format": 1}', "[" * 10**5])
-def test_a_record_that_is_none(settings, prepared, content):
+def test_invalid_preparation_record_raises_input_error(settings, prepared, content):
     (prepared.path / "data/prepared.json").write_text(content)
     with pytest.raises(InputError, match=r"not valid JSON|JSON object|another version"):
         open_or_prepare(settings, prepared.path)
 
 
-def test_the_text_is_not_read_where_its_counts_are_known(settings, prepared, tmp_path):
+def test_known_counts_are_valid_only_while_the_text_is_untouched(settings, prepared, tmp_path):
     assert known_counts(prepared.path, settings.data) == PairCounts(60, 60)
     assert known_counts(tmp_path / "absent", settings.data) is None
     os.utime(tmp_path / "pairs.tsv")
@@ -90,7 +90,7 @@ def test_the_text_is_not_read_where_its_counts_are_known(settings, prepared, tmp
     open_or_prepare(settings, prepared.path)
 
 
-def test_all_differences_are_shown(settings, prepared, tmp_path):
+def test_changed_settings_are_all_listed_in_the_resume_error(settings, prepared, tmp_path):
     (tmp_path / "pairs.tsv").write_text(LINES + "a\tb\n")
     other = load_settings(
         overrides={
@@ -109,7 +109,7 @@ def test_all_differences_are_shown(settings, prepared, tmp_path):
     assert Run.open(prepared.path).settings == prepared.settings
 
 
-def test_before_the_first_checkpoint_the_training_may_change(settings, prepared):
+def test_training_settings_may_change_only_before_the_first_checkpoint(settings, prepared):
     changes = {"training.freeze": ["encoder_*"], "training.learning_rate": 0.5}
     other = load_settings(base=settings.to_dict(), overrides=changes)
     said = []
@@ -133,7 +133,7 @@ sys.stdin.read()
 """
 
 
-def test_two_processes_in_one_directory(settings, prepared):
+def test_run_directory_locked_by_another_process_is_refused(settings, prepared):
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(prepared.path)],
         stdin=subprocess.PIPE,
@@ -152,7 +152,7 @@ def test_two_processes_in_one_directory(settings, prepared):
     open_or_prepare(settings, prepared.path)
 
 
-def test_a_lock_on_a_deleted_file_is_none(prepared):
+def test_lock_on_a_deleted_file_does_not_count(prepared):
     lock = prepared.lock()
     (prepared.path / ".lock").unlink()
     other = Run.open(prepared.path)
@@ -165,7 +165,7 @@ def test_a_lock_on_a_deleted_file_is_none(prepared):
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_the_record_names_text_and_shards(settings, prepared):
+def test_preparation_record_lists_text_and_corpus_files(settings, prepared):
     record = json.loads((prepared.path / "data/prepared.json").read_text())
     assert record["text"]["pairs"]["size"] == len(LINES)
     assert {"data/train/corpus.json", "data/valid.source", "tokenizer/joint.model"} <= record[

@@ -29,7 +29,7 @@ def opened(**data) -> None:
     open_or_prepare(settings(**data), "run").unlock()
 
 
-def test_the_same_text_under_other_names_is_the_same(folder):
+def test_same_text_under_other_file_names_is_accepted(folder):
     opened()
     assert known_counts("run", settings().data) == (40, 40)
     opened(pairs=["part-1.tsv", "part-2.tsv"])
@@ -51,13 +51,13 @@ def test_the_same_text_under_other_names_is_the_same(folder):
         ({"pairs": "*.none"}, r"\*.none: no file has a name like this"),
     ],
 )
-def test_another_set_of_files_is_refused(folder, data, words):
+def test_changed_set_of_corpus_files_is_refused(folder, data, words):
     opened()
     with pytest.raises(InputError, match=words):
         opened(**data)
 
 
-def test_a_new_file_that_matches_is_another_text(folder):
+def test_new_file_matching_the_pattern_is_refused(folder):
     opened()
     shutil.copy("part-1.tsv", "part-3.tsv")
     assert known_counts("run", settings().data) is None

@@ -54,7 +54,7 @@ def prepared(tmp_path):
     return prepare
 
 
-def test_a_run_is_made_of_text(corpus, prepared):
+def test_prepare_run_splits_and_encodes_the_text(corpus, prepared):
     lines = sentences(400)
     run, notices = prepared(corpus(lines, [line.upper() for line in lines]))
     train, valid = TokenCorpus.open(run.train_directory), TokenCorpus.open(run.valid_directory)
@@ -73,7 +73,7 @@ def test_a_run_is_made_of_text(corpus, prepared):
     assert run.settings.tokenizer.size == tokenizer.vocabulary_size < 8000
 
 
-def test_the_same_seed_holds_out_the_same(corpus, tmp_path):
+def test_held_out_pairs_are_deterministic_for_a_seed(corpus, tmp_path):
     lines = sentences(100)
     held = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -82,7 +82,7 @@ def test_the_same_seed_holds_out_the_same(corpus, tmp_path):
     assert held[0] == held[1] != held[2]
 
 
-def test_what_is_held_out_is_not_trained_on(corpus, prepared):
+def test_held_out_sources_are_not_in_the_training_corpus(corpus, prepared):
     lines = sentences(50) * 4
     run, notices = prepared(corpus(lines, [f"{line} {n}" for n, line in enumerate(lines)]))
     train = TokenCorpus.open(run.train_directory)
@@ -92,7 +92,7 @@ def test_what_is_held_out_is_not_trained_on(corpus, prepared):
     assert any("share a source with them left out" in line for line in notices)
 
 
-def test_given_validation_text_is_used_whole(corpus, prepared, tmp_path):
+def test_all_usable_pairs_of_given_validation_text_are_used(corpus, prepared, tmp_path):
     (tmp_path / "v.tsv").write_text("a dog\tein Hund\n\t\na cat\teine Katze\n")
     lines = sentences(30)
     run, _ = prepared(corpus(lines, lines, data__valid_pairs=str(tmp_path / "v.tsv")))
@@ -100,7 +100,7 @@ def test_given_validation_text_is_used_whole(corpus, prepared, tmp_path):
     assert len(TokenCorpus.open(run.train_directory)) == 30
 
 
-def test_two_vocabularies_each_of_its_side(corpus, prepared):
+def test_separate_vocabularies_differ_for_source_and_target(corpus, prepared):
     lines = sentences(60)
     run, _ = prepared(corpus(lines, [line.upper() for line in lines], tokenizer__joint=False))
     assert run.source_tokenizer.to_bytes() != run.target_tokenizer.to_bytes()
@@ -124,7 +124,7 @@ def test_long_pairs_are_dropped_and_counted(corpus, prepared):
 @pytest.mark.parametrize(
     "character", ["\r", "\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x00"]
 )
-def test_no_other_character_ends_a_line(corpus, prepared, character):
+def test_only_a_newline_ends_a_training_line(corpus, prepared, character):
     lines = [f"{line}{character}{line}" for line in sentences(40)]
     settings = corpus(lines, sentences(40))
     assert count_pairs(settings.data) == (40, 40)
@@ -133,7 +133,7 @@ def test_no_other_character_ends_a_line(corpus, prepared, character):
     assert all(line in lines for line in run.valid_lines()[0])
 
 
-def test_bom_and_crlf_are_stripped_and_said_once(corpus, prepared):
+def test_bom_and_crlf_are_stripped_with_one_notice_each(corpus, prepared):
     lines = sentences(40)
     text = b"\xef\xbb\xbf" + "".join(f"{line}\r\n" for line in lines).encode()
     run, notices = prepared(corpus(text, lines))
@@ -149,7 +149,7 @@ def test_the_last_line_needs_no_line_end(corpus):
     assert count_pairs(settings.data) == (2, 2)
 
 
-def test_gzip_of_several_members_is_read_whole(corpus, tmp_path):
+def test_gzip_file_with_several_members_is_read_completely(corpus, tmp_path):
     lines = sentences(20)
     (tmp_path / "train.en.gz").write_bytes(
         b"".join(gzip.compress(f"{line}\n".encode()) for line in lines)
@@ -172,7 +172,7 @@ def test_a_corpus_of_one_source_is_not_wholly_held_out(corpus, prepared):
     assert any("too few different pairs" in line for line in notices)
 
 
-def test_a_vocabulary_asked_for_is_not_lowered(corpus, prepared, tmp_path):
+def test_explicit_vocabulary_size_is_refused_instead_of_lowered(corpus, prepared, tmp_path):
     lines = sentences(40)
     with pytest.raises(InputError, match="50,000 is larger than this corpus allows: at most"):
         prepared(corpus(lines, lines, tokenizer__size=50_000))
@@ -190,13 +190,15 @@ def test_a_vocabulary_asked_for_is_not_lowered(corpus, prepared, tmp_path):
         (b"a\nb\xff\n", b"a\nb\n", "train.en:2: invalid UTF-8"),
     ],
 )
-def test_wrong_text_is_refused_and_nothing_left(corpus, prepared, tmp_path, source, target, words):
+def test_invalid_training_text_is_refused_and_leaves_no_run(
+    corpus, prepared, tmp_path, source, target, words
+):
     with pytest.raises(InputError, match=words):
         prepared(corpus(source, target))
     assert not (tmp_path / "run").exists()
 
 
-def test_all_pairs_dropped_says_why(corpus, prepared, tmp_path):
+def test_error_when_all_pairs_are_dropped_names_the_reason(corpus, prepared, tmp_path):
     lines = sentences(40)
     with pytest.raises(
         InputError, match="no training pair of 38 is left; dropped 38 longer than 1"
@@ -205,7 +207,7 @@ def test_all_pairs_dropped_says_why(corpus, prepared, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_wrong_text_does_not_cost_the_run_that_is_there(corpus, prepared, tmp_path):
+def test_overwrite_with_invalid_text_keeps_the_existing_run(corpus, prepared, tmp_path):
     lines = sentences(40)
     run, _ = prepared(corpus(lines, lines))
     with pytest.raises(InputError, match="nothing to train on"):
@@ -225,12 +227,12 @@ def test_wrong_text_does_not_cost_the_run_that_is_there(corpus, prepared, tmp_pa
         ({"data.pairs": os.curdir}, "is a directory"),
     ],
 )
-def test_files_that_are_not_given_rightly(overrides, words):
+def test_missing_or_conflicting_text_files_raise_input_error(overrides, words):
     with pytest.raises(InputError, match=words):
         count_pairs(load_settings(overrides=overrides).data)
 
 
-def test_validation_files_are_looked_at_first(corpus, prepared, tmp_path):
+def test_invalid_validation_files_raise_input_error(corpus, prepared, tmp_path):
     lines = sentences(5)
     absent = str(tmp_path / "absent")
     for overrides, words in (
@@ -241,7 +243,7 @@ def test_validation_files_are_looked_at_first(corpus, prepared, tmp_path):
             prepared(corpus(lines, lines, **overrides))
 
 
-def test_the_preset_is_chosen_by_size_and_said(corpus):
+def test_preset_is_chosen_by_corpus_size_and_reported(corpus):
     lines = sentences(20)
     paths = corpus(lines, lines).data
     overrides = {"data.source": paths.source, "data.target": paths.target}
@@ -259,7 +261,7 @@ def test_the_preset_is_chosen_by_size_and_said(corpus):
         resolve_settings(preset="rnn-bass", overrides=overrides)
 
 
-def test_the_corpus_is_read_as_a_stream(corpus, prepared):
+def test_large_corpus_keeps_its_order(corpus, prepared):
     """Ids of far more text than a chunk come back in order."""
     lines = [f"number {n}" for n in range(9000)]
     run, _ = prepared(corpus(lines, [str(n) for n in range(9000)], tokenizer__size=400))
@@ -278,7 +280,7 @@ def trained_texts(run):
     return list(zip(texts, train.weights(numbers).tolist(), strict=True))
 
 
-def test_weights_go_with_their_pairs(corpus, prepared, tmp_path):
+def test_weights_stay_with_their_pairs_when_others_are_dropped(corpus, prepared, tmp_path):
     """Pairs held out, dropped as blank and dropped as weightless leave the others their weights."""
     lines = [*sentences(100), "", "x"]
     weights = [number / 8 for number in range(102)]
@@ -300,7 +302,7 @@ def test_weights_go_with_their_pairs(corpus, prepared, tmp_path):
     assert not valid.has_weights
 
 
-def test_weights_that_are_not_right(corpus, prepared, tmp_path):
+def test_invalid_weights_file_raises_input_error(corpus, prepared, tmp_path):
     lines = sentences(3)
     for content, words in (
         ("1\n\n1\n", "w:2: received '', expected one number from 0 to 1,000,000,000"),
@@ -313,7 +315,7 @@ def test_weights_that_are_not_right(corpus, prepared, tmp_path):
         assert not (tmp_path / "run").exists()
 
 
-def test_many_files_with_weights_of_their_own(tmp_path, prepared):
+def test_file_weights_apply_to_each_of_many_files(tmp_path, prepared):
     for number in (1, 2, 3):
         lines = "".join(f"{line} {number}\t{line}\n" for line in sentences(10, seed=number))
         (tmp_path / f"part-{number}.tsv").write_text(lines)
@@ -378,7 +380,7 @@ def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_p
         assert found == (set() if index == 5 else expected)
 
 
-def test_links_that_are_not_right(corpus, prepared, tmp_path):
+def test_invalid_links_file_raises_input_error(corpus, prepared, tmp_path):
     lines = ["a b c"] * 3
     for content, words in (
         ("0-0\n0-3\n0-0\n", "links:2: 0-3 links target word 3, but the target line has 3 words"),

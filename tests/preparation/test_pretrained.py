@@ -40,7 +40,7 @@ def settings_of(preset, data, *overrides):
     return resolved
 
 
-def test_its_shape_and_its_pieces_are_taken_over(preset, data, tmp_path):
+def test_hub_preset_sets_the_model_shape_and_word_pieces(preset, data, tmp_path):
     settings = settings_of(preset, data)
     assert settings.model.family == "classifier-hub"
     assert settings.model.backbone_units == 32
@@ -59,7 +59,7 @@ def test_its_shape_and_its_pieces_are_taken_over(preset, data, tmp_path):
     assert again == []
 
 
-def test_for_translation_the_target_has_a_vocabulary_of_its_own(preset, tmp_path):
+def test_hub_preset_for_translation_trains_a_separate_target_vocabulary(preset, tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{text}\t{text}\n" for text, _ in who_comes_first(200, 1)))
     settings, _ = resolve_settings(preset=f"hub:{preset}", overrides={"data.pairs": str(path)})
@@ -107,7 +107,9 @@ def spoil(path, change):
         ),
     ],
 )
-def test_what_is_no_such_preset(preset, data, tmp_path, name, change, words):
+def test_unsupported_hub_preset_raises_a_one_line_error(
+    preset, data, tmp_path, name, change, words
+):
     spoil(preset / name, change)
     with pytest.raises((InputError, SettingsError), match=words) as error:
         open_or_prepare(settings_of(preset, data), tmp_path / "run")
@@ -129,7 +131,9 @@ def test_what_is_no_such_preset(preset, data, tmp_path, name, change, words):
         ("model.weights.h5", None, "a preset without weights"),
     ],
 )
-def test_files_that_are_missing_or_something_else(preset, data, tmp_path, name, content, words):
+def test_missing_or_invalid_hub_preset_file_raises_an_error(
+    preset, data, tmp_path, name, content, words
+):
     (preset / name).unlink()
     if content is not None:
         (preset / name).write_bytes(content)
@@ -149,12 +153,14 @@ def test_files_that_are_missing_or_something_else(preset, data, tmp_path, name, 
         ("model.family=classifier-rnn", "training.from_hub: received"),
     ],
 )
-def test_settings_that_do_not_fit_it(preset, data, tmp_path, override, words):
+def test_setting_that_conflicts_with_the_hub_preset_raises_an_error(
+    preset, data, tmp_path, override, words
+):
     with pytest.raises((InputError, SettingsError), match=words):
         open_or_prepare(settings_of(preset, data, override), tmp_path / "run")
 
 
-def test_other_settings_that_are_not_possible(preset, data):
+def test_unsupported_hub_preset_settings_raise_settings_error(preset, data):
     with pytest.raises(SettingsError, match="for task 'classify' or 'translate', not for 'tag'"):
         load_settings(preset=f"hub:{preset}", overrides={"task": "tag"})
     with pytest.raises(SettingsError, match="expected False with model.family"):
@@ -175,7 +181,7 @@ def test_other_settings_that_are_not_possible(preset, data):
         )
 
 
-def test_a_preset_by_its_name_is_fetched_once(saved, data, tmp_path, monkeypatch):
+def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     fetched = preset_directory("some/name")
     assert fetched == tmp_path / "keras" / "keras-seq" / "some%2Fname"
@@ -197,14 +203,14 @@ def test_a_preset_by_its_name_is_fetched_once(saved, data, tmp_path, monkeypatch
     assert run.source_tokenizer.vocabulary == tuple(PIECES)
 
 
-def test_a_name_that_keras_hub_does_not_know(tmp_path, monkeypatch):
+def test_unknown_hub_preset_name_raises_input_error(tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     with pytest.raises(InputError, match="KerasHub cannot fetch it"):
         resolve_settings(preset="hub:there_is_no_such_preset", overrides={"data.pairs": "a.tsv"})
     assert not preset_directory("there_is_no_such_preset").exists()
 
 
-def test_the_same_command_goes_on_without_the_preset(preset, data, tmp_path):
+def test_prepared_run_reopens_after_the_hub_preset_is_deleted(preset, data, tmp_path):
     asked = {"task": "classify", "data.labelled": str(data)}
     name = f"hub:{preset}"
     first, _ = resolve_settings(preset=name, overrides=asked)
@@ -223,7 +229,7 @@ def test_the_same_command_goes_on_without_the_preset(preset, data, tmp_path):
     assert known_preset(tmp_path / "run", "transformer-tiny") is None
 
 
-def test_keras_is_not_needed(preset, data, tmp_path):
+def test_preparing_from_a_hub_preset_does_not_import_keras(preset, data, tmp_path):
     program = (
         "import sys\n"
         "from keras_seq.preparation import open_or_prepare, resolve_settings\n"
@@ -242,7 +248,9 @@ def test_keras_is_not_needed(preset, data, tmp_path):
         (31, "expected at most 30: the encoder has 32 positions"),
     ],
 )
-def test_text_that_was_prepared_for_another_model(preset, data, tmp_path, longest, words):
+def test_text_prepared_for_another_model_is_refused_with_a_hub_preset(
+    preset, data, tmp_path, longest, words
+):
     open_or_prepare(
         load_settings(
             preset="classify-birnn",

@@ -59,7 +59,7 @@ def resolved(overrides, **options):
     return resolve_settings(overrides=overrides, **options)[0]
 
 
-def test_settings_of_the_other_run_are_in_the_place_of_a_preset(base, overrides):
+def test_settings_of_the_starting_run_replace_the_preset(base, overrides):
     said = []
     settings = resolved(overrides | {"training.label_smoothing": 0.2}, notice=said.append)
     assert said == [f"settings of {base.path} in the place of a preset"]
@@ -75,7 +75,7 @@ def test_settings_of_the_other_run_are_in_the_place_of_a_preset(base, overrides)
     assert load_settings(base=base_settings(base.path)).model == base.settings.model
 
 
-def test_the_best_weights_and_the_vocabulary_are_kept(base, overrides, tmp_path):
+def test_best_weights_and_vocabulary_of_the_starting_run_are_copied(base, overrides, tmp_path):
     said = []
     run = prepare_run(resolved(overrides), tmp_path / "run", notice=said.append)
     assert f"the vocabulary of {base.path} is kept" in said
@@ -93,7 +93,7 @@ def test_the_best_weights_and_the_vocabulary_are_kept(base, overrides, tmp_path)
         open_or_prepare(resolved(overrides), tmp_path / "run")
 
 
-def test_a_vocabulary_learned_anew(base, overrides, tmp_path):
+def test_new_vocabulary_option_trains_a_new_vocabulary(base, overrides, tmp_path):
     overrides |= {"training.from_run_vocabulary": "new"}
     run = prepare_run(resolved(overrides), tmp_path / "run")
     assert run.source_tokenizer.to_bytes() != base.source_tokenizer.to_bytes()
@@ -101,7 +101,7 @@ def test_a_vocabulary_learned_anew(base, overrides, tmp_path):
     assert start.source_tokenizer.to_bytes() == base.source_tokenizer.to_bytes()
 
 
-def test_a_damaged_best_is_passed_over_and_none_whole_is_refused(base, overrides, tmp_path):
+def test_damaged_best_checkpoint_falls_back_and_all_damaged_is_refused(base, overrides, tmp_path):
     for step in (3, 5):
         path = base.path / "checkpoints" / f"step-{step:08}" / "weights.safetensors"
         content = bytearray(path.read_bytes())
@@ -118,7 +118,7 @@ def test_a_damaged_best_is_passed_over_and_none_whole_is_refused(base, overrides
             assert not (tmp_path / "none").exists()
 
 
-def test_the_other_run_is_not_needed_any_more(base, overrides, tmp_path):
+def test_prepared_run_reopens_after_the_starting_run_is_deleted(base, overrides, tmp_path):
     """Nor does another one in its place change what goes on."""
     run = prepare_run(resolved(overrides), tmp_path / "run")
     run.unlock()
@@ -149,20 +149,20 @@ def test_the_other_run_is_not_needed_any_more(base, overrides, tmp_path):
         ),
     ],
 )
-def test_another_model_is_refused(base, overrides, tmp_path, change, words):
+def test_starting_from_another_model_raises_input_error(base, overrides, tmp_path, change, words):
     with pytest.raises(InputError, match=f"weights are of another model.*{words}"):
         prepare_run(resolved(overrides | change), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_matter_may_differ(overrides, tmp_path):
+def test_dropout_and_new_vocabulary_size_may_differ_from_the_starting_run(overrides, tmp_path):
     change = {"model.dropout": 0.5, "model.attention_dropout": 0.0}
     prepare_run(resolved(overrides | change), tmp_path / "run").unlock()
     change = {"tokenizer.size": 300, "training.from_run_vocabulary": "new"}
     prepare_run(resolved(overrides | change), tmp_path / "new")
 
 
-def test_a_run_is_not_deleted_for_one_that_starts_from_it(base, overrides, tmp_path):
+def test_overwrite_keeps_existing_runs_when_the_start_is_refused(base, overrides, tmp_path):
     with pytest.raises(InputError, match="are one directory: name another"):
         prepare_run(resolved(overrides), base.path, overwrite=True)
     assert base.saved_steps == [3, 5]
@@ -174,7 +174,7 @@ def test_a_run_is_not_deleted_for_one_that_starts_from_it(base, overrides, tmp_p
     assert Run.open(tmp_path / "other").saved_steps == [3, 5]
 
 
-def test_runs_that_cannot_be_started_from(base, overrides, tmp_path):
+def test_unusable_starting_run_raises_input_error(base, overrides, tmp_path):
     (tmp_path / "empty").mkdir()
     shutil.copytree(base.path, tmp_path / "untrained")
     shutil.rmtree(tmp_path / "untrained" / "checkpoints")
@@ -187,7 +187,7 @@ def test_runs_that_cannot_be_started_from(base, overrides, tmp_path):
             resolved(overrides | {"training.from_run": str(tmp_path / name)})
 
 
-def test_settings_that_do_not_go_together(overrides):
+def test_from_run_settings_that_conflict_raise_settings_error(overrides):
     with pytest.raises(SettingsError, match="from_run_vocabulary: received 'new' without"):
         load_settings(overrides={"training.from_run_vocabulary": "new"})
     with pytest.raises(SettingsError, match="source_embeddings: received 'v' with .*from_run"):
@@ -205,7 +205,7 @@ def with_vectors(base, tmp_path):
     return overrides | {"training.source_embeddings": str(tmp_path / "vectors")}
 
 
-def test_vectors_are_read_once_and_kept(with_vectors, tmp_path):
+def test_source_embedding_vectors_are_read_once_and_kept(with_vectors, tmp_path):
     said = []
     run = prepare_run(load_settings(overrides=with_vectors), tmp_path / "run", notice=said.append)
     (tmp_path / "vectors").unlink()
@@ -223,9 +223,7 @@ def test_vectors_are_read_once_and_kept(with_vectors, tmp_path):
         kept_vectors(run, "source", 5)
 
 
-def test_other_vectors_are_another_training_even_before_its_first_checkpoint(
-    with_vectors, tmp_path
-):
+def test_changed_embedding_file_is_refused_before_the_first_checkpoint(with_vectors, tmp_path):
     open_or_prepare(load_settings(overrides=with_vectors), tmp_path / "run").unlock()
     (tmp_path / "others").write_text(VECTORS)
     for name in (str(tmp_path / "others"), None):
@@ -244,7 +242,7 @@ def test_other_vectors_are_another_training_even_before_its_first_checkpoint(
         ("Katze 1 2 3 4\n", "vectors: has none of the .* pieces of the source vocabulary"),
     ],
 )
-def test_files_that_are_not_right(with_vectors, tmp_path, content, words):
+def test_invalid_embedding_file_raises_input_error(with_vectors, tmp_path, content, words):
     (tmp_path / "vectors").write_text(content)
     with pytest.raises(InputError, match=words):
         prepare_run(load_settings(overrides=with_vectors), tmp_path / "run")
@@ -263,7 +261,9 @@ def test_vectors_of_another_width_are_refused_before_the_text_is_read(with_vecto
 
 
 @pytest.mark.usefixtures("without_tensorflow")
-def test_the_command_refuses_in_a_line(keras_seq_command, base, overrides, tmp_path):
+def test_train_command_refuses_a_wrong_starting_run_with_exit_code_2(
+    keras_seq_command, base, overrides, tmp_path
+):
     outcome = keras_seq_command(
         "train", tmp_path / "run", "--pairs", overrides["data.pairs"], "--from-run", base.path,
         "--preset", "transformer-tiny",
@@ -279,7 +279,7 @@ def test_the_command_refuses_in_a_line(keras_seq_command, base, overrides, tmp_p
     assert base.saved_steps == [3, 5]
 
 
-def test_tokenizers_of_the_copy_are_whole(base, overrides, tmp_path):
+def test_copied_tokenizer_of_the_starting_run_encodes_the_same(base, overrides, tmp_path):
     run = prepare_run(resolved(overrides), tmp_path / "run")
     copy = run.start_directory / "tokenizer" / "joint.model"
     assert Tokenizer.from_bytes(copy.read_bytes()).encode(["a dog"]) == (

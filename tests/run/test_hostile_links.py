@@ -78,7 +78,7 @@ def test_a_directory_with_links_does_not_count_as_empty(
     assert found.error == f"{directory}: not empty and not a run: expected a new directory"
 
 
-def test_a_working_directory_with_files_of_somebody_else_does_not_count_as_empty(
+def test_directory_with_foreign_files_in_work_does_not_count_as_empty(
     tmp_path, dates_file, keras_seq_command
 ):
     work = tmp_path / "new" / ".work"

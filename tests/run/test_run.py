@@ -12,7 +12,7 @@ from keras_seq.settings import load_settings
 from keras_seq.text import InputError, Tokenizer
 
 
-def test_a_run_comes_back(run, reopened):
+def test_run_is_reopened_with_everything_that_was_saved(run, reopened):
     tokenizer = Tokenizer.train(["A dog runs.", "Ein Hund läuft."], size=300)
     run.save_vocabularies(tokenizer, tokenizer)
     sources = ["a\u2028b", "c\rd", "\u0085e\x0b", ""]
@@ -38,7 +38,7 @@ def test_a_run_comes_back(run, reopened):
     assert checkpoint.state == {"step": 12}
 
 
-def test_two_tokenizers_come_back(tmp_path):
+def test_separate_source_and_target_tokenizers_are_reopened(tmp_path):
     run = Run.create(tmp_path / "two", load_settings(overrides={"tokenizer.joint": False}))
     source = Tokenizer.train(["A dog runs."], size=280)
     target = Tokenizer.train(["Ein Hund läuft."], size=280)
@@ -48,7 +48,7 @@ def test_two_tokenizers_come_back(tmp_path):
     assert again.target_tokenizer.to_bytes() == target.to_bytes()
 
 
-def test_a_directory_with_other_things_is_never_touched(tmp_path):
+def test_directory_with_other_files_is_never_used_or_changed(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     for overwrite in (False, True):
         with pytest.raises(InputError, match="not empty and not a run"):
@@ -78,7 +78,7 @@ def test_overwriting_does_not_follow_links(run, tmp_path):
     assert (outside / "file").read_text() == "keep"
 
 
-def test_a_run_is_made_where_one_can_be(tmp_path):
+def test_run_create_makes_parents_and_refuses_files(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="a file, expected a new"):
         Run.create(tmp_path / "file", SETTINGS)
@@ -97,7 +97,7 @@ def test_a_read_only_directory_is_refused(tmp_path):
     tmp_path.chmod(0o700)
 
 
-def test_what_is_no_run_is_said_in_one_line(tmp_path):
+def test_opening_a_path_that_is_not_a_run_raises_input_error(tmp_path):
     with pytest.raises(InputError, match="no such run directory"):
         Run.open(tmp_path / "absent")
     with pytest.raises(InputError, match="no settings.toml"):

@@ -82,7 +82,7 @@ def test_a_shape_bomb_is_refused_before_it_is_read(run, reopened, bounded, shape
         reopened().load_weights(SHAPES)
 
 
-def test_a_sparse_file_does_not_vouch_for_giant_settings(run, reopened, bounded):
+def test_sparse_weights_file_does_not_justify_huge_model_settings(run, reopened, bounded):
     path = save(run, 1)
     os.truncate(path / "weights.safetensors", 4 << 40)
     base = run.settings.to_dict()
@@ -156,7 +156,7 @@ def test_hostile_settings_are_refused(run, reopened, bounded, content):
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\x0a\xff" * 1000, None])
-def test_a_tokenizer_that_is_none_is_refused(run, reopened, bounded, content):
+def test_missing_or_invalid_tokenizer_file_is_refused(run, reopened, bounded, content):
     (run.path / "tokenizer").mkdir()
     if content is not None:
         (run.path / "tokenizer" / "joint.model").write_bytes(content)

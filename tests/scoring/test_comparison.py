@@ -69,7 +69,7 @@ def table(text):
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
-def test_is_the_command_of_sacrebleu(corpus, command, test):
+def test_compare_equals_the_sacrebleu_command(corpus, command, test):
     references, systems = corpus
     short = {"bootstrap": "bs", "randomization": "ar"}[test]
     options = [f"--paired-{short}", f"--paired-{short}-n", str(SAMPLES)]
@@ -84,7 +84,7 @@ def test_is_the_command_of_sacrebleu(corpus, command, test):
             assert theirs[len(ours) :] == ([] if one.p_value is None else [round(one.p_value, 4)])
 
 
-def test_intervals_are_those_of_the_command(corpus, command):
+def test_confidence_intervals_equal_the_sacrebleu_command(corpus, command):
     references, systems = corpus
     lines = systems["first"]
     expected = command(["first"], "--confidence", "--confidence-n", str(SAMPLES))
@@ -99,7 +99,7 @@ def test_intervals_are_those_of_the_command(corpus, command):
         assert theirs["confidence_var"] == pytest.approx(one.interval, abs=1e-12)
 
 
-def test_what_is_better_is_found_so_and_what_is_alike_is_not(corpus):
+def test_compare_finds_a_better_system_significant_and_a_similar_one_not(corpus):
     references, systems = corpus
     for test in ("bootstrap", "randomization"):
         found = compare(systems, [references], test=test, samples=500, metrics=["bleu"])
@@ -109,7 +109,7 @@ def test_what_is_better_is_found_so_and_what_is_alike_is_not(corpus):
         assert found["better"][0].interval > 0
 
 
-def test_the_line_to_print(corpus):
+def test_comparison_text_shows_interval_p_value_and_signature(corpus):
     references, systems = corpus
     found = compare(systems, [references], samples=20, metrics=["chrf"], lowercase=True)
     first, other = found["first"][0].text, found["better"][0].text
@@ -127,7 +127,7 @@ def test_the_line_to_print(corpus):
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said(change, said):
+def test_invalid_compare_arguments_raise_value_error(change, said):
     arguments = {"systems": {"one": ["a"], "two": ["b"]}, "references": [["a"]]} | change
     systems, references = arguments.pop("systems"), arguments.pop("references")
     with pytest.raises(ValueError, match=said):

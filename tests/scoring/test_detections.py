@@ -12,17 +12,17 @@ from keras_seq.scoring import DetectionCounts, count_detections, detections
     ("refractory", "expected"),
     [(1, [1, 2, 4, 5, 6]), (2, [1, 4, 6]), (3, [1, 4]), (4, [1, 5]), (100, [1])],
 )
-def test_a_detection_keeps_the_next_ones_away(refractory, expected):
+def test_refractory_time_suppresses_following_detections(refractory, expected):
     probabilities = [0.49, 0.5, 0.9, 0.1, 0.7, 0.6, 0.5]
     assert list(detections(probabilities, refractory=refractory)) == expected
 
 
-def test_the_threshold_decides():
+def test_detection_threshold_is_inclusive():
     assert list(detections([0.2, 0.6, 0.95], threshold=0.95)) == [2]
     assert list(detections([0.2, 0.6, 0.95], threshold=0.96)) == []
 
 
-def test_they_come_as_the_stream_does():
+def test_detections_are_yielded_while_the_stream_is_read():
     heard = []
 
     def endless():
@@ -35,7 +35,7 @@ def test_they_come_as_the_stream_does():
     assert next(stream) == 17 and heard[-1] == 17
 
 
-def test_a_refractory_time_of_nothing_is_refused_at_once():
+def test_refractory_time_of_zero_raises_value_error():
     with pytest.raises(ValueError, match="`refractory` must be 1 at least, received 0"):
         detections([], refractory=0)
 
@@ -52,7 +52,7 @@ def most_pairs(found, true, tolerance):
     return best
 
 
-def test_as_many_are_right_as_can_be():
+def test_count_detections_finds_the_maximum_matching():
     generator = np.random.default_rng(0)
     for _ in range(300):
         found = sorted(generator.integers(0, 12, generator.integers(0, 6)).tolist())
@@ -62,7 +62,7 @@ def test_as_many_are_right_as_can_be():
         assert counts == (most_pairs(found, true, tolerance), len(found), len(true))
 
 
-def test_counts_add_up_and_give_shares():
+def test_detection_counts_add_up_and_give_precision_recall_and_f1():
     total = DetectionCounts(2, 3, 2) + DetectionCounts(1, 1, 4)
     assert total == DetectionCounts(3, 4, 6)
     assert total.precision == 3 / 4 and total.recall == 3 / 6 and total.f1 == pytest.approx(0.6)

@@ -31,7 +31,7 @@ from keras_seq.scoring import are_entity_tags, entities, entity_scores
     ],
     ids=str,
 )
-def test_entities_of_a_sentence(tags, expected):
+def test_entities_are_extracted_from_the_tags_of_a_sentence(tags, expected):
     assert sorted(entities(tags.split())) == expected
 
 
@@ -78,7 +78,7 @@ def conlleval(references, predictions):
 
 
 @pytest.mark.parametrize("places", ["BI", "BIES"])
-def test_counts_are_those_of_conlleval_for_any_tags(places):
+def test_entity_counts_equal_conlleval_for_any_tags(places):
     generator = random.Random(5)
     choices = ["O", "O", *(f"{place}-{kind}" for place in places for kind in "pq")]
     truth = [generator.choices(choices, k=generator.randint(0, 9)) for _ in range(3000)]
@@ -94,7 +94,7 @@ def test_counts_are_those_of_conlleval_for_any_tags(places):
         assert sum(getattr(one, name) for one in found.by_type.values()) == getattr(found, name)
 
 
-def test_an_entity_is_right_as_a_whole_or_not_at_all():
+def test_entity_counts_as_correct_only_when_it_matches_completely():
     truth = ["B-p I-p O B-q O O S-p".split()]
     given = ["B-p O O B-p O B-q S-p".split()]
     found = entity_scores(truth, given)
@@ -108,17 +108,17 @@ def test_an_entity_is_right_as_a_whole_or_not_at_all():
     }
 
 
-def test_a_sentence_does_not_go_on_in_the_next():
+def test_entities_do_not_cross_sentence_boundaries():
     assert entity_scores([["B-p"], ["I-p"]], [["B-p"], ["B-p"]]).correct == 2
 
 
-def test_nothing_to_find_and_nothing_found():
+def test_entity_scores_without_entities_are_zero():
     found = entity_scores([["O", "O"]], [["O", "O"]])
     assert (found.precision, found.recall, found.f1, found.by_type) == (0, 0, 0, {})
     assert entity_scores([], []).expected == 0
 
 
-def test_which_tags_are_of_entities():
+def test_are_entity_tags_recognizes_only_entity_tags():
     assert are_entity_tags(["B-p", "I-p", "O"]) and are_entity_tags({"S-a-b"})
     for other in (["O"], [], ["NOUN", "O"], ["B-", "O"], ["B"], ["X-p", "B-p"]):
         assert not are_entity_tags(other)
@@ -135,6 +135,6 @@ def test_which_tags_are_of_entities():
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said(sides, error, said):
+def test_invalid_tags_raise_an_error_that_names_the_cause(sides, error, said):
     with pytest.raises(error, match=said):
         entity_scores(*sides)

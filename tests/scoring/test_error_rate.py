@@ -28,7 +28,7 @@ def fewest_errors(reference, hypothesis):
     return table[len(reference), len(hypothesis)]
 
 
-def test_counted_by_hand():
+def test_word_and_character_errors_match_counts_by_hand():
     # "sat" was heard as "sit", "on" is missing, "now" is too much.
     found = word_errors(["the cat sit the mat now"], ["the cat sat on the mat"])
     assert found == Errors(substitutions=1, insertions=1, deletions=1, length=6)
@@ -37,7 +37,7 @@ def test_counted_by_hand():
     assert character_errors(["sitting"], ["kitten"]) == Errors(2, 1, 0, 6)
 
 
-def test_of_many_lines_each_has_its_fewest_errors():
+def test_word_errors_are_minimal_for_each_of_many_lines():
     draw = random.Random(1)
 
     def line(longest):
@@ -60,13 +60,13 @@ def test_of_many_lines_each_has_its_fewest_errors():
         assert together == sum(getattr(one, count) for one in alone)
 
 
-def test_long_and_short_lines_in_one_corpus():
+def test_word_errors_handle_long_and_short_lines_together():
     long = "one two three four five " * 400
     found = word_errors(["one", long, "", "two"], ["one", long + " six", "three", ""])
     assert found == Errors(0, 1, 2, 2003)
 
 
-def test_spaces_and_what_is_empty():
+def test_error_rates_handle_spaces_and_empty_lines():
     assert word_errors([], []).rate == word_errors([""], [" "]).rate == 0
     assert word_errors(["a"], [""]).rate == float("inf")
     assert character_errors([" a  b\t"], ["a b"]) == Errors(0, 0, 0, 3)
@@ -74,7 +74,7 @@ def test_spaces_and_what_is_empty():
     assert word_errors(["A b"], ["a b"]).rate == 0.5
 
 
-def test_as_metrics_of_score():
+def test_score_reports_wer_and_cer_as_metrics():
     found = score(["One too", "x"], [["one two", "x"]], metrics=["wer", "cer"])
     assert [one.name for one in found] == ["WER", "CER"] and found.bleu is None
     assert found.wer.value == pytest.approx(200 / 3)
@@ -85,7 +85,7 @@ def test_as_metrics_of_score():
     assert without_case.value == 50 and "case:lc" in without_case.signature
 
 
-def test_errors():
+def test_invalid_error_rate_arguments_raise_value_error():
     with pytest.raises(ValueError, match="received 1 hypotheses and 2 references"):
         word_errors(["a"], ["a", "b"])
     with pytest.raises(ValueError, match="'wer' takes one set of references, received 2"):

@@ -18,7 +18,7 @@ def drawn(size=400):
     return truth.tolist(), given.tolist()
 
 
-def test_all_numbers_are_those_of_scikit_learn():
+def test_label_scores_equal_scikit_learn():
     truth, given = drawn()
     found = label_scores(truth, given)
     assert list(found.labels) == sorted(NAMES)
@@ -34,14 +34,14 @@ def test_all_numbers_are_those_of_scikit_learn():
         assert one.expected == support
 
 
-def test_what_never_occurs_is_0_and_not_a_division_by_0():
+def test_label_scores_without_occurrences_are_zero():
     nothing = Counts(0, 0, 0)
     assert (nothing.precision, nothing.recall, nothing.f1) == (0, 0, 0)
     found = label_scores(["a"], ["b"])
     assert (found.accuracy, found.macro_f1, found.micro_f1) == (0, 0, 0)
 
 
-def test_the_table_to_print():
+def test_label_score_table_is_formatted_as_expected():
     truth = ["positive"] * 12 + ["no"] * 3
     given = ["positive"] * 11 + ["no"] * 3 + ["so-so"]
     assert label_scores(truth, given).table().split("\n") == [
@@ -61,7 +61,7 @@ def test_the_table_to_print():
     ]
 
 
-def test_columns_keep_their_places_when_numbers_are_long():
+def test_table_columns_stay_aligned_when_numbers_are_long():
     names = [f"label {number:02}" for number in range(11)]
     lines = label_scores(names + ["label 00"] * 2000, names + ["label 10"] * 2000).table()
     heading, *rows = lines.split("\n")[-12:]
@@ -88,7 +88,7 @@ def test_the_confusion_of_many_labels_is_not_printed():
     ],
     ids=str,
 )
-def test_what_is_wrong_is_said(sides, error, said):
+def test_invalid_labels_raise_an_error_that_names_the_cause(sides, error, said):
     with pytest.raises(error, match=said):
         label_scores(*sides)
 
@@ -101,13 +101,13 @@ def test_tags_are_scored_by_word_and_by_entity():
     assert found.table().startswith("entities") and "accuracy 0.750" in found.table()
 
 
-def test_other_tags_are_scored_by_word_alone():
+def test_tags_without_entities_are_scored_by_word_only():
     found = tag_scores([["NOUN", "VERB"]], [["NOUN", "B-x"]])
     assert found.entities is None
     assert found.table().startswith("accuracy 0.500")
 
 
-def test_sentences_must_fit_for_both():
+def test_tag_scores_refuse_sentences_of_different_lengths():
     with pytest.raises(ValueError, match="sentence 1 has 2 tags in the references and 1 in the"):
         # As many tags in all.
         tag_scores([["NOUN", "NOUN"], ["NOUN"]], [["NOUN"], ["NOUN", "NOUN"]])

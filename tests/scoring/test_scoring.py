@@ -50,7 +50,7 @@ def corpus():
 
 
 @pytest.mark.parametrize("references", [[FIRST], [FIRST, SECOND]], ids=["one", "two"])
-def test_scores_are_those_of_sacrebleu_to_every_digit(references):
+def test_scores_equal_sacrebleu_exactly(references):
     found = score(HYPOTHESES, references)
     assert found.bleu.value == sacrebleu.corpus_bleu(HYPOTHESES, references).score
     assert found.chrf.value == sacrebleu.corpus_chrf(HYPOTHESES, references).score
@@ -58,7 +58,7 @@ def test_scores_are_those_of_sacrebleu_to_every_digit(references):
     assert bleu(HYPOTHESES, references) == found.bleu
 
 
-def test_scores_and_signatures_are_those_of_the_sacrebleu_command(tmp_path, corpus):
+def test_scores_and_signatures_equal_the_sacrebleu_command(tmp_path, corpus):
     hypotheses, references = corpus
     for name, lines in (("hyp", hypotheses), ("ref", references)):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
@@ -81,7 +81,7 @@ def test_bleu_is_the_geometric_mean_of_precisions():
     assert score(["a b c d e"], [["a b c d f"]]).ter.value == 20.0
 
 
-def test_the_text_is_name_value_signature():
+def test_score_text_shows_name_value_and_signature():
     found = score(HYPOTHESES, [FIRST, SECOND])
     signature = f"nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp|version:{sacrebleu.__version__}"
     assert found.bleu.text == f"BLEU = {found.bleu.value:.2f} {signature}"
@@ -89,7 +89,7 @@ def test_the_text_is_name_value_signature():
     assert (found.chrf.details, found.ter.details) == ("", "")
 
 
-def test_only_the_metrics_asked_for():
+def test_score_computes_only_the_requested_metrics():
     found = score(HYPOTHESES, [FIRST], metrics=["ter", "chrf"])
     assert found.bleu is None
     assert [one.name for one in found] == ["chrF2", "TER"]
@@ -97,7 +97,7 @@ def test_only_the_metrics_asked_for():
     assert all(isinstance(one, Score) for one in score(HYPOTHESES, [FIRST]))
 
 
-def test_lower_case():
+def test_lowercase_option_ignores_case_and_is_in_the_signature():
     found = score(["A DOG RUNS FAR"], [["a dog runs far"]], lowercase=True)
     assert found.bleu.value == pytest.approx(100) and found.chrf.value == 100
     assert "|case:lc|" in found.bleu.signature and "|case:lc|" in found.chrf.signature
@@ -106,19 +106,19 @@ def test_lower_case():
 
 
 @pytest.mark.parametrize("tokenize", ["none", "char", "intl", "zh"])
-def test_tokenizers_are_passed_on(tokenize):
+def test_tokenize_option_is_passed_to_sacrebleu(tokenize):
     found = bleu(HYPOTHESES, [FIRST], tokenize=tokenize)
     assert found.value == sacrebleu.corpus_bleu(HYPOTHESES, [FIRST], tokenize=tokenize).score
     assert f"|tok:{tokenize}|" in found.signature
 
 
 @pytest.mark.parametrize("tokenize", ["flores200", "spm", "moses"])
-def test_tokenizers_that_would_download_or_are_none_are_refused(tokenize):
+def test_unknown_or_downloading_tokenizers_are_refused(tokenize):
     with pytest.raises(ValueError, match=f"unknown tokenizer '{tokenize}', expected one of 13a"):
         score(HYPOTHESES, [FIRST], tokenize=tokenize)
 
 
-def test_unknown_metric():
+def test_unknown_metric_raises_value_error():
     with pytest.raises(ValueError, match="unknown metric 'comet', expected one of bleu, chrf, ter"):
         score(HYPOTHESES, [FIRST], metrics=["bleu", "comet"])
 
@@ -149,7 +149,7 @@ def test_a_string_is_not_a_list_of_lines(action):
         action(HYPOTHESES, FIRST)
 
 
-def test_bleu_in_a_training_loop_is_quiet(caplog):
+def test_bleu_logs_no_warning_about_tokenized_text(caplog):
     """sacreBLEU warns of tokenized text, at each validation again."""
     lines = ["a dog runs ."] * 200
     bleu(lines, [lines])
@@ -158,7 +158,7 @@ def test_bleu_in_a_training_loop_is_quiet(caplog):
     assert caplog.records != []
 
 
-def test_the_import_is_light():
+def test_scoring_import_does_not_load_keras_or_a_backend():
     program = (
         "import sys, keras_seq.scoring; "
         "print([name for name in ('tensorflow', 'keras', 'jax') if name in sys.modules])"

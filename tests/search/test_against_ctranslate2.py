@@ -59,7 +59,7 @@ def same(one, other):
     return (one.tokens, one.ended) == (other.tokens, other.ended)
 
 
-def test_greedy_search_finds_the_same_to_the_token(run):
+def test_greedy_search_finds_the_same_tokens_as_ctranslate2(run):
     pairs = found_by_both(run, beam_size=1)
     assert len({one.tokens for one, _ in pairs}) > 10
     assert 10 < sum(one.ended for one, _ in pairs) < len(pairs) - 10
@@ -68,7 +68,7 @@ def test_greedy_search_finds_the_same_to_the_token(run):
         assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
-def test_a_beam_with_patience_finds_the_same_to_the_token_or_better(run):
+def test_beam_search_with_patience_equals_or_beats_ctranslate2(run):
     """The other's beam is full until twice as many have ended as it has places, and done then.
 
     Ours is full until then with a patience of 3. What the limit cuts is ranked otherwise there: by

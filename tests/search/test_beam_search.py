@@ -70,7 +70,7 @@ def test_a_beam_of_1_is_greedy_search():
 
 
 @pytest.mark.parametrize(("normalization", "alpha"), [("average", 1.0), ("gnmt", 0.6), ("none", 0)])
-def test_a_wide_beam_is_exhaustive_search(normalization, alpha):
+def test_wide_beam_equals_exhaustive_search_on_a_transformer(normalization, alpha):
     # Words 4 and 5 and at most three tokens: 7 targets that end, 8 that are cut.
     options = {"length_normalization": normalization, "alpha": alpha, "forbidden_tokens": NOT_4_5}
     results = transformer_search(beam_size=15, n_best=4, max_length=3, **options)(SOURCE)
@@ -86,7 +86,7 @@ def test_a_wide_beam_is_exhaustive_search(normalization, alpha):
         assert_same_results(results_of(results, row), found[:4])
 
 
-def test_shapes_and_dtypes():
+def test_search_result_has_the_documented_shapes_and_dtypes():
     result = transformer_search(beam_size=3, n_best=2, max_length=6)(SOURCE)
     assert tuple(result.tokens.shape) == (4, 2, 6)
     assert {tuple(part.shape) for part in result[1:]} == {(4, 2)}
@@ -136,7 +136,7 @@ def search_table(table, source=LINE, **options):
     return chain_search(**options)(source)
 
 
-def test_eager_equals_compiled_on_a_table():
+def test_eager_search_equals_compiled_search():
     table = np.random.default_rng(0).normal(size=(1, STEPS, STATES, WORDS))
     source = np.repeat(LINE, 2, axis=0)
     compiled = search_table(table, source, beam_size=3, n_best=2)
@@ -207,7 +207,7 @@ def goes_on(chain, beam_size, limit):
     return best[: best.index(END) + 1]
 
 
-def test_a_search_that_goes_on_behind_the_end_loses_what_ours_finds():
+def test_extending_hypotheses_past_the_end_token_loses_the_best_target():
     """KerasHub's `BeamSampler`, as of 0.32, continues what has ended, like any other.
 
     The best target is the end token alone, 0.5. Behind it the model, which was never trained
@@ -262,7 +262,7 @@ def test_ties_go_to_the_earlier_hypothesis_and_to_the_lower_id():
     )
 
 
-def test_limits_follow_each_row_and_are_marked():
+def test_length_limit_follows_each_source_and_marks_truncation():
     never_ends = table_of({}, otherwise={4: 0.75, 5: 0.25})
     source = np.array([[4, 0, 0, 0], [4, 4, 0, 0], [4, 4, 4, 0], [4, 4, 4, 4], [0] * 4], "int32")
     result = search_table(
@@ -279,13 +279,13 @@ def test_limits_follow_each_row_and_are_marked():
     assert lengths == [2, 3, 3, 3, 2]
 
 
-def test_an_end_at_the_limit_is_not_cut():
+def test_hypothesis_that_ends_at_the_length_limit_is_not_truncated():
     table = table_of({(): {4: 1.0}, (4,): {END: 1.0}})
     result = search_table(table, beam_size=2, max_length=2)
     assert_same_results(results_of(result, 0), [Found((4, END), 0.0, False)])
 
 
-def test_finished_hypotheses_come_before_cut_ones_and_each_group_best_first():
+def test_finished_hypotheses_rank_before_truncated_ones_each_best_first():
     table = table_of({(): {4: 0.5, END: 0.1, 5: 0.3, 6: 0.1}})
     result = search_table(table, beam_size=4, n_best=4, max_length=1)
     assert_same_results(
@@ -299,7 +299,7 @@ def test_finished_hypotheses_come_before_cut_ones_and_each_group_best_first():
     )
 
 
-def test_where_there_are_fewer_the_rest_is_empty():
+def test_n_best_slots_without_a_hypothesis_are_empty():
     result = search_table(table_of({}), beam_size=3, n_best=3, forbidden_tokens=(0, 1, 2, 4, 5, 6))
     tokens, lengths, scores, truncated = map(keras.ops.convert_to_numpy, result)
     assert lengths.tolist() == [[1, 0, 0]]
@@ -311,14 +311,14 @@ def test_where_there_are_fewer_the_rest_is_empty():
     assert (scores[0, 1:] < -1e20).all()
 
 
-def test_other_special_tokens():
+def test_search_uses_the_given_start_end_and_forbidden_tokens():
     """In this table 5 ends a target and 6 starts one."""
     table = table_of({(): {3: 0.9, 5: 0.1}, (3,): {5: 0.8, 4: 0.2}})
     result = search_table(table, beam_size=2, start_token=6, end_token=5, forbidden_tokens=(0, 6))
     assert_same_results(results_of(result, 0), [Found((3, 5), math.log(0.72) / 2, False)])
 
 
-def test_a_beam_larger_than_the_vocabulary():
+def test_beam_larger_than_the_vocabulary_finds_every_target():
     result = search_table(table_of({}), beam_size=20, n_best=20, max_length=2)
     found = results_of(result, 0)
     # Words 4, 5 and 6: 4 targets that end within two tokens, 9 that are cut there.
@@ -335,7 +335,7 @@ def test_a_model_that_gives_nan_ends_the_search_without_a_result():
 @pytest.mark.parametrize(
     ("normalization", "share", "norm"), [("average", 0.1, 6), ("gnmt", 0.2, 11 / 6)]
 )
-def test_does_not_stop_while_a_live_hypothesis_could_still_win(normalization, share, norm):
+def test_search_continues_while_a_live_hypothesis_could_still_win(normalization, share, norm):
     """log 0.4 = -0.92 has ended; log 0.1 = -2.3 lives, and goes on to the limit without a loss.
 
     By the next step it cannot win: -2.3 / 2 = -1.15. By the limit it has: -2.3 / 6 = -0.38. With
@@ -350,7 +350,7 @@ def test_does_not_stop_while_a_live_hypothesis_could_still_win(normalization, sh
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="only there eager loops can be counted")
 @pytest.mark.parametrize("normalization", ["average", "gnmt", "none"])
-def test_stops_as_soon_as_nothing_live_can_win(normalization):
+def test_search_stops_as_soon_as_no_live_hypothesis_can_win(normalization):
     sure = table_of({}, otherwise={END: 0.999, 4: 0.001})
     model = ChainModel(sure)
     result = beam_search(
@@ -361,7 +361,7 @@ def test_stops_as_soon_as_nothing_live_can_win(normalization):
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="only there eager loops can be counted")
-def test_stops_when_every_place_is_frozen():
+def test_search_stops_when_every_beam_slot_is_finished():
     # By the mean an endless hypothesis could always still win, so only full places stop this.
     table = table_of({(): {4: 0.5, 5: 0.3, 6: 0.2}}, otherwise={END: 0.6, 4: 0.4})
     model = ChainModel(table)
@@ -374,7 +374,7 @@ def test_stops_when_every_place_is_frozen():
     # 0.28 * 25 is a little more than 7 in floating point.
     [(4, 0.5, 2), (10, 0.31, 4), (25, 0.28, 7)],
 )
-def test_patience_is_how_many_end(beam_size, patience, ends):
+def test_patience_sets_how_many_hypotheses_end_before_search_stops(beam_size, patience, ends):
     """One ends at each step, and each later one is better: so the last is the best.
 
     As long as there are places for both continuations, which with a patience below 1 there are.
@@ -405,6 +405,6 @@ def test_patience_is_how_many_end(beam_size, patience, ends):
         ({"alpha": -1.0}, "`alpha` must be 0 or more, received -1.0"),
     ],
 )
-def test_refuses_wrong_arguments(options, message):
+def test_invalid_beam_search_arguments_raise_value_error(options, message):
     with pytest.raises(ValueError, match=message):
         beam_search(CHAIN, LINE, **options)

@@ -72,7 +72,7 @@ CONFIGURATIONS = [
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(drawn=tables)
-def test_equals_lists_in_plain_python(configuration, drawn):
+def test_beam_search_equals_plain_python_search(configuration, drawn):
     beam_size, n_best, normalization, alpha, patience = configuration
     model, search = searcher(
         beam_size=beam_size,
@@ -182,7 +182,7 @@ def aligned():
     order=st.permutations(range(TABLES)),
     more=st.sampled_from([0, 3]),
 )
-def test_to_the_bit_the_same_in_any_batch_and_with_any_padding(seed, order, more):
+def test_beam_search_is_bitwise_equal_in_any_batch_and_padding(seed, order, more):
     """Where the arithmetic of a row is the same, not a bit of its result may differ."""
     model, search = aligned()
     model.tables.assign(

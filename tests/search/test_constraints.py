@@ -94,7 +94,7 @@ def of_row(rules, row):
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 @settings(max_examples=25, deadline=None)
 @given(drawn=tables)
-def test_equals_lists_in_plain_python(name, drawn):
+def test_constrained_search_equals_plain_python_search(name, drawn):
     model, search, options = searcher(name)
     model.tables.assign(drawn)
     result = search(SOURCES)
@@ -115,7 +115,7 @@ def test_equals_lists_in_plain_python(name, drawn):
 @pytest.mark.parametrize(("factor", "normalization"), [(0.3, "gnmt"), (2.0, "average")])
 @settings(max_examples=25, deadline=None)
 @given(drawn=tables)
-def test_coverage_equals_lists_in_plain_python(factor, normalization, drawn):
+def test_coverage_penalty_equals_plain_python_search(factor, normalization, drawn):
     model, search, options = covering(factor, normalization)
     model.tables.assign(drawn)
     result = search(SOURCES)
@@ -154,6 +154,6 @@ covering = functools.cache(
         ({"coverage_penalty": -1.0}, "`coverage_penalty` must be 0 or more, received -1.0"),
     ],
 )
-def test_what_is_impossible_is_refused(options, said):
+def test_impossible_search_constraints_raise_value_error(options, said):
     with pytest.raises(ValueError, match=said):
         beam_search(ChainModel(np.zeros((1, 2, 3, 8))), SOURCES, **options)

@@ -59,7 +59,7 @@ def assert_same(found, expected, atol=1e-4):
         np.testing.assert_allclose([s for _, s in left], [s for _, s in right], atol=atol)
 
 
-def test_a_beam_that_is_wide_enough_finds_every_labeling_with_its_probability():
+def test_wide_ctc_beam_finds_every_labeling_with_its_probability():
     expected = [
         [(labels, np.log(p)) for labels, p in of_all_paths(LOGITS[row, :length])]
         for row, length in enumerate(LENGTHS)
@@ -71,7 +71,7 @@ def test_a_beam_that_is_wide_enough_finds_every_labeling_with_its_probability():
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 4])
-def test_a_narrow_beam_gives_lower_bounds(beam_size):
+def test_narrow_ctc_beam_scores_are_lower_bounds(beam_size):
     for row, found in enumerate(run(ctc_beam_search, LOGITS, beam_size=beam_size)):
         truth = dict(of_all_paths(LOGITS[row]))
         ((labels, score),) = found
@@ -84,7 +84,7 @@ def test_a_narrow_beam_gives_lower_bounds(beam_size):
         assert truth[wide[row][0][0]] >= truth[narrow[row][0][0]] - 1e-9
 
 
-def test_greedy_is_the_best_path():
+def test_ctc_greedy_search_finds_the_best_path():
     expected = []
     for row, length in enumerate(LENGTHS):
         logits = LOGITS[row, :length].astype("float64")
@@ -93,7 +93,7 @@ def test_greedy_is_the_best_path():
     assert_same(run(ctc_greedy_search, SPOILED, MASK), expected)
 
 
-def test_the_beam_adds_up_what_greedy_does_not():
+def test_ctc_beam_sums_paths_that_greedy_search_does_not():
     # Graves' example: the blank is the likelier one at both frames, but not twice.
     logits = np.log([[[0.6, 0.4], [0.6, 0.4]]]).astype("float32")
     assert_same(run(ctc_greedy_search, logits), [[((), np.log(0.36))]])
@@ -119,7 +119,7 @@ def test_padding_and_batch_mates_change_nothing(search, options):
 
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of TensorFlow's graphs")
 @pytest.mark.parametrize(("search", "options"), SEARCHES, ids=["greedy", "beam"])
-def test_one_graph_of_unknown_sizes_has_operations_that_servers_have(search, options):
+def test_ctc_graph_of_unknown_sizes_uses_only_servable_operations(search, options):
     import tensorflow as tf
 
     from keras_seq.serving.graph_file.operations import ALLOWED
@@ -136,7 +136,7 @@ def test_one_graph_of_unknown_sizes_has_operations_that_servers_have(search, opt
             np.testing.assert_allclose(left, right, atol=1e-5)
 
 
-def test_errors():
+def test_invalid_ctc_search_arguments_raise_value_error():
     for size in (0, 1.5):
         with pytest.raises(ValueError, match=f"`beam_size` must be .*, received {size}"):
             ctc_beam_search(LOGITS, beam_size=size)

@@ -46,7 +46,7 @@ def compiled(model, search, **options):
     )
 
 
-def test_two_models_are_the_mean_of_their_probabilities(models):
+def test_ensemble_search_uses_the_mean_of_the_probabilities(models):
     result = compiled(Ensemble(models), beam_search, beam_size=3, n_best=2, max_length=6)(SOURCE)
     for row in range(2):
 
@@ -56,7 +56,7 @@ def test_two_models_are_the_mean_of_their_probabilities(models):
         assert_same_results(results_of(result, row), plain_beam_search(chain, 3, 2, 6))
 
 
-def test_one_model_twice_is_that_model(models):
+def test_ensemble_of_a_model_with_itself_equals_the_model(models):
     for model in models:
         alone = compiled(model, beam_search, beam_size=3, max_length=8)(SOURCE)
         twice = compiled(Ensemble([model, model]), beam_search, beam_size=3, max_length=8)(SOURCE)
@@ -64,7 +64,7 @@ def test_one_model_twice_is_that_model(models):
             assert_same_results(results_of(twice, row), results_of(alone, row))
 
 
-def test_scores_of_given_targets_and_of_samples(models):
+def test_forced_scores_of_an_ensemble_equal_scores_of_its_samples(models):
     ensemble = Ensemble(models)
     result = compiled(ensemble, sample, samples=3, max_length=5, alpha=0.0)(SOURCE)
     found = [(row, one) for row in range(2) for one in results_of(result, row)]
@@ -78,7 +78,7 @@ def test_scores_of_given_targets_and_of_samples(models):
     np.testing.assert_allclose(totals, [one.score for _, one in found], atol=1e-4)
 
 
-def test_the_coverage_penalty_takes_the_mean_of_what_they_look_at(models):
+def test_coverage_penalty_of_an_ensemble_equals_that_of_its_repeated_model(models):
     one = models[0]
     alone = compiled(one, beam_search, beam_size=3, max_length=6, coverage_penalty=0.5)
     twice = compiled(
@@ -91,7 +91,7 @@ def test_the_coverage_penalty_takes_the_mean_of_what_they_look_at(models):
         assert found != results_of(without(SOURCE), row)
 
 
-def test_vocabularies_must_be_the_same(models):
+def test_ensemble_rejects_different_vocabularies_and_an_empty_list(models):
     larger = Transformer(VOCABULARY, 11, 1, 1, units=8, feedforward_units=8, num_heads=2)
     with pytest.raises(ValueError, match=r"share a vocabulary, received .*\[9, 11\]"):
         Ensemble([models[0], larger])

@@ -113,7 +113,7 @@ def searcher(name):
     scale=st.sampled_from([0.0, 0.3, 1.0, 4.0]),
     shift=st.sampled_from([-2.0, 0.0, 2.0]),
 )
-def test_a_beam_as_wide_as_the_space_finds_the_best_of_all(name, seed, scale, shift):
+def test_beam_as_wide_as_the_search_space_finds_the_best_targets(name, seed, scale, shift):
     # Scale 0: a model that is unsure at first and then sure, so that what looks poor early wins.
     scales = np.array([scale] * STEPS if scale else [1.0] + [8.0] * (STEPS - 1))
     drawn = np.random.default_rng(seed).normal(size=(TABLES, STEPS, STATES, VOCABULARY))

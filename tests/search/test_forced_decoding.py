@@ -30,7 +30,7 @@ def scores_of(model):
     return lambda *arrays: np.asarray(ops.convert_to_numpy(compiled(*arrays)))
 
 
-def test_are_the_log_probabilities_of_the_tokens(model, scores_of):
+def test_forced_scores_equal_the_log_probabilities_of_the_tokens(model, scores_of):
     logits = reference.transformer(SOURCE, TARGET_INPUT, reference.named_arrays(model), 2, "pre")
     expected = np.zeros(TARGET_OUTPUT.shape)
     for row, step in np.argwhere(TARGET_OUTPUT):

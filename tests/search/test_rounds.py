@@ -47,7 +47,7 @@ SEARCHES = {
     ("name", "prefixed"),
     [(name, False) for name in SEARCHES] + [("beam", True), ("sampling", True)],
 )
-def test_a_batch_whose_rows_leave_is_as_each_row_alone(name, prefixed):
+def test_rows_leaving_a_batch_early_get_the_same_results_as_alone(name, prefixed):
     function, options = SEARCHES[name]
     model = ChainModel(make_tables())
 
@@ -66,7 +66,7 @@ def test_a_batch_whose_rows_leave_is_as_each_row_alone(name, prefixed):
         assert_same_results(results_of(together, row), results_of(alone, 0), tolerance=1e-5)
 
 
-def test_long_searches_find_what_lists_find():
+def test_long_beam_search_equals_plain_python_search():
     tables = make_tables()
     model = ChainModel(tables)
     found = backend.compiled(
@@ -93,7 +93,7 @@ def talker(seed):
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
 @pytest.mark.parametrize("ensemble", [False, True])
-def test_caches_that_move_are_searched_as_those_that_stay(ensemble):
+def test_search_with_moving_caches_equals_search_with_static_caches(ensemble):
     model = Ensemble([talker(0), talker(1)]) if ensemble else talker(0)
     source = TALKERS_SOURCES
 
@@ -137,7 +137,7 @@ def found_and_places(model, source, function, options):
         (beam_search, {"beam_size": 4, "n_best": 4, "coverage_penalty": 0.3, "record": True}),
     ],
 )
-def test_where_shapes_are_static_a_state_grows_and_nothing_found_tells_when(
+def test_growing_the_state_of_a_static_search_does_not_change_results(
     function, options, monkeypatch
 ):
     model = talker(0)
@@ -159,12 +159,12 @@ def test_where_shapes_are_static_a_state_grows_and_nothing_found_tells_when(
     ("limit", "stages"),
     [(1, [1]), (128, [128]), (129, [64, 129]), (512, [64, 512]), (513, [64, 256, 513])],
 )
-def test_stages_are_few_and_none_is_the_half_of_the_next_or_more(limit, stages):
+def test_search_stages_are_few_and_more_than_double_in_size(limit, stages):
     assert search_steps._stages(limit) == stages
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
-def test_a_record_holds_every_step_of_rows_that_left():
+def test_search_record_keeps_every_step_of_rows_that_left():
     model = ChainModel(make_tables())
 
     def find(source):
@@ -197,7 +197,7 @@ class Counting(ChainModel):
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
 @pytest.mark.parametrize(("function", "options"), [(beam_search, {"beam_size": 1}), (sample, {})])
-def test_rows_that_are_done_cost_nothing_from_the_next_round_on(function, options):
+def test_finished_rows_cost_no_steps_from_the_next_round_on(function, options):
     tables = make_tables()
     model = Counting(tables)
     found = backend.compiled(

@@ -51,7 +51,7 @@ def target_probabilities(*rules):
     "rules",
     [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 0, 1.0), (1.0, 2, 1.0), (1.3, 3, 0.7), (1, 0, 0.6)],
 )
-def test_frequencies_are_the_probabilities(rules):
+def test_sample_frequencies_match_the_expected_probabilities(rules):
     temperature, top_k, top_p = rules
     count = 20_000
     result = sampler(samples=count, seed=5, temperature=temperature, top_k=top_k, top_p=top_p)(
@@ -72,7 +72,7 @@ def test_frequencies_are_the_probabilities(rules):
     assert stats.chisquare(observed, wanted).pvalue > 1e-4
 
 
-def test_scores_are_of_the_model_whatever_they_were_drawn_from():
+def test_sample_scores_are_model_scores_despite_temperature_and_top_k():
     chain = chain_of(TABLE[0])
     result = sampler(samples=50, seed=1, temperature=0.7, top_k=3)(SOURCE)
     found = results_of(result, 0)
@@ -83,7 +83,7 @@ def test_scores_are_of_the_model_whatever_they_were_drawn_from():
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
-def test_the_likeliest_alone_is_greedy_search():
+def test_sampling_with_top_k_1_equals_greedy_search():
     (found,) = results_of(sampler(samples=1, top_k=1)(SOURCE), 0)
     chain, tokens = chain_of(TABLE[0]), ()
     while len(tokens) < LIMIT and tokens[-1:] != (END,):
@@ -93,7 +93,7 @@ def test_the_likeliest_alone_is_greedy_search():
     assert found.tokens == tokens
 
 
-def test_a_row_is_the_same_in_any_batch_and_with_any_padding():
+def test_samples_of_a_row_are_the_same_in_any_batch_and_padding():
     alone = results_of(sampler(samples=4, seed=3)(SOURCE), 0)
     batch = np.array([[4, 8, 3, 0, 0], [4, 9, 3, 0, 0], [4, 9, 9, 9, 3]], "int32")
     result = sampler(samples=4, seed=3)(batch)
@@ -104,7 +104,7 @@ def test_a_row_is_the_same_in_any_batch_and_with_any_padding():
     assert set(alone) <= set(more)
 
 
-def test_another_seed_draws_others():
+def test_samples_differ_between_seeds_and_repeat_with_one_seed():
     draws = [results_of(sampler(samples=6, seed=seed)(SOURCE), 0) for seed in range(5)]
     assert len({tuple(found) for found in draws}) == 5
     again = sampler(samples=6, seed=4)(SOURCE)
@@ -118,7 +118,7 @@ def test_another_seed_draws_others():
     seed=st.integers(0, 2**32 - 1),
     step=st.integers(0, 300),
 )
-def test_the_numbers_are_those_of_whole_arithmetic(ids, seed, step):
+def test_random_numbers_equal_plain_integer_arithmetic(ids, seed, step):
     """On any backend, so what is drawn is the same on all."""
     expected = [uniform_number(ids, seed, n, step) for n in range(3)]
     keys = row_keys(keras.ops.array([[*ids, *[0] * (8 - len(ids))]], "int32"), seed)
@@ -126,7 +126,7 @@ def test_the_numbers_are_those_of_whole_arithmetic(ids, seed, step):
     assert found.tolist() == [expected]
 
 
-def test_the_numbers_are_uniform_and_do_not_follow_each_other():
+def test_random_numbers_are_uniform_and_uncorrelated():
     generator = np.random.default_rng(1)
     sources = generator.integers(4, 8000, size=(40, 12)).astype("int32")
     keys = row_keys(keras.ops.array(sources), 0)
@@ -150,6 +150,6 @@ def test_the_numbers_are_uniform_and_do_not_follow_each_other():
     [{"samples": 0}, {"temperature": 0.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}],
     ids=str,
 )
-def test_what_is_impossible_is_refused(options):
+def test_invalid_sampling_arguments_raise_value_error(options):
     with pytest.raises(ValueError, match="`samples` must be at least 1, `temperature` above 0"):
         sample(ChainModel(TABLE), SOURCE, **options)

@@ -140,14 +140,14 @@ def found_by(family, name, way):
     [(way, name) for way in WAYS for name in SEARCHES if (way, name) != ("xla", "beam")],
 )
 @pytest.mark.parametrize("family", FAMILIES)
-def test_finds_what_lists_find(family, name, way):
+def test_model_search_equals_plain_python_search(family, name, way):
     result = found_by(family, name, way)
     for row, found in enumerate(expected(family, name)):
         assert_same_results(results_of(result, row), found)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_these_models_tell_a_right_search_from_a_wrong_one(family):
+def test_models_distinguish_a_right_search_from_a_wrong_one(family):
     """Neither is greedy search the best, nor do all end or all get cut, nor are samples alike."""
     beams = expected(family, "beam")
     assert len({found[0].tokens for found in beams}) > 1
@@ -176,7 +176,7 @@ def test_these_models_tell_a_right_search_from_a_wrong_one(family):
     ids=["prefix", "rules", "sampling"],
 )
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_score_is_that_of_forced_decoding(family, search, options):
+def test_search_scores_equal_forced_decoding_scores(family, search, options):
     model, _ = model_of(family)
     result = backend.compiled(
         lambda source: search(model, source, max_length=LIMIT, **options), model.variables, [2]
@@ -199,7 +199,7 @@ def test_a_score_is_that_of_forced_decoding(family, search, options):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_neither_batch_mates_nor_padding_change_a_row(family):
+def test_batch_mates_and_padding_do_not_change_search_results(family):
     model, _ = model_of(family)
     search = backend.compiled(
         lambda source: beam_search(model, source, beam_size=3, n_best=3, max_length_extra=3),

@@ -38,7 +38,7 @@ def test_commands_have_an_option_for_each_setting():
 
 
 @pytest.mark.parametrize("search", [beam_search, sample])
-def test_python_has_them_with_the_same_defaults(search):
+def test_search_arguments_have_the_same_defaults_as_the_settings(search):
     arguments = {
         name: parameter.default
         for name, parameter in inspect.signature(search).parameters.items()
@@ -50,7 +50,7 @@ def test_python_has_them_with_the_same_defaults(search):
     assert {name: FIELDS[name].default for name in arguments} == arguments
 
 
-def test_python_has_them_all():
+def test_every_search_setting_has_a_python_argument():
     found = {*inspect.signature(beam_search).parameters, *inspect.signature(sample).parameters}
     assert set(FIELDS) - found == set(OTHERWISE_IN_PYTHON)
     for others in ("forbidden_tokens", "forbidden_sequences", "source"):
@@ -104,7 +104,7 @@ IMPOSSIBLE = [
 
 
 @pytest.mark.parametrize(("given", "said"), IMPOSSIBLE, ids=lambda value: str(value)[:60])
-def test_what_is_impossible_is_refused_in_a_sentence(given, said):
+def test_impossible_search_setting_raises_a_one_line_settings_error(given, said):
     with pytest.raises(SettingsError) as error:
         load_settings(overrides={f"search.{name}": value for name, value in given.items()})
     assert str(error.value).startswith("search.")
@@ -112,12 +112,12 @@ def test_what_is_impossible_is_refused_in_a_sentence(given, said):
     assert "\n" not in str(error.value)
 
 
-def test_every_setting_is_among_what_is_refused():
+def test_every_search_setting_has_a_rejected_value_case():
     """But batch_size, whose bounds are tested with those of all settings."""
     assert {name for given, _ in IMPOSSIBLE for name in given} == set(FIELDS) - {"batch_size"}
 
 
-def test_sampling_draws_more_than_a_beam_is_wide():
+def test_sampling_allows_n_best_above_the_beam_size():
     search = load_settings(
         overrides={"search.method": "sampling", "search.n_best": 9, "search.beam_size": 5}
     ).search
@@ -140,6 +140,6 @@ def test_sampling_draws_more_than_a_beam_is_wide():
     ],
     ids=str,
 )
-def test_ctranslate2_says_what_it_has_not(given):
+def test_setting_unsupported_by_ctranslate2_raises_input_error(given):
     with pytest.raises(InputError, match=rf"^search\.{next(iter(given))}: .*use --engine tensorf"):
         CTranslate2Translator(None, None, None, SearchSettings(**given))

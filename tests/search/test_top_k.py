@@ -29,7 +29,7 @@ def found(values, count):
 
 @pytest.mark.parametrize("size", [1, 7, 89, 97, 100, 256, 8000])
 @pytest.mark.parametrize("count", [1, 5, 8])
-def test_values_and_places(size, count):
+def test_top_k_values_and_indices_equal_numpy_sort(size, count):
     values = np.random.default_rng(size).standard_normal((3, 2, size)).astype("float32")
     count = min(count, size)
     best, index = found(values, count)
@@ -41,7 +41,7 @@ def test_values_and_places(size, count):
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.integers(1, 4))
-def test_ties_go_to_the_lower_place(seed, levels, count):
+def test_top_k_ties_go_to_the_lower_index(seed, levels, count):
     values = np.random.default_rng(seed).integers(0, levels, (2, 2, 400)).astype("float32")
     best, index = found(values, count)
     expected, places = by_sorting(values, count)

@@ -53,7 +53,7 @@ def graph_of(version):
 INPUTS = {"values": [[1.0, 2.0], [3.0, -4.0]], "steps": 5}
 
 
-def test_a_session_gives_the_same(versions):
+def test_compacted_graph_gives_identical_results_in_a_session(versions):
     from tensorflow.compat import v1
 
     answers = []
@@ -73,7 +73,7 @@ def test_a_session_gives_the_same(versions):
     assert before["values"].tolist() == after["values"].tolist()
 
 
-def test_python_loads_it_too(versions):
+def test_compacted_saved_model_loads_in_python_with_an_identical_result(versions):
     import tensorflow as tf
 
     answers = [
@@ -85,7 +85,7 @@ def test_python_loads_it_too(versions):
     assert answers[0]["sum"].numpy() == answers[1]["sum"].numpy()
 
 
-def test_less_is_left(versions):
+def test_compaction_shrinks_the_graph_and_drops_save_operations(versions):
     before, after = map(graph_of, versions)
     assert after.ByteSize() < 0.6 * before.ByteSize()
 
@@ -101,7 +101,7 @@ def test_less_is_left(versions):
     assert not [node for node in (*after.node, *nodes) if "_output_shapes" in node.attr]
 
 
-def test_signatures_and_variables_keep_their_names(versions):
+def test_compaction_keeps_input_and_variable_names(versions):
     before, after = map(graph_of, versions)
 
     def shared_names(graph):

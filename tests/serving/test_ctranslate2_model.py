@@ -46,7 +46,7 @@ def weights_of(directory):
     return (directory / "model.bin").stat().st_size
 
 
-def test_the_directory_is_complete_and_its_readme_runs(learned, tmp_path):
+def test_exported_directory_is_complete_and_its_readme_code_runs(learned, tmp_path):
     notices = []
     destination = tmp_path / "ct2" / "ende"
     assert export_ctranslate2(learned, destination, notice=notices.append) == destination
@@ -71,7 +71,7 @@ def test_a_joint_vocabulary_is_kept_once(tmp_path):
     assert weights_of(destination) < 4 * table
 
 
-def test_whoever_changes_nothing_meets_no_end_of_the_positions(tmp_path):
+def test_exported_positions_suffice_for_the_default_decoding_length(tmp_path):
     run, _ = random_run(tmp_path / "run")
     directory = export_ctranslate2(run, tmp_path / "model", verify=0)
     translator = ctranslate2.Translator(str(directory))
@@ -80,7 +80,7 @@ def test_whoever_changes_nothing_meets_no_end_of_the_positions(tmp_path):
 
 
 @pytest.mark.parametrize("quantization", [name for name in QUANTIZATIONS if name != "float32"])
-def test_a_quantized_model_is_smaller_and_its_bleu_is_told(learned, tmp_path, quantization):
+def test_quantized_model_is_smaller_and_its_bleu_is_reported(learned, tmp_path, quantization):
     notices = []
     whole = export_ctranslate2(learned, tmp_path / "whole", verify=0)
     directory = export_ctranslate2(
@@ -100,7 +100,7 @@ def test_a_quantized_model_is_smaller_and_its_bleu_is_told(learned, tmp_path, qu
     assert float(told[4]) > 50
 
 
-def test_quantized_weights_round_those_that_others_use(learned, tmp_path):
+def test_quantized_export_leaves_later_float32_exports_unchanged(learned, tmp_path):
     """CTranslate2 quantizes in place; what it is compared to must not be touched by that."""
     export_ctranslate2(learned, tmp_path / "small", quantization="int8")
     before = export_ctranslate2(learned, tmp_path / "one", verify=0)
@@ -108,7 +108,7 @@ def test_quantized_weights_round_those_that_others_use(learned, tmp_path):
     assert (before / "model.bin").read_bytes() == (after / "model.bin").read_bytes()
 
 
-def test_a_run_that_translates_otherwise_by_now_is_not_published(learned, tmp_path):
+def test_export_is_not_published_when_translations_differ_from_the_run(learned, tmp_path):
     shutil.copytree(learned.path, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     # The same weights, split among more heads: another model, as `keras-seq translate` has it now.
@@ -127,7 +127,7 @@ def test_a_run_that_translates_otherwise_by_now_is_not_published(learned, tmp_pa
     export_ctranslate2(Run.open(run.path), tmp_path / "model")
 
 
-def test_the_run_may_search_as_ctranslate2_cannot(tmp_path):
+def test_run_with_unsupported_search_settings_can_still_be_exported(tmp_path):
     overrides = {"search.length_normalization": "gnmt", "search.n_best": 3}
     run, _ = random_run(tmp_path / "run", **overrides)
     notices = []
@@ -135,7 +135,7 @@ def test_the_run_may_search_as_ctranslate2_cannot(tmp_path):
     assert len(notices) == 1
 
 
-def test_the_checkpoint_asked_for_is_taken(tmp_path):
+def test_exports_of_the_best_and_latest_checkpoints_differ(tmp_path):
     run, model = random_run(tmp_path / "run")
     run.mark_best(1)
     doubled = {name: 2 * array for name, array in weight_arrays(model).items()}
@@ -147,7 +147,7 @@ def test_the_checkpoint_asked_for_is_taken(tmp_path):
     assert best != latest
 
 
-def test_what_is_refused_before_anything_is_written(learned, tmp_path, monkeypatch):
+def test_invalid_exports_raise_input_error_and_write_nothing(learned, tmp_path, monkeypatch):
     run = learned
     (tmp_path / "there").mkdir()
     (tmp_path / "file").touch()
@@ -183,7 +183,7 @@ except ValueError as error:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
-def test_a_disk_that_takes_no_more_is_one_line(learned, tmp_path):
+def test_file_size_limit_is_reported_in_one_line_and_leaves_nothing(learned, tmp_path):
     for size, place in ((1000, "a"), (15_000, "new/b")):
         result = subprocess.run(
             [sys.executable, "-c", FULL, learned.path, tmp_path / place, str(size)],
@@ -195,7 +195,7 @@ def test_a_disk_that_takes_no_more_is_one_line(learned, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_config_says_what_the_model_needs(learned, tmp_path):
+def test_exported_config_lists_special_tokens_and_layer_norm_epsilon(learned, tmp_path):
     directory = export_ctranslate2(learned, tmp_path / "model", verify=0)
     config = json.loads((directory / "config.json").read_text())
     assert config | {"multi_query_attention": False} == {

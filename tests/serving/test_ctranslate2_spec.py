@@ -34,7 +34,7 @@ def kind_of_run(path, norm, activation, joint):
 
 
 @pytest.mark.parametrize(("norm", "activation", "joint"), KINDS)
-def test_every_token_of_a_target_has_the_same_log_probability(tmp_path, norm, activation, joint):
+def test_ctranslate2_token_log_probabilities_equal_forced_scores(tmp_path, norm, activation, joint):
     run, model = kind_of_run(tmp_path / "run", norm, activation, joint)
     generator = np.random.default_rng(1)
     sizes = run.source_tokenizer.vocabulary_size, run.target_tokenizer.vocabulary_size
@@ -64,7 +64,7 @@ def test_every_token_of_a_target_has_the_same_log_probability(tmp_path, norm, ac
 
 
 @pytest.mark.parametrize(("norm", "activation", "joint"), KINDS)
-def test_the_layout_names_each_weight_of_the_model(tmp_path, norm, activation, joint):
+def test_layout_maps_every_model_weight_to_a_unique_variable(tmp_path, norm, activation, joint):
     run, model = kind_of_run(tmp_path / "run", norm, activation, joint)
     sizes = run.source_tokenizer.vocabulary_size, run.target_tokenizer.vocabulary_size
     slots = list(layout(run.settings.model, *sizes, joint))
@@ -75,13 +75,13 @@ def test_the_layout_names_each_weight_of_the_model(tmp_path, norm, activation, j
 
 
 @pytest.mark.parametrize("units", [1, 5, 64])
-def test_positions_are_those_of_the_paper(units):
+def test_position_sinusoids_equal_the_reference(units):
     expected = [reference.sinusoid(position, units) for position in range(300)]
     # An angle of 300 in float32 is known to 2e-5.
     np.testing.assert_allclose(sinusoids(300, units), expected, atol=5e-5)
 
 
-def test_only_a_transformer_has_a_spec(tmp_path):
+def test_make_spec_rejects_an_rnn_run(tmp_path):
     run = Run.create(tmp_path / "rnn", load_settings(preset="rnn-small"))
     with pytest.raises(InputError, match="model.family 'rnn', and CTranslate2 runs only Transf"):
         make_spec(run, positions=10)

@@ -59,7 +59,7 @@ def assert_same(expected, found):
         assert other.truncated == one.truncated
 
 
-def test_says_what_the_model_knows_by_heart(engines):
+def test_both_engines_reproduce_the_memorized_translations(engines):
     for found in engines(beam_size=4):
         assert found([SOURCES[3], "", SOURCES[0], SOURCES[1]]) == [
             TARGETS[3],
@@ -69,13 +69,13 @@ def test_says_what_the_model_knows_by_heart(engines):
         ]
 
 
-def test_greedy_search_is_the_same_to_the_letter(engines):
+def test_greedy_translations_equal_those_of_translator(engines):
     expected, found = (engine.translate(LINES) for engine in engines(beam_size=1))
     assert_same(expected, found)
     assert found[0] == found[6] == []
 
 
-def test_limits_of_lengths_are_those_of_each_row(engines):
+def test_per_row_length_limits_equal_those_of_translator(engines):
     search = {"beam_size": 1, "max_length_ratio": 0.3, "max_length_extra": 2, "max_length": 6}
     expected, found = (engine.translate(LINES) for engine in engines(**search))
     assert_same(expected, found)
@@ -83,7 +83,7 @@ def test_limits_of_lengths_are_those_of_each_row(engines):
     assert 0 < cut < len(LINES)
 
 
-def test_a_beam_finds_what_ours_finds_or_better(engines):
+def test_beam_search_mostly_matches_translator_and_is_rarely_worse(engines):
     expected, found = (engine.translate(LINES) for engine in engines(beam_size=3))
     same = worse = 0
     for ours, theirs in zip(expected, found, strict=True):
@@ -101,7 +101,7 @@ def test_a_beam_finds_what_ours_finds_or_better(engines):
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_a_model_that_never_ends_is_cut_as_ours(tmp_path, joint):
+def test_endless_translations_are_truncated_as_by_translator(tmp_path, joint):
     run, _ = random_run(tmp_path / "run", joint=joint)
     for beam_size in (1, 3):
         expected, found = (
@@ -115,7 +115,7 @@ def test_a_model_that_never_ends_is_cut_as_ours(tmp_path, joint):
 @pytest.mark.parametrize(
     ("normalization", "alpha"), [("average", 1.0), ("average", 0.3), ("none", 1.0)]
 )
-def test_a_score_is_the_models_log_probability_by_length(learned, normalization, alpha):
+def test_scores_are_length_normalized_log_probabilities_of_the_model(learned, normalization, alpha):
     run, model = learned
     search = SearchSettings(
         beam_size=4, n_best=4, length_normalization=normalization, alpha=alpha, max_length=12
@@ -146,7 +146,7 @@ def test_a_score_is_the_models_log_probability_by_length(learned, normalization,
     assert checked >= 3
 
 
-def test_those_that_ended_come_before_those_that_were_cut(engines):
+def test_finished_hypotheses_rank_before_truncated_ones(engines):
     _, engine = engines(beam_size=4, n_best=4, max_length=5)
     found = engine.translate(LINES)
     mixed = [row for row in found if {h.truncated for h in row} == {True, False}]
@@ -155,7 +155,7 @@ def test_those_that_ended_come_before_those_that_were_cut(engines):
         assert [h.truncated for h in row] == sorted(h.truncated for h in row)
 
 
-def test_batches_of_another_size_change_nothing(learned):
+def test_batch_size_does_not_change_translations(learned):
     one, many = (
         CTranslate2Translator.load(
             learned[0].path, beam_size=3, n_best=2, batch_size=size
@@ -165,7 +165,7 @@ def test_batches_of_another_size_change_nothing(learned):
     assert_same(one, many)
 
 
-def test_tokens_that_are_never_wanted_keep_their_probability(learned, tmp_path):
+def test_suppressed_tokens_keep_their_probability_as_in_translator(learned, tmp_path):
     run, model = learned
     weights = weight_arrays(model)
     # The unknown token is a little likelier now than the first of a translation.
@@ -189,7 +189,7 @@ def test_tokens_that_are_never_wanted_keep_their_probability(learned, tmp_path):
     assert found[1][0].text == TARGETS[1]
 
 
-def test_a_source_that_is_too_long_is_cut_and_marked(tmp_path, learned):
+def test_too_long_source_is_cut_and_marked_as_truncated(tmp_path, learned):
     run, _ = learned
     longest = len(run.source_tokenizer.encode([SOURCES[0]])[0])
     engine = CTranslate2Translator(
@@ -206,7 +206,7 @@ def test_a_source_that_is_too_long_is_cut_and_marked(tmp_path, learned):
     assert huge[:3] == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True)
 
 
-def test_a_source_and_a_translation_of_the_longest_lengths(tmp_path):
+def test_longest_source_and_translation_equal_those_of_translator(tmp_path):
     run, _ = random_run(
         tmp_path / "run", **{"data.max_source_length": 700, "search.max_length_ratio": 1.0}
     )
@@ -220,7 +220,7 @@ def test_a_source_and_a_translation_of_the_longest_lengths(tmp_path):
     assert found[0][0].score == pytest.approx(expected[0][0].score, abs=1e-4)
 
 
-def test_int8_computes_otherwise_but_nearly_the_same(learned):
+def test_int8_scores_differ_slightly_from_float32_scores(learned):
     path = learned[0].path
     if "int8" not in ctranslate2.get_supported_compute_types("cpu"):
         pytest.skip("CTranslate2 has no int8 on this processor")
@@ -235,7 +235,7 @@ def test_int8_computes_otherwise_but_nearly_the_same(learned):
     assert rounded[1][0].text == TARGETS[1]
 
 
-def test_reads_the_checkpoint_of_the_moment(tmp_path, learned):
+def test_load_reads_the_current_best_or_latest_checkpoint(tmp_path, learned):
     run, model = random_run(tmp_path / "run")
     before = CTranslate2Translator.load(run.path)(SOURCES)
     for weight in model.weights:
@@ -248,7 +248,7 @@ def test_reads_the_checkpoint_of_the_moment(tmp_path, learned):
     assert CTranslate2Translator.load(run.path, which="latest")(SOURCES) == after
 
 
-def test_neither_keras_nor_its_backends_are_imported(learned):
+def test_ctranslate2_translator_imports_neither_keras_nor_its_backends(learned):
     script = """
 import sys
 from keras_seq.serving import CTranslate2Translator
@@ -264,7 +264,7 @@ print({"keras", "tensorflow", "jax"} & set(sys.modules))
     assert result.stdout.splitlines() == [TARGETS[1], "set()"]
 
 
-def test_refuses_what_ctranslate2_cannot_do(learned, tmp_path):
+def test_unsupported_search_quantization_or_family_raises_input_error(learned, tmp_path):
     load = CTranslate2Translator.load
     path = learned[0].path
     with pytest.raises(InputError, match=r'CTranslate2 has no "gnmt", expected "average"'):
@@ -276,7 +276,7 @@ def test_refuses_what_ctranslate2_cannot_do(learned, tmp_path):
         load(rnn.path)
 
 
-def test_refuses_what_translator_refuses(learned, tmp_path):
+def test_missing_run_or_checkpoint_and_wrong_arguments_raise_errors(learned, tmp_path):
     load = CTranslate2Translator.load
     with pytest.raises(InputError, match="no such run directory"):
         load(tmp_path / "nothing")
@@ -290,7 +290,7 @@ def test_refuses_what_translator_refuses(learned, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ctranslate2", "ctranslate2.specs"])
-def test_says_what_to_install(learned, monkeypatch, name):
+def test_missing_ctranslate2_error_names_the_pip_extra(learned, monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError) as raised:
         CTranslate2Translator.load(learned[0].path)

@@ -110,20 +110,22 @@ FOREIGN = {
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("operation", FOREIGN)
-def test_a_graph_with_other_operations_is_refused(make_foreign, tmp_path, operation):
+def test_graph_with_a_disallowed_operation_is_rejected(make_foreign, tmp_path, operation):
     version = make_foreign(tmp_path / "1", FOREIGN[operation](str(tmp_path / "victim")))
     with pytest.raises(InputError, match=f"never exports: '{operation}'; .* use --trust if you"):
         SavedModelTranslator(version)
     assert not (tmp_path / "victim").exists()
 
 
-def test_an_operation_inside_a_function_that_a_function_calls_is_found(make_foreign, tmp_path):
+def test_disallowed_operation_in_a_nested_function_is_found(make_foreign, tmp_path):
     version = make_foreign(tmp_path / "1", writes_in_functions(str(tmp_path / "victim")))
     with pytest.raises(InputError, match="WriteFile"):
         check_trusted(version)
 
 
-def test_nothing_runs_while_a_refused_model_is_looked_at(make_foreign, tmp_path, keras_seq_command):
+def test_untrusted_model_runs_no_code_without_the_trust_option(
+    make_foreign, tmp_path, keras_seq_command
+):
     import tensorflow as tf
 
     victim = tmp_path / "victim"
@@ -142,7 +144,7 @@ def test_nothing_runs_while_a_refused_model_is_looked_at(make_foreign, tmp_path,
     assert victim.read_text() == "PWNED"
 
 
-def test_a_server_refuses_it_at_the_start_and_when_it_appears_later(make_foreign, tmp_path):
+def test_server_rejects_an_untrusted_model_at_start_and_while_watching(make_foreign, tmp_path):
     import asyncio
 
     from keras_seq.serving.http.watcher import ModelWatcher
@@ -168,7 +170,7 @@ def test_a_server_refuses_it_at_the_start_and_when_it_appears_later(make_foreign
     trusting.close()
 
 
-def test_our_own_exports_are_trusted_within_a_moment(tiny_export):
+def test_own_export_passes_the_trust_check_within_two_seconds(tiny_export):
     started = time.monotonic()
     check_trusted(tiny_export / "1")
     assert time.monotonic() - started < 2
@@ -176,7 +178,7 @@ def test_our_own_exports_are_trusted_within_a_moment(tiny_export):
     assert not ALLOWED & {"WriteFile", "ReadFile", "SaveV2", "MergeV2Checkpoints", "PyFunc"}
 
 
-def test_operations_are_those_that_tensorflow_reads(tiny_export):
+def test_operations_equal_those_read_by_tensorflow(tiny_export):
     from tensorflow.core.protobuf import saved_model_pb2
 
     model = saved_model_pb2.SavedModel()
@@ -204,7 +206,7 @@ def changed(version, change):
     path.write_bytes(model.SerializeToString())
 
 
-def test_variables_are_read_while_the_model_is_restored_and_at_no_other_time(export_copy):
+def test_restore_operation_outside_of_restoring_is_rejected(export_copy):
     def restore_in_a_signature(meta_graph):
         nodes = meta_graph.graph_def.node
         [restore] = [n for n in nodes if n.name == meta_graph.saver_def.restore_op_name]
@@ -225,7 +227,7 @@ def test_variables_are_read_while_the_model_is_restored_and_at_no_other_time(exp
             check_trusted(export_copy)
 
 
-def test_a_number_in_the_place_of_the_name_does_not_hide_an_operation(tmp_path):
+def test_wrong_wire_type_for_the_name_does_not_hide_an_operation(tmp_path):
     """TensorFlow ignores a field 2 of four bytes; a careless reader would take it for Cast."""
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -242,16 +244,14 @@ def test_a_number_in_the_place_of_the_name_does_not_hide_an_operation(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["saved_model.cpb", "saved_model.pbtxt"])
-def test_a_graph_in_another_form_beside_the_one_that_was_checked_is_refused(export_copy, name):
+def test_additional_graph_file_in_another_format_is_rejected(export_copy, name):
     (export_copy / name).touch()
     with pytest.raises(InputError, match=f"{name}: cannot be checked"):
         check_trusted(export_copy)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_pipe_or_a_link_among_the_variables_is_refused_at_once(
-    export_copy, keras_seq_command, kind
-):
+def test_pipe_or_link_among_the_variables_is_rejected(export_copy, keras_seq_command, kind):
     path = export_copy / "variables" / "variables.index"
     path.unlink()
     os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
@@ -260,7 +260,7 @@ def test_a_pipe_or_a_link_among_the_variables_is_refused_at_once(
     assert f"variables.index: a {kind}, expected a regular file" in found.error
 
 
-def test_a_file_of_zeros_is_refused_at_once(export_copy):
+def test_large_graph_file_of_zeros_is_rejected_quickly(export_copy):
     path = export_copy / "saved_model.pb"
     path.write_bytes(b"")
     os.truncate(path, 200 << 20)
@@ -270,7 +270,7 @@ def test_a_file_of_zeros_is_refused_at_once(export_copy):
     assert time.monotonic() - started < 10
 
 
-def test_trust_is_for_exports_alone(tiny_run, keras_seq_command):
+def test_trust_option_is_rejected_for_a_run_directory(tiny_run, keras_seq_command):
     found = keras_seq_command("translate", tiny_run, "a dog", "--trust")
     assert found.code == 2
     assert "is for a SavedModel, not for a run" in found.err

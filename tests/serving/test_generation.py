@@ -54,7 +54,7 @@ def both(request, run, tmp_path_factory):
     return keras_seq.Generator.load(run, **search), Served(version), base
 
 
-def test_prompts_are_gone_on_from_as_by_the_run(both):
+def test_exported_model_continues_prompts_as_the_run_does(both):
     generator, served, _ = both
     expected = generator.generate(PROMPTS[:-1])
     answer = served.text(PROMPTS[:-1], "n_best")
@@ -67,7 +67,7 @@ def test_prompts_are_gone_on_from_as_by_the_run(both):
     assert first["text"].tolist() == answer["text"][:, 0].tolist()
 
 
-def test_a_prompt_without_end_is_cut(both):
+def test_too_long_prompt_is_truncated(both):
     _, served, _ = both
     answer = served.text(PROMPTS, "n_best")
     assert answer["truncated"][-1].all()
@@ -75,7 +75,7 @@ def test_a_prompt_without_end_is_cut(both):
     assert all(text.decode().startswith(("c " * 19).strip()) for text in answer["text"][-1])
 
 
-def test_ids_that_are_no_prompt_are_no_harm(both):
+def test_invalid_prompt_ids_become_unknown_words_or_an_empty_prompt(both):
     _, served, _ = both
     rows = np.array([[10, 11, 0, 0], [3, 2, -5, 10**6], [0, 11, 10, 3], [10, 11, 0, 9]], np.int32)
     answer = served("ids", ids=rows)
@@ -87,7 +87,7 @@ def test_ids_that_are_no_prompt_are_no_harm(both):
     assert answer["ids"][2].tolist() == nothing["ids"][0].tolist()
 
 
-def test_the_guide_speaks_of_prompts(both):
+def test_language_model_guide_describes_prompts_not_translations(both):
     _, _, base = both
     guide = (base / "serving" / "README.md").read_text("utf-8")
     assert 'prediction["text"]' in guide and "one prompt a row" in guide

@@ -54,7 +54,7 @@ def blocks(base, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def test_it_names_no_path_of_this_machine_and_replaces_itself(base):
+def test_guide_contains_no_local_path_and_replaces_its_older_version(base):
     for name in ("README.md", "batching.txt"):
         text = (base / "serving" / name).read_text(encoding="utf-8")
         assert str(base.parent) not in text
@@ -83,7 +83,7 @@ def shell(base, block):
     return os.path.basename(program), arguments
 
 
-def test_the_server_is_given_paths_that_exist(base):
+def test_guide_shell_commands_pass_the_right_paths_and_options(base):
     server, docker, curl = (shell(base, block) for block in blocks(base, "bash"))
     batching = base / "serving" / "batching.txt"
     assert server == (
@@ -151,7 +151,7 @@ def batching_parameters():
     return message_factory.GetMessageClass(found)()
 
 
-def test_the_batching_configuration_is_one(base):
+def test_batching_file_parses_as_tensorflow_serving_parameters(base):
     text = (base / "serving" / "batching.txt").read_text(encoding="utf-8")
     parameters = text_format.Parse(text, batching_parameters())
     assert parameters.max_batch_size.value == 32
@@ -218,7 +218,7 @@ def prediction_service(saved_model):
         server.stop(None).wait()
 
 
-def test_the_grpc_lines_work(base, prediction_service):
+def test_guide_grpc_example_prints_the_served_answer(base, prediction_service):
     _, grpc_lines = blocks(base, "python")
     assert "localhost:8500" in grpc_lines
     result = subprocess.run(
@@ -232,12 +232,12 @@ def test_the_grpc_lines_work(base, prediction_service):
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a:b"])
-def test_a_name_that_no_server_takes_is_refused(tmp_path, name):
+def test_invalid_model_name_raises_value_error(tmp_path, name):
     with pytest.raises(ValueError, match="`model_name` must be"):
         guide(tmp_path, model_name=name)
 
 
-def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
+def test_unwritable_guide_directory_raises_input_error(tmp_path):
     (tmp_path / "serving").touch()
     with pytest.raises(InputError, match="serving: cannot be written: "):
         guide(tmp_path)

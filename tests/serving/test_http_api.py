@@ -33,7 +33,7 @@ def expected(text):
     }
 
 
-def test_rows_and_columns(served):
+def test_row_and_column_requests_give_the_same_predictions(served):
     texts = ["A dog runs.", "", "two", "x" * 30]
     assert served.predict(texts) == [expected(text) for text in texts]
     assert served.predict([{"text": text} for text in texts]) == served.predict(texts)
@@ -44,7 +44,7 @@ def test_rows_and_columns(served):
     assert named == {"outputs": columns}
 
 
-def test_the_documented_curl_line_works_as_it_stands(served):
+def test_documented_curl_command_works_unchanged(served):
     curl = shutil.which("curl")
     if curl is None:
         pytest.skip("curl is not installed")
@@ -55,7 +55,7 @@ def test_the_documented_curl_line_works_as_it_stands(served):
     assert json.loads(result.stdout) == {"predictions": [expected("A dog runs.")]}
 
 
-def test_other_signatures(served):
+def test_named_signatures_answer_with_their_own_outputs(served):
     (row,) = served.predict(["ab"], "n_best")
     assert row["translation"] == ["AB", "ab", ""]
     assert row["score"] == [-0.666666687, -1.66666675, -1e30]
@@ -67,12 +67,12 @@ def test_other_signatures(served):
     assert served.predict(["a"], "slow") == ["A"]
 
 
-def test_no_rows_in_columns(served):
+def test_column_request_without_rows_gives_empty_outputs(served):
     answer = served.client.post(served.predict_url, json={"inputs": []})
     assert answer.json() == {"outputs": {"translation": [], "score": [], "truncated": []}}
 
 
-def test_nasty_text(served):
+def test_predict_handles_unicode_control_characters_and_invalid_utf8(served):
     texts = ["é😀", "a\x00b", "\u2028", "<script>", '"\\', "\x1f\x7f", "e\u0301"]
     found = [row["translation"] for row in served.predict(texts)]
     # The model's capitals are those of ASCII.
@@ -81,7 +81,7 @@ def test_nasty_text(served):
     assert invalid["translation"] == "\ufffd\ufffdA"
 
 
-def test_a_megabyte_of_text_is_answered_and_more_than_the_limit_is_not(served):
+def test_megabyte_text_is_answered_and_oversized_body_gets_413(served):
     (row,) = served.predict(["w" * MEGABYTE])
     assert row["translation"] == "W" * MEGABYTE
     (row,) = served.predict(["\x00" * MEGABYTE])
@@ -124,14 +124,14 @@ def test_a_megabyte_of_text_is_answered_and_more_than_the_limit_is_not(served):
         ({"instances": ["a"] * 300}, "300 rows in one request, of which 256"),
     ],
 )
-def test_a_wrong_body_is_one_clear_error(served, body, words):
+def test_invalid_body_gets_400_with_a_one_line_error(served, body, words):
     code, message = served.refused(body)
     assert code == 400 and words in message
     assert "\n" not in message and "Traceback" not in message and len(message) < 400
     assert served.predict(["on"]) == [expected("on")]
 
 
-def test_wrong_places(served):
+def test_wrong_paths_methods_and_encodings_get_specific_errors(served):
     right = {"instances": ["a"]}
     for path, code, words in (
         ("/v1/models/half:predict", 404, "Servable not found for request: Latest(half)"),
@@ -166,7 +166,7 @@ def test_wrong_places(served):
     assert answer.status_code == 415
 
 
-def test_status_and_metadata(served):
+def test_status_and_metadata_follow_the_tensorflow_serving_format(served):
     status = {
         "model_version_status": [
             {
@@ -193,7 +193,7 @@ def test_status_and_metadata(served):
     assert "__saved_model_init_op" in signatures
 
 
-def test_the_protobuf_of_the_metadata_reads_it_back(served):
+def test_status_and_metadata_json_parse_as_protobuf_messages(served):
     json_format = pytest.importorskip("google.protobuf.json_format")
     apis = pytest.importorskip("tensorflow_serving.apis.get_model_metadata_pb2")
     answer = served.client.get("/v1/models/ende/versions/1/metadata").json()
@@ -205,7 +205,7 @@ def test_the_protobuf_of_the_metadata_reads_it_back(served):
     assert parsed.model_version_status[0].state == 30
 
 
-def test_health_ready_and_metrics(served):
+def test_health_ready_and_metrics_report_the_server_state(served):
     assert served.client.get("/health").json() == {"status": "ok"}
     assert served.client.get("/ready").json() == {"status": "ready"}
     name = 'keras_seq_requests_total{code="200",endpoint="predict"}'
@@ -230,7 +230,7 @@ def test_health_ready_and_metrics(served):
     assert "made-up" not in served.client.get("/metrics").text
 
 
-def test_what_is_no_http_at_all(served):
+def test_non_http_input_does_not_break_the_server(served):
     host, port = urlsplit(served.url).hostname, urlsplit(served.url).port
     for rubbish in (b"\x16\x03\x01\x02\x00", b"GET / HTTP/9\r\n\r\n", b"A" * 100_000 + b"\r\n\r\n"):
         with socket.create_connection((host, port), 10) as connection:

@@ -91,7 +91,7 @@ def test_a_large_request_is_split():
     asyncio.run(run())
 
 
-def test_the_model_meets_few_sizes():
+def test_batches_are_padded_to_powers_of_two_or_the_limit():
     async def run():
         model, shared = Doubling(), batcher(max_batch=20, delay=0.0)
         for count in range(1, 21):
@@ -104,7 +104,7 @@ def test_the_model_meets_few_sizes():
     asyncio.run(run())
 
 
-def test_parts_of_different_widths_are_padded_with_zeros():
+def test_outputs_of_a_split_request_are_padded_to_equal_width_with_zeros():
     async def run():
         model, shared = Doubling(widths=[0, 3]), batcher(max_batch=2)
         answer = await shared.run(model, "f", rows(1, 2, 3))
@@ -114,7 +114,7 @@ def test_parts_of_different_widths_are_padded_with_zeros():
     asyncio.run(run())
 
 
-def test_no_rows_are_answered_too():
+def test_request_with_zero_rows_is_answered():
     async def run():
         model, shared = Doubling(), batcher()
         answer = await shared.run(model, "f", {"x": np.zeros(0, int)})
@@ -183,7 +183,7 @@ def test_the_queue_is_bounded_in_rows():
     asyncio.run(run())
 
 
-def test_none_fails_for_the_fault_of_another():
+def test_rejected_request_does_not_fail_others_in_its_batch():
     async def run():
         model, shared = Doubling(), batcher()
         answers = await asyncio.gather(
@@ -210,7 +210,7 @@ def test_none_fails_for_the_fault_of_another():
     asyncio.run(run())
 
 
-def test_rows_of_a_client_that_has_gone_do_not_run():
+def test_waiting_rows_of_a_canceled_request_never_run():
     async def run():
         model, shared = Doubling(0.05), batcher(max_batch=2, delay=0.0)
         first = asyncio.ensure_future(doubled(shared, model, [1]))
@@ -232,7 +232,7 @@ def test_rows_of_a_client_that_has_gone_do_not_run():
     asyncio.run(run())
 
 
-def test_threads_run_side_by_side():
+def test_batches_run_concurrently_up_to_the_thread_count():
     async def run():
         for threads in (1, 3):
             model, shared = Doubling(0.03), batcher(threads=threads, max_batch=1)
@@ -243,7 +243,7 @@ def test_threads_run_side_by_side():
     asyncio.run(run())
 
 
-def test_what_is_observed():
+def test_observe_callback_receives_row_count_and_seconds():
     async def run():
         seen = []
         shared = batcher(observe=lambda count, seconds: seen.append((count, seconds)))
@@ -254,7 +254,7 @@ def test_what_is_observed():
     asyncio.run(run())
 
 
-def test_a_model_that_loses_rows_is_no_model_to_batch():
+def test_model_that_drops_rows_raises_request_error():
     class Mean(Doubling):
         def run(self, name, inputs):
             return {"y": inputs["x"].mean(keepdims=True)}

@@ -46,7 +46,7 @@ def close(found, expected):
         assert row["score"] == pytest.approx(other["score"], abs=1e-4)
 
 
-def test_answers_are_those_of_the_run(served, lines, tiny_run):
+def test_served_answers_equal_the_translations_of_the_run(served, lines, tiny_run):
     translator = Translator.load(tiny_run, n_best=2)
     expected = translator.translate(lines)
     for found, hypotheses in zip(served.predict(lines), expected, strict=True):
@@ -59,7 +59,7 @@ def test_answers_are_those_of_the_run(served, lines, tiny_run):
         assert found["translation"] == texts + [""] * (2 - len(texts))
 
 
-def test_a_row_alone_is_the_row_among_others(served, lines):
+def test_answer_to_a_row_does_not_depend_on_its_batch(served, lines):
     together = served.predict(lines)
     close([served.predict([line])[0] for line in lines[-40:]], together[-40:])
     close(served.predict(lines[:64]), together[:64])
@@ -68,7 +68,7 @@ def test_a_row_alone_is_the_row_among_others(served, lines):
         close(list(pool.map(lambda line: served.predict([line])[0], lines)), together)
 
 
-def test_the_guides_client_lines_work(served, base):
+def test_guide_rest_examples_work_against_the_server(served, base):
     guide = (base / "serving" / "README.md").read_text(encoding="utf-8")
     rest = guide[guide.index("## Call: REST") : guide.index("## Call: gRPC")]
     expected = re.search(r"Each of the three answers with\n\n```\n(.*)\n```", guide)[1]
@@ -89,7 +89,7 @@ def test_the_guides_client_lines_work(served, base):
     assert found.stdout == f"{expected} {answer['score']} {answer['truncated']}\n"
 
 
-def test_ids_for_clients_that_have_a_tokenizer(served, tiny_run):
+def test_ids_signature_gives_the_same_translations_as_text(served, tiny_run):
     tokenizer = Run.open(tiny_run).source_tokenizer
     target = Run.open(tiny_run).target_tokenizer
     (ids,) = tokenizer.encode(["March 5, 2021"])
@@ -108,7 +108,7 @@ def test_ids_for_clients_that_have_a_tokenizer(served, tiny_run):
     assert answer.json()["outputs"]["ids"] == []
 
 
-def test_what_is_long_or_no_text(served):
+def test_long_text_is_truncated_and_invalid_utf8_is_replaced(served):
     (row,) = served.predict(["w " * 2**19])
     assert row["truncated"] is True
     raw = {"b64": base64.b64encode(b"\xff\xfe 5 mai 1999 \xc3").decode()}

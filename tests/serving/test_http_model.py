@@ -25,7 +25,7 @@ def model(path):
     return LoadedModel(path, 1, threads=2, trust=True)
 
 
-def test_signatures_are_the_saved_ones(model):
+def test_loaded_signatures_equal_the_saved_ones(model):
     assert set(model.signatures) == {"serving_default", "n_best", "ids", "slow", "bytes"}
     signature = model.signatures["serving_default"]
     assert signature.inputs == {"text": TensorSpec("DT_STRING", (None,))}
@@ -33,7 +33,7 @@ def test_signatures_are_the_saved_ones(model):
     assert model.signatures["ids"].inputs == {"ids": TensorSpec("DT_INT32", (None, None))}
 
 
-def test_answers_are_those_of_the_other_loader(model, path):
+def test_answers_equal_those_of_tf_saved_model_load(model, path):
     other = tf.saved_model.load(str(path))
     for name in ("serving_default", "n_best", "bytes"):
         expected = other.signatures[name](text=tf.constant(TEXTS))
@@ -46,7 +46,7 @@ def test_answers_are_those_of_the_other_loader(model, path):
     assert found["ids"].tolist() == [[[1, 2, 1, 2]], [[3, 4, 3, 4]]]
 
 
-def test_many_threads_share_it(model):
+def test_loaded_model_answers_many_threads_correctly(model):
     def run(number):
         text = np.array([f"text {number}".encode()], object)
         return model.run("serving_default", {"text": text})["translation"].tolist()
@@ -56,7 +56,7 @@ def test_many_threads_share_it(model):
     assert found == [[f"> TEXT {number}".encode()] for number in range(200)]
 
 
-def test_what_the_graph_refuses_is_the_request_s_fault(model):
+def test_graph_error_on_bad_input_raises_request_error(model):
     with pytest.raises(RequestError, match="the model refuses this input") as caught:
         model.run("ids", {"ids": np.array([[100]], np.int32)})
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
@@ -86,7 +86,7 @@ def save(path, function, name="serving_default"):
     return path
 
 
-def test_what_is_no_version_to_serve(tmp_path, path):
+def test_unservable_versions_raise_model_error(tmp_path, path):
     text = [tf.TensorSpec([None], tf.string, name="text")]
     numbers = [tf.TensorSpec([None], tf.float32, name="x")]
     pair = [*text, tf.TensorSpec([None], tf.string, name="more")]

@@ -16,13 +16,13 @@ DRIVER = shutil.which("chromedriver")
 HOSTILE = '<script>document.title = "owned"</script><img src=x onerror=\'document.title="owned"\'>'
 
 
-def test_a_name_is_text_in_the_page():
+def test_model_name_is_escaped_in_the_page():
     made = page('"><script>1</script>')
     assert "<script>1" not in made and "&quot;&gt;&lt;script&gt;1" in made
     assert made.count("<script>") == 1
 
 
-def test_nothing_comes_from_elsewhere():
+def test_page_refers_to_no_external_resources():
     made = page("ende")
     assert not re.search(r"https?:|@import|url\(|src=", made)
     assert re.findall(r'href="([^"]*)"', made) == ["data:,"]
@@ -110,7 +110,7 @@ def region(image, element):
     return image[top : top + int(place["height"]), left : left + int(place["width"])]
 
 
-def test_a_sentence_is_translated_as_the_api_does(browser, served):
+def test_page_shows_the_same_translations_as_the_api(browser, served):
     from selenium.webdriver.common.keys import Keys
 
     browser.get(served.url)
@@ -134,7 +134,7 @@ def test_a_sentence_is_translated_as_the_api_does(browser, served):
     assert best["translation"] == expected["translation"][0]
 
 
-def test_lines_are_sentences(browser, served):
+def test_page_translates_each_line_separately(browser, served):
     browser.get(served.url)
     cards = translated(browser, "one\n\n  two\nthree")
     texts = [card.find_element("css selector", ".best").text for card in cards]
@@ -153,7 +153,7 @@ def test_markup_in_a_text_is_inert(browser, served):
     assert find(browser, "#results img, #results script") == []
 
 
-def test_the_page_can_be_seen_in_light_and_in_dark(browser, served):
+def test_page_is_readable_in_light_and_dark_mode(browser, served):
     grounds = []
     for value in ("light", "dark"):
         scheme(browser, value)
@@ -174,7 +174,7 @@ def test_the_page_can_be_seen_in_light_and_in_dark(browser, served):
     assert grounds[0] > 200 and grounds[1] < 60
 
 
-def test_who_cannot_see_or_has_no_mouse_can_use_it(browser, served):
+def test_page_works_by_keyboard_screen_reader_and_on_a_phone(browser, served):
     from selenium.webdriver.common.keys import Keys
 
     browser.get(served.url)
@@ -199,7 +199,7 @@ def test_who_cannot_see_or_has_no_mouse_can_use_it(browser, served):
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_the_browser_has_nothing_to_complain_of(browser, served):
+def test_page_causes_no_browser_warnings_or_external_requests(browser, served):
     browser.get_log("browser")
     browser.get(served.url)
     translated(browser, "A dog runs.")
@@ -210,7 +210,7 @@ def test_the_browser_has_nothing_to_complain_of(browser, served):
     assert len(names) >= 2 and all(name.startswith(f"{served.url}/v1/") for name in names)
 
 
-def test_errors_are_said(browser, served):
+def test_page_reports_request_errors_and_an_unreachable_server(browser, served):
     browser.get(served.url)
     translated(browser, "first")
     (field,), (status,) = find(browser, "#text"), find(browser, "#status")

@@ -31,7 +31,7 @@ def base(tmp_path, models):
     return tmp_path / "ende"
 
 
-def test_many_clients_are_answered_as_one_after_the_other(base):
+def test_concurrent_clients_get_the_same_answers_as_sequential_ones(base):
     texts = [f"{'word ' * (number % 40)}{number}" for number in range(200)]
     with serving(base, "--queue-size", 64) as served:
         alone = [served.predict([text])[0] for text in texts]
@@ -50,7 +50,7 @@ def test_many_clients_are_answered_as_one_after_the_other(base):
         assert served.stop() == 0
 
 
-def test_too_many_are_told_to_come_back_and_the_server_recovers(base):
+def test_overloaded_server_answers_429_and_recovers(base):
     body = {"signature_name": "slow", "instances": ["a", "b"]}
     options = ("--max-batch", 2, "--queue-size", 4, "--threads", 1, "--batch-delay-ms", 0)
     with serving(base, *options) as served:
@@ -82,7 +82,7 @@ def wait_for_queue(served, rows):
         time.sleep(0.01)
 
 
-def test_clients_that_go_and_a_server_that_goes(base):
+def test_disconnect_drops_queued_rows_and_shutdown_answers_pending_ones(base):
     with serving(base, "--max-batch", 1, "--threads", 1) as served:
         # A client that goes leaves no work behind: twenty rows would take long.
         body = json.dumps({"signature_name": "slow", "instances": ["a"] * 20}).encode()
@@ -115,7 +115,7 @@ def test_clients_that_go_and_a_server_that_goes(base):
         assert len(served.said) == 1, served.said
 
 
-def test_a_newer_version_comes_in_without_a_request_lost(base, models):
+def test_newer_version_is_loaded_without_a_failed_request(base, models):
     with serving(base) as served:
         stop, seen, wrong = threading.Event(), [], []
 

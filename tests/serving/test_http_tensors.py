@@ -40,7 +40,7 @@ def refused(document, signature=TEXT):
     return message
 
 
-def test_text_in_the_four_ways_to_write_it():
+def test_all_four_request_forms_give_the_same_text_tensor():
     bodies = [
         {"instances": ["a", "é"]},
         {"instances": [{"text": "a"}, {"text": "é"}]},
@@ -53,7 +53,7 @@ def test_text_in_the_four_ways_to_write_it():
         assert by_row == ("instances" in body)
 
 
-def test_bytes_come_as_base64():
+def test_base64_values_are_decoded_to_bytes():
     raw = bytes(range(256))
     for encoded in (base64.b64encode(raw).decode(), base64.b64encode(raw).decode().rstrip("=")):
         value = {"b64": encoded}
@@ -67,7 +67,7 @@ def test_bytes_come_as_base64():
     assert "does not have named input" in refused({"instances": [{"b64": "aa", "c": 1}]})
 
 
-def test_the_documented_example_in_rows_and_in_columns():
+def test_documented_example_parses_equally_from_rows_and_columns():
     rows = [
         {"tag": "foo", "signal": [1, 2, 3, 4, 5], "sensor": [[1, 2], [3, 4]]},
         {"tag": "bar", "signal": [3, 4, 1, 2, 5], "sensor": [[4, 5], [6, 8]]},
@@ -85,7 +85,7 @@ def test_the_documented_example_in_rows_and_in_columns():
         assert inputs["sensor"].tolist() == columns["sensor"]
 
 
-def test_no_rows_in_columns_are_an_empty_batch():
+def test_empty_columns_give_an_empty_batch():
     assert read({"inputs": []}, TEXT)[0]["text"].shape == (0,)
     assert read({"inputs": {"ids": []}}, IDS)[0]["ids"].shape == (0, 0)
     assert read({"instances": [[], []]}, IDS)[0]["ids"].shape == (2, 0)
@@ -105,17 +105,17 @@ def test_no_rows_in_columns_are_an_empty_batch():
         (b'{"a": 1' + b"0" * 5000 + b"}", "JSON Parse error"),
     ],
 )
-def test_what_is_no_json_object(body, words):
+def test_body_that_is_not_a_json_object_raises_request_error(body, words):
     with pytest.raises(RequestError, match=words) as caught:
         parse_body(body)
     assert len(str(caught.value)) < 300
 
 
-def test_a_byte_order_mark_is_no_part_of_the_body():
+def test_byte_order_mark_before_the_body_is_ignored():
     assert parse_body(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
 
 
-def test_what_does_not_fit_the_signature():
+def test_input_that_does_not_fit_the_signature_raises_request_error():
     assert "Missing 'inputs' or 'instances'" in refused({})
     assert "only one of" in refused({"inputs": ["a"], "instances": ["a"]})
     assert "list/array" in refused({"instances": "a"})
@@ -150,20 +150,20 @@ def test_what_does_not_fit_the_signature():
     assert "differ in their number of rows" in refused({"inputs": columns}, THREE)
 
 
-def test_numbers_that_json_does_not_know_go_both_ways():
+def test_nan_and_infinity_are_read_and_written():
     signature = Signature({"x": TensorSpec("DT_FLOAT", (None,))}, {})
     inputs, _ = read_inputs(parse_body(b'{"inputs": [NaN, Infinity, -Infinity]}'), signature)
     assert write_outputs({"y": inputs["x"]}, False) == b'{"outputs": [NaN, Infinity, -Infinity]}'
 
 
-def test_the_name_of_the_signature():
+def test_signature_name_defaults_to_serving_default_and_must_be_a_string():
     assert signature_name({}) == signature_name({"signature_name": ""}) == "serving_default"
     assert signature_name({"signature_name": "n_best"}) == "n_best"
     with pytest.raises(RequestError, match="must be a string"):
         signature_name({"signature_name": 100})
 
 
-def test_answers_in_rows_and_in_columns():
+def test_outputs_are_written_as_rows_or_columns():
     outputs = {
         "translation": np.array([b"a", "é\x00".encode(), b"\xff"], object),
         "score": np.array([[0.5, 2.0], [1 / 3, 9e6], [3e-5, -1e30]], np.float32),
@@ -185,27 +185,27 @@ def test_answers_in_rows_and_in_columns():
     assert columns == {"outputs": {"translation": texts, "score": scores, "truncated": cut}}
 
 
-def test_one_output_goes_without_its_name():
+def test_single_output_is_written_without_its_name():
     outputs = {"y": np.array([3.5, 4.0, 5.5], np.float32)}
     assert write_outputs(outputs, True) == b'{"predictions": [3.5, 4.0, 5.5]}'
     assert write_outputs(outputs, False) == b'{"outputs": [3.5, 4.0, 5.5]}'
 
 
-def test_outputs_named_bytes_are_base64():
+def test_outputs_with_the_bytes_suffix_are_base64_encoded():
     raw = np.array([[b"\xff\x00"], [b"plain"]], object)
     found = json.loads(write_outputs({"image_bytes": raw, "image": raw}, True))["predictions"]
     assert [row["image_bytes"] for row in found] == [[{"b64": "/wA="}], [{"b64": "cGxhaW4="}]]
     assert found[1]["image"] == ["plain"]
 
 
-def test_every_float32_survives():
+def test_float32_values_survive_the_json_round_trip():
     values = np.random.default_rng(1).integers(0, 2**32, 20_000, np.uint32).view(np.float32)
     values = values[np.isfinite(values)]
     found = json.loads(write_outputs({"y": values}, False))["outputs"]
     np.testing.assert_array_equal(np.array(found, np.float32), values)
 
 
-def test_any_rank_is_nested_as_it_is():
+def test_multidimensional_outputs_are_written_as_nested_lists():
     array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     assert json.loads(write_outputs({"y": array}, False))["outputs"] == array.tolist()
     assert json.loads(write_outputs({"y": array[:, :0]}, False))["outputs"] == [[], []]

@@ -35,7 +35,7 @@ def test_a_link_to_a_directory_is_a_version(tmp_path):
     assert newest_version(tmp_path / "base") == (7, tmp_path / "base" / "7")
 
 
-def test_what_is_said_where_none_is(tmp_path):
+def test_directory_without_a_version_raises_an_explanatory_error(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     make(tmp_path / "one", "1")

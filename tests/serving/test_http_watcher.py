@@ -75,7 +75,7 @@ def test_a_newer_version_is_served_and_the_old_one_ends(watcher, models, base, n
     asyncio.run(run())
 
 
-def test_what_the_old_version_has_begun_it_finishes(watcher, models, base):
+def test_old_version_finishes_its_pending_requests(watcher, models, base):
     async def run():
         batcher = Batcher(max_batch=8, delay=0.0, queue_size=100, threads=1)
         old = watcher.current
@@ -97,7 +97,7 @@ def test_what_the_old_version_has_begun_it_finishes(watcher, models, base):
     asyncio.run(run())
 
 
-def test_a_broken_version_is_passed_over_until_it_is_whole(watcher, models, base, notices):
+def test_broken_version_is_skipped_until_it_is_complete(watcher, models, base, notices):
     async def run():
         (base / "5").mkdir()
         await watcher.look()
@@ -123,7 +123,7 @@ def test_a_broken_version_is_passed_over_until_it_is_whole(watcher, models, base
     asyncio.run(run())
 
 
-def test_deleting_the_newest_goes_back_and_deleting_all_changes_nothing(
+def test_deleting_the_newest_version_falls_back_and_the_last_stays_served(
     watcher, models, base, notices
 ):
     async def run():
@@ -154,7 +154,7 @@ def test_deleting_the_newest_goes_back_and_deleting_all_changes_nothing(
     asyncio.run(run())
 
 
-def test_a_start_that_cannot_be(base, notices):
+def test_start_with_a_damaged_model_raises_input_error(base, notices):
     (base / "1" / "saved_model.pb").write_bytes(b"")
     with pytest.raises(InputError, match=r"base/1: not a SavedModel that can be served"):
         ModelWatcher(base, notices.append, trust=True).start(1, base / "1")

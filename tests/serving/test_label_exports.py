@@ -47,7 +47,7 @@ def tagger(tagger_run, tmp_path_factory):
     return keras_seq.Tagger.load(tagger_run), served
 
 
-def test_labels_are_those_of_the_run(classifier):
+def test_exported_classifier_labels_equal_those_of_the_run(classifier):
     loaded, served = classifier
     texts = [text for text, _ in labelled_lines(10, 8)] + AWKWARD
     expected = loaded.classify(texts)
@@ -60,7 +60,7 @@ def test_labels_are_those_of_the_run(classifier):
     assert any(one.truncated for one in expected)
 
 
-def test_all_labels_are_ranked(classifier):
+def test_ranked_signature_lists_all_labels_by_probability(classifier):
     loaded, served = classifier
     texts = ["rain", "", "snow sun"]
     answer = served.text(texts, "ranked")
@@ -71,7 +71,7 @@ def test_all_labels_are_ranked(classifier):
         assert (np.diff(answer["probability"][row]) <= 0).all()
 
 
-def test_ids_are_classified_as_their_text(classifier):
+def test_ids_get_the_same_labels_as_their_text(classifier):
     loaded, served = classifier
     texts = ["rain and sun", "snow"]
     rows = loaded._tokenizer.encode(texts)
@@ -85,7 +85,7 @@ def test_ids_are_classified_as_their_text(classifier):
     np.testing.assert_allclose(answer["probability"], expected["probability"], atol=1e-6)
 
 
-def test_tags_are_those_of_the_run(tagger):
+def test_exported_tagger_tags_equal_those_of_the_run(tagger):
     loaded, served = tagger
     texts = [text for text, _ in tagged_lines(10, 8)] + AWKWARD
     answer = served.text(texts)
@@ -101,7 +101,7 @@ def test_tags_are_those_of_the_run(tagger):
     assert answer["truncated"].tolist() == [len(text) > 1000 for text in texts]
 
 
-def test_tags_of_ids_stand_where_words_begin(tagger):
+def test_tags_of_ids_are_at_the_first_token_of_each_word(tagger):
     loaded, served = tagger
     text = "ada king lives in new york"
     (tokens,) = word_tokens(loaded._tokenizer, [text])
@@ -113,14 +113,14 @@ def test_tags_of_ids_stand_where_words_begin(tagger):
 
 
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
-def test_a_batch_may_be_empty(kind, request):
+def test_exported_classifier_and_tagger_accept_an_empty_batch(kind, request):
     served = request.getfixturevalue(kind)[1]
     for name, values in served.text([]).items():
         assert len(values) == 0, name
 
 
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
-def test_ids_alone_need_no_operations_of_text(kind, request, tmp_path):
+def test_export_without_text_has_no_tokenizer_operations(kind, request, tmp_path):
     run = request.getfixturevalue(f"{kind}_run")
     served, _ = exported(run, tmp_path, text=False, verify=0)
     assert set(served.signatures) - {"__saved_model_init_op"} == {"serving_default", "ids"}

@@ -43,7 +43,7 @@ def runs(tmp_path_factory):
     return folder
 
 
-def test_labels_and_translations_are_those_of_the_run(runs, tmp_path):
+def test_exported_labels_and_translations_equal_those_of_the_run(runs, tmp_path):
     expected = {
         "classify": keras_seq.Classifier.load(runs / "classify")(TEXTS),
         "translate": keras_seq.Translator.load(runs / "translate")(TEXTS),
@@ -63,11 +63,11 @@ def test_labels_and_translations_are_those_of_the_run(runs, tmp_path):
         assert [one.decode() for one in found] == expected[task]
 
 
-def test_without_text_operations_ids_are_all(runs, tmp_path):
+def test_export_without_text_has_no_text_operations(runs, tmp_path):
     version = export_saved_model(Run.open(runs / "classify"), tmp_path, text=False, verify=5)
     assert operations(version) <= ALLOWED - TEXT
 
 
-def test_ctranslate2_has_no_such_model(runs, tmp_path):
+def test_ctranslate2_export_rejects_a_pretrained_hub_model(runs, tmp_path):
     with pytest.raises(InputError, match="transformer-hub"):
         export_ctranslate2(Run.open(runs / "translate"), tmp_path / "model")

@@ -36,7 +36,7 @@ def is_whole(directory: Path) -> bool:
     return len(set(contents)) == 1 and len(contents[0]) == 1000
 
 
-def test_versions_are_counted_up(tmp_path):
+def test_published_versions_are_numbered_consecutively(tmp_path):
     base = tmp_path / "served" / "ende"
     assert publish_version(base, fill) == base / "1"
     assert publish_version(base, fill) == base / "2"
@@ -44,7 +44,7 @@ def test_versions_are_counted_up(tmp_path):
     assert is_whole(base / "1") and is_whole(base / "2")
 
 
-def test_names_that_no_server_takes_for_a_version_do_not_count(tmp_path):
+def test_version_numbering_ignores_names_that_are_not_versions(tmp_path):
     for name in ("serving", ".tmp-other", "7.5", "1_000", "0x10", "٤", "9" * 30, "-3"):
         (tmp_path / name).mkdir()
     assert publish_version(tmp_path, fill).name == "1"
@@ -55,7 +55,7 @@ def test_names_that_no_server_takes_for_a_version_do_not_count(tmp_path):
     assert publish_version(tmp_path, fill).name == "51"
 
 
-def test_there_is_a_largest_version(tmp_path):
+def test_publishing_beyond_the_largest_version_raises_input_error(tmp_path):
     (tmp_path / str(2**63 - 1)).mkdir()
     with pytest.raises(InputError, match="the largest there can be"):
         publish_version(tmp_path, fill)
@@ -83,7 +83,7 @@ def test_other_users_may_read_what_is_published(tmp_path):
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), InputError("a: b")])
-def test_a_failure_leaves_nothing(tmp_path, error):
+def test_failed_publication_leaves_nothing_behind(tmp_path, error):
     def write(directory):
         fill(directory)
         raise error
@@ -109,7 +109,7 @@ def make(write):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_line(tmp_path):
+def test_full_disk_is_reported_in_one_line_and_leaves_nothing(tmp_path):
     def write(directory):
         fill(directory)
         os.symlink("/dev/full", directory / "large")
@@ -123,7 +123,7 @@ def test_a_full_disk_is_one_line(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_one_line_when_tensorflow_says_so(tmp_path):
+def test_full_disk_error_from_tensorflow_is_reported_in_one_line(tmp_path):
     import tensorflow as tf
 
     def write(directory):
@@ -155,7 +155,7 @@ for call in (check_base, *(lambda path, f=f: f(path, Path.touch) for f in
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_a_place_that_cannot_be_written():
+def test_unwritable_directory_is_reported_as_permission_denied():
     folder = Path(tempfile.mkdtemp())
     try:
         folder.chmod(0o555)
@@ -176,7 +176,7 @@ def test_a_place_that_cannot_be_written():
         shutil.rmtree(folder)
 
 
-def test_places_that_are_refused_early(tmp_path, run):
+def test_unusable_export_paths_are_rejected_before_writing(tmp_path, run):
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("nowhere")
     publish_version(tmp_path / "ende", fill)
@@ -205,7 +205,7 @@ def test_places_that_are_refused_early(tmp_path, run):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_all_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+def test_files_are_synced_to_disk_before_the_rename(tmp_path, monkeypatch):
     events = []
     real_fsync, real_rename = os.fsync, os.rename
 
@@ -227,7 +227,7 @@ def test_all_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     assert events[-2:] == ["rename", tmp_path]
 
 
-def test_who_polls_never_sees_half_of_a_version(tmp_path):
+def test_polling_reader_never_sees_an_incomplete_version(tmp_path):
     seen, done = set(), threading.Event()
 
     def poll():
@@ -261,7 +261,7 @@ def test_who_polls_never_sees_half_of_a_version(tmp_path):
     assert len(seen) >= 39
 
 
-def test_many_at_once_get_a_version_each(tmp_path):
+def test_concurrent_publications_get_separate_versions(tmp_path):
     def publish(worker):
         for _ in range(5):
             publish_version(tmp_path, lambda directory: fill(directory, b"%d" % worker))
@@ -303,7 +303,7 @@ def process(base, how):
     )
 
 
-def test_kill_9_inside_a_publication(tmp_path):
+def test_next_publication_removes_the_leftovers_of_a_killed_one(tmp_path):
     with process(tmp_path, "wait") as killed:
         assert killed.stdout.readline() == "saved_model.pb\n"
         killed.send_signal(signal.SIGKILL)
@@ -313,7 +313,7 @@ def test_kill_9_inside_a_publication(tmp_path):
     assert os.listdir(tmp_path) == ["1"]
 
 
-def test_kill_9_at_any_moment(tmp_path):
+def test_kill_at_random_moments_never_leaves_an_incomplete_version(tmp_path):
     generator = random.Random(1)
     for _ in range(8):
         with process(tmp_path, "go on") as killed:
@@ -326,7 +326,7 @@ def test_kill_9_at_any_moment(tmp_path):
     assert sorted(map(int, names)) == list(range(1, len(names) + 1))
 
 
-def test_what_a_living_process_writes_is_left_alone(tmp_path):
+def test_files_of_a_running_publication_are_left_alone(tmp_path):
     with process(tmp_path, "wait") as living:
         assert living.stdout.readline() == "saved_model.pb\n"
         assert publish_version(tmp_path, fill) == tmp_path / "1"
@@ -337,7 +337,7 @@ def test_what_a_living_process_writes_is_left_alone(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["1", "2"]
 
 
-def test_a_directory_or_a_file_of_ones_own(tmp_path):
+def test_publish_directory_writes_a_directory_or_a_single_file(tmp_path):
     assert publish_directory(tmp_path / "ct2" / "ende", make(fill)) == tmp_path / "ct2" / "ende"
     assert is_whole(tmp_path / "ct2" / "ende")
     seen = []
@@ -353,7 +353,7 @@ def test_a_directory_or_a_file_of_ones_own(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["ct2", "ende.keras"]
 
 
-def test_one_that_exists_is_not_touched(tmp_path):
+def test_existing_destination_is_not_overwritten(tmp_path):
     (tmp_path / "there").write_text("old")
     with pytest.raises(InputError, match="there: exists already, name another"):
         publish_directory(tmp_path / "there", lambda path: path.write_text("new"))
@@ -362,7 +362,7 @@ def test_one_that_exists_is_not_touched(tmp_path):
 
 @pytest.mark.parametrize("appears", [Path.touch, Path.mkdir])
 @pytest.mark.parametrize("write", [Path.touch, make(fill)])
-def test_one_that_appears_meanwhile_is_not_touched(tmp_path, appears, write):
+def test_destination_that_appears_meanwhile_is_not_overwritten(tmp_path, appears, write):
     def meanwhile(path):
         write(path)
         appears(tmp_path / "model")

@@ -96,7 +96,7 @@ def ask(server, sounds, signature="serving_default", width=4000):
     return {name: np.array(tensor.rows()) for name, tensor in answer.items()}
 
 
-def test_it_hears_what_the_model_hears_in_python(model, server, sounds):
+def test_exported_recognizer_transcribes_as_recognizer_does_in_python(model, server, sounds):
     here = Recognizer(model, LABELS, separator=" ", beam_size=4, n_best=3)
     expected = here.recognize(sounds)
     # Something is said, and not always the same; in silence without length nothing.
@@ -114,7 +114,7 @@ def test_it_hears_what_the_model_hears_in_python(model, server, sounds):
         assert (several["score"][row][len(found) :] < -1e29).all()
 
 
-def test_padding_and_batch_mates_change_nothing(server, sounds):
+def test_padding_and_other_rows_do_not_change_a_transcription(server, sounds):
     together = ask(server, sounds, width=4321)
     assert ask(server, sounds)["text"].tolist() == together["text"].tolist()
     for row, sound in enumerate(sounds):
@@ -124,19 +124,19 @@ def test_padding_and_batch_mates_change_nothing(server, sounds):
 
 
 @pytest.mark.parametrize("width", [0, 400])
-def test_a_batch_may_be_empty(server, width):
+def test_exported_recognizer_accepts_an_empty_batch(server, width):
     for signature in ("serving_default", "n_best"):
         answer = ask(server, [], signature, width=width)
         assert {name: len(values) for name, values in answer.items()} == {"text": 0, "score": 0}
 
 
-def test_no_samples_at_all_are_the_empty_text(server):
+def test_sound_without_samples_gives_empty_text(server):
     for width in (0, 1):
         answer = ask(server, [[], []], width=width)
         assert answer["text"].tolist() == [b"", b""] and answer["score"].tolist() == [0, 0]
 
 
-def test_digital_silence_is_the_empty_text(model, server):
+def test_digital_silence_gives_empty_text(model, server):
     silence = np.zeros(4000, "float32")
     # Which a model may say anything of, as this one does.
     logits = model({"samples": silence[None], "lengths": np.array([4000], "int32")})
@@ -177,7 +177,9 @@ def blocks(version, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def test_the_guides_example_is_heard_as_it_says(version, server, sounds, monkeypatch):
+def test_guide_curl_example_gives_the_documented_transcription(
+    version, server, sounds, monkeypatch
+):
     (curl,) = [block for block in blocks(version, "bash") if block.startswith("curl")]
     _, _, data, url = shlex.split(curl)
     assert url == f"localhost:8501/v1/models/{quote(version.parent.name)}:predict"
@@ -204,7 +206,7 @@ def printed(block):
     return output.getvalue()
 
 
-def test_the_rest_lines_work(version, server, sounds, monkeypatch):
+def test_guide_rest_example_prints_the_served_answer(version, server, sounds, monkeypatch):
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             assert self.path == f"/v1/models/{quote(version.parent.name)}:predict"
@@ -230,7 +232,7 @@ def test_the_rest_lines_work(version, server, sounds, monkeypatch):
     assert text == best["text"][0].decode() and float(score) == pytest.approx(best["score"][0])
 
 
-def test_the_grpc_lines_work(version, server, sounds, monkeypatch):
+def test_guide_grpc_example_prints_the_served_text(version, server, sounds, monkeypatch):
     import grpc
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
@@ -259,7 +261,7 @@ def test_the_grpc_lines_work(version, server, sounds, monkeypatch):
     assert said.strip() == ask(server, sounds[:1])["text"][0].decode()
 
 
-def test_the_guide_starts_a_server_with_the_batching_that_lies_there(version):
+def test_guide_server_command_refers_to_the_generated_batching_file(version):
     serve = blocks(version, "bash")[0]
     assert shlex.quote(version.parent.name) + "/serving/batching.txt" in serve
     batching = (version.parent / "serving" / "batching.txt").read_text(encoding="utf-8")
@@ -269,7 +271,7 @@ def test_the_guide_starts_a_server_with_the_batching_that_lies_there(version):
     assert files == ["README.md", "batching.txt", "example.json"]
 
 
-def test_features_and_the_greedy_search(sounds, tmp_path):
+def test_exported_feature_model_with_greedy_search_equals_recognizer(sounds, tmp_path):
     model = recognizer_model(features=6)
     steps = [
         np.resize(sound, (length, 6)) for sound, length in zip(sounds, (9, 4, 1), strict=False)
@@ -289,7 +291,7 @@ def test_features_and_the_greedy_search(sounds, tmp_path):
     assert 'request.inputs["features"]' in guide and "6 features" in guide
 
 
-def test_what_cannot_be_exported(model, tmp_path):
+def test_invalid_recognizer_exports_raise_errors_and_write_nothing(model, tmp_path):
     with pytest.raises(ValueError, match="expected a list of 4 labels, .* received 3"):
         export_recognizer(model, LABELS[:3], tmp_path)
     with pytest.raises(ValueError, match="the greedy search finds one text, received n_best=2"):

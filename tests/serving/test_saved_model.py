@@ -52,7 +52,7 @@ def both(request, tmp_path_factory):
     return keras_seq.Translator.load(run, beam_size=3, n_best=3), Served(version), version
 
 
-def test_the_best_translation_is_the_runs(both):
+def test_served_best_translation_equals_that_of_the_run(both):
     translator, served, _ = both
     expected = [found[0] if found else ("", 0.0, False) for found in translator.translate(LINES)]
     answer = served.text(LINES)
@@ -61,7 +61,7 @@ def test_the_best_translation_is_the_runs(both):
     assert answer["truncated"].tolist() == [one[2] for one in expected]
 
 
-def test_the_n_best_are_the_runs(both):
+def test_served_n_best_translations_equal_those_of_the_run(both):
     translator, served, _ = both
     answer = served.text(LINES, "n_best")
     for row, expected in enumerate(translator.translate(LINES)):
@@ -73,7 +73,7 @@ def test_the_n_best_are_the_runs(both):
         )
 
 
-def test_ids_give_what_text_gives(both):
+def test_ids_signature_gives_the_same_translations_as_text(both):
     translator, served, _ = both
     source, target = translator._source_tokenizer, translator._target_tokenizer
     lines = LINES[:6] + [""]
@@ -96,7 +96,7 @@ def test_ids_give_what_text_gives(both):
     np.testing.assert_array_equal(strange["ids"], unknown["ids"])
 
 
-def test_no_rows_give_no_rows(both):
+def test_empty_batch_gives_empty_outputs(both):
     _, served, _ = both
     assert all(len(values) == 0 for values in served.text([]).values())
     assert all(len(values) == 0 for values in served.text([], "n_best").values())
@@ -114,7 +114,7 @@ def test_a_row_does_not_depend_on_its_batch(both):
         np.testing.assert_allclose(alone["score"][0], together["score"][row], rtol=1e-5, atol=1e-5)
 
 
-def test_without_text_operations_ids_are_all(tiny_rnn_run, tmp_path):
+def test_export_without_text_has_no_text_operations_or_warmup_requests(tiny_rnn_run, tmp_path):
     from keras_seq.serving.graph_file.operations import ALLOWED, TEXT, operations
 
     notices = []
@@ -127,7 +127,7 @@ def test_without_text_operations_ids_are_all(tiny_rnn_run, tmp_path):
     assert set(Served(version).signatures) >= {"serving_default", "ids"}
 
 
-def test_only_what_stock_servers_have(both):
+def test_export_uses_only_operations_of_stock_servers(both):
     from keras_seq.serving.graph_file.operations import ALLOWED, SENTENCEPIECE, operations
 
     found = operations(both[2])
@@ -135,7 +135,7 @@ def test_only_what_stock_servers_have(both):
     assert found >= SENTENCEPIECE
 
 
-def test_the_default_call_has_the_name_that_clients_know(both):
+def test_default_signature_outputs_are_named_stateful_partitioned_call(both):
     _, served, _ = both
     outputs = served.signatures["serving_default"].outputs
     assert {output.name.partition(":")[0] for output in outputs.values()} == {
@@ -143,7 +143,7 @@ def test_the_default_call_has_the_name_that_clients_know(both):
     }
 
 
-def test_no_allowed_operation_is_of_xla_python_or_files():
+def test_allowed_operations_exclude_xla_python_and_file_access():
     import tensorflow as tf
 
     from keras_seq.serving.graph_file.operations import ALLOWED, TEXT
@@ -154,7 +154,7 @@ def test_no_allowed_operation_is_of_xla_python_or_files():
     assert not [name for name in ALLOWED if any(part in name for part in wrong)]
 
 
-def test_a_convolutional_encoder_is_trained_and_served(dates_file, tmp_path):
+def test_convolutional_encoder_can_be_trained_and_exported(dates_file, tmp_path):
     from keras_seq.settings import load_settings
     from keras_seq.training import train
 
@@ -179,7 +179,7 @@ def test_a_convolutional_encoder_is_trained_and_served(dates_file, tmp_path):
 
 
 @pytest.mark.parametrize("planted", ["python", "table", "file"])
-def test_what_servers_lack_is_found(planted, tmp_path):
+def test_python_table_and_file_operations_are_found_in_a_graph(planted, tmp_path):
     import tensorflow as tf
 
     from keras_seq.serving.graph_file.operations import ALLOWED, operations
@@ -219,7 +219,7 @@ def test_what_servers_lack_is_found(planted, tmp_path):
     assert expected in found
 
 
-def test_an_export_that_answers_otherwise_is_refused(tiny_run, tiny_export):
+def test_export_with_differing_translations_fails_verification(tiny_run, tiny_export):
     from keras_seq.serving import verify_saved_model
 
     sources = LINES[:5]
@@ -229,7 +229,7 @@ def test_an_export_that_answers_otherwise_is_refused(tiny_run, tiny_export):
         verify_saved_model(tiny_export / "1", sources, [*expected[:4], "other"], batch_size=2)
 
 
-def test_what_does_not_load_is_refused(tiny_export, tmp_path):
+def test_export_with_damaged_variables_fails_verification(tiny_export, tmp_path):
     from keras_seq.serving import verify_saved_model
 
     version = tmp_path / "1"
@@ -240,7 +240,7 @@ def test_what_does_not_load_is_refused(tiny_export, tmp_path):
         verify_saved_model(version, ["a"], ["b"], batch_size=2)
 
 
-def test_versions_follow_each_other_and_a_failure_leaves_nothing(tiny_run, tmp_path, monkeypatch):
+def test_export_numbers_versions_and_a_failed_one_leaves_nothing(tiny_run, tmp_path, monkeypatch):
     base = tmp_path / "served"
     run = Run.open(tiny_run)
     assert export_saved_model(run, base, verify=0).name == "1"
@@ -253,7 +253,7 @@ def test_versions_follow_each_other_and_a_failure_leaves_nothing(tiny_run, tmp_p
     assert sorted(path.relative_to(base) for path in base.rglob("*")) == before
 
 
-def test_the_file_is_little_more_than_weights_and_vocabulary(both):
+def test_exported_graph_file_is_smaller_than_one_megabyte(both):
     translator, _, version = both
     # These models are thousands of weights, so what is left is the graph: an upper bound for it.
     assert (version / "saved_model.pb").stat().st_size < 1_000_000

@@ -45,7 +45,7 @@ def pair(request, tmp_path_factory):
     return keras_seq.Translator.load(run, n_best=N_BEST), SavedModelTranslator(version)
 
 
-def test_it_translates_as_the_run_does(pair):
+def test_saved_model_translator_equals_translator_of_the_run(pair):
     of_run, of_export = (translator.translate(LINES) for translator in pair)
     assert [[one.text for one in found] for found in of_export] == [
         [one.text for one in found] for found in of_run
@@ -79,13 +79,13 @@ def test_neither_batches_nor_order_nor_threads_change_a_translation(pair):
     assert found == [expected] * 4
 
 
-def test_batches_of_another_size(tiny_export):
+def test_batch_size_does_not_change_translations(tiny_export):
     expected = SavedModelTranslator(tiny_export / "1")(LINES)
     for size in (1, 7, 1000):
         assert SavedModelTranslator(tiny_export / "1", batch_size=size)(LINES) == expected
 
 
-def test_no_lines_and_one_string(tiny_export):
+def test_empty_list_is_accepted_and_a_single_string_raises_type_error(tiny_export):
     translator = SavedModelTranslator(tiny_export / "1")
     assert translator([]) == []
     with pytest.raises(TypeError, match="one string"):

@@ -73,13 +73,13 @@ def arguments(options):
             yield f"--{name.replace('_', '-')}={one}"
 
 
-def test_all_options_are_used_here():
+def test_cases_cover_every_search_setting():
     used = {name for case in CASES.values() for name in case.options}
     assert used == set(keras_seq.settings.SearchSettings.model_fields)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_same_in_python_by_translate_and_by_an_export(
+def test_search_options_work_equally_in_python_command_and_export(
     name, request, keras_seq_command, tmp_path
 ):
     run, options = request.getfixturevalue(CASES[name].run), CASES[name].options

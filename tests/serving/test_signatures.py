@@ -32,13 +32,13 @@ def as_tensorflow_reads_it(version):
     }
 
 
-def test_an_export_is_read_as_tensorflow_reads_it(tiny_export):
+def test_export_signatures_equal_those_read_by_tensorflow(tiny_export):
     found = read_signatures(tiny_export / "1")
     assert {"serving_default", "n_best", "ids"} <= set(found)
     assert found == as_tensorflow_reads_it(tiny_export / "1")
 
 
-def test_any_other_file_is_an_input_error_or_none_of_ours(tiny_export, tmp_path):
+def test_damaged_graph_files_raise_nothing_but_input_error(tiny_export, tmp_path):
     whole = (tiny_export / "1" / "saved_model.pb").read_bytes()
     cuts = [whole[: len(whole) * part // 100] for part in range(100)]
     flips = [
@@ -57,6 +57,6 @@ def test_any_other_file_is_an_input_error_or_none_of_ours(tiny_export, tmp_path)
     assert refused > 90
 
 
-def test_no_file(tmp_path):
+def test_missing_graph_file_raises_input_error(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_signatures(tmp_path)

@@ -68,7 +68,7 @@ def answer(server, lines, signature="serving_default"):
     return server.run(signature, {"text": Tensor.row(lines)})
 
 
-def test_the_signatures(exported):
+def test_export_has_the_three_expected_signatures(exported):
     signatures = exported.server.signatures
     assert set(signatures) == {"serving_default", "n_best", "ids"}
     of_text = {"translation": STRING, "score": FLOAT, "truncated": BOOL}
@@ -83,7 +83,7 @@ def test_the_signatures(exported):
         assert {key: info.dtype for key, info in found.outputs.items()} == outputs
 
 
-def test_it_answers_what_translate_answers(exported):
+def test_stock_server_answers_equal_those_of_translator(exported):
     expected = [
         found[0] if found else ("", 0.0, False) for found in exported.translator.translate(LINES)
     ]
@@ -100,14 +100,14 @@ def test_invalid_utf_8_counts_as_replacement_characters(exported):
 
 @pytest.mark.parametrize("rows", [0, 1, 64])
 @pytest.mark.parametrize("signature", ["serving_default", "n_best"])
-def test_any_number_of_rows(exported, signature, rows):
+def test_text_signatures_accept_any_number_of_rows(exported, signature, rows):
     shape = (rows,) if signature == "serving_default" else (rows, N_BEST)
     found = answer(exported.server, LINES[:rows], signature)
     assert {values.shape for values in found.values()} == {shape}
     assert all(math.isfinite(score) for score in found["score"].values)
 
 
-def test_any_number_of_rows_of_ids(exported):
+def test_ids_signature_accepts_any_number_of_rows(exported):
     for rows, width in ((0, 0), (0, 7), (3, 0), (1, 1), (64, 5)):
         found = exported.server.run(
             "ids", {"ids": Tensor((rows, width), [5 + i % 90 for i in range(rows * width)])}
@@ -127,7 +127,7 @@ def test_a_row_alone_answers_as_in_a_batch_of_64(exported):
         )
 
 
-def test_long_texts_are_cut_and_cost_no_more(exported):
+def test_overlong_texts_are_truncated_and_not_much_slower(exported):
     limit = exported.translator._max_source_length
     at_limit = "12 " * limit
     longer = ["1. " * 3_334, "1. " * 350_000, "x" * 1_000_000, "🐕" * 250_000]
@@ -143,7 +143,7 @@ def test_long_texts_are_cut_and_cost_no_more(exported):
     assert seconds[1] < 5 * seconds[0] + 1
 
 
-def test_64_threads_get_what_one_gets(exported):
+def test_64_threads_get_the_same_answers_as_one_thread(exported):
     sizes = [1, 3, 1, 8]
     requests = []
     for number in range(150):
@@ -154,7 +154,7 @@ def test_64_threads_get_what_one_gets(exported):
     assert exported.server.run_all(requests, threads=64) == serial
 
 
-def test_an_error_is_told_and_the_server_goes_on(exported):
+def test_server_keeps_answering_after_a_request_error(exported):
     with pytest.raises(ServerError, match=r"inputs \['lines'\], expected \['text'\]"):
         exported.server.run("serving_default", {"lines": Tensor.row(["a"])})
     with pytest.raises(ServerError, match="Index out of range"):
@@ -162,7 +162,7 @@ def test_an_error_is_told_and_the_server_goes_on(exported):
     assert answer(exported.server, [""])["translation"].values == [b""]
 
 
-def test_the_script(exported):
+def test_stock_server_script_translates_standard_input(exported):
     script = sys.modules["stock_server"].__file__
     lines = LINES[:5]
     result = subprocess.run(
@@ -234,18 +234,18 @@ def test_slice_update_needs_xla(tmp_path):
     assert "XlaDynamicUpdateSlice" in str(error.value)
 
 
-def test_a_server_without_the_text_operations(exported):
+def test_server_without_text_operations_cannot_load_an_export(exported):
     """It cannot even load the model, so its `ids` are of no use there."""
     with pytest.raises(ServerError, match="Op type not registered 'SentencepieceOp'"):
         StockProcess(exported.version, operations=False)
 
 
-def test_a_directory_without_a_model(tmp_path):
+def test_directory_without_a_model_raises_server_error(tmp_path):
     with pytest.raises(ServerError, match="Could not find SavedModel"):
         StockProcess(tmp_path)
 
 
-def test_the_process_can_import_nothing():
+def test_isolated_python_cannot_import_tensorflow():
     tensorflow, operations = default_libraries()
     assert tensorflow.is_dir() and operations.is_dir()
     result = subprocess.run(
@@ -254,7 +254,7 @@ def test_the_process_can_import_nothing():
     assert "No module named 'tensorflow'" in result.stderr
 
 
-def test_openvino_answers_the_same(exported):
+def test_openvino_results_equal_those_of_the_stock_server(exported):
     """An independent runtime: another graph compiler, other kernels, no TensorFlow inside."""
     openvino = pytest.importorskip("openvino")
     import tensorflow as tf

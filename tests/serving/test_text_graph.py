@@ -39,19 +39,19 @@ def encoded(graph, lines, max_characters=10_000, max_tokens=1000):
     return [[int(i) for i in row if i] for row in ids.numpy()], cut.numpy().tolist()
 
 
-def test_ids_are_those_of_the_tokenizer(graph, tokenizer):
+def test_graph_ids_equal_those_of_the_tokenizer(graph, tokenizer):
     lines = NASTY + [source for source, _ in date_pairs(200, seed=5)]
     ids, cut = encoded(graph, lines)
     assert ids == tokenizer.encode(lines)
     assert not any(cut)
 
 
-def test_no_row_is_no_row(graph):
+def test_encoding_an_empty_batch_gives_no_rows(graph):
     ids, cut = graph.encode(np.zeros((0,), object), 10, 10)
     assert ids.shape[0] == cut.shape[0] == 0
 
 
-def test_what_is_cut_is_said(graph, tokenizer):
+def test_truncation_by_characters_or_tokens_is_reported(graph, tokenizer):
     lines = ["a b c d e f", "ab", "😀😀😀", "x"]
     ids, cut = encoded(graph, lines, max_characters=3)
     assert ids == tokenizer.encode([line[:3] for line in lines])
@@ -68,7 +68,7 @@ def test_invalid_bytes_count_as_the_replacement_character(graph, tokenizer):
     assert [[int(i) for i in row if i] for row in ids.numpy()] == expected
 
 
-def test_text_is_that_of_the_tokenizer(graph, tokenizer):
+def test_graph_decodes_random_ids_as_the_tokenizer_does(graph, tokenizer):
     generator = np.random.default_rng(0)
     # Any ids, byte pieces in any order among them; special ids anywhere.
     ids = generator.integers(0, tokenizer.vocabulary_size, (300, 12)).astype("int32")
@@ -78,7 +78,7 @@ def test_text_is_that_of_the_tokenizer(graph, tokenizer):
     assert found == tokenizer.decode(ids)
 
 
-def test_nasty_text_comes_back(graph, tokenizer):
+def test_unusual_text_round_trips_as_with_the_tokenizer(graph, tokenizer):
     ids, _ = graph.encode([line.encode() for line in NASTY], 10_000, 1000)
     found = [text.decode() for text in graph.decode(ids).numpy()]
     assert found == tokenizer.decode(tokenizer.encode(NASTY))

@@ -24,7 +24,7 @@ def saved_model(tmp_path_factory):
     return path
 
 
-def test_each_request_runs(saved_model):
+def test_each_warmup_request_runs_on_the_saved_model(saved_model):
     """What the server does: read, look the signature up, feed by its names, fetch all outputs."""
     path = write_warmup(saved_model, BATCHES)
     assert path == saved_model / "assets.extra" / "tf_serving_warmup_requests"
@@ -47,7 +47,7 @@ def test_each_request_runs(saved_model):
     assert answers == [[len(line.encode()) for line in lines] for lines in BATCHES]
 
 
-def test_another_signature(saved_model):
+def test_warmup_uses_the_given_signature_and_input_name(saved_model):
     path = write_warmup(saved_model, [["a"], []], signature="n_best", input_name="lines")
     logs = [
         prediction_log_pb2.PredictionLog.FromString(record.numpy())
@@ -59,6 +59,6 @@ def test_another_signature(saved_model):
 
 
 @pytest.mark.parametrize("batches", [[], [["a"]] * 1001, ["one string"]])
-def test_what_no_server_takes_is_refused(saved_model, batches):
+def test_invalid_warmup_batches_raise_value_error(saved_model, batches):
     with pytest.raises(ValueError, match="must be"):
         write_warmup(saved_model, batches)

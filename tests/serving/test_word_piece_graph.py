@@ -13,7 +13,7 @@ AWKWARD = ["", " ", "\u00ad", "a \u00ad\u034f b", "x" * 5000, "[SEP] ##a", "\ufe
 @pytest.mark.parametrize(
     ("lowercase", "strip_accents"), [*itertools.product((False, True), repeat=2)]
 )
-def test_the_ids_are_those_outside(lowercase, strip_accents):
+def test_graph_ids_equal_those_of_the_word_piece_tokenizer(lowercase, strip_accents):
     import tensorflow as tf
 
     from keras_seq.serving.word_piece_graph import text_graph

@@ -29,7 +29,9 @@ def test_every_preset_survives_toml(preset):
         ("transformer-big", (6, 6), 1024, 4096, 16),
     ],
 )
-def test_shapes_of_the_transformers(preset, layers, units, feedforward_units, heads):
+def test_transformer_presets_have_the_expected_shapes(
+    preset, layers, units, feedforward_units, heads
+):
     model = load_settings(preset=preset).model
     assert (model.num_encoder_layers, model.num_decoder_layers) == layers
     assert (model.units, model.feedforward_units, model.num_heads) == (
@@ -39,7 +41,7 @@ def test_shapes_of_the_transformers(preset, layers, units, feedforward_units, he
     )
 
 
-def test_every_key_has_a_description_and_survives_toml():
+def test_every_setting_has_a_description():
     for preset in ("transformer-tiny", "rnn-small"):
         settings = load_settings(preset=preset)
         for name in ("data", "tokenizer", "model", "training", "search"):
@@ -47,7 +49,7 @@ def test_every_key_has_a_description_and_survives_toml():
                 assert field.description, f"{name}.{key}"
 
 
-def test_layers_lie_over_each_other(tmp_path):
+def test_overrides_take_precedence_over_file_and_file_over_preset(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("seed = 7\n[training]\nbatch_tokens = 100\nwarmup_steps = 5\n")
     settings = load_settings(
@@ -59,13 +61,13 @@ def test_layers_lie_over_each_other(tmp_path):
     assert settings.seed == 7
 
 
-def test_what_was_given_is_known_apart_from_what_a_preset_says():
+def test_explicit_settings_are_distinguished_from_preset_settings():
     assert "size" not in load_settings(preset="transformer-base").tokenizer.model_fields_set
     given = load_settings(preset="transformer-base", overrides={"tokenizer.size": 900})
     assert given.tokenizer.model_fields_set == {"size"}
 
 
-def test_another_family_drops_what_the_preset_says_of_the_model():
+def test_other_model_family_drops_the_model_settings_of_the_preset():
     settings = load_settings(preset="transformer-tiny", overrides=["model.family=rnn"])
     assert settings.model.family == "rnn"
     assert settings.training.batch_tokens == 4096
@@ -86,23 +88,23 @@ def test_another_family_drops_what_the_preset_says_of_the_model():
         ("data.max_source_length= 9 ", "max_source_length", 9),
     ],
 )
-def test_values_are_read_by_the_type_of_the_key(override, key, value):
+def test_override_values_are_parsed_by_the_type_of_their_key(override, key, value):
     assert getattr(load_settings(overrides=[override]).data, key) == value
 
 
-def test_a_share_of_merges_is_below_1():
+def test_subword_alpha_must_be_below_1_for_bpe():
     overrides = ["tokenizer.kind=bpe", "training.subword_alpha=1"]
     with pytest.raises(SettingsError, match="^training.subword_alpha: received 1, expected below"):
         load_settings(overrides=overrides)
     assert load_settings(overrides=overrides[1:]).training.subword_alpha == 1
 
 
-def test_none_may_be_a_choice():
+def test_none_is_kept_as_a_value_where_it_is_a_choice():
     settings = load_settings(overrides={"search.length_normalization": "none"})
     assert settings.search.length_normalization == "none"
 
 
-def test_none_unsets():
+def test_none_unsets_an_optional_setting():
     assert load_settings(preset="demo").training.max_steps is not None
     settings = load_settings(preset="demo", overrides=["training.max_steps=none"])
     assert settings.training.max_steps is None
@@ -147,7 +149,7 @@ def test_none_unsets():
         ("training.max_minutes=" + "[" * 5000, "training.max_minutes: received '[[["),
     ],
 )
-def test_a_wrong_override_is_one_line(override, words):
+def test_invalid_override_raises_a_short_one_line_error(override, words):
     with pytest.raises(SettingsError) as error:
         load_settings(overrides=[override])
     assert words in str(error.value)
@@ -155,7 +157,7 @@ def test_a_wrong_override_is_one_line(override, words):
     assert "\n" not in str(error.value)
 
 
-def test_a_precision_by_the_name_of_its_policy(tmp_path):
+def test_precision_accepts_the_keras_policy_name(tmp_path):
     file = tmp_path / "half.toml"
     file.write_text('[training]\nprecision = "mixed_float16"\n')
     assert load_settings(file=file).training.precision == "float16"
@@ -167,14 +169,14 @@ def test_a_precision_by_the_name_of_its_policy(tmp_path):
             load_settings(overrides={"training.precision": wrong})
 
 
-def test_an_unknown_preset_is_named_with_the_nearest():
+def test_unknown_preset_suggests_the_closest_name():
     with pytest.raises(SettingsError, match="did you mean transformer-tiny"):
         load_settings(preset="transformer-tny")
     with pytest.raises(SettingsError, match="did you mean rnn-base"):
         load_settings(preset="rnn_base")
 
 
-def test_numbers_have_bounds():
+def test_numeric_settings_outside_the_model_section_have_bounds():
     """Whatever the number, some bound refuses it when it is absurd."""
     unbounded = []
     for key in setting_keys():
@@ -208,7 +210,7 @@ def test_numbers_have_bounds():
         ("[training]\nmax_step = 3", "did you mean training.max_steps?"),
     ],
 )
-def test_hostile_toml_is_refused_soon(tmp_path, text, words):
+def test_hostile_toml_is_refused_within_five_seconds(tmp_path, text, words):
     file = tmp_path / "settings.toml"
     file.write_text(text)
     start = time.monotonic()
@@ -220,7 +222,7 @@ def test_hostile_toml_is_refused_soon(tmp_path, text, words):
     assert len(str(error.value)) < 300 + len(str(file))
 
 
-def test_files_that_are_none(tmp_path):
+def test_unreadable_settings_file_raises_settings_error(tmp_path):
     with pytest.raises(SettingsError, match="no such file"):
         load_settings(file=tmp_path / "absent.toml")
     with pytest.raises(SettingsError, match="is a directory"):

@@ -52,7 +52,7 @@ def pieces_of(tokenizer):
     return [piece for _, piece in pieces if len(piece) > 1], processor
 
 
-def test_learns_the_merges_of_the_paper_in_their_order():
+def test_bpe_training_learns_the_merges_of_the_paper_in_order():
     tokenizer = Tokenizer.train(TEXT, size=330, kind="bpe")
     found, processor = pieces_of(tokenizer)
     expected, cuts = learn_merges(TEXT, len(found))

@@ -15,7 +15,7 @@ def cut(request):
     return old, new, pieces_in(old, new)
 
 
-def test_a_piece_that_both_have_is_itself(cut):
+def test_piece_in_both_vocabularies_maps_to_itself(cut):
     old, new, found = cut
     assert len(found) == new.vocabulary_size
     # Special ids, and bytes, are in every vocabulary.
@@ -27,7 +27,7 @@ def test_a_piece_that_both_have_is_itself(cut):
         assert found[id] == [texts[new.pieces[id].text]]
 
 
-def test_another_is_the_pieces_that_spell_it(cut):
+def test_new_piece_maps_to_the_old_pieces_that_spell_it(cut):
     """All of its characters and no others, where the old vocabulary has these."""
     old, new, found = cut
     texts = {piece.text for piece in old.pieces}
@@ -52,7 +52,7 @@ def test_a_piece_from_inside_a_word_is_cut_as_inside_a_word():
     assert found[0] == "og"
 
 
-def test_what_only_bytes_can_spell_starts_anew(cut):
+def test_piece_that_only_bytes_can_spell_maps_to_nothing(cut):
     _, new, found = cut
     chinese = [id for id, piece in enumerate(new.pieces) if piece.text.strip("\u2581") == "狗"]
     assert chinese and all(found[id] == [] for id in chinese)

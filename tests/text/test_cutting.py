@@ -74,7 +74,7 @@ def spellings(tokenizer, text):
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 1.0])
-def test_all_ways_come_by_their_probability(unigram, alpha):
+def test_unigram_sampling_follows_the_probabilities_of_all_segmentations(unigram, alpha):
     ways = spellings(unigram, "\u2581abdecbda")
     weights = [math.exp(alpha * score) for _, score in ways]
     sampling, chance = UnigramSampling(unigram, alpha), numbers()
@@ -86,7 +86,7 @@ def test_all_ways_come_by_their_probability(unigram, alpha):
     )
 
 
-def test_the_words_of_a_line_are_cut_apart(unigram):
+def test_unigram_sampling_cuts_the_words_of_a_line_independently(unigram):
     """Over all ways the cut of a word tells nothing of that of the next."""
     sampling, chance = UnigramSampling(unigram, 0.3), numbers()
     words = [word(unigram, "bedca"), word(unigram, "deabc")]
@@ -101,7 +101,7 @@ def test_the_words_of_a_line_are_cut_apart(unigram):
 
 @pytest.mark.parametrize(("nbest", "alpha"), [(4, 0.5), (7, 0.2), (64, 0.2), (64, 1.0)])
 @pytest.mark.parametrize("line", ["abdecbda", "deabc cabed", "bad cede abbe dead decade"])
-def test_the_best_ways_of_a_line_are_those_of_sentencepiece(unigram, nbest, alpha, line):
+def test_n_best_sampling_matches_sentencepiece(unigram, nbest, alpha, line):
     processor = sentencepiece.SentencePieceProcessor(model_proto=unigram.to_bytes())
     ways = [tuple(ids) for ids in processor.nbest_encode(line, nbest_size=nbest + 20)]
     all_scores = [sum(processor.get_score(id) for id in ids) for ids in ways]
@@ -121,7 +121,7 @@ def test_the_best_ways_of_a_line_are_those_of_sentencepiece(unigram, nbest, alph
     assert_frequencies(draws, probabilities)
 
 
-def test_much_alpha_gives_the_likeliest_way(unigram):
+def test_high_alpha_gives_the_most_likely_segmentation(unigram):
     for nbest in (-1, 5):
         sampling, chance = UnigramSampling(unigram, 100.0, nbest), numbers()
         for line in TEXT[:3]:
@@ -151,7 +151,7 @@ def merge_probabilities(pieces: dict, symbols: tuple, dropout: float) -> Counter
 
 
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
-def test_bpe_dropout_is_the_algorithm_of_the_paper(bpe, dropout):
+def test_bpe_dropout_matches_the_algorithm_of_the_paper(bpe, dropout):
     rank = {piece.text: -piece.score for piece in bpe.pieces if piece.is_text}
     ids = {piece.text: id for id, piece in enumerate(bpe.pieces)}
     expected = {
@@ -163,7 +163,7 @@ def test_bpe_dropout_is_the_algorithm_of_the_paper(bpe, dropout):
     assert_frequencies(draws, expected)
 
 
-def test_bpe_without_chance_is_that_of_sentencepiece(bpe):
+def test_bpe_dropout_that_drops_nothing_equals_sentencepiece(bpe):
     sampling = BpeDropout(bpe, 0.5)
     for text in {*WORDS[:200], "abababab", "aaaaaaa", "bedcabedcabedca"}:
         cut = word(bpe, text)
@@ -173,7 +173,7 @@ def test_bpe_without_chance_is_that_of_sentencepiece(bpe):
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_whatever_is_drawn_says_the_same(kind, unigram, bpe):
+def test_sampled_segmentation_decodes_to_the_same_text(kind, unigram, bpe):
     tokenizer = {"unigram": unigram, "bpe": bpe}[kind]
     assert tokenizer.kind == kind
     for nbest in (-1, 1, 16):
@@ -188,7 +188,7 @@ def test_whatever_is_drawn_says_the_same(kind, unigram, bpe):
     assert sampling.fixed[:4].all() and sampling.fixed[4:260].all()
 
 
-def test_forgets_and_works_it_out_again(unigram, monkeypatch):
+def test_segmentation_cache_is_bounded_and_does_not_change_samples(unigram, monkeypatch):
     monkeypatch.setattr("keras_seq.text.cutting._KEPT_PIECES", 50)
     for nbest in (-1, 8):
         sampling, other = (UnigramSampling(unigram, 0.3, nbest) for _ in range(2))
@@ -209,7 +209,9 @@ def test_forgets_and_works_it_out_again(unigram, monkeypatch):
         ((0.1, -2), "received -2"),
     ],
 )
-def test_refuses_numbers_out_of_range(unigram, bpe, arguments, message):
+def test_subword_sampling_argument_out_of_range_raises_value_error(
+    unigram, bpe, arguments, message
+):
     with pytest.raises(ValueError, match=message):
         subword_sampling(unigram, *arguments)
     with pytest.raises(ValueError, match="dropout must be above 0 and below 1, received 1"):

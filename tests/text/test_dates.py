@@ -52,7 +52,7 @@ def test_every_target_is_an_iso_date_of_the_century():
     assert len({target for _, target in PAIRS}) > 25_000
 
 
-def test_every_source_is_a_rendering_of_its_date_and_of_no_other():
+def test_every_source_renders_only_its_own_date():
     readings = readings_in_a_leap_year()
     checked = 0
     for source, target in PAIRS:
@@ -62,7 +62,7 @@ def test_every_source_is_a_rendering_of_its_date_and_of_no_other():
     assert checked > 400
 
 
-def test_a_sample_of_sources_of_all_years_are_renderings():
+def test_sampled_sources_are_babel_renderings_of_their_dates():
     for source, target in PAIRS[:300]:
         date = datetime.date.fromisoformat(target)
         assert any(normal(source) in renderings(date, name) for name in LOCALES)
@@ -110,7 +110,7 @@ def test_no_dotted_date_of_a_locale_begins_with_the_month():
                 assert re.sub("[^dMy]", "", order) in ("dMy", "yMd")
 
 
-def test_no_source_comes_twice_in_any_case_or_spacing():
+def test_sources_are_unique_ignoring_case_and_spacing():
     assert len({normal(source) for source, _ in PAIRS}) == len(PAIRS)
     assert not any("\n" in source or "\t" in source for source, _ in PAIRS)
 
@@ -138,12 +138,12 @@ def test_more_than_thirty_locales_take_part():
     assert len(alone) >= 30
 
 
-def test_locales_write_the_digits_that_babel_renders():
+def test_all_locales_use_latin_digits():
     for name in LOCALES:
         assert Locale.parse(name).default_numbering_system == "latn"
 
 
-def test_people_write_in_many_ways():
+def test_date_sources_cover_many_formats():
     sources = {source for source, _ in date_pairs(30_000)}
     for pattern in (
         r"[A-Z][a-z]+tag, \d+\. \w+ \d{4}",
@@ -172,20 +172,20 @@ def test_the_corpus_has_three_parts_without_a_common_source():
     assert len(set.union(*sources)) == 32_000
 
 
-def test_the_corpus_is_made_quickly():
+def test_date_corpus_is_generated_in_under_five_seconds():
     start = time.process_time()
     date_corpus(seed=3)
     assert time.process_time() - start < 5
 
 
 @pytest.mark.parametrize("count", [-1, 10_000_000])
-def test_impossible_numbers_are_refused(count):
+def test_impossible_pair_counts_raise_value_error(count):
     with pytest.raises(ValueError, match=f"{count:,}"):
         date_pairs(count)
     with pytest.raises(ValueError, match="valid must be at least 0, not -1"):
         date_corpus(valid=-1)
 
 
-def test_nothing_may_be_asked_for():
+def test_zero_pairs_give_an_empty_corpus():
     assert date_pairs(0) == []
     assert date_corpus(train=0, valid=0, test=0) == DateCorpus([], [], [])

@@ -17,7 +17,7 @@ from keras_seq.text import (
 NO_BREAK, ZERO_WIDTH = "\u00a0", "\u200b"
 
 
-def test_a_label_has_an_id_behind_those_of_a_tokenizer():
+def test_label_ids_start_after_the_special_token_ids():
     labels = Labels(["no", "yes", "per haps"])
     assert labels.ids(["yes", "no", "per haps", "unheard-of", ""]) == [5, 4, 6, UNK_ID, UNK_ID]
     assert [labels.name(id_) for id_ in (4, 5, 6)] == ["no", "yes", "per haps"]
@@ -25,7 +25,7 @@ def test_a_label_has_an_id_behind_those_of_a_tokenizer():
     assert labels.vocabulary_size == 7
 
 
-def test_labels_are_stored_as_lines():
+def test_labels_survive_a_round_trip_through_bytes():
     labels = Labels(["größer", "a b", "x", f"a{NO_BREAK}b"])
     assert Labels.from_bytes(labels.to_bytes()).names == labels.names
 
@@ -46,7 +46,7 @@ def test_labels_are_stored_as_lines():
     ],
     ids=lambda value: None if isinstance(value, bytes) else value,
 )
-def test_a_list_of_labels_is_not_trusted(content, said):
+def test_invalid_label_list_raises_input_error(content, said):
     with pytest.raises(InputError, match=said):
         Labels.from_bytes(content)
 
@@ -57,7 +57,7 @@ def written(folder, content):
     return path
 
 
-def test_lines_with_a_label(tmp_path):
+def test_read_labelled_yields_text_and_label_pairs(tmp_path):
     path = written(tmp_path, b"a dog\t good \r\n\tbad\nno label\t\ntab in\ta label\n")
     assert list(read_labelled(path)) == [
         ("a dog", "good"),
@@ -67,13 +67,13 @@ def test_lines_with_a_label(tmp_path):
     ]
 
 
-def test_a_compressed_file(tmp_path):
+def test_read_labelled_reads_gzip_files(tmp_path):
     path = tmp_path / "labelled.tsv.gz"
     path.write_bytes(gzip.compress(b"a dog\tgood\n"))
     assert list(read_labelled(path)) == [("a dog", "good")]
 
 
-def test_lines_with_tags(tmp_path):
+def test_read_labelled_yields_text_and_normalized_tags(tmp_path):
     content = f"a{NO_BREAK}b  c\tX   Y\n {ZERO_WIDTH} d\tZ Z\n\t\n"
     path = written(tmp_path, content.encode())
     assert list(read_labelled(path, tagged=True)) == [
@@ -95,12 +95,12 @@ def test_lines_with_tags(tmp_path):
     ],
     ids=["tag missing", "no tags", "no words", "one column", "three columns", "bytes"],
 )
-def test_a_wrong_line_is_named(tmp_path, content, tagged, said):
+def test_malformed_labeled_line_is_named_in_the_error(tmp_path, content, tagged, said):
     with pytest.raises(InputError, match=said):
         list(read_labelled(written(tmp_path, content), tagged=tagged))
 
 
-def test_white_space_of_ascii_parts_words_and_no_other():
+def test_words_are_split_only_at_ascii_white_space():
     assert words_of(" a\tb\v c\f\rd\n") == ["a", "b", "c", "d"]
     assert words_of("") == words_of(" \t ") == []
     for space in (NO_BREAK, "\u2003", "\u3000", "\u2028", ZERO_WIDTH, "\x85", "\x1c"):
@@ -122,14 +122,14 @@ def test_each_word_has_its_own_tokens(tokenizer):
     assert found.begins[2] - found.begins[1] > 1
 
 
-def test_a_word_of_which_nothing_is_left_is_one_unknown_token(tokenizer):
+def test_word_normalized_to_nothing_becomes_one_unknown_token(tokenizer):
     assert tokenizer.encode([ZERO_WIDTH]) == [[]]
     (found,) = word_tokens(tokenizer, [f"a {ZERO_WIDTH} dog"])
     assert found.ids[found.begins[1]] == UNK_ID
     assert len(found.begins) == 3 and len(set(found.begins)) == 3
 
 
-def test_a_word_is_cut_as_anywhere_else(tokenizer):
+def test_word_tokens_do_not_depend_on_batch_or_spacing(tokenizer):
     lines = ["", "dog", f"runs{NO_BREAK}dog a", "a  dog"]
     found = word_tokens(tokenizer, lines)
     assert [len(one.begins) for one in found] == [0, 1, 2, 2]
@@ -137,7 +137,7 @@ def test_a_word_is_cut_as_anywhere_else(tokenizer):
     assert found[3] == word_tokens(tokenizer, ["a dog"])[0]
 
 
-def test_a_line_without_a_label_is_said_so(tmp_path):
+def test_line_without_a_tab_is_named_in_the_error(tmp_path):
     path = written(tmp_path, b"a dog\tgood\nno label\n")
     with pytest.raises(InputError, match=":2: no tab, expected one between text and label"):
         list(read_labelled(path))

@@ -10,7 +10,7 @@ import pytest
 from keras_seq.text import letter_trigrams, trigram_ids
 
 
-def test_the_example_of_the_paper():
+def test_letter_trigrams_match_the_example_in_the_paper():
     assert letter_trigrams("good") == ["#go", "goo", "ood", "od#"]
 
 
@@ -22,7 +22,7 @@ def test_a_word_has_as_many_trigrams_as_letters_and_is_made_of_them(word):
     assert trigrams[0][0] == "#" == trigrams[-1][-1]
 
 
-def test_ids_are_those_of_a_hash_that_every_machine_has():
+def test_trigram_ids_equal_crc32_hashes():
     ids = trigram_ids([["good", "a"], ["goods"], []], 30_000)
     assert ids.dtype == np.int32 and ids.shape == (3, 2, 5)
     expected = [1 + zlib.crc32(part) % 29_999 for part in (b"#go", b"goo", b"ood", b"od#")]
@@ -32,13 +32,13 @@ def test_ids_are_those_of_a_hash_that_every_machine_has():
     assert zlib.crc32(b"123456789") == 0xCBF43926
 
 
-def test_all_ids_are_in_the_vocabulary():
+def test_trigram_ids_cover_exactly_the_vocabulary():
     words = [[f"word{number}" for number in range(300)]]
     ids = trigram_ids(words, 7)
     assert set(ids[ids > 0]) == set(range(1, 7))
 
 
-def test_another_process_gives_the_same_ids():
+def test_trigram_ids_are_the_same_in_another_process():
     program = (
         "from keras_seq.text import trigram_ids; print(trigram_ids([['läuft']], 999).tolist())"
     )
@@ -55,12 +55,12 @@ def test_another_process_gives_the_same_ids():
     assert printed == {f"{trigram_ids([['läuft']], 999).tolist()}\n"}
 
 
-def test_nothing_gives_nothing():
+def test_trigram_ids_of_empty_input_are_empty():
     assert trigram_ids([], 10).shape == (0, 0, 0)
     assert trigram_ids([[]], 10).shape == (1, 0, 0)
 
 
-def test_refuses_what_has_no_trigrams_or_no_ids():
+def test_trigram_ids_reject_empty_words_and_a_too_small_vocabulary():
     with pytest.raises(ValueError, match="a letter at least, received ''"):
         trigram_ids([["good", ""]], 10)
     with pytest.raises(ValueError, match="2 at least, received 1"):

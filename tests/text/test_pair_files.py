@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 ALL = [f"{number}.{line}" for number in (1, 2, 3) for line in range(number)]
 
 
-def test_a_pattern_is_all_files_that_match_by_name(folder):
+def test_pattern_expands_to_matching_files_sorted_by_name(folder):
     (folder / "part-10.en").touch()
     assert expand_names("part-*.en") == ("part-1.en", "part-10.en", "part-2.en", "part-3.en")
     assert expand_names("part-[13].en") == ("part-1.en", "part-3.en")
@@ -45,7 +45,7 @@ def test_a_file_whose_name_looks_like_a_pattern_is_that_file(folder):
         {"source": [f"part-{n}.en" for n in (1, 2, 3)], "target": "part-*.de"},
     ],
 )
-def test_many_files_are_one_text(folder, names):
+def test_many_pair_files_are_read_as_one_corpus(folder, names):
     files = PairFiles(**names)
     files.check()
     assert list(files.read()) == [Example(f"en {line}", f"de {line}") for line in ALL]
@@ -53,7 +53,7 @@ def test_many_files_are_one_text(folder, names):
     assert str(files) == "part-1.en and 2 more, part-1.de and 2 more"
 
 
-def test_files_with_tabs(folder):
+def test_tab_separated_files_are_read_with_file_weights(folder):
     for number in (1, 2):
         (folder / f"{number}.tsv").write_text(f"a{number}\tb{number}\n" * number)
     files = PairFiles(pairs="*.tsv", file_weights=[3, 0.5])
@@ -75,7 +75,7 @@ def test_weights_of_lines_and_of_files_multiply(folder):
     assert len(list(weighted.read_usable())) == 4
 
 
-def test_links_go_with_their_lines_in_every_file(folder):
+def test_alignment_links_stay_with_their_lines_across_files(folder):
     for number in (1, 2, 3):
         (folder / f"part-{number}.links").write_text("1-0 0-1\n\n0-0\n"[: (8, 9, 13)[number - 1]])
     files = PairFiles(source="part-*.en", target="part-*.de", alignments="part-*.links")
@@ -92,14 +92,14 @@ def test_links_go_with_their_lines_in_every_file(folder):
         ("0-0\n\n\n", "part-2.en has 2 lines but l has 3"),
     ],
 )
-def test_links_that_do_not_fit(folder, links, words):
+def test_alignment_links_that_do_not_fit_the_lines_raise_input_error(folder, links, words):
     (folder / "l").write_text(links)
     files = PairFiles(source="part-2.en", target="part-2.de", alignments="l")
     with pytest.raises(InputError, match=words):
         list(files.read())
 
 
-def test_what_is_wrong_in_one_of_many_names_that_one(folder):
+def test_error_in_one_of_many_files_names_that_file(folder):
     (folder / "part-2.de").write_text("one line\n")
     with pytest.raises(InputError, match=r"part-2.en has 2 lines but part-2.de has 1"):
         list(PairFiles(source="part-*.en", target="part-*.de").read())
@@ -131,6 +131,6 @@ def test_what_is_wrong_in_one_of_many_names_that_one(folder):
         ({"pairs": "a", "target": "b"}, "both --pairs and --source/--target given"),
     ],
 )
-def test_files_that_do_not_go_together(folder, names, words):
+def test_inconsistent_pair_file_arguments_raise_input_error(folder, names, words):
     with pytest.raises(InputError, match=words):
         PairFiles(**names)

@@ -44,7 +44,7 @@ def failure(action) -> str:
     ["\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x00"],
     ids=["CR", "U+2028", "U+2029", "U+0085", "VT", "FF", "FS", "GS", "RS", "NUL"],
 )
-def test_nothing_but_a_newline_ends_a_line(make, character):
+def test_only_a_newline_ends_a_line(make, character):
     lines = [f"one{character}still one", f"{character}two", f"three{character}!"]
     text = "\n".join(lines) + "\n"
     for path in (
@@ -56,7 +56,7 @@ def test_nothing_but_a_newline_ends_a_line(make, character):
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
-def test_what_was_written_is_read(tmp_path_factory, lines):
+def test_read_lines_returns_the_lines_that_were_written(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("lines") / "a.txt"
     # A CR that ends a line is part of its line end, and a BOM that begins a file no text.
     kept = [line.rstrip("\r").lstrip("\ufeff") for line in lines]
@@ -131,13 +131,13 @@ def test_encoded_surrogates_are_invalid(make):
     [(gzip.compress(b"a\n"), ".gz"), ("a\n".encode("utf-16"), "UTF-16")],
     ids=["gzip", "UTF-16"],
 )
-def test_a_file_of_another_kind_is_named_as_such(make, content, hint):
+def test_gzip_or_utf16_content_in_a_text_file_is_named_in_the_error(make, content, hint):
     path = make("a.txt", content)
     message = failure(lambda: list(read_lines(path)))
     assert message.startswith(f"{path}:1: invalid UTF-8") and hint in message
 
 
-def test_errors_is_one_of_two(make):
+def test_read_lines_refuses_an_unknown_errors_value(make):
     with pytest.raises(ValueError, match="'ignore'"):
         read_lines(make("a.txt", b""), errors="ignore")
 
@@ -198,7 +198,7 @@ def test_a_plain_file_named_gz_is_refused(make):
     ids=["lines", "tsv", "pairs", "count", "check"],
 )
 @pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_files_that_are_none(tmp_path, action, suffix):
+def test_missing_file_directory_and_link_loop_raise_input_error(tmp_path, action, suffix):
     missing = tmp_path / f"missing{suffix}"
     assert failure(lambda: action(missing)) == f"{missing}: no such file"
     folder = tmp_path / f"folder{suffix}"
@@ -212,7 +212,7 @@ def test_files_that_are_none(tmp_path, action, suffix):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions of POSIX")
-def test_a_file_that_may_not_be_read(make):
+def test_unreadable_file_is_reported_as_permission_denied(make):
     path = make("a.txt", b"one\n")
     path.chmod(0)
     is_root = os.geteuid() == 0
@@ -228,12 +228,12 @@ def test_a_file_that_may_not_be_read(make):
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="a file that fails when read")
-def test_an_error_of_the_device_is_one_line():
+def test_device_read_error_raises_input_error_in_one_line():
     assert failure(lambda: list(read_lines("/proc/self/mem"))).startswith("/proc/self/mem: ")
     assert failure(lambda: check_readable("/proc/self/mem")).startswith("/proc/self/mem: ")
 
 
-def test_a_check_leaves_a_pipe_whole():
+def test_check_readable_consumes_nothing_from_a_pipe():
     reader, writer = os.pipe()
     os.write(writer, b"one\ntwo\n")
     os.close(writer)
@@ -254,7 +254,7 @@ for line in read_lines("-", errors="replace", notice=lambda text: print(text, fi
 """
 
 
-def test_standard_input_is_read_by_its_dash():
+def test_dash_reads_standard_input():
     found = subprocess.run(
         [sys.executable, "-c", PRINT_LINES],
         input=b"one\r\n\ncaf\xff\xe9!\nlast",
@@ -268,7 +268,7 @@ def test_standard_input_is_read_by_its_dash():
     ]
 
 
-def test_a_line_of_a_megabyte_is_a_line(make):
+def test_one_megabyte_line_is_read_as_one_line(make):
     line = "wort " * 200_000
     path = make("a.gz", gzip.compress(f"{line}\nshort\n".encode()))
     assert [len(text) for text in read_lines(path)] == [1_000_000, 5]
@@ -287,7 +287,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert peak < 8_000_000
 
 
-def test_pairs_are_line_by_line(make):
+def test_read_pairs_pairs_files_line_by_line(make):
     source, target = make("a.en", b"a\n\nb\n"), make("a.de.gz", gzip.compress(b"A\nX\n\n"))
     assert list(read_pairs(source, target)) == [("a", "A"), ("", "X"), ("b", "")]
 
@@ -304,18 +304,18 @@ def test_unequal_files_are_refused_with_both_counts(make, source_count, target_c
     assert f"{target} has {target_count}" in message
 
 
-def test_pairs_tell_of_each_file_once(make):
+def test_read_pairs_gives_one_notice_per_file(make):
     notices = []
     source, target = make("a.en", b"x\r\n" * 3), make("a.de", b"\xff\n" * 3)
     list(read_pairs(source, target, errors="replace", notice=notices.append))
     assert [notice.split(":")[0] for notice in notices] == [str(source), str(target)]
 
 
-def test_standard_input_cannot_be_both():
+def test_read_pairs_refuses_standard_input_for_both_sides():
     assert "standard input" in failure(lambda: read_pairs("-", "-"))
 
 
-def test_tsv(make):
+def test_read_tsv_splits_each_line_at_its_tab(make):
     path = make("a.tsv", b'a "quoted\tA"\n\tempty source\nempty target\t\r\n')
     assert list(read_tsv(path)) == [
         ('a "quoted', 'A"'),
@@ -325,7 +325,7 @@ def test_tsv(make):
 
 
 @pytest.mark.parametrize("tabs, found", [(0, "no tab"), (2, "2 tabs"), (3, "3 tabs")])
-def test_tsv_with_another_number_of_tabs_is_refused_with_its_line(make, tabs, found):
+def test_tsv_line_with_wrong_number_of_tabs_is_refused_with_its_number(make, tabs, found):
     path = make("a.tsv", b"a\tb\n" + b"\t".join([b"x"] * (tabs + 1)) + b"\n")
     message = failure(lambda: list(read_tsv(path)))
     assert message.startswith(f"{path}:2: {found}, expected one")

@@ -31,20 +31,20 @@ def back(tokenizer: Tokenizer, line: str) -> str:
     return tokenizer.decode([ids])[0]
 
 
-def test_special_ids_and_size(tokenizer):
+def test_tokenizer_has_fixed_special_ids_and_the_requested_size(tokenizer):
     assert (PAD_ID, UNK_ID, BOS_ID, EOS_ID) == (0, 1, 2, 3)
     assert tokenizer.vocabulary_size == 1000
     assert max(map(max, tokenizer.encode(SENTENCES))) < 1000
 
 
-def test_the_size_is_8000_by_default_where_the_text_allows_it():
+def test_vocabulary_size_defaults_to_8000():
     notices = []
     sentences = [text for pair in date_pairs(30_000) for text in pair]
     tokenizer = Tokenizer.train(sentences, notice=notices.append)
     assert tokenizer.vocabulary_size == 8000 and notices == []
 
 
-def test_text_that_was_trained_on_comes_back(tokenizer):
+def test_training_text_survives_encode_and_decode(tokenizer):
     ids = tokenizer.encode(SENTENCES)
     expected = [unicodedata.normalize("NFKC", line) for line in SENTENCES]
     assert tokenizer.decode(ids) == expected
@@ -53,19 +53,19 @@ def test_text_that_was_trained_on_comes_back(tokenizer):
 
 
 @given(st.text(LETTERS | st.just(" ")))
-def test_every_text_comes_back_normalised(tokenizer, line):
+def test_any_text_decodes_to_its_normalized_form(tokenizer, line):
     assert back(tokenizer, line) == " ".join(unicodedata.normalize("NFKC", line).split())
 
 
 @given(st.text())
-def test_what_came_back_once_comes_back_unchanged(tokenizer, line):
+def test_encode_and_decode_is_idempotent(tokenizer, line):
     once = back(tokenizer, line)
     assert "\n" not in once and "\r" not in once
     assert back(tokenizer, once) == once
 
 
 @given(st.lists(st.text()))
-def test_a_line_does_not_depend_on_its_batch(tokenizer, lines):
+def test_encoding_of_a_line_does_not_depend_on_its_batch(tokenizer, lines):
     together = tokenizer.encode(lines)
     assert together == [tokenizer.encode([line])[0] for line in lines]
     assert tokenizer.decode(together) == [back(tokenizer, line) for line in lines]
@@ -78,7 +78,7 @@ def test_a_large_batch_is_encoded_as_a_small_one(tokenizer):
 @pytest.mark.parametrize(
     "line", ["😀👩‍👩‍👧🏳️‍🌈", "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ", "𐎀𐎁𐎂", "ꦲꦏ꧀ꦱꦫ", "한국어 日本語", "\U0010fffd", "\ue000"]
 )
-def test_unseen_scripts_come_back_by_bytes(tokenizer, line):
+def test_unseen_scripts_survive_encode_and_decode(tokenizer, line):
     assert back(tokenizer, line) == line
 
 
@@ -93,7 +93,7 @@ def test_composed_and_decomposed_accents_give_the_same_ids(tokenizer, line):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("in_training", [False, True], ids=["unseen", "trained on"])
-def test_names_of_special_pieces_are_text(kind, in_training):
+def test_names_of_special_pieces_are_encoded_as_plain_text(kind, in_training):
     line = "<s> </s> <pad> <unk> <0x41> <0x0A> <s></s><unk>"
     sentences = SENTENCES[:200] + [line] * 100 * in_training
     tokenizer = Tokenizer.train(sentences, size=500, kind=kind)
@@ -106,25 +106,25 @@ def test_a_blank_line_has_no_ids(tokenizer, line):
     assert tokenizer.decode([[], []]) == ["", ""]
 
 
-def test_no_lines(tokenizer):
+def test_empty_batch_encodes_and_decodes_to_an_empty_list(tokenizer):
     assert tokenizer.encode([]) == []
     assert tokenizer.decode([]) == []
 
 
-def test_lone_surrogates_are_no_text(tokenizer):
+def test_lone_surrogates_are_encoded_as_the_replacement_character(tokenizer):
     surrogate = os.fsdecode(b"caf\xe9")
     assert tokenizer.encode([surrogate]) == tokenizer.encode(["caf\ufffd"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_megabyte_is_encoded_and_trained_on(kind):
+def test_one_megabyte_line_can_be_trained_on_and_encoded(kind):
     for line in ("x" * 1_000_000, "ab c " * 200_000):
         tokenizer = Tokenizer.train([line], kind=kind)
         [ids] = tokenizer.encode([line])
         assert tokenizer.decode([ids]) == [line.strip()]
 
 
-def test_long_lines_are_learned_from():
+def test_long_training_lines_are_not_skipped():
     # SentencePiece skips lines of more than 4,192 bytes: the words would be unknown.
     words = [word for line in SENTENCES for word in line.split()]
     tokenizer = Tokenizer.train([" ".join(words)], size=1000)
@@ -211,7 +211,7 @@ def test_a_corpus_without_text_is_refused(sentences):
     "choice",
     [{"size": 0}, {"size": 2_000_000}, {"size": 1.5}, {"kind": "word"}, {"sample_size": 0}],
 )
-def test_choices_out_of_bounds(choice):
+def test_invalid_train_argument_is_named_in_the_error(choice):
     with pytest.raises(ValueError, match=next(iter(choice))):
         Tokenizer.train(["a"], **choice)
 
@@ -225,7 +225,7 @@ def test_a_large_corpus_is_sampled_with_a_notice():
     assert tokenizer.to_bytes() != other.to_bytes()
 
 
-def test_the_sample_is_uniform():
+def test_training_sample_is_uniform():
     """Of 60 sentences of one letter each, 20 are drawn: each in a third of 600 draws.
 
     The count of a sentence is binomial (600, 1/3), with a deviation of 11.5; over 60 of them
@@ -248,7 +248,7 @@ def test_digits_are_split_when_asked():
     assert len(whole.encode(["2026"])[0]) < len(split.encode(["2026"])[0]) == 5
 
 
-def test_one_string_is_not_a_list(tokenizer):
+def test_encode_refuses_anything_but_a_list_of_strings(tokenizer):
     with pytest.raises(TypeError, match=r"encode\(\[line\]\)"):
         tokenizer.encode("one string")
     with pytest.raises(TypeError, match=r"lines\[1\] must be a string, not NoneType"):
@@ -269,11 +269,11 @@ def test_decoding_never_breaks_a_line(tokenizer):
     assert tokenizer.decode([line]) == ["A A A"]
 
 
-def test_decoding_bytes_that_are_no_text(tokenizer):
+def test_decoding_invalid_bytes_gives_the_replacement_character(tokenizer):
     assert tokenizer.decode([[4 + 0xC3, 4 + 0x41]]) == ["\ufffdA"]
 
 
 @pytest.mark.parametrize("wrong", [-1, 1000, 2**31, 2**70])
-def test_decoding_an_id_out_of_range(tokenizer, wrong):
+def test_decoding_an_id_out_of_range_raises_value_error(tokenizer, wrong):
     with pytest.raises(ValueError, match=rf"ids\[1\] has {wrong}, expected ids from 0 to 999"):
         tokenizer.decode([[5], [5, wrong]])

@@ -29,7 +29,7 @@ def tokenizer(request):
     return Tokenizer.train(TEXT, size=340, kind=request.param)
 
 
-def test_nothing_is_left_of_these(tokenizer):
+def test_control_characters_encode_to_no_tokens(tokenizer):
     assert tokenizer.encode(NOTHING) == [[], []]
 
 
@@ -38,7 +38,7 @@ def test_nothing_is_left_of_these(tokenizer):
     words=st.lists(st.tuples(SPACES, WORDS | st.sampled_from(NOTHING)), max_size=8),
     end=st.sampled_from(["", " ", "\u3000"]),
 )
-def test_each_word_has_the_tokens_that_it_has_alone(tokenizer, words, end):
+def test_word_in_a_line_has_the_same_tokens_as_alone(tokenizer, words, end):
     line = "".join(space + word for space, word in words) + end
     [ids], [found] = tokenizer.encode([line]), list(tokens_of_words(tokenizer, [line]))
     assert len(tokenizer.offsets([line])[0]) == len(ids)
@@ -52,7 +52,7 @@ def test_each_word_has_the_tokens_that_it_has_alone(tokenizer, words, end):
     assert tokens_by_offsets(line, offsets, [bool(tokens) for tokens in alone]) == found
 
 
-def test_a_word_cut_otherwise_than_alone():
+def test_tokens_by_offsets_assigns_tokens_to_overlapping_words():
     """As where two cuts are as likely: `ab c` may be `a|b` or `ab` with one and the same model."""
     line, offsets = "ab  cd e", [(0, 1), (1, 2), (2, 6), (6, 6), (6, 8)]
     assert tokens_by_offsets(line, offsets, [True, True, True]) == [[0, 1], [2], [3, 4]]

@@ -35,7 +35,7 @@ def every_piece() -> list[str]:
 @pytest.mark.parametrize(
     ("lowercase", "strip_accents"), [*itertools.product((False, True), repeat=2)]
 )
-def test_the_ids_are_those_of_keras_hub(lowercase, strip_accents):
+def test_word_piece_ids_equal_keras_hub(lowercase, strip_accents):
     import keras_hub
 
     pieces = every_piece()
@@ -55,7 +55,7 @@ def test_the_ids_are_those_of_keras_hub(lowercase, strip_accents):
     assert len(CHARACTERS) > 5000
 
 
-def test_other_white_space_parts_words():
+def test_unicode_white_space_separates_words():
     tokenizer = WordPieceTokenizer([*SPECIAL, "a", "b", "##b"])
     assert tokenizer.encode(["a\u00a0b", "a\u3000b", "ab", "a b"]) == [
         [4, 5],
@@ -82,7 +82,7 @@ def test_special_pieces_come_first(tokenizer):
     assert tokenizer.encode(["x" * 101 + " \ud800"]) == [[1, 1]]
 
 
-def test_what_tokens_stand_for(tokenizer):
+def test_word_piece_offsets_surfaces_and_decoding_match_the_text(tokenizer):
     line = "The  dogs, Straße Cafée\u0301!"
     (ids,) = tokenizer.encode([line])
     (offsets,) = tokenizer.offsets([line])
@@ -96,13 +96,13 @@ def test_what_tokens_stand_for(tokenizer):
     assert [piece.text for piece in tokenizer.pieces[:7]] == [*SPECIAL, "▁the", "▁dog", "s"]
 
 
-def test_what_is_no_text_and_what_is_no_word(tokenizer):
+def test_lone_surrogate_and_huge_word_become_single_tokens(tokenizer):
     # A lone surrogate, and a word that would fill a memory if it were kept.
     assert tokenizer.offsets(["dog \ud800"]) == [[(0, 3), (4, 5)]]
     assert tokenizer.encode(["x" * 10**6]) == [[1]]
 
 
-def test_stored_and_read(tokenizer):
+def test_word_piece_tokenizer_survives_a_round_trip_through_bytes(tokenizer):
     again = tokenizer_from_bytes(tokenizer.to_bytes())
     assert isinstance(again, WordPieceTokenizer)
     assert again.to_bytes() == tokenizer.to_bytes()
@@ -127,18 +127,18 @@ def test_stored_and_read(tokenizer):
         {"strip_accents": None},
     ],
 )
-def test_what_is_no_tokenizer(tokenizer, change):
+def test_invalid_word_piece_description_raises_input_error(tokenizer, change):
     stored = {**json.loads(tokenizer.to_bytes()), **change}
     with pytest.raises(InputError):
         tokenizer_from_bytes(json.dumps(stored).encode())
 
 
 @pytest.mark.parametrize("content", [b"{", b"{" * sys.getrecursionlimit() * 10, b"[]", b"\xff"])
-def test_what_is_not_even_json(content):
+def test_invalid_json_raises_input_error(content):
     with pytest.raises(InputError):
         WordPieceTokenizer.from_bytes(content)
 
 
-def test_it_is_not_trained():
+def test_word_piece_tokenizer_train_raises_type_error():
     with pytest.raises(TypeError, match="come with a pretrained model"):
         WordPieceTokenizer.train(["a"])

@@ -30,7 +30,7 @@ def as_lists(found):
 
 @pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz"])
 @pytest.mark.parametrize("header", ["", "3 3\n"])
-def test_with_and_without_a_header(tmp_path, name, header):
+def test_word_vectors_are_read_with_and_without_a_header(tmp_path, name, header):
     path = write(tmp_path, header + GLOVE, name)
     found, width = read_word_vectors(path, {"cat", "dog", "cow"})
     assert as_lists(found) == {"dog": [1, 0, 0.5], "cat": [0, 1, np.float32(-0.2)]}
@@ -40,13 +40,13 @@ def test_with_and_without_a_header(tmp_path, name, header):
     assert list(everything) == ["dog", "cat", ". . ."]
 
 
-def test_a_word_with_a_space_a_space_at_the_end_tabs_and_a_word_twice(tmp_path):
+def test_word_vectors_reader_accepts_spaces_in_words_tabs_and_duplicates(tmp_path):
     path = write(tmp_path, "dog 1 0 0.5 \n. . . 3 3 3\ncat\t1\t2\t3\r\n\ndog 9 9 9\n")
     found, _ = read_word_vectors(path, {"dog", ". . .", "cat"})
     assert as_lists(found) == {"dog": [1, 0, 0.5], ". . .": [3, 3, 3], "cat": [1, 2, 3]}
 
 
-def test_words_are_normalised_and_bytes_that_are_no_utf8_are_no_matter(tmp_path):
+def test_word_vectors_are_normalized_and_invalid_utf8_is_tolerated(tmp_path):
     """A decomposed accent, a byte that begins no character, a no-break space in a word."""
     path = write(tmp_path, "cafe\u0301 1 2\n".encode() + b"\xc3( 3 4\n" + "a\u00a0b 5 6\n".encode())
     found, _ = read_word_vectors(path, {"caf\u00e9", "a b"})
@@ -70,14 +70,14 @@ def test_words_are_normalised_and_bytes_that_are_no_utf8_are_no_matter(tmp_path)
         ("3 999999999\ndog 1\n", ":1: received 999,999,999 numbers behind a word"),
     ],
 )
-def test_refuses(tmp_path, text, message):
+def test_malformed_word_vector_file_raises_input_error(tmp_path, text, message):
     path = write(tmp_path, text)
     with pytest.raises(InputError, match=message) as error:
         read_word_vectors(path, {"dog", "cat"})
     assert str(error.value).startswith(str(path))
 
 
-def test_is_read_as_a_stream(tmp_path):
+def test_word_vector_file_is_read_as_a_stream(tmp_path):
     """A file of fifty megabytes, unpacked, in the memory of a few."""
     import tracemalloc
 
@@ -93,7 +93,7 @@ def test_is_read_as_a_stream(tmp_path):
     assert peak < 10 * 2**20
 
 
-def test_tokens_stand_for_the_words_that_are_their_text(tmp_path):
+def test_piece_vectors_assign_word_vectors_to_matching_pieces(tmp_path):
     """With the mark of a space or without, in lower case where the file has no other."""
     tokenizer = Tokenizer.train(["dog Dog Cat 狗 , dogs"] * 20, size=290, kind="bpe")
     places = {piece.text: id for id, piece in enumerate(tokenizer.pieces)}

@@ -39,7 +39,7 @@ def numbers(variables):
     return [ops.convert_to_numpy(variable.value) for variable in variables]
 
 
-def test_is_adam_on_the_means_of_three_gradients():
+def test_skipping_adam_with_micro_batches_equals_adam_on_mean_gradients():
     """Weights, moments, averages, the schedule and the count of updates."""
     optimizer, weights = adam(SkippingAdam, micro_batches=3)
     expected, expected_weights = adam()
@@ -59,7 +59,7 @@ def test_is_adam_on_the_means_of_three_gradients():
 
 
 @pytest.mark.parametrize("place", [3, 4, 5])
-def test_a_batch_that_is_not_finite_costs_its_update_and_no_other(place):
+def test_non_finite_micro_batch_skips_only_its_own_update(place):
     spoiled = GRADIENTS.copy()
     spoiled[place, 0, 1] = np.nan
     optimizer, weights = adam(SkippingAdam, micro_batches=3)
@@ -75,7 +75,7 @@ def test_a_batch_that_is_not_finite_costs_its_update_and_no_other(place):
     assert int(ops.convert_to_numpy(optimizer.iterations)) == 3
 
 
-def test_survives_a_round_trip_and_refuses_what_it_cannot():
+def test_micro_batches_option_round_trips_and_rejects_bad_values():
     optimizer = SkippingAdam(0.25, micro_batches=4)
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert again.micro_batches == 4
@@ -145,7 +145,7 @@ def trained(batches, micro_batches):
     return model.get_weights(), losses
 
 
-def test_a_model_learns_from_parts_what_it_learns_from_the_whole():
+def test_micro_batches_train_the_same_weights_as_one_large_batch():
     """Two updates of three batches of unlike tokens and weights, against two large ones."""
     generator = np.random.default_rng(3)
     # On JAX every shape is compiled.
@@ -175,7 +175,7 @@ def corpus(tmp_path_factory):
 
 
 @pytest.mark.parametrize("micro_batches", [1, 3])
-def test_weights_make_a_mean_of_the_tokens_of_an_update(corpus, micro_batches):
+def test_fit_batches_weights_average_over_the_tokens_of_an_update(corpus, micro_batches):
     stream = BatchStream(corpus, batch_tokens=30, seed=1, shapes="buckets")
     for update in (0, 2, stream.batches_per_epoch):
         batches = list(fit_batches(stream, update, micro_batches))
@@ -188,7 +188,7 @@ def test_weights_make_a_mean_of_the_tokens_of_an_update(corpus, micro_batches):
     assert (fit_batch(stream, 4)[1] == stream.batch(4)["target_output"]).all()
 
 
-def test_hosts_divide_by_the_tokens_of_all(corpus):
+def test_fit_batch_weights_divide_by_the_tokens_of_all_hosts(corpus):
     hosts = [BatchStream(corpus, batch_tokens=60, seed=1, host=i, hosts=2) for i in range(2)]
     parts = [fit_batch(stream, 1) for stream in hosts]
     tokens = sum(np.count_nonzero(targets) for _, targets, _ in parts)
@@ -196,7 +196,7 @@ def test_hosts_divide_by_the_tokens_of_all(corpus):
         np.testing.assert_allclose(weights, 1 / tokens, rtol=1e-6)
 
 
-def test_rows_that_all_weigh_nothing_are_no_division_by_nothing():
+def test_fit_batch_with_all_zero_row_weights_gives_zero_weights():
     batch = random_batch(np.random.default_rng(0), 3, 4, 4)
     _, _, weights = fit_batch(Fixed([{**batch, "weight": np.zeros(3, "float32")}]), 0)
     assert weights.tolist() == [0, 0, 0]
@@ -218,7 +218,7 @@ class Recorder(keras.callbacks.Callback):
         self.seen.append(("end", batch, iterations, "loss" in logs))
 
 
-def test_callbacks_are_shown_whole_updates():
+def test_once_per_update_calls_inner_callbacks_once_per_update():
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
     model.compile(SkippingAdam(0.1, micro_batches=2), "mse")
     x, y = np.ones((12, 3), "float32"), np.ones((12, 1), "float32")
@@ -237,7 +237,7 @@ def test_callbacks_are_shown_whole_updates():
         OncePerUpdate([], 0)
 
 
-def test_the_setting():
+def test_effective_batch_tokens_setting_determines_micro_batches():
     def micro_batches(batch, effective):
         values = {"training.batch_tokens": batch, "training.effective_batch_tokens": effective}
         return load_settings(overrides=values).training.micro_batches
@@ -306,7 +306,7 @@ def assert_same_training(run, expected):
         np.testing.assert_array_equal(array, others[name], err_msg=name)
 
 
-def test_a_run_counts_updates(folder, straight):
+def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
     arrays = last_arrays(straight)
     iterations = next(array for name, array in arrays.items() if name.endswith("/iteration"))
     assert int(iterations) == STEPS
@@ -322,7 +322,7 @@ def test_a_run_counts_updates(folder, straight):
     assert {int(seed[1]) % (3 * STEPS) for seed in seeds.values()} == {0}
 
 
-def test_stopped_between_updates_it_goes_on_to_the_same_weights(folder, straight):
+def test_resume_between_updates_reproduces_the_training_state(folder, straight):
     run = killed_after(3, straight, folder / "killed")
     result, said = quiet_train(settings_of(folder, training__max_steps=STEPS), run)
     assert result.steps == STEPS
@@ -330,7 +330,9 @@ def test_stopped_between_updates_it_goes_on_to_the_same_weights(folder, straight
     assert_same_training(run, straight)
 
 
-def test_stopped_within_an_update_it_goes_on_to_the_same_weights(folder, straight, monkeypatch):
+def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
+    folder, straight, monkeypatch
+):
     """SIGTERM after the second of three batches; what is saved is the update before."""
     within = loop.TrainingLoop._within_update
     batches = 0
@@ -353,7 +355,7 @@ def test_stopped_within_an_update_it_goes_on_to_the_same_weights(folder, straigh
     assert_same_training(run, straight)
 
 
-def test_epochs_are_whole_in_updates_and_none_is_cut_short(folder):
+def test_max_epochs_limit_rounds_up_to_a_full_update(folder):
     """An epoch of batches that are no multiple of three, two epochs."""
     settings = settings_of(folder, training__max_epochs=2, training__max_steps="none")
     result, said = quiet_train(settings, folder / "epochs")

@@ -73,7 +73,7 @@ def autoencoder(learned):
     return keras_seq.Autoencoder.load(learned[0].path)
 
 
-def test_its_code_says_what_a_line_is(learned, autoencoder):
+def test_autoencoder_learns_to_reconstruct_lines_from_an_informative_code(learned, autoencoder):
     result, said = learned
     # A language model of such lines can know no more than the two sure letters and the end.
     least = 8 ** (2 / 5)
@@ -90,7 +90,7 @@ def test_its_code_says_what_a_line_is(learned, autoencoder):
     assert np.mean([one == other for one, other in zip(given, written, strict=True)]) > 0.6
 
 
-def test_what_a_text_gives_does_not_depend_on_the_others(autoencoder):
+def test_autoencoder_result_is_independent_of_other_texts_in_the_batch(autoencoder):
     given = ["a a b b", "h h c c d d", "", "g g g g"]
     codes = autoencoder.encode(given)
     for text, code in zip(given, codes, strict=True):
@@ -100,7 +100,7 @@ def test_what_a_text_gives_does_not_depend_on_the_others(autoencoder):
     assert [autoencoder.reconstruct([text])[0] for text in given] == every
 
 
-def test_between_two_texts_are_others(autoencoder):
+def test_interpolate_decodes_points_between_two_reconstructed_texts(autoencoder):
     first, second = "a a a a", "h h h h"
     way = autoencoder.interpolate(first, second, steps=3)
     assert len(way) == 5
@@ -110,7 +110,7 @@ def test_between_two_texts_are_others(autoencoder):
     assert autoencoder.interpolate(first, second, steps=0) == [way[0], way[-1]]
 
 
-def test_samples_go_by_their_seed(autoencoder):
+def test_autoencoder_samples_are_reproducible_by_seed(autoencoder):
     drawn = autoencoder.sample(40)
     assert autoencoder.sample(3) == drawn[:3] and len(set(drawn)) > 10
     assert autoencoder.sample(3, seed=1) != drawn[:3]
@@ -119,7 +119,7 @@ def test_samples_go_by_their_seed(autoencoder):
     assert np.mean([len(line) == 4 and line[0] == line[1] for line in letters]) > 0.5
 
 
-def test_what_is_written_can_be_drawn(learned, autoencoder):
+def test_decoding_by_sampling_depends_on_the_code_and_not_on_the_position(learned, autoencoder):
     drawing = keras_seq.Autoencoder.load(learned[0].path, method="sampling", seed=3)
     given = ["a a b b", "h h c c d d", "g g g g"] * 4
     drawn = drawing.reconstruct(given)
@@ -142,12 +142,14 @@ def test_what_is_written_can_be_drawn(learned, autoencoder):
         (lambda a: a.interpolate("a", "b", -1), "`steps` must not be negative"),
     ],
 )
-def test_what_cannot_be_asked(autoencoder, call, words):
+def test_autoencoder_methods_reject_invalid_arguments(autoencoder, call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call(autoencoder)
 
 
-def test_its_commands_write_what_it_says(learned, autoencoder, keras_seq_command, tmp_path):
+def test_autoencoder_commands_print_the_same_texts_as_the_python_api(
+    learned, autoencoder, keras_seq_command, tmp_path
+):
     path = learned[0].path
     outcome = keras_seq_command("generate", path, "--count", "2")
     assert outcome.lines == autoencoder.sample(2), outcome.err
@@ -158,7 +160,7 @@ def test_its_commands_write_what_it_says(learned, autoencoder, keras_seq_command
     assert outcome.lines == autoencoder.reconstruct(["a a b b", "", "c c d d"])
 
 
-def test_its_commands_refuse_what_has_no_meaning(learned, keras_seq_command):
+def test_autoencoder_commands_reject_unsuitable_arguments(learned, keras_seq_command):
     path = learned[0].path
     for arguments, words in (
         (["interpolate", path, " ", "a"], "no text in it"),
@@ -170,7 +172,9 @@ def test_its_commands_refuse_what_has_no_meaning(learned, keras_seq_command):
         assert outcome.code == 2 and words in outcome.error, outcome.error
 
 
-def test_its_export_writes_what_it_says(learned, autoencoder, tmp_path):
+def test_autoencoder_export_returns_the_same_texts_as_the_autoencoder(
+    learned, autoencoder, tmp_path
+):
     import tensorflow as tf
 
     from keras_seq.serving import export_saved_model
@@ -187,7 +191,7 @@ def test_its_export_writes_what_it_says(learned, autoencoder, tmp_path):
     assert "a code of 6 numbers" in guide and "translation" not in guide
 
 
-def test_its_export_draws_what_it_draws_of_a_code(learned, tmp_path):
+def test_autoencoder_export_samples_the_same_texts_from_a_code(learned, tmp_path):
     import tensorflow as tf
 
     from keras_seq.serving import export_saved_model
@@ -203,7 +207,7 @@ def test_its_export_draws_what_it_draws_of_a_code(learned, tmp_path):
     assert [text.decode() for text in found] == [one[0].text for one in drawn]
 
 
-def test_going_on_ends_with_the_same_weights(text, tmp_path):
+def test_resumed_autoencoder_training_ends_with_the_same_weights(text, tmp_path):
     """Through noise, dropout, hidden words and a beta that changes with every update."""
     settings = small(
         text,
@@ -225,7 +229,7 @@ def test_going_on_ends_with_the_same_weights(text, tmp_path):
         np.testing.assert_array_equal(weights[0][name], weights[1][name])
 
 
-def test_a_line_is_its_own_source(text, tmp_path):
+def test_autoencoder_corpus_uses_each_line_as_source_and_target(text, tmp_path):
     settings = small(text, data__max_target_length=4)
     said = []
     run = prepare_run(settings, tmp_path / "run", notice=said.append)
@@ -249,12 +253,12 @@ def test_a_line_is_its_own_source(text, tmp_path):
         ({"training.kl_annealing": "slow"}, "training.kl_annealing: received 'slow', expected"),
     ],
 )
-def test_what_cannot_be_is_refused(overrides, words):
+def test_autoencoder_settings_reject_unsuitable_values(overrides, words):
     with pytest.raises(SettingsError, match=words):
         load_settings(preset="vae", overrides={"data.text": "text", **overrides})
 
 
-def test_a_beta_is_for_its_task_alone(tmp_path):
+def test_free_bits_for_another_task_and_blank_text_raise_an_error(tmp_path):
     with pytest.raises(SettingsError, match="training.free_bits: .* which is for task 'vae'"):
         load_settings(overrides={"data.pairs": "x", "training.free_bits": 0.5})
     (tmp_path / "blank").write_text("\n \n")

@@ -23,7 +23,7 @@ def update(model):
     model.train_on_batch(X, Y)
 
 
-def test_is_the_average_of_the_weights_after_each_update():
+def test_averaged_weights_equal_a_moving_average_after_each_update():
     model = made(use_ema=True, ema_momentum=0.7)
     average = None
     for _ in range(5):
@@ -39,7 +39,7 @@ def test_is_the_average_of_the_weights_after_each_update():
                 np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
-def test_leaves_weights_and_averages_as_they_were_to_the_last_bit():
+def test_averaged_weights_restores_weights_and_averages_bit_for_bit():
     model = made(use_ema=True, ema_momentum=0.9)
     for _ in range(3):
         update(model)
@@ -57,7 +57,7 @@ def test_leaves_weights_and_averages_as_they_were_to_the_last_bit():
         np.testing.assert_array_equal(got, expected)
 
 
-def test_puts_the_weights_back_after_an_error():
+def test_averaged_weights_restores_the_weights_after_an_error():
     model = made(use_ema=True)
     update(model)
     update(model)
@@ -68,7 +68,7 @@ def test_puts_the_weights_back_after_an_error():
         np.testing.assert_array_equal(got, expected)
 
 
-def test_before_the_first_update_there_is_no_average():
+def test_averaged_weights_before_the_first_update_keeps_the_weights():
     model = made(use_ema=True)
     weights = model.get_weights()
     with averaged_weights(model):
@@ -76,7 +76,7 @@ def test_before_the_first_update_there_is_no_average():
             np.testing.assert_array_equal(got, expected)
 
 
-def test_without_an_average_the_weights_stay():
+def test_averaged_weights_without_ema_keeps_the_weights():
     model = made()
     update(model)
     weights = model.get_weights()

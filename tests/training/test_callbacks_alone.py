@@ -61,7 +61,7 @@ class Losses(keras.callbacks.Callback):
         self.sum = total
 
 
-def test_follow_schedule_sets_what_the_update_reads():
+def test_follow_schedule_sets_the_value_used_by_each_update():
     """Loss and gradient of each update are those of the value that the schedule has for it."""
     made = model()
     kernel, bias = (ops.convert_to_numpy(w).astype("f8") for w in made.trainable_weights)
@@ -78,7 +78,7 @@ def test_follow_schedule_sets_what_the_update_reads():
     assert float(made.layers[1].factor.value) == 1.0
 
 
-def test_annealing_against_the_formulas():
+def test_annealing_schedules_equal_their_formulas():
     for step in (0, 1, 50, 99, 100, 250, 10_000):
         assert float(linear_annealing(200, 0.5, 0.0)(step)) == pytest.approx(
             np.interp(step, [0, 200], [0.5, 0.0])
@@ -92,7 +92,7 @@ def test_annealing_against_the_formulas():
         assert float(cyclical_annealing(400, 4, 0.5)(step)) == pytest.approx(expected)
 
 
-def test_average_weights_is_the_mean_of_the_last():
+def test_average_weights_averages_the_last_n_states():
     made = model()
     made.layers[1].factor.assign(1.0)
     states = []
@@ -124,7 +124,7 @@ def test_average_weights_is_the_mean_of_the_last():
         ([-np.inf, 1.0, 1.0, 4.0, np.inf, 1.0], [2, 4, 5]),
     ],
 )
-def test_average_weights_is_the_mean_of_the_best(values, best):
+def test_average_weights_averages_the_best_n_states(values, best):
     made = model()
     made.layers[1].factor.assign(1.0)
     states = []
@@ -191,7 +191,7 @@ def read_grey_png(content):
     return lines[:, 1:]
 
 
-def test_attention_snapshots_are_pictures(tmp_path):
+def test_attention_snapshots_writes_png_files_of_the_attention(tmp_path):
     attention = np.array([[1.0, 0.0, 0.0], [0.25, 0.5, 0.25]])
     callback = AttentionSnapshots(lambda: [attention, attention.T], tmp_path / "a", every=2, cell=3)
     fit(model(), callback, epochs=2)
@@ -218,6 +218,6 @@ def test_attention_snapshots_are_pictures(tmp_path):
         (lambda: linear_annealing(0), ValueError, "updates must be positive"),
     ],
 )
-def test_refuses(make, error, message):
+def test_callbacks_and_schedules_reject_invalid_arguments(make, error, message):
     with pytest.raises(error, match=message):
         make()

@@ -20,25 +20,25 @@ def fit(*callbacks, epochs=2):
     ("every", "steps"),
     [(1, [1, 2, 3, 4, 5, 6, 7, 8]), (3, [3, 6, 8]), (4, [4, 8]), (100, [8])],
 )
-def test_saves_every_so_many_updates_and_once_at_the_end(every, steps):
+def test_checkpoint_saves_every_n_updates_and_once_at_the_end(every, steps):
     saved = []
     fit(Checkpoint(saved.append, every=every))
     assert saved == steps
 
 
-def test_saves_where_another_callback_stops_the_training():
+def test_checkpoint_saves_when_another_callback_stops_training():
     saved = []
     fit(StopAtLimit(max_steps=5), Checkpoint(saved.append, every=3))
     assert saved == [3, 5]
 
 
-def test_counts_from_where_an_earlier_fit_stopped():
+def test_checkpoint_counts_updates_from_initial_step():
     saved = []
     fit(Checkpoint(saved.append, every=5, initial_step=8))
     assert saved == [10, 15, 16]
 
 
-def test_works_beside_the_models_own_save(tmp_path):
+def test_checkpoint_works_with_keras_save_weights(tmp_path):
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     callback = Checkpoint(
@@ -53,7 +53,7 @@ def test_works_beside_the_models_own_save(tmp_path):
 
 
 @pytest.mark.parametrize("stop", [True, False])
-def test_the_last_save_has_the_weights_of_the_last_update_and_not_their_average(stop):
+def test_last_checkpoint_has_the_weights_of_the_last_update_not_their_average(stop):
     """At its end `fit` puts the average that an optimizer keeps in the place of the weights."""
     found = {}
     for use_ema in (False, True):
@@ -86,6 +86,6 @@ def test_the_last_save_has_the_weights_of_the_last_update_and_not_their_average(
 
 
 @pytest.mark.parametrize("every", [0, -2, 1.5, None])
-def test_refuses_an_interval_that_is_no_positive_integer(every):
+def test_checkpoint_rejects_an_interval_that_is_not_a_positive_integer(every):
     with pytest.raises(ValueError, match=rf"`every` must be a positive integer, received {every}"):
         Checkpoint(print, every=every)

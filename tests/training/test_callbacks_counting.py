@@ -36,7 +36,7 @@ def batch(step):
     return X[step % 24] * (np.nan if 8 <= step < 12 else 1), np.zeros((2, 1), "float32")
 
 
-def test_all_of_four_updates_at_a_time_are_counted(tmp_path):
+def test_callbacks_count_all_updates_with_four_steps_per_execution(tmp_path):
     """Epochs of eight; what is due among four is done after the last of them."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     model = compiled(4)
@@ -95,7 +95,7 @@ def test_all_of_four_updates_at_a_time_are_counted(tmp_path):
     assert exact.store.steps == [8, 16]
 
 
-def test_updates_of_two_batches_two_at_a_time():
+def test_once_per_update_counts_two_updates_per_execution():
     model, saved = compiled(4, micro_batches=2), []
     inner = OncePerUpdate([callbacks.Checkpoint(saved.append, every=3)], micro_batches=2)
     # Six updates an epoch, of which an execution has two.
@@ -104,7 +104,7 @@ def test_updates_of_two_batches_two_at_a_time():
     assert saved == [4, 6]
 
 
-def test_refuses_what_fit_does_not_count():
+def test_callbacks_reject_steps_per_execution_that_cannot_be_counted():
     x, y = np.ones((12, 3)), np.ones((12, 1))
     limit = callbacks.StopAtLimit()
     with pytest.raises(ValueError, match="StopAtLimit cannot count .* of 6 batches .* 4 at a time"):

@@ -70,7 +70,7 @@ def state(model):
     return [ops.convert_to_numpy(variable.value).tobytes() for variable in variables]
 
 
-def test_stopped_anywhere_it_ends_the_same(tmp_path):
+def test_fit_stopped_at_any_step_resumes_to_the_same_state(tmp_path):
     """Within an epoch, at its last batch, at the first of the next; logs are of whole epochs."""
     stops = [1, 4, 6, 7, 17]
     straight, expected = make(), Ends()
@@ -90,7 +90,7 @@ def ends_at(folder):
     return CheckpointStore(folder / "a").latest_step or 0
 
 
-def test_goes_on_between_the_batches_of_an_update(tmp_path):
+def test_fit_resumes_between_the_micro_batches_of_an_update(tmp_path):
     """Three batches an update, each second one with a loss that is no number."""
 
     def broken(step):
@@ -109,7 +109,7 @@ def test_goes_on_between_the_batches_of_an_update(tmp_path):
     assert state(ended) == state(straight)
 
 
-def test_with_a_loss_scale_that_grows_and_averaged_weights(tmp_path):
+def test_fit_resumes_exactly_with_a_growing_loss_scale_and_averaged_weights(tmp_path):
     def model():
         inner = keras.optimizers.Adam(0.01, use_ema=True)
         scaled = keras.optimizers.LossScaleOptimizer(
@@ -127,7 +127,7 @@ def test_with_a_loss_scale_that_grows_and_averaged_weights(tmp_path):
     assert state(ended) == state(straight)
 
 
-def test_carries_what_others_count(tmp_path):
+def test_exact_checkpoint_carries_the_state_of_other_callbacks(tmp_path):
     def run(folder, stop=None):
         """The best of Keras's own early stopping and of a validation."""
         model = make()
@@ -158,7 +158,7 @@ def test_carries_what_others_count(tmp_path):
     assert run(tmp_path / "a") == straight
 
 
-def test_carries_the_states_that_are_averaged(tmp_path):
+def test_exact_checkpoint_carries_the_states_of_average_weights(tmp_path):
     """The last three and the best three, some of them from before the stop."""
 
     def run(folder, stop=None, carried=True):
@@ -198,7 +198,7 @@ def test_carries_the_states_that_are_averaged(tmp_path):
     assert run(tmp_path / "b")[:2] == ([6, 10, 12], [2, 4, 6])
 
 
-def test_two_in_one_folder_are_refused(tmp_path):
+def test_second_exact_checkpoint_in_one_directory_raises_input_error(tmp_path):
     """Also from within, and no longer once the first has ended, by an exception or well."""
     refusals = []
 
@@ -227,7 +227,7 @@ def test_two_in_one_folder_are_refused(tmp_path):
     CheckpointStore(tmp_path).lock("x").release()
 
 
-def test_a_weight_that_is_no_number_is_not_saved(tmp_path):
+def test_non_finite_weights_are_not_saved(tmp_path):
     def broken(step):
         inputs, targets = batch(step)
         return inputs, targets * (np.nan if step == 5 else 1.0)
@@ -237,7 +237,7 @@ def test_a_weight_that_is_no_number_is_not_saved(tmp_path):
     assert CheckpointStore(tmp_path).latest_step == 4
 
 
-def test_refuses_to_go_on_in_another_way(tmp_path):
+def test_exact_checkpoint_rejects_resuming_with_a_different_setup(tmp_path):
     store = CheckpointStore(tmp_path)
     fit(make(), tmp_path, StopAtLimit(max_steps=8))
     model = make()

@@ -8,7 +8,7 @@ from keras_seq.training import callbacks
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "callbacks.md"
 
 
-def test_the_examples_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+def test_examples_of_the_callbacks_page_run_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(
         r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE

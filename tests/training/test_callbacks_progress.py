@@ -49,7 +49,7 @@ def fit(*callbacks, epochs=1):
     return ((predictions - Y) ** 2).reshape(UPDATES, 2).mean(axis=1)
 
 
-def test_prints_a_line_of_numbers_for_each_update_but_the_first_which_compiles():
+def test_progress_prints_a_line_for_each_update_but_the_first():
     stream, pace = io.StringIO(), Pace(0.02)
     losses = fit(
         pace,
@@ -68,7 +68,7 @@ def test_prints_a_line_of_numbers_for_each_update_but_the_first_which_compiles()
     assert float(lines[-1]["left"]) == 0
 
 
-def test_the_loss_of_a_new_epoch_starts_anew():
+def test_progress_loss_restarts_with_each_epoch():
     stream = io.StringIO()
     losses = fit(Progress(seconds=1e-9, stream=stream), epochs=2)
     lines = [LINE.fullmatch(line) for line in stream.getvalue().splitlines()]
@@ -76,7 +76,7 @@ def test_the_loss_of_a_new_epoch_starts_anew():
     np.testing.assert_allclose([float(line["loss"]) for line in lines], expected, atol=2e-3)
 
 
-def test_says_the_rate_of_a_schedule():
+def test_progress_prints_the_learning_rate_of_a_schedule():
     stream = io.StringIO()
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay([3], [0.5, 0.25])
@@ -87,7 +87,7 @@ def test_says_the_rate_of_a_schedule():
     assert rates[-1] == "2.50e-01"
 
 
-def test_reports_the_same_numbers():
+def test_progress_report_has_the_same_numbers_as_the_printed_lines():
     stream, reports, pace = io.StringIO(), [], Pace()
     fit(
         pace,
@@ -102,7 +102,7 @@ def test_reports_the_same_numbers():
         assert report["minutes"] > 0
 
 
-def test_is_silent_between_two_times():
+def test_progress_prints_nothing_before_its_interval_has_passed():
     stream = io.StringIO()
     fit(Progress(seconds=3600, stream=stream))
     assert stream.getvalue() == ""
@@ -112,7 +112,7 @@ def test_is_silent_between_two_times():
     ("limits", "longest"),
     [({"max_minutes": 2.0}, 2.0), ({"max_minutes": 2.0, "max_steps": UPDATES}, 0.5)],
 )
-def test_the_time_left_is_that_of_the_nearer_limit(limits, longest):
+def test_progress_time_left_follows_the_nearer_limit(limits, longest):
     reports = []
     stream = io.StringIO()
     fit(Progress(seconds=1e-9, stream=stream, report=reports.append, **limits))
@@ -122,7 +122,7 @@ def test_the_time_left_is_that_of_the_nearer_limit(limits, longest):
         assert min(left) > 1
 
 
-def test_rewrites_one_line_on_a_terminal_and_ends_it():
+def test_progress_rewrites_one_line_on_a_terminal_and_ends_it_with_a_newline():
     stream = Terminal()
     fit(Progress(seconds=1e-9, stream=stream))
     text = stream.getvalue()
@@ -132,7 +132,7 @@ def test_rewrites_one_line_on_a_terminal_and_ends_it():
     assert [int(LINE.fullmatch(line)["step"]) for line in shown[1:]] == [2, 3, 4, 5, 6]
 
 
-def test_time_that_went_into_something_else_is_left_out_of_the_rate():
+def test_progress_restart_clock_excludes_a_pause_from_the_token_rate():
     reports, pace = [], Pace(0.01)
     progress = Progress(
         tokens=lambda: pace.tokens, seconds=1e-9, stream=io.StringIO(), report=reports.append
@@ -150,14 +150,14 @@ def test_time_that_went_into_something_else_is_left_out_of_the_rate():
     assert after["target_tokens_per_second"] > 12
 
 
-def test_by_default_it_prints_on_standard_error(capsys):
+def test_progress_prints_to_standard_error_by_default(capsys):
     fit(Progress(seconds=1e-9))
     captured = capsys.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == UPDATES - 1
 
 
-def test_counts_from_where_an_earlier_fit_stopped():
+def test_progress_counts_updates_from_initial_step():
     stream = io.StringIO()
     fit(Progress(seconds=1e-9, stream=stream, initial_step=1000, max_steps=1006))
     lines = [LINE.fullmatch(line) for line in stream.getvalue().splitlines()]

@@ -20,23 +20,23 @@ def fit(*callbacks, epochs=5):
 
 
 @pytest.mark.parametrize("max_steps", [1, 3, 4, 11])
-def test_stops_after_so_many_updates_in_the_midst_of_an_epoch_too(max_steps):
+def test_stop_at_limit_stops_after_n_updates_even_within_an_epoch(max_steps):
     callback = StopAtLimit(max_steps=max_steps)
     assert fit(callback) == max_steps
     assert callback.step == max_steps
 
 
-def test_without_a_limit_it_only_counts():
+def test_stop_at_limit_without_a_limit_only_counts():
     callback = StopAtLimit()
     assert fit(callback) == 15
     assert callback.step == 15
 
 
-def test_counts_from_where_an_earlier_fit_stopped():
+def test_stop_at_limit_counts_updates_from_initial_step():
     assert fit(StopAtLimit(max_steps=10, initial_step=6)) == 4
 
 
-def test_stops_after_so_many_minutes():
+def test_stop_at_limit_stops_after_max_minutes():
     class Slow(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             time.sleep(0.05)
@@ -45,7 +45,7 @@ def test_stops_after_so_many_minutes():
     assert 1 <= fit(Slow(), StopAtLimit(max_minutes=0.3 / 60), epochs=1000) <= 8
 
 
-def test_whichever_comes_first():
+def test_stop_at_limit_stops_at_the_limit_reached_first():
     assert fit(StopAtLimit(max_steps=2, max_minutes=60)) == 2
 
 
@@ -56,6 +56,6 @@ def test_whichever_comes_first():
         ({"max_minutes": -1.5}, "`max_minutes` must be positive, received -1.5"),
     ],
 )
-def test_refuses_limits_that_are_not_positive(arguments, message):
+def test_stop_at_limit_rejects_limits_that_are_not_positive(arguments, message):
     with pytest.raises(ValueError, match=message):
         StopAtLimit(**arguments)

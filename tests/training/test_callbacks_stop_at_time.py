@@ -25,7 +25,7 @@ def fit(*callbacks, epochs=1000):
     return int(model.optimizer.iterations)
 
 
-def test_ends_after_its_time_and_what_saves_does_so():
+def test_stop_at_time_ends_fit_after_its_minutes_and_checkpoint_saves():
     saved = []
     callback = StopAtTime(minutes=3 / 60)
     begin = time.monotonic()
@@ -37,7 +37,7 @@ def test_ends_after_its_time_and_what_saves_does_so():
 
 
 @pytest.mark.parametrize("zone", [None, datetime.UTC, datetime.timezone(datetime.timedelta(0, -9))])
-def test_ends_at_a_moment_of_any_time_zone(zone):
+def test_stop_at_time_ends_fit_at_a_moment_in_any_time_zone(zone):
     moment = datetime.datetime.now(zone) + datetime.timedelta(seconds=1)
     callback = StopAtTime(at=moment)
     assert not callback.reached
@@ -45,12 +45,12 @@ def test_ends_at_a_moment_of_any_time_zone(zone):
     assert 0 <= (datetime.datetime.now(zone) - moment).total_seconds() < 60
 
 
-def test_makes_an_update_where_the_time_is_over_already():
+def test_stop_at_time_in_the_past_still_makes_one_update():
     past = datetime.datetime.now() - datetime.timedelta(days=1)
     assert fit(StopAtTime(at=past)) == 1
 
 
-def test_tells_in_place_of_stopping():
+def test_stop_at_time_calls_on_time_instead_of_stopping():
     told = []
     callback = StopAtTime(minutes=1e-9, on_time=lambda: told.append(True))
     assert fit(callback, epochs=2) == 6
@@ -67,6 +67,6 @@ def test_tells_in_place_of_stopping():
         ({"at": "05:30"}, TypeError, "`at` must be a datetime.datetime, received '05:30'"),
     ],
 )
-def test_refuses(arguments, error, message):
+def test_stop_at_time_rejects_invalid_arguments(arguments, error, message):
     with pytest.raises(error, match=message):
         StopAtTime(**arguments)

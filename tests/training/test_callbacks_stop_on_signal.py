@@ -31,7 +31,7 @@ def fit(*callbacks):
     model.fit(X, Y, batch_size=2, epochs=2, verbose=0, callbacks=list(callbacks))
 
 
-def test_ends_after_the_update_and_puts_the_handlers_back():
+def test_stop_on_signal_ends_after_the_update_and_restores_the_handlers():
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     for number in (signal.SIGTERM, signal.SIGINT):
         sender, stop = SignalAt(3, number), StopOnSignal()
@@ -40,7 +40,7 @@ def test_ends_after_the_update_and_puts_the_handlers_back():
         assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
-def test_without_a_signal_nothing_is_stopped():
+def test_stop_on_signal_without_a_signal_stops_nothing():
     before = signal.getsignal(signal.SIGTERM)
     sender, stop = SignalAt(100, signal.SIGTERM), StopOnSignal()
     fit(sender, stop)

@@ -33,7 +33,7 @@ def scalars(events, tag):
     return {event.step: event.value for event in events.Scalars(tag)}
 
 
-def test_curves_texts_and_pictures_are_read_back(tmp_path):
+def test_tensorboard_reads_back_scalars_texts_and_images(tmp_path):
     model, log, looks = make(), EventLog(tmp_path), []
     kernel, bias = (ops.convert_to_numpy(w).astype("f8") for w in model.trainable_weights)
     tokens = iter(range(0, 10**6, 50))
@@ -106,7 +106,7 @@ def test_curves_texts_and_pictures_are_read_back(tmp_path):
     assert pictures[0].encoded_image_string == attention_picture(attention)
 
 
-def test_the_loss_of_an_epoch_that_another_fit_began(tmp_path):
+def test_training_loss_curve_matches_after_resuming_within_an_epoch(tmp_path):
     """Its metrics are carried over, so that `fit` tells the mean of more than its own batches."""
 
     def fit(name, *others):
@@ -139,7 +139,7 @@ def test_the_loss_of_an_epoch_that_another_fit_began(tmp_path):
     assert stopped == pytest.approx(straight, rel=1e-3)
 
 
-def test_an_outside_decoder_sees_the_weights(tmp_path):
+def test_attention_image_decoded_by_pillow_shows_the_weights(tmp_path):
     """Pillow, and the bytes as they came out of the event file."""
     image = pytest.importorskip("PIL.Image")
     log = EventLog(tmp_path)
@@ -154,12 +154,12 @@ def test_an_outside_decoder_sees_the_weights(tmp_path):
     log.close()
 
 
-def test_says_that_tensorboard_is_not_installed(tmp_path, monkeypatch):
+def test_missing_tensorboard_raises_import_error_with_install_hint(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install tensorboard"):
         TensorBoard(EventLog(tmp_path))
 
 
-def test_refuses_intervals(tmp_path):
+def test_tensorboard_rejects_a_show_every_of_zero(tmp_path):
     with pytest.raises(ValueError, match="`show_every` must be a positive integer, received 0"):
         TensorBoard(EventLog(tmp_path), show_every=0)

@@ -37,25 +37,25 @@ def validation(judge, every, **arguments):
     return Validation(judge, every=every, monitor="score", on_best=judge.on_best, **arguments)
 
 
-def test_asks_every_so_many_updates_and_at_the_end():
+def test_validation_evaluates_every_n_updates_and_at_the_end():
     judge = Judge(1, 2, 3)
     assert fit(validation(judge, 5)) == 12
     assert judge.asked == [5, 10, 12]
 
 
-def test_does_not_ask_twice_at_the_end():
+def test_validation_evaluates_only_once_at_the_end():
     judge = Judge(1, 2, 3)
     fit(validation(judge, 4))
     assert judge.asked == [4, 8, 12]
 
 
-def test_asks_where_another_callback_stops_the_training():
+def test_validation_evaluates_when_another_callback_stops_training():
     judge = Judge(1, 2)
     fit(StopAtLimit(max_steps=6), validation(judge, 4))
     assert judge.asked == [4, 6]
 
 
-def test_tells_of_each_value_that_is_the_best_so_far():
+def test_validation_calls_on_best_for_each_new_best_value():
     judge = Judge(0.5, 0.4, 0.5, 0.7, 0.6, 0.7)
     callback = validation(judge, 2)
     fit(callback)
@@ -80,14 +80,14 @@ def test_a_patience_of_0_never_stops():
     assert fit(validation(judge, 1, patience=0)) == 12
 
 
-def test_values_may_be_negative():
+def test_validation_best_value_may_be_negative():
     judge = Judge(-5, -3, -4)
     callback = validation(judge, 4)
     fit(callback)
     assert callback.best == -3
 
 
-def test_a_value_that_is_no_number_is_never_the_best():
+def test_nan_value_is_never_the_best():
     nan = float("nan")
     judge = Judge(nan, 1, nan, 2)
     callback = validation(judge, 3)
@@ -96,12 +96,12 @@ def test_a_value_that_is_no_number_is_never_the_best():
     assert [step for step, *_ in judge.best] == [6, 12]
 
 
-def test_a_value_that_is_no_number_wears_out_patience():
+def test_nan_values_use_up_patience():
     nan = float("nan")
     assert fit(validation(Judge(*[nan] * 12), 1, patience=3)) == 3
 
 
-def test_the_model_has_its_weights_while_it_is_evaluated():
+def test_validation_evaluates_the_current_weights_of_the_model():
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     losses = []
@@ -116,18 +116,18 @@ def test_the_model_has_its_weights_while_it_is_evaluated():
     assert len(set(losses)) == 4
 
 
-def test_counts_from_where_an_earlier_fit_stopped():
+def test_validation_counts_updates_from_initial_step():
     judge = Judge(1, 2, 3)
     fit(validation(judge, 5, initial_step=12))
     assert judge.asked == [15, 20, 24]
 
 
 @pytest.mark.parametrize("every", [0, -2, 1.5, None])
-def test_refuses_an_interval_that_is_no_positive_integer(every):
+def test_validation_rejects_an_interval_that_is_not_a_positive_integer(every):
     with pytest.raises(ValueError, match=rf"`every` must be a positive integer, received {every}"):
         Validation(print, every=every, monitor="score")
 
 
-def test_refuses_a_negative_patience():
+def test_validation_rejects_a_negative_patience():
     with pytest.raises(ValueError, match="`patience` must be 0 or more, received -1"):
         Validation(print, every=1, monitor="score", patience=-1)

@@ -15,7 +15,7 @@ RESULT = TrainingResult(
 )
 
 
-def test_says_how_well_it_does_and_how_that_was_measured():
+def test_model_card_reports_the_score_and_how_it_was_measured():
     settings = load_settings(
         overrides={
             "data.source": "train.en",
@@ -33,12 +33,12 @@ def test_says_how_well_it_does_and_how_that_was_measured():
     assert "keras-seq translate runs/ende" in card
 
 
-def test_names_a_file_of_pairs():
+def test_model_card_names_the_pairs_file():
     card = model_card(load_settings(overrides={"data.pairs": "pairs.tsv"}), RESULT, 1)
     assert "`pairs.tsv`" in card
     assert "None" not in card
 
 
-def test_names_many_files():
+def test_model_card_names_all_source_and_target_files():
     overrides = {"data.source": ["a.en", "b.en"], "data.target": "*.de"}
     assert "`a.en, b.en -> *.de`" in model_card(load_settings(overrides=overrides), RESULT, 1)

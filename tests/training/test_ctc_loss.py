@@ -55,20 +55,20 @@ def said_blank(logits=LOGITS):
     return np.where(MASK[..., None], logits, [0.0, -1e9, -1e9, -1e9]).astype("float32")
 
 
-def test_equals_the_sum_over_all_alignments():
+def test_ctc_loss_equals_the_sum_over_all_alignments():
     found, counts = losses()
     np.testing.assert_allclose(found, EXPECTED, rtol=1e-5)
     np.testing.assert_array_equal(counts, COUNTS)
 
 
-def test_where_it_counts_it_equals_the_loss_of_keras():
+def test_ctc_loss_equals_keras_on_rows_that_can_be_aligned():
     lengths = np.array([[len(row), frames] for row, frames in POSSIBLE], "int32").T
     rows = len(POSSIBLE)
     theirs = quick(ops.ctc_loss)(LABELS[:rows], LOGITS[:rows], *lengths)
     np.testing.assert_allclose(losses()[0][:rows], theirs, rtol=1e-5)
 
 
-def test_the_gradient_equals_finite_differences():
+def test_ctc_loss_gradient_equals_finite_differences():
     (found,), _ = gradients(lambda logits: ops.sum(ctc_losses(LABELS, logits, MASK)[0]), [LOGITS])
     numeric = np.zeros(LOGITS.shape)
     for row, (labels, frames) in enumerate(POSSIBLE):
@@ -83,14 +83,14 @@ def test_the_gradient_equals_finite_differences():
     assert not found[~COUNTS].any() and not found[~MASK].any()
 
 
-def test_nan_in_padding_is_not_seen():
+def test_nan_in_padding_keeps_the_loss_equal_and_the_gradient_finite():
     spoiled = np.where(MASK[..., None], LOGITS, np.nan).astype("float32")
     np.testing.assert_array_equal(losses(spoiled)[0], losses()[0])
     (found,), _ = gradients(lambda logits: ops.sum(ctc_losses(LABELS, logits, MASK)[0]), [spoiled])
     assert np.isfinite(found).all()
 
 
-def test_nan_in_a_real_frame_is():
+def test_nan_in_a_real_frame_makes_the_loss_of_its_row_nan():
     spoiled = LOGITS.copy()
     spoiled[0, 1] = np.nan
     found, counts = losses(spoiled)
@@ -101,7 +101,7 @@ def test_nan_in_a_real_frame_is():
     assert np.isnan(found[counts]).all() and counts.sum() == len(POSSIBLE)
 
 
-def test_padding_and_batch_mates_change_nothing():
+def test_ctc_loss_is_independent_of_padding_and_other_rows():
     expected = losses()[0]
     more = np.pad(LOGITS, [[0, 0], [0, 3], [0, 0]], constant_values=7.0)
     mask, labels = np.pad(MASK, [[0, 0], [0, 3]]), np.pad(LABELS, [[0, 0], [0, 2]])
@@ -114,7 +114,7 @@ def test_padding_and_batch_mates_change_nothing():
         np.testing.assert_allclose(alone, expected[row : row + 1], rtol=1e-6)
 
 
-def test_the_loss_is_the_mean_of_what_counts():
+def test_ctc_loss_reduces_only_over_rows_that_can_be_aligned():
     weights = np.random.default_rng(1).uniform(0.1, 2, len(CASES)).astype("float32")
     mean, total = CTCLoss(), CTCLoss(reduction="sum")
 
@@ -139,7 +139,7 @@ def test_the_loss_is_the_mean_of_what_counts():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
-def test_it_is_computed_in_float32_at_least(dtype):
+def test_ctc_loss_is_computed_in_at_least_float32(dtype):
     if dtype == "float64" and keras.backend.backend() == "jax":
         pytest.skip("JAX makes float32 of it")
     rounded = ops.convert_to_numpy(ops.cast(ops.cast(LOGITS, dtype), "float32"))
@@ -150,7 +150,7 @@ def test_it_is_computed_in_float32_at_least(dtype):
     np.testing.assert_allclose(ops.convert_to_numpy(found), losses(rounded)[0], rtol=1e-5)
 
 
-def test_of_much_speech_it_neither_under_nor_overflows():
+def test_ctc_loss_of_a_long_input_neither_underflows_nor_overflows():
     # One label in a thousand frames of which each says something else for certain.
     logits = np.zeros((1, 1000, 3), "float32")
     logits[..., 2] = 50
@@ -161,7 +161,7 @@ def test_of_much_speech_it_neither_under_nor_overflows():
     np.testing.assert_allclose(found, 1000 * 50 - np.log(1000 * 1001 / 2), rtol=1e-5)
 
 
-def test_a_model_learns_where_its_labels_are():
+def test_model_trained_with_ctc_loss_learns_its_labels():
     generator = np.random.default_rng(0)
     labels = generator.integers(1, 4, (64, 3))
     # Each label for two frames, then a frame of silence.
@@ -174,19 +174,19 @@ def test_a_model_learns_where_its_labels_are():
     assert history[-1] < 0.1 < history[0]
 
 
-def test_frames_that_are_needed():
+def test_ctc_needed_frames_counts_labels_and_blanks_between_repeats():
     rows = [[1, 2, 3], [1, 1, 1], [2, 2, 0], [0, 0, 0], [3, 0, 0]]
     assert [int(n) for n in ctc_needed_frames(np.array(rows))] == [3, 5, 3, 0, 1]
 
 
-def test_configuration():
+def test_ctc_loss_round_trips_through_its_config():
     loss = CTCLoss(reduction="sum", name="other")
     config = json.loads(json.dumps(keras.losses.serialize(loss)))
     again = keras.losses.deserialize(config)
     assert (type(again), again.reduction, again.name) == (CTCLoss, "sum", "other")
 
 
-def test_errors():
+def test_ctc_loss_rejects_a_wrong_reduction_and_wrong_shapes():
     with pytest.raises(ValueError, match="`reduction` must be .* received 'mean'"):
         CTCLoss(reduction="mean")
     with pytest.raises(ValueError, match=r"labels of shape .* received \(12, 4\) and \(12, 5\)"):

@@ -54,7 +54,7 @@ def expected_numbers(model, batches):
     return {"loss": mean, "perplexity": math.exp(mean), "accuracy": float(np.mean(right))}
 
 
-def test_is_the_mean_over_all_tokens_of_all_batches(model, evaluate):
+def test_evaluation_is_the_mean_over_all_tokens_of_all_batches(model, evaluate):
     results = evaluate([FIRST, SECOND])
     assert results == pytest.approx(expected_numbers(model, [FIRST, SECOND]), rel=1e-4)
     # Not the mean of the batches' means, which have 5 and 2 tokens.
@@ -62,7 +62,7 @@ def test_is_the_mean_over_all_tokens_of_all_batches(model, evaluate):
     assert results["loss"] == pytest.approx((5 * means[0] + 2 * means[1]) / 7, rel=1e-5)
 
 
-def test_reads_the_weights_of_the_moment(model, evaluate):
+def test_evaluation_uses_the_current_weights(model, evaluate):
     before = evaluate([FIRST])
     reference.randomize(model, 1)
     after = evaluate([FIRST])
@@ -71,7 +71,7 @@ def test_reads_the_weights_of_the_moment(model, evaluate):
     assert evaluate([FIRST]) == before != after
 
 
-def test_counts_what_the_model_ranks_first(model, evaluate):
+def test_accuracy_counts_tokens_the_model_ranks_first(model, evaluate):
     logits = model.predict_on_batch({"source": FIRST["source"], "target": FIRST["target_input"]})
     best = logits.argmax(axis=-1).astype("int32")
     real = FIRST["target_output"] != 0
@@ -82,7 +82,7 @@ def test_counts_what_the_model_ranks_first(model, evaluate):
     assert evaluate([FIRST | {"target_output": worst}])["accuracy"] == 0
 
 
-def test_what_is_predicted_on_padding_does_not_count(model, evaluate):
+def test_evaluation_ignores_predictions_on_padding(model, evaluate):
     table = model.get_layer("target_embedding").embeddings
     # Id 0 gets ten times the logit of what is ranked first on the padded step of the first row.
     inputs = {"source": FIRST["source"], "target": FIRST["target_input"]}
@@ -97,7 +97,7 @@ def test_what_is_predicted_on_padding_does_not_count(model, evaluate):
     assert results == pytest.approx(expected, rel=1e-4)
 
 
-def test_nothing_to_evaluate_is_no_division_by_0(evaluate):
+def test_evaluation_of_no_batches_gives_zero_loss_and_accuracy(evaluate):
     assert evaluate([]) == {"loss": 0.0, "perplexity": 1.0, "accuracy": 0.0}
 
 

@@ -17,7 +17,7 @@ def read(directory):
     }
 
 
-def test_numbers_are_read_back(tmp_path):
+def test_event_log_scalars_are_read_back_by_tensorboard(tmp_path):
     log = EventLog(tmp_path / "events")
     log.write(10, {"training/loss": 2.5, "training/rate": 0.001})
     log.write(20, {"training/loss": 2.25})
@@ -28,20 +28,20 @@ def test_numbers_are_read_back(tmp_path):
     }
 
 
-def test_numbers_are_there_before_the_log_is_closed(tmp_path):
+def test_event_log_scalars_are_readable_before_the_log_is_closed(tmp_path):
     log = EventLog(tmp_path)
     log.write(1, {"loss": 3.0})
     assert read(tmp_path) == {"loss": [(1, 3.0)]}
     log.close()
 
 
-def test_nothing_is_made_before_the_first_number(tmp_path):
+def test_event_log_creates_no_files_before_the_first_value(tmp_path):
     log = EventLog(tmp_path / "events")
     log.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_tensorboard_it_does_nothing(tmp_path, monkeypatch):
+def test_event_log_writes_nothing_without_tensorboard(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     log = EventLog(tmp_path)
     log.write(1, {"loss": 1.0})
@@ -49,7 +49,7 @@ def test_without_tensorboard_it_does_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_logged_again_after_a_kill_takes_the_place_of_the_first(tmp_path):
+def test_resumed_event_log_discards_values_after_its_initial_step(tmp_path):
     """The killed process had logged step 30; the next one goes on after 20."""
     first = EventLog(tmp_path)
     for step in (10, 20, 30):
@@ -61,7 +61,7 @@ def test_what_is_logged_again_after_a_kill_takes_the_place_of_the_first(tmp_path
     assert read(tmp_path) == {"training/loss": [(10, 10.0), (20, 20.0), (25, 1.0)]}
 
 
-def test_closed_or_not_enabled_it_writes_nothing(tmp_path):
+def test_closed_or_disabled_event_log_writes_nothing(tmp_path):
     log = EventLog(tmp_path / "a")
     log.write(1, {"loss": 3.0})
     log.close()

@@ -76,7 +76,7 @@ def tuning(folder, **overrides):
     return toy_settings(folder, **(settings | overrides))
 
 
-def test_starts_from_the_best_weights_and_the_vocabulary(folder):
+def test_fine_tuning_starts_from_the_best_weights_and_the_vocabulary(folder):
     weights, said = begun(tuning(folder), folder / "begun")
     assert f"starts from {folder / 'base'}: its best weights, of step 2, are copied" in said
     before = saved(folder / "base", 2)
@@ -87,7 +87,7 @@ def test_starts_from_the_best_weights_and_the_vocabulary(folder):
     assert run.source_tokenizer.to_bytes() == base.source_tokenizer.to_bytes()
 
 
-def test_goes_on_to_the_last_bit_without_the_other_run(folder):
+def test_fine_tuning_resumes_bit_for_bit_without_the_base_run(folder):
     """Killed before anything was saved, and after; frozen parts stay as they were there."""
     _, said = quiet_train(tuning(folder), folder / "straight")
     assert "going on" not in said
@@ -115,7 +115,7 @@ def test_goes_on_to_the_last_bit_without_the_other_run(folder):
     assert not any("encoder_block" in name for name in straight if name.startswith("optimizer"))
 
 
-def test_a_vocabulary_that_comes_out_the_same_changes_nothing(folder):
+def test_identical_new_vocabulary_copies_all_weights_unchanged(folder):
     settings = tuning(
         folder,
         data__pairs=str(folder / "train.tsv"),
@@ -137,7 +137,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("family", ["transformer", "rnn"])
-def test_a_changed_vocabulary_takes_rows_over(request, folder, family):
+def test_changed_vocabulary_copies_or_averages_embedding_rows(request, folder, family):
     base = folder / "base" if family == "transformer" else request.getfixturevalue("rnn")
     options = {
         "data__pairs": str(folder / "words.tsv"),

@@ -38,7 +38,7 @@ def small():
     return Transformer(20, 20, 1, 1, units=8, feedforward_units=16, num_heads=2)
 
 
-def test_gives_the_names_and_keeps_moments_of_the_others_only():
+def test_freeze_returns_frozen_names_and_leaves_the_rest_trainable():
     model = small()
     frozen = freeze(model, "encoder_block_0/*")
     assert frozen and all(name.startswith("encoder_block_0/") for name in frozen)
@@ -46,7 +46,7 @@ def test_gives_the_names_and_keeps_moments_of_the_others_only():
     assert freeze(small(), None) == []
 
 
-def test_refuses_what_matches_nothing_and_what_leaves_nothing():
+def test_freeze_rejects_patterns_that_match_nothing_or_everything():
     with pytest.raises(InputError, match=r"training.freeze: received 'encodr\*'.*encoder_block_0"):
         freeze(small(), ["encodr*"])
     with pytest.raises(InputError, match="nothing is left to train"):

@@ -15,7 +15,7 @@ from keras_seq.training.guided_alignment import GuidedAlignmentLoss
 generator = np.random.default_rng(1)
 
 
-def test_is_the_weighted_cross_entropy_of_the_linked_rows():
+def test_guided_alignment_loss_is_weighted_cross_entropy_of_linked_rows():
     attention = generator.random((3, 4, 5)).astype("float32")
     attention /= attention.sum(-1, keepdims=True)
     alignment = generator.random((3, 4, 5)).astype("float32")
@@ -28,13 +28,13 @@ def test_is_the_weighted_cross_entropy_of_the_linked_rows():
     assert float(received) == pytest.approx(expected, rel=1e-5)
 
 
-def test_padding_gives_neither_infinity_nor_nan():
+def test_guided_alignment_loss_stays_finite_on_padding():
     attention = ops.array([[[1.0, 0.0], [0.0, 0.0]]])
     alignment = ops.array([[[1.0, 0.0], [0.0, 0.0]]])
     assert float(GuidedAlignmentLoss()(alignment, attention)) == 0
 
 
-def test_config_round_trip_and_refusal():
+def test_guided_alignment_loss_round_trips_and_rejects_a_negative_factor():
     loss = keras.losses.deserialize(keras.losses.serialize(GuidedAlignmentLoss(0.5)))
     assert loss.factor == 0.5
     with pytest.raises(ValueError, match="`factor` must not be negative, received -1"):
@@ -68,7 +68,7 @@ RECURRENT = {
 
 
 @pytest.mark.parametrize("family", ["transformer", "rnn"])
-def test_attention_goes_where_it_is_told(tmp_path, family):
+def test_guided_alignment_brings_attention_closer_to_the_links(tmp_path, family):
     errors = {}
     for weight in (0.0, 1.0):
         settings = toy_settings(
@@ -87,7 +87,7 @@ def test_attention_goes_where_it_is_told(tmp_path, family):
     assert errors[1.0] < 0.6 * errors[0.0], errors
 
 
-def test_goes_on_to_the_last_bit(tmp_path):
+def test_guided_alignment_training_resumes_bit_for_bit(tmp_path):
     """With scheduled sampling, dropout and frozen weights, too."""
     settings = {
         "data__alignments": write_alignments(tmp_path),
@@ -112,7 +112,7 @@ def test_goes_on_to_the_last_bit(tmp_path):
     assert one == other
 
 
-def test_refusals(tmp_path):
+def test_guided_alignment_settings_reject_missing_links_and_a_wrong_layer(tmp_path):
     with pytest.raises(SettingsError, match="guided_alignment: received 1 without data.alignments"):
         toy_settings(tmp_path, training__guided_alignment=1.0)
     with pytest.raises(SettingsError, match="guided_alignment_layer: received 1, expected from -1"):

@@ -24,7 +24,7 @@ POTENTIALS = GENERATOR.normal(0, 2, (3, 4, LABELS)).astype("float32")
 TEXT_WEIGHTS = np.array([0.5, 2.0, 4.0], "float32")
 
 
-def test_is_the_log_loss_of_scikit_learn():
+def test_label_cross_entropy_equals_scikit_learn_log_loss():
     real = TRUE >= 0
     powers = np.exp(LOGITS.astype("float64"))
     probabilities = powers / powers.sum(axis=1, keepdims=True)
@@ -52,7 +52,7 @@ def test_smoothing_gives_a_share_to_every_label():
     assert found == pytest.approx(smoothed, 1e-5)
 
 
-def test_tags_are_all_labels_of_their_text():
+def test_tag_cross_entropy_gives_each_tag_the_weight_of_its_text():
     found = LabelCrossEntropy()(TAGS, POTENTIALS, TEXT_WEIGHTS)
     flat = LabelCrossEntropy()(
         TAGS.reshape(-1), POTENTIALS.reshape(-1, LABELS), np.repeat(TEXT_WEIGHTS, 4)
@@ -89,7 +89,7 @@ def costs(field):
     return np.array(found)
 
 
-def test_a_chain_is_that_of_all_sequences():
+def test_chain_loss_equals_the_sum_over_all_tag_sequences():
     field = made_field()
     expected, tags = costs(field), (TAGS >= 0).sum(axis=1)
     assert float(ChainLoss(field, "sum")(TAGS, POTENTIALS)) == pytest.approx(expected.sum(), 1e-5)
@@ -100,7 +100,7 @@ def test_a_chain_is_that_of_all_sequences():
     assert mean == pytest.approx((expected * TEXT_WEIGHTS).sum() / total, 1e-5)
 
 
-def test_a_field_that_adds_nothing_is_cross_entropy():
+def test_chain_loss_with_zero_field_weights_equals_cross_entropy():
     field = made_field()
     for weight in field.weights:
         weight.assign(np.zeros(weight.shape))
@@ -110,7 +110,7 @@ def test_a_field_that_adds_nothing_is_cross_entropy():
 
 
 @pytest.mark.parametrize("kind", ["chain", "labels"])
-def test_what_padding_holds_reaches_neither_loss_nor_gradient(kind):
+def test_padding_logits_affect_neither_loss_nor_gradient(kind):
     loss = ChainLoss(made_field()) if kind == "chain" else LabelCrossEntropy(0.1)
     spoiled = np.where((TAGS >= 0)[..., None], POTENTIALS, np.nan).astype("float32")
     assert float(loss(TAGS, spoiled)) == pytest.approx(float(loss(TAGS, POTENTIALS)), 1e-6)
@@ -120,14 +120,14 @@ def test_what_padding_holds_reaches_neither_loss_nor_gradient(kind):
 
 
 @pytest.mark.parametrize("kind", ["chain", "labels"])
-def test_a_batch_without_labels_costs_nothing(kind):
+def test_batch_without_labels_has_zero_loss(kind):
     loss = ChainLoss(made_field()) if kind == "chain" else LabelCrossEntropy()
     nothing = np.full_like(TAGS, -1)
     assert float(loss(nothing, POTENTIALS)) == 0
     assert float(loss(TAGS, POTENTIALS, np.zeros(3, "float32"))) == 0
 
 
-def test_half_precision_is_summed_in_float32():
+def test_half_precision_logits_are_summed_in_float32():
     halves = ops.cast(LOGITS, "bfloat16")
     loss = LabelCrossEntropy()(TRUE, halves)
     assert keras.backend.standardize_dtype(loss.dtype) == "float32"
@@ -135,7 +135,7 @@ def test_half_precision_is_summed_in_float32():
     assert float(loss) == pytest.approx(float(exact), 1e-6)
 
 
-def test_wrong_arguments_are_named():
+def test_label_losses_reject_invalid_arguments():
     with pytest.raises(ValueError, match="`label_smoothing` must be in"):
         LabelCrossEntropy(1.0)
     with pytest.raises(ValueError, match="`reduction` must be .* received \"?'none'"):

@@ -30,7 +30,7 @@ def trained(task, request):
 METRICS = {"classify": "macro_f1", "tag": "entity_f1"}
 
 
-def test_they_learn_and_say_how_well(task, trained):
+def test_classifier_and_tagger_learn_and_report_their_scores(task, trained):
     run = Run.open(trained)
     metrics = [json.loads(line) for line in (trained / "metrics.jsonl").read_text().splitlines()]
     last = [entry for entry in metrics if entry["kind"] == "validation"][-1]
@@ -44,7 +44,7 @@ def test_they_learn_and_say_how_well(task, trained):
     assert run.labels.names == expected[task]
 
 
-def test_the_answers_are_those_of_the_file(task, trained):
+def test_classifier_and_tagger_predict_the_expected_labels(task, trained):
     lines = {"classify": labelled_lines, "tag": tagged_lines}[task](40, 3)
     loaded = {"classify": keras_seq.Classifier, "tag": keras_seq.Tagger}[task].load(trained)
     answers = loaded([text for text, _ in lines])
@@ -52,7 +52,7 @@ def test_the_answers_are_those_of_the_file(task, trained):
     assert right >= 38
 
 
-def test_going_on_ends_with_the_same_weights(task, trained, tmp_path):
+def test_resumed_label_training_ends_with_the_same_weights(task, trained, tmp_path):
     again = killed_after(40, trained, tmp_path / "again")
     train(Run.open(trained).settings, again, notice=[].append)
     weights = [
@@ -65,7 +65,7 @@ def test_going_on_ends_with_the_same_weights(task, trained, tmp_path):
     assert (trained / "samples.txt").read_text() == (again / "samples.txt").read_text()
 
 
-def test_balanced_labels_weigh_the_same_together(tmp_path):
+def test_balanced_class_weights_give_each_label_the_same_total_weight(tmp_path):
     settings = label_settings(tmp_path, "classify", data__class_weights="balanced")
     run = prepare_run(settings, tmp_path / "run", notice=[].append)
     corpus = TokenCorpus.open(run.train_directory)
@@ -76,7 +76,7 @@ def test_balanced_labels_weigh_the_same_together(tmp_path):
     assert weights.min() < 1 < weights.max()
 
 
-def test_without_class_weights_there_are_none(tmp_path):
+def test_corpus_without_class_weights_has_no_weights(tmp_path):
     run = prepare_run(label_settings(tmp_path, "classify"), tmp_path / "run", notice=[].append)
     assert not TokenCorpus.open(run.train_directory).has_weights
 
@@ -89,7 +89,7 @@ def test_a_dry_run_shows_texts_and_labels(task, tmp_path):
     assert any(text in shown and label in shown for text, label in lines)
 
 
-def test_lines_are_held_out_where_none_are_given(task, tmp_path):
+def test_validation_lines_are_held_out_when_none_are_given(task, tmp_path):
     settings = label_settings(tmp_path, task, data__valid_labelled=None)
     run = prepare_run(settings, tmp_path / "run", notice=[].append)
     texts, labels = run.valid_lines()
@@ -99,7 +99,7 @@ def test_lines_are_held_out_where_none_are_given(task, tmp_path):
     assert len(corpus) <= 200 - len(texts)
 
 
-def test_a_blank_text_is_left_out(tmp_path):
+def test_lines_without_text_or_label_are_dropped(tmp_path):
     settings = label_settings(tmp_path, "classify")
     path = tmp_path / "classify-train.tsv"
     path.write_text(path.read_text() + "\tdry\n  \twet\nsome text\t\n")
@@ -110,7 +110,7 @@ def test_a_blank_text_is_left_out(tmp_path):
 
 
 @pytest.mark.parametrize(("tag", "metric"), [("NOUN", "accuracy"), ("B-HUM", "entity_f1")])
-def test_validation_text_may_have_tags_of_its_own(tmp_path, tag, metric):
+def test_validation_text_may_have_tags_missing_from_the_training_text(tmp_path, tag, metric):
     settings = label_settings(tmp_path, "tag", training__max_steps=2)
     path = tmp_path / "tag-valid.tsv"
     path.write_text(path.read_text() + f"emmy left\t{tag} O\nemmy left\tB-PER {tag}\n")
@@ -122,7 +122,7 @@ def test_validation_text_may_have_tags_of_its_own(tmp_path, tag, metric):
     ) in said
 
 
-def test_labels_of_validation_text_alone_are_said(tmp_path):
+def test_labels_only_in_validation_text_are_reported(tmp_path):
     settings = label_settings(tmp_path, "classify")
     path = tmp_path / "classify-valid.tsv"
     path.write_text("".join(f"rain {place}\t{place}\n" for place in "abcdefg") + "sun\tdry\n")
@@ -134,7 +134,7 @@ def test_labels_of_validation_text_alone_are_said(tmp_path):
     )
 
 
-def test_a_run_begins_from_another(tmp_path, classifier_run):
+def test_label_run_starts_from_the_weights_and_labels_of_another_run(tmp_path, classifier_run):
     settings = label_settings(
         tmp_path,
         "classify",
@@ -166,7 +166,7 @@ def test_a_run_begins_from_another(tmp_path, classifier_run):
     ],
     ids=["one label", "one tag", "tag missing", "columns swapped", "no labels"],
 )
-def test_text_that_cannot_be_learned_is_refused(tmp_path, lines, task, said):
+def test_unlearnable_label_file_raises_input_error(tmp_path, lines, task, said):
     settings = label_settings(tmp_path, task)
     write_lines(tmp_path / f"{task}-train.tsv", lines)
     with pytest.raises(InputError, match=said):
@@ -188,12 +188,12 @@ def test_text_that_cannot_be_learned_is_refused(tmp_path, lines, task, said):
         ("classify-transformer", {"model.num_heads": 3}, "num_heads: received 3, expected a div"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(preset, overrides, said):
+def test_settings_without_meaning_for_label_tasks_raise_settings_error(preset, overrides, said):
     with pytest.raises(SettingsError, match=said.replace("'", "['\"]")):
         load_settings(preset=preset, overrides={"data.labelled": "text", **overrides})
 
 
-def test_what_a_text_is_given_does_not_depend_on_the_others(task, trained):
+def test_predictions_are_independent_of_other_texts_and_batch_size(task, trained):
     texts = [text for text, _ in {"classify": labelled_lines, "tag": tagged_lines}[task](9, 4)]
     texts += ["", "one", " ".join(texts), "\u00a0 \u200b sun\u00a0king", "😀" * 50]
     kind = {"classify": keras_seq.Classifier, "tag": keras_seq.Tagger}[task]
@@ -226,7 +226,7 @@ def test_a_long_text_is_tagged_in_pieces(tagger_run):
     assert right > 0.9
 
 
-def test_a_run_of_another_task_is_named(classifier_run, tagger_run):
+def test_loading_a_run_of_another_task_names_the_right_command(classifier_run, tagger_run):
     with pytest.raises(InputError, match="task 'tag', expected 'classify': `keras-seq tag"):
         keras_seq.Classifier.load(tagger_run)
     with pytest.raises(InputError, match="task 'classify', expected 'tag': `keras-seq classify"):

@@ -84,7 +84,7 @@ def bigram_perplexity(lines, given):
     return math.exp(total / tokens)
 
 
-def test_it_learns_what_no_bigram_model_knows(learned):
+def test_language_model_beats_the_best_bigram_perplexity(learned):
     result, said = learned
     lines = mirrored(60, 2)
     assert result.metric == "perplexity"
@@ -94,7 +94,7 @@ def test_it_learns_what_no_bigram_model_knows(learned):
     assert any(line.startswith("validation at step 240") and "perplexity" in line for line in said)
 
 
-def test_it_goes_on_from_a_prompt(learned):
+def test_generator_continues_prompts_and_samples_by_seed(learned):
     result, _ = learned
     generator = keras_seq.Generator.load(result.path, method="beam", beam_size=2)
     prompts = ["a b c", "h a d", "f e b"]
@@ -110,7 +110,7 @@ def test_it_goes_on_from_a_prompt(learned):
     assert [found.text for found in others[0]] != [found.text for found in alone[0]]
 
 
-def test_its_perplexity_is_that_of_forced_decoding(learned):
+def test_validation_perplexity_equals_that_of_forced_decoding(learned):
     result, _ = learned
     lines = mirrored(60, 2)
     scorer = keras_seq.LikelihoodScorer.load(result.path)
@@ -119,7 +119,7 @@ def test_its_perplexity_is_that_of_forced_decoding(learned):
     assert perplexity(scorer([""] * 60, lines)) == pytest.approx(result.best, rel=1e-3)
 
 
-def test_its_run_says_what_it_is(learned):
+def test_language_model_run_reports_its_task_and_perplexity(learned):
     result, _ = learned
     run = Run.open(result.path)
     card = (run.path / "README.md").read_text("utf-8")
@@ -133,7 +133,7 @@ def test_its_run_says_what_it_is(learned):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_going_on_ends_with_the_same_weights(text, tmp_path, packed):
+def test_resumed_language_model_training_ends_with_the_same_weights(text, tmp_path, packed):
     settings = small(
         text,
         data__packed=packed,
@@ -155,7 +155,7 @@ def test_going_on_ends_with_the_same_weights(text, tmp_path, packed):
         np.testing.assert_array_equal(weights[0][name], weights[1][name])
 
 
-def test_packed_pieces_hold_the_whole_text(text, tmp_path):
+def test_packed_corpus_contains_the_complete_text(text, tmp_path):
     settings = small(text, data__packed=True, data__max_target_length=20)
     run = prepare_run(settings, tmp_path / "run", notice=[].append)
     corpus = TokenCorpus.open(run.train_directory)
@@ -183,12 +183,12 @@ def test_packed_pieces_hold_the_whole_text(text, tmp_path):
         ({"model.num_heads": 2}, "model.num_heads: not a setting of model.family 'lm-rnn'"),
     ],
 )
-def test_what_cannot_be_is_refused(overrides, words):
+def test_language_model_settings_reject_unsuitable_values(overrides, words):
     with pytest.raises(SettingsError, match=words.replace("'", "['\"]")):
         load_settings(preset="lm-gru", overrides={"data.text": "text", **overrides})
 
 
-def test_text_without_its_task_is_refused(text):
+def test_data_text_and_language_model_task_require_each_other(text):
     with pytest.raises(SettingsError, match="data.text: .* which is for task 'language-model"):
         load_settings(overrides={"data.text": str(text / "train")})
     with pytest.raises(InputError, match="no text to train on: .*--task language-model and --text"):
@@ -207,7 +207,7 @@ def test_a_dry_run_shows_lines_without_a_source(text, tmp_path, packed):
     assert "source" not in said.split("first batch")[1]
 
 
-def test_text_that_several_workers_prepared_is_for_its_task_alone(
+def test_text_prepared_by_workers_is_identical_and_requires_its_task(
     text, tmp_path, keras_seq_command
 ):
     where = tmp_path / "prepared"
@@ -225,7 +225,7 @@ def test_text_that_several_workers_prepared_is_for_its_task_alone(
     assert "which was prepared for 'language-model': give --task language-model" in outcome.error
 
 
-def test_a_file_without_text_is_refused(tmp_path):
+def test_file_without_text_raises_input_error(tmp_path):
     (tmp_path / "blank").write_text("\n \n")
     settings = load_settings(preset="lm-gru", overrides={"data.text": str(tmp_path / "blank")})
     with pytest.raises(InputError, match=r"blank: no line has text \(2 lines\)"):

@@ -39,14 +39,14 @@ def divergences(model):
     return 0.5 * (mean**2 + np.exp(log_variance) - 1 - log_variance)
 
 
-def test_each_row_has_its_divergence_above_its_free_bits(model):
+def test_divergence_of_each_unit_is_at_least_the_free_bits(model):
     taught = LatentTeaching(model, 0.5, free_bits=0.25)
     expected = 0.5 * np.maximum(divergences(model), 0.25).sum(1)
     assert (divergences(model) < 0.25).any()
     np.testing.assert_allclose(numbers(taught(INPUTS)["divergence"]), expected, rtol=1e-4)
 
 
-def test_the_weight_is_that_of_the_update_whose_batch_it_is(model):
+def test_divergence_weight_follows_the_schedule_per_update(model):
     taught = LatentTeaching(model, linear_annealing(4), micro_batches=2)
     whole = divergences(model).sum(1)
     before = int(numbers(model.seed_generator.state.value)[1])
@@ -55,7 +55,7 @@ def test_the_weight_is_that_of_the_update_whose_batch_it_is(model):
         np.testing.assert_allclose(found, min(1, (batch // 2) / 4) * whole, rtol=1e-4)
 
 
-def test_rows_of_padding_count_nothing():
+def test_divergence_loss_ignores_padding_rows():
     loss = DivergenceLoss()
     ids, divergence = np.array([[5, 3], [0, 0], [0, 7]]), np.array([1.5, np.nan, 2.0], "float32")
     weights = np.array([2.0, 5.0, 0.5], "float32")
@@ -64,7 +64,7 @@ def test_rows_of_padding_count_nothing():
     assert isinstance(keras.losses.deserialize(keras.losses.serialize(loss)), DivergenceLoss)
 
 
-def test_the_parts_of_a_batch_add_up_to_the_gradient_of_the_whole(model):
+def test_gradients_of_batch_parts_add_up_to_that_of_the_full_batch(model):
     """By any cut, and with rows of zeros: as devices and micro-batches share them out."""
     taught = LatentTeaching(model, 0.7, free_bits=0.1)
     losses = SequenceCrossEntropy(reduction="sum"), DivergenceLoss()
@@ -90,7 +90,7 @@ def test_the_parts_of_a_batch_add_up_to_the_gradient_of_the_whole(model):
     assert max(np.abs(one).max() for one in whole) > 0.1
 
 
-def test_a_negative_weight_is_refused(model):
+def test_negative_free_bits_raise_value_error(model):
     with pytest.raises(ValueError, match="`free_bits` must not be negative, received -1"):
         LatentTeaching(model, free_bits=-1)
 
@@ -98,7 +98,7 @@ def test_a_negative_weight_is_refused(model):
 random = np.random.default_rng(3)
 
 
-def test_information_of_a_linear_code_is_that_of_the_gaussian_channel():
+def test_mutual_information_of_a_linear_code_equals_the_gaussian_channel():
     """z = a x + s e of x and e normal: I = 1/2 log(1 + a^2 / s^2), and z is N(0, a^2 + s^2)."""
     means = 1.2 * random.standard_normal((2000, 1))
     log_variances = np.full((2000, 1), 2 * np.log(0.4))
@@ -110,7 +110,7 @@ def test_information_of_a_linear_code_is_that_of_the_gaussian_channel():
     assert missed == pytest.approx(0.5 * (variance - 1 - np.log(variance)), abs=0.05)
 
 
-def test_information_of_four_far_points_is_two_bits_and_of_a_collapsed_code_none():
+def test_mutual_information_is_two_bits_for_four_points_and_zero_if_collapsed():
     means = np.repeat([[-9.0, -9.0], [-9.0, 9.0], [9.0, -9.0], [9.0, 9.0]], 100, axis=0)
     noise = random.standard_normal((400, 2))
     information, _ = mutual_information(means, np.zeros((400, 2)), noise)
@@ -120,12 +120,12 @@ def test_information_of_four_far_points_is_two_bits_and_of_a_collapsed_code_none
     assert missed == pytest.approx(0, abs=1e-9)
 
 
-def test_units_are_active_whose_mean_varies():
+def test_active_units_counts_units_whose_mean_varies():
     means = random.standard_normal((5000, 4)) * np.sqrt([1.0, 0.02, 0.005, 0.0]) + 3.0
     assert active_units(means) == 2
 
 
-def test_the_evaluation_is_the_bound_by_hand(model):
+def test_latent_evaluation_equals_a_bound_computed_by_hand(model):
     found = make_latent_evaluation(model)([BATCH])
     kl = divergences(model).sum(1)
     assert found["kl"] == pytest.approx(kl.mean(), rel=1e-4)
@@ -143,7 +143,7 @@ def test_the_evaluation_is_the_bound_by_hand(model):
     assert found["perplexity"] == pytest.approx(bound, rel=1e-4)
 
 
-def test_rows_that_fill_a_batch_up_change_no_measure(model):
+def test_padding_rows_do_not_change_the_latent_evaluation(model):
     evaluate = make_latent_evaluation(model)
     filled = {name: np.pad(array, [(0, 3), (0, 0)]) for name, array in BATCH.items()}
     whole, same = evaluate([BATCH]), evaluate([filled])

@@ -31,14 +31,14 @@ def expected_loss(true, logits, smoothing=0.0, weights=None):
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
-def test_equals_float64_numpy(smoothing, weights):
+def test_sequence_cross_entropy_equals_float64_numpy(smoothing, weights):
     loss = SequenceCrossEntropy(smoothing)(TRUE, LOGITS, sample_weight=weights)
     np.testing.assert_allclose(loss, expected_loss(TRUE, LOGITS, smoothing, weights), rtol=1e-5)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
-def test_gradient_equals_finite_differences(smoothing, weights):
+def test_sequence_cross_entropy_gradient_equals_finite_differences(smoothing, weights):
     loss = SequenceCrossEntropy(smoothing)
     (gradient,), _ = gradients(lambda logits: loss(TRUE, logits, weights), [LOGITS])
     numeric = np.zeros(LOGITS.shape)
@@ -52,14 +52,14 @@ def test_gradient_equals_finite_differences(smoothing, weights):
     assert not gradient[TRUE == 0].any()
 
 
-def test_without_smoothing_equals_that_of_keras():
+def test_loss_without_smoothing_equals_keras_sparse_cross_entropy():
     theirs = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
     np.testing.assert_allclose(
         SequenceCrossEntropy()(TRUE, LOGITS), theirs(TRUE, LOGITS), rtol=1e-5
     )
 
 
-def test_with_smoothing_equals_that_of_keras_on_one_hot_targets():
+def test_loss_with_smoothing_equals_keras_on_one_hot_targets():
     full = np.where(TRUE == 0, 5, TRUE)
     theirs = keras.losses.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2)
     np.testing.assert_allclose(
@@ -69,13 +69,13 @@ def test_with_smoothing_equals_that_of_keras_on_one_hot_targets():
     )
 
 
-def test_equal_logits_cost_the_logarithm_of_the_vocabulary():
+def test_loss_of_equal_logits_is_the_log_of_the_vocabulary_size():
     loss = SequenceCrossEntropy(0.3)(TRUE, np.zeros((3, 4, 9), "float32"))
     np.testing.assert_allclose(loss, np.log(9), rtol=1e-6)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_sum_is_the_mean_times_what_all_tokens_weigh(smoothing):
+def test_sum_reduction_equals_the_mean_times_the_total_token_weight(smoothing):
     loss = SequenceCrossEntropy(smoothing, "sum")
     tokens = np.count_nonzero(TRUE)
     mean = expected_loss(TRUE, LOGITS, smoothing)
@@ -85,7 +85,7 @@ def test_the_sum_is_the_mean_times_what_all_tokens_weigh(smoothing):
     np.testing.assert_allclose(loss(TRUE, LOGITS, WEIGHTS), weighs * mean, rtol=1e-5)
 
 
-def test_sums_of_parts_add_up_where_means_do_not():
+def test_summed_losses_of_batch_parts_add_up_where_means_do_not():
     """Rows with three tokens, one and four."""
     loss, mean = SequenceCrossEntropy(0.1, "sum"), SequenceCrossEntropy(0.1)
     rows = np.array([0.5, 2.0, 1.0], "float32")
@@ -97,7 +97,7 @@ def test_sums_of_parts_add_up_where_means_do_not():
     assert abs(np.mean(means) - float(mean(TRUE, LOGITS))) > 0.1
 
 
-def test_a_weight_for_each_row():
+def test_row_weights_apply_to_every_token_of_the_row():
     rows = np.array([0.5, 2.0, 1.0], "float32")
     loss = SequenceCrossEntropy(0.1)
     np.testing.assert_allclose(
@@ -107,7 +107,7 @@ def test_a_weight_for_each_row():
     )
 
 
-def test_more_padding_changes_nothing():
+def test_more_padding_does_not_change_the_loss():
     loss = SequenceCrossEntropy(0.1)
     wider = np.pad(LOGITS, [(0, 2), (0, 3), (0, 0)], constant_values=7)
     padded = loss(np.pad(TRUE, [(0, 2), (0, 3)]), wider)
@@ -115,7 +115,7 @@ def test_more_padding_changes_nothing():
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_what_a_model_makes_of_padding_reaches_neither_loss_nor_gradient(smoothing):
+def test_padding_logits_affect_neither_loss_nor_gradient(smoothing):
     loss = SequenceCrossEntropy(smoothing)
     spoiled = np.where(TRUE[..., None] == 0, np.nan, LOGITS).astype("float32")
     np.testing.assert_allclose(loss(TRUE, spoiled), loss(TRUE, LOGITS), rtol=1e-6)
@@ -124,7 +124,7 @@ def test_what_a_model_makes_of_padding_reaches_neither_loss_nor_gradient(smoothi
     np.testing.assert_allclose(gradient, expected, atol=1e-7)
 
 
-def test_a_batch_of_padding_alone_is_0_and_pulls_nowhere():
+def test_batch_of_only_padding_has_zero_loss_and_zero_gradient():
     loss = SequenceCrossEntropy(0.1)
     nothing = np.zeros((3, 4), "int32")
     assert float(loss(nothing, LOGITS)) == 0
@@ -149,12 +149,12 @@ def test_half_precision_logits_are_summed_in_float32():
     np.testing.assert_allclose(loss, expected_loss(TRUE, rounded, 0.1), rtol=1e-5)
 
 
-def test_ids_may_be_floats_as_keras_may_make_them():
+def test_float_target_ids_give_the_same_loss():
     loss = SequenceCrossEntropy()
     np.testing.assert_allclose(loss(TRUE.astype("float32"), LOGITS), loss(TRUE, LOGITS))
 
 
-def test_in_a_compiled_model_it_is_the_loss_that_fit_reports():
+def test_compiled_model_evaluates_to_the_expected_loss():
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.Dense(9)])
     model.compile("sgd", SequenceCrossEntropy(0.1))
     x = np.random.default_rng(2).normal(size=(3, 4, 3)).astype("float32")
@@ -164,7 +164,7 @@ def test_in_a_compiled_model_it_is_the_loss_that_fit_reports():
     )
 
 
-def test_a_config_rebuilds_it():
+def test_sequence_cross_entropy_round_trips_through_its_config():
     loss = SequenceCrossEntropy(0.25, "sum", name="mine")
     again = keras.losses.deserialize(json.loads(json.dumps(keras.losses.serialize(loss))))
     assert isinstance(again, SequenceCrossEntropy)
@@ -173,13 +173,13 @@ def test_a_config_rebuilds_it():
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum_over_batch_size"])
-def test_refuses_reductions_that_count_padding(reduction):
+def test_sequence_cross_entropy_rejects_reductions_that_count_padding(reduction):
     message = rf'`reduction` must be "mean_with_sample_weight" or "sum", received \'{reduction}\''
     with pytest.raises(ValueError, match=message):
         SequenceCrossEntropy(reduction=reduction)
 
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, 2])
-def test_refuses_a_wrong_smoothing(smoothing):
+def test_sequence_cross_entropy_rejects_an_invalid_label_smoothing(smoothing):
     with pytest.raises(ValueError, match=rf"`label_smoothing` must be in \[0, 1\).*{smoothing}"):
         SequenceCrossEntropy(smoothing)

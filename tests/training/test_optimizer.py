@@ -26,7 +26,7 @@ def rates(optimizer, count=4):
     return found
 
 
-def test_schedules():
+def test_make_optimizer_applies_each_learning_rate_schedule():
     common = {"learning_rate": 0.01, "warmup_steps": 2}
     np.testing.assert_allclose(rates(of(schedule="constant", **common)), [0.01] * 4, rtol=1e-6)
     np.testing.assert_allclose(
@@ -46,7 +46,7 @@ def test_schedules():
     np.testing.assert_allclose(rates(make_optimizer(settings)), expected, rtol=1e-5)
 
 
-def test_noam_of_a_recurrent_model_goes_by_the_decoder():
+def test_noam_schedule_of_a_recurrent_model_uses_the_decoder_units():
     settings = load_settings(
         overrides={
             "model.family": "rnn",
@@ -59,7 +59,7 @@ def test_noam_of_a_recurrent_model_goes_by_the_decoder():
     np.testing.assert_allclose(rates(make_optimizer(settings), 1), [2 * 16**-0.5], rtol=1e-5)
 
 
-def test_is_adam_with_the_decays_given():
+def test_optimizer_equals_adam_with_the_given_betas():
     """Two updates with gradients 1 and 3, against Adam's formulas."""
     optimizer = of(
         schedule="constant", learning_rate=0.1, beta_1=0.8, beta_2=0.9, clip_norm=0, ema=0
@@ -78,7 +78,7 @@ def test_is_adam_with_the_decays_given():
 
 
 @pytest.mark.parametrize(("clip_norm", "expected"), [(1.0, [0.6, 0.8]), (0.0, [3, 4]), (9, [3, 4])])
-def test_clips_the_norm_of_all_gradients_together(clip_norm, expected):
+def test_optimizer_clips_the_global_gradient_norm(clip_norm, expected):
     optimizer = of(clip_norm=clip_norm, schedule="constant", beta_1=0.0, ema=0)
     weights = [keras.Variable(np.zeros(1, "float32")) for _ in range(2)]
     optimizer.build(weights)
@@ -90,7 +90,7 @@ def test_clips_the_norm_of_all_gradients_together(clip_norm, expected):
 
 
 @pytest.mark.parametrize("clip_norm", [0.0, 1.0])
-def test_rows_of_a_table_that_come_more_than_once_count_once(clip_norm):
+def test_repeated_table_lookups_update_moments_like_a_dense_gradient(clip_norm):
     """TensorFlow's gradient of a table names a row as often as it was looked up."""
     moments = []
     for lookup in (True, False):
@@ -126,14 +126,14 @@ def raw_gradients(loss, variable):
 
 
 @pytest.mark.parametrize("ema", [0.0, 0.5])
-def test_keeps_an_average_where_asked(ema):
+def test_optimizer_keeps_an_average_only_when_ema_is_set(ema):
     optimizer = of(ema=ema)
     assert optimizer.use_ema is bool(ema)
     if ema:
         assert optimizer.ema_momentum == ema
 
 
-def test_the_average_is_that_of_the_formula():
+def test_moving_average_follows_its_formula():
     """average = m average + (1 - m) weight, where m is t / (t + 9) after t updates, 0.2 at most."""
     optimizer = of(ema=0.2, schedule="constant", learning_rate=0.1)
     weight = keras.Variable(np.zeros(2, "float32"))
@@ -150,7 +150,7 @@ def test_the_average_is_that_of_the_formula():
     np.testing.assert_allclose(weight.numpy(), expected, rtol=1e-5)
 
 
-def test_compiles_a_model_that_is_ready_to_train():
+def test_compile_model_makes_a_model_ready_to_train():
     model = keras.Sequential([keras.Input((4, 3)), keras.layers.Dense(9)])
     compile_model(model, load_settings(overrides={"training.label_smoothing": 0.2}))
     assert (model.loss.label_smoothing, model.loss.reduction) == (0.2, "sum")

@@ -51,7 +51,7 @@ def test_every_row_is_in_one_part_and_nothing_but_padding_is_cut(lengths, count,
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=8).map(sorted), st.integers(1, 4))
 @settings(deadline=None, max_examples=100)
-def test_no_other_cuts_make_the_dearest_part_cheaper(costs, count):
+def test_shares_minimize_the_cost_of_the_most_expensive_part(costs, count):
     def dearest(ends):
         return max(
             (end - start) * costs[end - 1] for start, end in itertools.pairwise(ends) if end > start
@@ -65,20 +65,20 @@ def test_no_other_cuts_make_the_dearest_part_cheaper(costs, count):
     assert dearest(ends) == min(dearest([0, *cut, rows]) for cut in cuts)
 
 
-def test_sources_of_one_length_go_together():
+def test_parts_group_sources_of_equal_length():
     parts = parts_of(pairs([9, 2, 9, 2, 9, 2], [4] * 6), 2)
     assert [part[0]["source"].shape for part in parts] == [(3, 2), (3, 9)]
     assert [part[2].tolist() for part in parts] == [[2, 4, 6], [1, 3, 5]]
 
 
-def test_the_dearer_the_targets_the_more_even_are_the_rows():
+def test_higher_target_cost_makes_the_parts_more_even():
     batch = pairs([1, 2, 3, 4, 5, 6, 7, 8], [3] * 8)
     rows = [[len(part[2]) for part in parts_of(batch, 2, target_cost=cost)] for cost in (0, 1, 100)]
     # 5 * 5 and 3 * 8; 5 * (5 + 3) and 3 * (8 + 3); 4 * (8 + 300), and 5 * (5 + 300) is more.
     assert rows == [[5, 3], [5, 3], [4, 4]]
 
 
-def test_alignments_are_cut_with_what_they_align():
+def test_alignments_are_cut_together_with_their_tokens():
     inputs, targets, weights = pairs([2, 5], [3, 1])
     links = np.zeros((2, 3, 5), np.float32)
     links[0, 2, 1] = links[1, 0, 4] = 1
@@ -92,7 +92,7 @@ def test_alignments_are_cut_with_what_they_align():
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(5, [1, 2, 2]), (2, [1, 1]), (1, [1])])
-def test_rows_of_labels_are_shared_evenly_as_they_come(rows, sizes):
+def test_label_rows_are_split_evenly_in_their_original_order(rows, sizes):
     inputs = {"source": padded([3] * rows, 4)}
     weights = np.arange(rows, dtype=np.float32)
     parts = parts_of((inputs, np.arange(rows), weights), 3)
@@ -101,7 +101,7 @@ def test_rows_of_labels_are_shared_evenly_as_they_come(rows, sizes):
     assert all(part[0]["source"].shape[1] == 4 for part in parts)
 
 
-def test_a_batch_of_nothing_but_padding_keeps_a_step():
+def test_batch_of_only_padding_keeps_one_time_step():
     empty = np.zeros((2, 3), np.int32)
     ((inputs, targets, _),) = parts_of(
         ({"source": empty, "target": empty}, empty, np.ones(2, np.float32)), 1

@@ -22,12 +22,12 @@ def text(run):
     return plan(run)
 
 
-def test_shows_all_settings_as_they_can_be_read_again(run, text):
+def test_plan_shows_all_settings_as_toml_that_can_be_read_back(run, text):
     toml, _, _ = text.partition("\n\nparameters")
     assert Settings.from_toml(toml) == run.settings
 
 
-def test_counts_the_parameters_of_the_model(run, text):
+def test_plan_counts_the_parameters_of_the_model(run, text):
     units = 16
     vocabulary = run.source_tokenizer.vocabulary_size
     attention = 4 * (units * units + units)
@@ -40,7 +40,7 @@ def test_counts_the_parameters_of_the_model(run, text):
     assert build_run_model(run).count_params() == expected
 
 
-def test_shows_the_first_batch_as_text(text):
+def test_plan_shows_the_first_batch_as_text(text):
     shown = re.search(r"first batch +(\d+) pairs, (\d+) source and (\d+) target steps", text)
     rows, source_steps, target_steps = map(int, shown.groups())
     # Five letters and the end token; a few steps more where shapes are few.
@@ -53,7 +53,7 @@ def test_shows_the_first_batch_as_text(text):
         assert target == source[::-1]
 
 
-def test_guesses_the_memory_above_what_weights_and_optimizer_need(run, text):
+def test_plan_memory_estimate_covers_weights_and_optimizer(run, text):
     guess = float(re.search(r"memory, about +([\d,]+) MiB", text)[1].replace(",", ""))
     parameters = build_run_model(run).count_params()
     # Weights, gradients, two moments.
@@ -62,6 +62,6 @@ def test_guesses_the_memory_above_what_weights_and_optimizer_need(run, text):
     assert guess < 1000
 
 
-def test_trains_nothing(run, text):
+def test_plan_trains_nothing(run, text):
     assert run.latest_step is None
     assert not (run.path / "metrics.jsonl").exists()

@@ -83,7 +83,7 @@ def dtypes(structure):
 
 @every_half
 @pytest.mark.parametrize("make", [transformer, recurrent])
-def test_dtype_of_a_model_is_the_global_policy_for_it(make, half):
+def test_model_with_a_dtype_matches_one_under_the_global_policy(make, half):
     """Output, memory, state and steps, to the last bit; weights are float32 all the same."""
     model = make(half)
     with global_policy(half):
@@ -115,7 +115,7 @@ def test_dtype_of_a_model_is_the_global_policy_for_it(make, half):
 
 @every_half
 @every_family
-def test_step_by_step_is_the_whole(make, half):
+def test_decoder_steps_match_full_decoding_in_half_precision(make, half):
     model = make(half)
     generator = np.random.default_rng(1)
     source, target = ids(2, 5, generator), generator.integers(4, 20, (2, 4)).astype("int32")
@@ -126,7 +126,7 @@ def test_step_by_step_is_the_whole(make, half):
 
 
 @every_half
-def test_positions_are_told_apart(half):
+def test_sinusoidal_positions_stay_distinct_in_half_precision(half):
     """The first two thousand, where bfloat16 itself has only one in eight of them."""
     encoded = SinusoidalPosition(dtype=half)(ops.zeros((1, 2000, 64)))
     rows = ops.convert_to_numpy(ops.cast(encoded, "float32"))[0]
@@ -138,7 +138,7 @@ def test_positions_are_told_apart(half):
 
 
 @every_half
-def test_a_word_looked_up_3000_times_gets_3000_gradients(half):
+def test_embedding_gradient_sums_3000_lookups_exactly_in_half_precision(half):
     embedding = TokenEmbedding(10, 4, dtype=half)
     word = ops.full((30, 100), 5, dtype="int32")
     assert dtypes(embedding(word)) == [half.removeprefix("mixed_")]
@@ -168,7 +168,7 @@ def loss_gradients(model, batch, scale=1.0):
 
 @every_half
 @every_family
-def test_loss_and_gradients_are_near_those_of_float32(make, half):
+def test_half_precision_loss_and_gradients_are_close_to_float32(make, half):
     """Of all weights, in a batch of 2,400 tokens of which most are one word.
 
     A sum of so many in bfloat16 would stand still long before its end.
@@ -196,7 +196,7 @@ GRADIENTS = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="theirs needs `fit` there")
-def test_the_scale_goes_as_that_of_keras():
+def test_loss_scale_changes_like_that_of_keras():
     """Halved by every overflow, doubled after four updates without one."""
     ours = SkippingAdam(0.1, initial_loss_scale=2.0**10, loss_scale_growth_steps=4)
     plain = SkippingAdam(0.1)
@@ -223,7 +223,7 @@ def test_the_scale_goes_as_that_of_keras():
     assert int(ops.convert_to_numpy(ours.iterations)) == 35
 
 
-def test_what_is_not_finite_without_a_scale_is_counted():
+def test_non_finite_gradients_at_the_lowest_loss_scale_count_as_skipped():
     optimizer = SkippingAdam(0.1, initial_loss_scale=4.0)
     weight = keras.Variable(np.ones(3, "float32"))
     optimizer.build([weight])
@@ -236,7 +236,7 @@ def test_what_is_not_finite_without_a_scale_is_counted():
     assert weight.numpy().tolist() == [1, 1, 1]
 
 
-def test_gradients_of_nothing_do_not_let_the_scale_grow_for_ever():
+def test_zero_gradients_do_not_grow_the_loss_scale_beyond_its_maximum():
     optimizer = SkippingAdam(0.1, initial_loss_scale=2.0**23, loss_scale_growth_steps=1)
     optimizer.build([keras.Variable(np.ones(3, "float32"))])
     for _ in range(3):
@@ -244,7 +244,7 @@ def test_gradients_of_nothing_do_not_let_the_scale_grow_for_ever():
     assert float(ops.convert_to_numpy(optimizer.loss_scale)) == 2.0**24
 
 
-def test_several_batches_share_a_scale():
+def test_micro_batches_of_one_update_share_a_loss_scale():
     """The scale changes between updates, never within one."""
     ours = SkippingAdam(
         0.1, micro_batches=2, initial_loss_scale=8.0, loss_scale_growth_steps=1, use_ema=True
@@ -261,7 +261,7 @@ def test_several_batches_share_a_scale():
     np.testing.assert_array_equal(weights[0].numpy(), weights[1].numpy())
 
 
-def test_the_optimizer_survives_a_round_trip_and_refuses_what_it_cannot():
+def test_loss_scale_options_round_trip_and_reject_bad_values():
     optimizer = SkippingAdam(0.25, initial_loss_scale=8.0, loss_scale_growth_steps=7)
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert again.get_config() == optimizer.get_config()
@@ -286,7 +286,7 @@ class Scales(keras.callbacks.Callback):
         self.losses.append(float(logs["loss"]))
 
 
-def test_an_overflow_in_float16_lowers_the_scale_and_the_training_goes_on():
+def test_float16_overflow_lowers_the_loss_scale_and_training_continues():
     """Real float16: the loss is 3, and float16 ends at 65,504."""
     keras.utils.set_random_seed(1)
     model = transformer("mixed_float16")
@@ -305,7 +305,7 @@ def test_an_overflow_in_float16_lowers_the_scale_and_the_training_goes_on():
     assert scales.losses[-1] < 0.7 * scales.losses[0]
 
 
-def test_only_float16_has_a_scale():
+def test_only_float16_training_has_a_loss_scale():
     for precision, scale in (("float32", None), ("bfloat16", None), ("float16", 2.0**15)):
         sizes = {"model.units": 4, "model.feedforward_units": 4}
         settings = load_settings(overrides={"training.precision": precision, **sizes})
@@ -330,13 +330,13 @@ def test_only_float16_has_a_scale():
         (Device("jax", "cpu", None, 4.0), "float32", "JAX is slower"),
     ],
 )
-def test_the_choice(device, precision, reason):
+def test_choose_precision_depends_on_the_device(device, precision, reason):
     chosen, why = choose_precision(device, 128)
     assert chosen == precision
     assert reason in why
 
 
-def test_a_narrow_model_gains_nothing_on_a_cpu():
+def test_narrow_model_stays_in_float32_on_a_cpu():
     assert choose_precision(Device("tensorflow", "cpu", None, 4.0), 127) == (
         "float32",
         "a model 127 wide is no faster in bfloat16 on a CPU",
@@ -344,14 +344,14 @@ def test_a_narrow_model_gains_nothing_on_a_cpu():
     assert choose_precision(Device("tensorflow", "gpu", (9, 0)), 127)[0] == "bfloat16"
 
 
-def test_knows_this_device():
+def test_this_device_reports_backend_kind_and_bfloat16_gain():
     device = this_device()
     assert device.backend == keras.backend.backend()
     assert (device.kind, device.capability) == ("cpu", None) or device.kind in ("gpu", "tpu")
     assert (device.bfloat16_gain > 0) == (device.kind == "cpu" and device.backend == "tensorflow")
 
 
-def test_a_gain_is_that_of_products(monkeypatch):
+def test_bfloat16_gain_measures_the_speed_of_matrix_products(monkeypatch):
     """A hundred times the work of a product in one precision is seen in what is measured."""
     multiply = keras.ops.matmul
     slowed = []
@@ -381,7 +381,7 @@ class Hosts(Cluster):
 
 
 @pytest.mark.parametrize("gain", [9.0, 0.1])
-def test_all_hosts_choose_by_what_the_first_measured(tmp_path, gain):
+def test_all_hosts_choose_the_precision_measured_by_the_first(tmp_path, gain):
     settings = settings_of(tmp_path, "auto", 2, model__units=128)
     run = prepare_run(settings, tmp_path / "run")
     said = []
@@ -446,7 +446,7 @@ def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
     assert keras_seq.Translator.load(tmp_path / "straight")(["a b c"])
 
 
-def test_the_choice_is_made_once(tmp_path):
+def test_automatic_precision_is_chosen_only_once_per_run(tmp_path):
     # The toy's model is 16 wide.
     chosen, why = choose_precision(this_device(), 16)
     run = tmp_path / "run"
@@ -469,7 +469,7 @@ def test_the_choice_is_made_once(tmp_path):
         quiet_train(settings_of(tmp_path, "float16", 4), run)
 
 
-def test_learns_as_in_float32():
+def test_half_precision_training_ends_close_to_the_float32_loss():
     """Sixty updates on batches that are copied, dropout on; chance is 2.8."""
     generator = np.random.default_rng(0)
     target = ids(60 * 16, 4, generator)
@@ -490,7 +490,7 @@ def test_learns_as_in_float32():
 
 @every_half
 @pytest.mark.parametrize("make", [transformer, recurrent])
-def test_scores_of_a_search_are_float32(make, half):
+def test_beam_search_scores_are_float32_in_half_precision(make, half):
     """Summed in full: most are no numbers of half precision."""
     source = ids(4, 5, np.random.default_rng(0))
     result = beam_search(make(half), source, beam_size=3, n_best=3, max_length=6)

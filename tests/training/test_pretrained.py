@@ -58,7 +58,7 @@ def classify(preset, folder, lines, **overrides):
 
 
 @pytest.mark.parametrize("kind", ["Bert", "DistilBert"])
-def test_the_encoder_is_the_pretrained_one(presets, kind, lines, tmp_path):
+def test_pretrained_encoder_output_equals_keras_hub(presets, kind, lines, tmp_path):
     """Against KerasHub's own way from text to vectors."""
     preset = presets[kind]
     import keras_hub
@@ -104,7 +104,7 @@ def _encoded(model, source):
     return encoder(inputs)
 
 
-def test_it_learns_what_no_bag_of_words_can(presets, lines, tmp_path):
+def test_pretrained_classifier_learns_word_order(presets, lines, tmp_path):
     run = tmp_path / "run"
     train(classify(presets["DistilBert"], tmp_path, lines), run, **QUIET)
     new = who_comes_first(200, 2)
@@ -114,7 +114,7 @@ def test_it_learns_what_no_bag_of_words_can(presets, lines, tmp_path):
     assert right > 190
 
 
-def test_another_training_starts_from_its_run(presets, lines, tmp_path):
+def test_new_run_starts_from_the_weights_of_a_pretrained_run(presets, lines, tmp_path):
     first = classify(presets["DistilBert"], tmp_path, lines, **{"training.max_steps": 1})
     train(first, tmp_path / "first", **QUIET)
     second, _ = resolve_settings(
@@ -134,7 +134,7 @@ def test_another_training_starts_from_its_run(presets, lines, tmp_path):
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
-def test_stopped_it_goes_on_to_the_last_bit(preset, lines, tmp_path):
+def test_pretrained_training_resumes_bit_for_bit(preset, lines, tmp_path):
     short = {"training.max_steps": 6, "training.checkpoint_every": 3, "training.validate_every": 3}
     settings = classify(preset, tmp_path, lines, **short)
     train(settings, tmp_path / "straight", **QUIET)
@@ -148,7 +148,7 @@ def test_stopped_it_goes_on_to_the_last_bit(preset, lines, tmp_path):
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
-def test_what_is_frozen_stays_as_it_was_pretrained(preset, lines, tmp_path):
+def test_frozen_layers_keep_their_pretrained_weights(preset, lines, tmp_path):
     patterns = ["*token_embedding*", "transformer_layer_0/*"]
     settings = classify(
         preset, tmp_path, lines, **{"training.freeze": patterns, "training.max_steps": 3}
@@ -164,7 +164,7 @@ def test_what_is_frozen_stays_as_it_was_pretrained(preset, lines, tmp_path):
     assert not {name for name in same if "layer_1/" in name and "kernel" in name}
 
 
-def test_a_translation_by_a_pretrained_encoder(preset, lines, tmp_path):
+def test_translator_with_a_pretrained_encoder_learns_word_order(preset, lines, tmp_path):
     path = tmp_path / "pairs.tsv"
     # Which comes first, and what both are.
     path.write_text("".join(f"{text}\t{label} {text[2:5]}\n" for text, label in lines))
@@ -193,7 +193,7 @@ def test_a_translation_by_a_pretrained_encoder(preset, lines, tmp_path):
     assert right > 35
 
 
-def test_weights_of_another_encoder_are_refused(preset, lines, tmp_path):
+def test_invalid_pretrained_weights_file_raises_input_error(preset, lines, tmp_path):
     run = prepare_run(classify(preset, tmp_path, lines), tmp_path / "run")
     model = build_run_model(run)
     for content in (b"", b"\x89HDF\r\n\x1a\n" + b"\0" * 100):

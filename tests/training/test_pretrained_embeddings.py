@@ -42,7 +42,7 @@ def begun(settings, directory):
     return model, run.source_tokenizer
 
 
-def test_rows_that_are_found_and_rows_that_are_not(tmp_path):
+def test_word_vectors_replace_only_the_rows_of_known_words(tmp_path):
     plain, _ = begun(toy_settings(tmp_path), tmp_path / "plain")
     vectors = write_vectors(tmp_path / "vectors", ["a", "b", "nowhere"])
     settings = toy_settings(tmp_path, training__source_embeddings=str(tmp_path / "vectors"))
@@ -58,7 +58,7 @@ def test_rows_that_are_found_and_rows_that_are_not(tmp_path):
     np.testing.assert_array_equal(table(model)[others], table(plain)[others])
 
 
-def test_two_files_and_one_table(tmp_path):
+def test_shared_embedding_loads_both_files_and_prefers_source_vectors(tmp_path):
     """What both have is that of the source's."""
     source = write_vectors(tmp_path / "source", ["a", "b"])
     target = write_vectors(tmp_path / "target", ["b", "c"])
@@ -77,7 +77,7 @@ def test_two_files_and_one_table(tmp_path):
             assert cosine == pytest.approx(1, abs=1e-5)
 
 
-def test_frozen_they_stay_while_the_rest_is_trained(tmp_path):
+def test_frozen_word_vectors_stay_while_the_rest_is_trained(tmp_path):
     write_vectors(tmp_path / "vectors", "abcdefgh")
     settings = toy_settings(
         tmp_path,
@@ -107,7 +107,7 @@ def models(size):
     yield RecurrentSeq2Seq(size, size, **sizes, share_embeddings=True)
 
 
-def test_in_python_alone(tokenizer, tmp_path):
+def test_load_word_vectors_sets_and_scales_the_rows_of_known_words(tokenizer, tmp_path):
     vectors = write_vectors(tmp_path / "vectors", ["dog", "cat"], width=4)
     size = tokenizer.vocabulary_size
     words = [piece.text.removeprefix("▁") for piece in tokenizer.pieces]
@@ -126,7 +126,7 @@ def test_in_python_alone(tokenizer, tmp_path):
         np.testing.assert_allclose(after[known], factor * given, rtol=1e-5)
 
 
-def test_refusals(tokenizer, tmp_path):
+def test_load_word_vectors_rejects_a_wrong_width_tokenizer_or_side(tokenizer, tmp_path):
     write_vectors(tmp_path / "vectors", ["dog"], width=3)
     model = next(models(tokenizer.vocabulary_size))
     with pytest.raises(InputError, match="vectors have 3 numbers, the source embedding has 4"):

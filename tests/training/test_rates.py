@@ -13,7 +13,7 @@ def at(rate, step):
     return float(rate(step))
 
 
-def test_constant_and_linear():
+def test_constant_and_linear_rates_equal_their_formulas():
     constant = scheduled_sampling_rate("constant", 0.3, 100)
     linear = scheduled_sampling_rate("linear", 0.5, 100)
     for step in STEPS:
@@ -22,7 +22,7 @@ def test_constant_and_linear():
         assert at(linear, step) == pytest.approx(0.5 * (1 - max(0, 1 - step / 200)), abs=1e-6)
 
 
-def test_exponential():
+def test_exponential_rate_equals_its_formula():
     rate = scheduled_sampling_rate("exponential", 0.5, 100)
     k = 0.5 ** (1 / 100)
     for step in STEPS:
@@ -31,7 +31,7 @@ def test_exponential():
 
 
 @pytest.mark.parametrize("half_steps", [1, 100, 20_000])
-def test_inverse_sigmoid(half_steps):
+def test_inverse_sigmoid_rate_equals_its_formula(half_steps):
     rate = scheduled_sampling_rate("inverse_sigmoid", 1.0, half_steps)
     low, high = 1.0, half_steps + 2.0
     for _ in range(100):
@@ -54,6 +54,6 @@ def test_inverse_sigmoid(half_steps):
         (("linear", 0.5, 0), "`half_steps` must be positive"),
     ],
 )
-def test_refuses(arguments, message):
+def test_scheduled_sampling_rate_rejects_invalid_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         scheduled_sampling_rate(*arguments)

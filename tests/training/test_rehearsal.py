@@ -16,7 +16,7 @@ def stream_of(folder, lengths, **options):
 
 
 @pytest.mark.parametrize("shapes", ["exact", "buckets"])
-def test_no_batch_exceeds_its_bounds_and_the_largest_is_among_them(tmp_path, shapes):
+def test_largest_shapes_bound_every_batch_and_stay_within_the_budget(tmp_path, shapes):
     generator = np.random.default_rng(1)
     lengths = generator.integers(1, 30, (200, 2)).tolist()
     stream = stream_of(tmp_path / "corpus", lengths, shapes=shapes)
@@ -33,7 +33,7 @@ def test_no_batch_exceeds_its_bounds_and_the_largest_is_among_them(tmp_path, sha
     assert all(rows * max(steps) <= 40 or rows == 1 for rows, *steps in largest)
 
 
-def test_a_long_pair_is_tried_beside_many_short_ones(tmp_path):
+def test_largest_shapes_cover_long_pairs_and_many_short_pairs(tmp_path):
     """One pair of 39 + 1 and 39 + 1 steps, and forty of 1 + 1: 20 rows x 2 steps."""
     stream = stream_of(tmp_path / "corpus", [(39, 39)] + [(1, 1)] * 40)
     assert set(largest_shapes(stream)) == {(1, 40, 40)}
@@ -41,7 +41,7 @@ def test_a_long_pair_is_tried_beside_many_short_ones(tmp_path):
     assert set(largest_shapes(stream)) == {(20, 2, 2), (1, 40, 10)}
 
 
-def test_changes_nothing_that_is_trained(tmp_path, monkeypatch):
+def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
     """With and without it: the same weights, moments, averages and seeds, dropout on."""
     from keras_seq.training import loop
     from keras_seq.training.state import training_arrays
@@ -64,7 +64,7 @@ def test_changes_nothing_that_is_trained(tmp_path, monkeypatch):
         np.testing.assert_array_equal(array, found["without"][key], err_msg=key)
 
 
-def test_what_does_not_fit_is_said_before_the_first_update(tmp_path, monkeypatch):
+def test_rehearsal_reports_out_of_memory_before_the_first_update(tmp_path, monkeypatch):
     """Here the error is Python's own; tests/faults runs out of memory in a real process."""
     from keras_seq.training import rehearsal
 

@@ -128,7 +128,7 @@ def assert_same_run(run, expected):
     assert results[0] == results[1]
 
 
-def test_stopped_in_an_epoch_at_its_end_and_after_the_first_of_the_next(folder, family, straight):
+def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder, family, straight):
     """Where the stream of batches is does not depend on the model: of one all places are tried."""
     run = folder / "pieces"
     stops = (straight - 2, straight, straight + 1)[0 if family == "transformer" else 2 :]
@@ -142,7 +142,7 @@ def test_stopped_in_an_epoch_at_its_end_and_after_the_first_of_the_next(folder, 
     assert_same_run(run, folder / "straight")
 
 
-def test_what_is_compared_has_all_that_goes_on(folder, straight):
+def test_compared_checkpoint_contains_all_resumable_state(folder, straight):
     """Else the comparison would hold for a state that lacks it."""
     arrays, state = last_checkpoint(folder / "straight")
     assert sum(name.startswith("training/seed/") for name in arrays) >= 2
@@ -156,7 +156,7 @@ def test_what_is_compared_has_all_that_goes_on(folder, straight):
     assert len(validations(folder / "straight")) == 5
 
 
-def test_what_is_trained_is_not_trained_again(folder, family, straight):
+def test_completed_run_is_not_trained_again(folder, family, straight):
     files = [path for path in (folder / "straight").rglob("*") if path.is_file()]
     before = [path.stat().st_mtime_ns for path in files]
     result, said = quiet_train(SETTINGS[family](folder, STEPS), folder / "straight")
@@ -182,13 +182,13 @@ def stopped(folder, family, straight, tmp_path):
     return run
 
 
-def test_logs_lose_what_was_not_saved_and_have_no_gap(folder, family, stopped):
+def test_resumed_logs_drop_unsaved_entries_and_have_no_gap(folder, family, stopped):
     quiet_train(SETTINGS[family](folder, STEPS), stopped)
     assert_same_run(stopped, folder / "straight")
 
 
 @ONE_FAMILY
-def test_an_earlier_checkpoint_serves_where_the_last_is_damaged(folder, family, stopped):
+def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, family, stopped):
     os.truncate(stopped / "checkpoints" / "step-00000004" / "training.safetensors", 1000)
     _, said = quiet_train(SETTINGS[family](folder, STEPS), stopped)
     assert "step-00000004: damaged: training.safetensors has 1000 bytes, the manifest" in said
@@ -198,7 +198,7 @@ def test_an_earlier_checkpoint_serves_where_the_last_is_damaged(folder, family, 
 
 
 @ONE_FAMILY
-def test_without_a_checkpoint_it_begins_again(folder, family, stopped):
+def test_run_without_a_checkpoint_starts_over(folder, family, stopped):
     shutil.rmtree(stopped / "checkpoints")
     with pytest.raises(keras_seq.InputError, match="no checkpoint to go on from"):
         quiet_train(SETTINGS[family](folder, STEPS), stopped, resume="require")
@@ -207,7 +207,7 @@ def test_without_a_checkpoint_it_begins_again(folder, family, stopped):
 
 
 @ONE_FAMILY
-def test_patience_stops_after_the_same_update_wherever_it_was_stopped(folder, tmp_path):
+def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
     """Weights that hardly move translate no better: of validations at 3, 6, 9 the first is best."""
     still = TRANSFORMER | {"training__learning_rate": 1e-9, "training__patience": 2}
     result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "straight")
@@ -231,7 +231,7 @@ def test_patience_stops_after_the_same_update_wherever_it_was_stopped(folder, tm
 
 
 @ONE_FAMILY
-def test_killed_in_the_last_validation(folder, stopped):
+def test_resume_runs_the_missing_last_validation(folder, stopped):
     """All is trained and saved, but the last score is lacking."""
     settings = settings_of(folder, 4, **TRANSFORMER)
     result, said = quiet_train(settings, stopped)
@@ -257,7 +257,9 @@ def test_killed_in_the_last_validation(folder, stopped):
         ),
     ],
 )
-def test_what_matters_may_not_change(folder, stopped, overrides, words):
+def test_resume_with_changed_training_settings_raises_input_error(
+    folder, stopped, overrides, words
+):
     before = (stopped / "settings.toml").read_text()
     with pytest.raises(keras_seq.InputError, match="its training was begun otherwise") as error:
         quiet_train(settings_of(folder, STEPS, **(TRANSFORMER | overrides)), stopped)
@@ -266,7 +268,7 @@ def test_what_matters_may_not_change(folder, stopped, overrides, words):
 
 
 @ONE_FAMILY
-def test_limits_and_intervals_may_change(folder, stopped):
+def test_resume_allows_changed_limits_and_intervals(folder, stopped):
     changes = {
         "training__max_minutes": 60.0,
         "training__patience": 50,
@@ -291,7 +293,7 @@ def test_limits_and_intervals_may_change(folder, stopped):
 
 
 @ONE_FAMILY
-def test_minutes_of_earlier_processes_count(folder, stopped):
+def test_minutes_of_earlier_processes_count_toward_the_limit(folder, stopped):
     state = stopped / "checkpoints" / "step-00000004"
     content = json.loads((state / "state.json").read_text()) | {"minutes": 59.0}
     forge(state, "state.json", json.dumps(content).encode())
@@ -305,7 +307,7 @@ def test_minutes_of_earlier_processes_count(folder, stopped):
 
 
 @ONE_FAMILY
-def test_another_text_is_refused(folder, stopped):
+def test_resume_with_different_text_raises_input_error(folder, stopped):
     """Of another length, of the same length, in place of validation; a copy is the same text."""
     settings = settings_of(folder, STEPS, **TRANSFORMER)
 
@@ -330,7 +332,7 @@ def test_another_text_is_refused(folder, stopped):
 @pytest.mark.parametrize(
     "name", ["data/train/shard-00000.target.ids", "tokenizer/joint.model", "data/valid.source"]
 )
-def test_changed_token_ids_are_refused(folder, stopped, name):
+def test_resume_with_changed_or_missing_run_files_raises_input_error(folder, stopped, name):
     content = bytearray((stopped / name).read_bytes())
     content[-3] ^= 1
     (stopped / name).write_bytes(content)
@@ -342,7 +344,7 @@ def test_changed_token_ids_are_refused(folder, stopped, name):
 
 
 @ONE_FAMILY
-def test_another_backend_is_refused(folder, stopped):
+def test_resume_on_another_backend_raises_input_error(folder, stopped):
     path = stopped / "checkpoints" / "step-00000004"
     content = json.loads((path / "state.json").read_text()) | {"backend": "torch"}
     forge(path, "state.json", json.dumps(content).encode())

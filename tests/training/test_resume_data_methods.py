@@ -35,7 +35,7 @@ def settings_of(folder, max_steps, **overrides):
     return toy_settings(folder, **(options | METHODS | overrides))
 
 
-def test_stopped_and_gone_on_is_the_straight_one_to_the_last_bit(tmp_path):
+def test_resume_with_data_methods_reproduces_the_training_state(tmp_path):
     settings = settings_of(tmp_path, 9)
     quiet_train(settings, tmp_path / "straight")
     result, said = quiet_train(
@@ -54,7 +54,7 @@ def test_stopped_and_gone_on_is_the_straight_one_to_the_last_bit(tmp_path):
         np.testing.assert_array_equal(killed[name], array, err_msg=name)
 
 
-def test_what_a_run_is_trained_on(tmp_path):
+def test_data_method_settings_reach_the_training_batches(tmp_path):
     """The settings reach the batches; without them they are those of a plain stream."""
     run = prepare_run(settings_of(tmp_path, 1), tmp_path / "run")
     stream = training_stream(run)
@@ -79,7 +79,7 @@ def test_what_a_run_is_trained_on(tmp_path):
         np.testing.assert_array_equal(array, expected.batch(5)[key])
 
 
-def test_the_methods_may_not_change(tmp_path):
+def test_resume_with_changed_data_methods_raises_input_error(tmp_path):
     quiet_train(settings_of(tmp_path, 1), tmp_path / "run")
     for change, words in (
         ({"training__word_dropout": 0.1}, "training.word_dropout 0.2 -> 0.1"),

@@ -44,7 +44,7 @@ def events(folder):
     return events
 
 
-def test_scores_and_samples_are_those_of_the_other_logs(folder, events):
+def test_tensorboard_score_steps_and_samples_match_the_other_logs(folder, events):
     assert [event.step for event in events.Scalars("validation/bleu")] == [3, STEPS]
     text = "".join(
         f"  step {event.step}, line {line}\n" + event.tensor_proto.string_val[0].decode() + "\n"
@@ -54,7 +54,7 @@ def test_scores_and_samples_are_those_of_the_other_logs(folder, events):
     assert text == (folder / "run" / "samples.txt").read_text()
 
 
-def test_the_picture_shows_the_attention_of_the_weights_that_were_validated(folder, events):
+def test_attention_image_shows_the_attention_of_the_validated_weights(folder, events):
     pictures = events.Images("attention/1")
     assert [picture.step for picture in pictures] == [3, STEPS]
     run = Run.open(folder / "run")
@@ -76,7 +76,7 @@ def test_the_picture_shows_the_attention_of_the_weights_that_were_validated(fold
     assert pictures[-1].encoded_image_string == attention_picture(attention)
 
 
-def test_the_training_is_the_same_to_the_last_bit(folder):
+def test_training_with_tensorboard_is_bit_identical_to_training_without(folder):
     stored = []
     for name in ("run", "without"):
         directory = folder / name / "checkpoints" / f"step-{STEPS:08}"

@@ -13,7 +13,7 @@ STEPS = [0, 1, 2, 3, 9, 98, 99, 100, 999, 99_999]
 
 
 @pytest.mark.parametrize("warmup", [1, 4, 100, 4000])
-def test_rises_linearly_and_falls_with_the_square_root(warmup):
+def test_inverse_square_root_rises_linearly_then_decays(warmup):
     schedule = InverseSquareRoot(0.004, warmup)
     for step in STEPS:
         number = step + 1
@@ -23,14 +23,14 @@ def test_rises_linearly_and_falls_with_the_square_root(warmup):
         np.testing.assert_allclose(float(schedule(step)), expected, rtol=1e-5)
 
 
-def test_the_peak_is_at_the_end_of_the_warm_up():
+def test_learning_rate_peaks_at_the_end_of_the_warmup():
     schedule = InverseSquareRoot(0.5, 10)
     rates = [float(schedule(step)) for step in range(100)]
     assert int(np.argmax(rates)) == 9
     np.testing.assert_allclose(max(rates), 0.5, rtol=1e-6)
 
 
-def test_without_a_warm_up_it_starts_at_the_peak():
+def test_schedule_without_warmup_starts_at_the_peak():
     none, one = InverseSquareRoot(0.1, 0), InverseSquareRoot(0.1, 1)
     for step in STEPS:
         np.testing.assert_allclose(float(none(step)), 0.1 / (step + 1) ** 0.5, rtol=1e-5)
@@ -38,7 +38,7 @@ def test_without_a_warm_up_it_starts_at_the_peak():
 
 
 @pytest.mark.parametrize(("scale", "units", "warmup"), [(1.0, 512, 4000), (2.0, 128, 10)])
-def test_noam_is_that_of_the_paper(scale, units, warmup):
+def test_noam_schedule_equals_the_formula_of_the_paper(scale, units, warmup):
     schedule = noam(scale, units, warmup)
     for step in STEPS:
         number = step + 1
@@ -47,7 +47,7 @@ def test_noam_is_that_of_the_paper(scale, units, warmup):
         np.testing.assert_allclose(float(schedule(step)), expected, rtol=1e-5)
 
 
-def test_drives_an_optimizer():
+def test_schedule_sets_the_learning_rate_of_an_optimizer():
     """With plain SGD and a gradient of 1 the weight falls by the rate of each update."""
     schedule = InverseSquareRoot(0.1, 2)
     optimizer = keras.optimizers.SGD(schedule)
@@ -61,7 +61,7 @@ def test_drives_an_optimizer():
     np.testing.assert_allclose(-np.diff(values), rates, rtol=1e-4)
 
 
-def test_a_config_rebuilds_it():
+def test_inverse_square_root_round_trips_through_its_config():
     schedule = InverseSquareRoot(0.1, 7)
     serialized = keras.optimizers.schedules.serialize(schedule)
     again = keras.optimizers.schedules.deserialize(json.loads(json.dumps(serialized)))
@@ -70,11 +70,11 @@ def test_a_config_rebuilds_it():
 
 
 @pytest.mark.parametrize("peak", [0, -1.0, float("nan")])
-def test_refuses_a_wrong_peak(peak):
+def test_inverse_square_root_rejects_an_invalid_peak(peak):
     with pytest.raises(ValueError, match=rf"`peak` must be positive, received {peak}"):
         InverseSquareRoot(peak, 10)
 
 
-def test_refuses_a_negative_warm_up():
+def test_inverse_square_root_rejects_negative_warmup_steps():
     with pytest.raises(ValueError, match="`warmup_steps` must be 0 or more, received -1"):
         InverseSquareRoot(0.1, -1)

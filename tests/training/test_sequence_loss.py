@@ -33,7 +33,7 @@ def written_out(average, axes):
 
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("axes", [(0, 1), (0,), (1,), ()])
-def test_all_ways(average, axes):
+def test_sequence_loss_equals_numpy_for_every_reduction(average, axes):
     loss = sequence_loss(
         LOGITS,
         TARGETS,
@@ -48,13 +48,13 @@ def test_all_ways(average, axes):
     )
 
 
-def test_the_default_is_the_loss_of_training():
+def test_sequence_loss_default_equals_sequence_cross_entropy():
     targets = np.where(WEIGHTS > 0, TARGETS, 0)
     theirs = SequenceCrossEntropy()(targets, LOGITS, sample_weight=WEIGHTS)
     assert float(sequence_loss(LOGITS, TARGETS, WEIGHTS)) == pytest.approx(float(theirs), abs=1e-6)
 
 
-def test_nan_without_weight_reaches_nothing():
+def test_nan_logits_without_weight_affect_neither_loss_nor_gradient():
     spoiled = np.where(WEIGHTS[..., None] > 0, LOGITS, np.nan).astype("float32")
 
     def loss(logits):
@@ -66,13 +66,13 @@ def test_nan_without_weight_reaches_nothing():
     assert float(loss(spoiled)) == pytest.approx(float(loss(LOGITS)))
 
 
-def test_a_mask_will_do_for_weights():
+def test_boolean_mask_is_accepted_as_weights():
     assert float(sequence_loss(LOGITS, TARGETS, WEIGHTS > 0)) == pytest.approx(
         float(sequence_loss(LOGITS, TARGETS, np.float32(WEIGHTS > 0)))
     )
 
 
-def test_what_is_refused():
+def test_sequence_loss_rejects_conflicting_options_and_wrong_shapes():
     with pytest.raises(ValueError, match="not both: received average_across_timesteps=True"):
         sequence_loss(LOGITS, TARGETS, WEIGHTS, sum_over_batch=True)
     with pytest.raises(ValueError, match=r"`logits` must be \(B, T, V\), received shape \(3, 4\)"):

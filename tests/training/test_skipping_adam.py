@@ -37,7 +37,7 @@ def bad(rows):
 
 
 @pytest.mark.parametrize("bad_rows", [[], [0, 5, 11]])
-def test_is_adam_on_the_batches_whose_gradients_are_finite(bad_rows):
+def test_skipping_adam_equals_adam_on_batches_with_finite_gradients(bad_rows):
     skipping = SkippingAdam(InverseSquareRoot(0.1, 3), **OPTIONS)
     model = fit(skipping, bad(bad_rows), Y)
     left_out = {row // 2 for row in bad_rows}
@@ -66,7 +66,7 @@ def test_gradients_whose_norm_overflows_are_skipped():
     assert (int(optimizer.skipped), int(optimizer.skipped_in_row)) == (1, 0)
 
 
-def test_survives_a_round_trip_through_its_config():
+def test_skipping_adam_round_trips_through_its_config():
     optimizer = SkippingAdam(0.25, **OPTIONS)
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert isinstance(again, SkippingAdam)
@@ -80,7 +80,7 @@ class Updates(keras.callbacks.Callback):
         self.done += 1
 
 
-def test_the_guard_stops_after_so_many_in_a_row():
+def test_nan_guard_stops_after_n_skipped_updates_in_a_row():
     updates, reports = Updates(), []
     model = fit(
         SkippingAdam(0.1), bad(slice(2, 12)), Y, NanGuard(limit=2, report=reports.append), updates
@@ -96,7 +96,7 @@ def test_the_guard_stops_after_so_many_in_a_row():
     # Three in a row between the looks at three and six; and twice two, which are fewer.
     [([2, 3, 4], 4), ([2, 3, 5, 6], 6)],
 )
-def test_the_guard_stops_at_so_many_in_a_row_wherever_they_begin(bad_updates, done):
+def test_nan_guard_stops_at_the_limit_wherever_the_skips_begin(bad_updates, done):
     updates, reports = Updates(), []
     rows = [row for update in bad_updates for row in (2 * update - 2, 2 * update - 1)]
     fit(SkippingAdam(0.1), bad(rows), Y, NanGuard(limit=3, report=reports.append), updates)
@@ -104,7 +104,7 @@ def test_the_guard_stops_at_so_many_in_a_row_wherever_they_begin(bad_updates, do
     assert reports[-1] == len(bad_updates)
 
 
-def test_the_guard_stops_at_the_same_update_however_often_it_began_anew():
+def test_nan_guard_stops_at_the_same_update_despite_restarts():
     """Against a count by hand, over random updates and restarts; the optimizer goes on."""
     generator = random.Random(1)
     stopped = 0
@@ -132,14 +132,14 @@ def test_the_guard_stops_at_the_same_update_however_often_it_began_anew():
     assert 0 < stopped < 6
 
 
-def test_the_guard_tells_in_place_of_stopping():
+def test_nan_guard_calls_on_limit_instead_of_stopping():
     updates, told = Updates(), []
     fit(SkippingAdam(0.1), bad(slice(0, 12)), Y, NanGuard(limit=3, on_limit=told.append), updates)
     assert updates.done == 6
     assert told[:2] == [3, 6]
 
 
-def test_the_guard_refuses_what_it_cannot_watch():
+def test_nan_guard_rejects_a_bad_limit_and_other_optimizers():
     with pytest.raises(ValueError, match=r"`limit` must be a positive integer, received 0"):
         NanGuard(limit=0)
     with pytest.raises(ValueError, match="such as SkippingAdam; received Adam"):
@@ -177,7 +177,7 @@ with tf.distribute.OneDeviceStrategy("CPU:1").scope():
 
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="`tf.distribute` is TensorFlow's")
-def test_replicas_of_tensorflow_are_refused_with_a_sentence(tmp_path):
+def test_tensorflow_replicas_raise_a_descriptive_value_error(tmp_path):
     said = subprocess.run(
         [sys.executable, "-c", REPLICAS],
         cwd=tmp_path,

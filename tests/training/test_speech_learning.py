@@ -51,7 +51,7 @@ def seeded():
     keras.utils.set_random_seed(1)
 
 
-def test_a_recogniser_by_ctc():
+def test_ctc_recognizer_learns_spoken_words():
     features, lengths, words, _ = spoken(600, 1)
     labels = np.zeros((len(words), 3), "int32")
     for row, each in zip(labels, words, strict=True):
@@ -67,7 +67,7 @@ def test_a_recogniser_by_ctc():
     assert errors(heard, words) < 0.1
 
 
-def test_a_recogniser_by_attention():
+def test_attention_recognizer_learns_spoken_words():
     features, lengths, words, _ = spoken(600, 1)
     ids = np.zeros((len(words), 5), "int32")
     for row, each in zip(ids, words, strict=True):
@@ -93,7 +93,7 @@ def test_a_recogniser_by_attention():
     assert errors(heard, words) < 0.1
 
 
-def test_a_detector_of_one_of_the_two():
+def test_trigger_word_detector_learns_one_of_two_words():
     def labels(count, words, ends):
         marks = np.zeros((count, FRAMES, 1), "float32")
         for row, said, stops in zip(marks, words, ends, strict=True):

@@ -31,7 +31,7 @@ def logits(model, inputs=INPUTS, **options):
 
 
 @pytest.mark.parametrize("make", [transformer, recurrent])
-def test_at_rate_0_it_is_teacher_forcing(make):
+def test_scheduled_sampling_at_rate_0_equals_teacher_forcing(make):
     model = make()
     taught = ScheduledSampling(model, 0.0)
     # Training and inference round differently.
@@ -39,7 +39,7 @@ def test_at_rate_0_it_is_teacher_forcing(make):
 
 
 @pytest.mark.parametrize("make", [transformer, recurrent])
-def test_at_rate_1_every_word_is_the_models_own(make):
+def test_scheduled_sampling_at_rate_1_uses_the_models_own_words(make):
     model = make()
     own = logits(model).argmax(-1)
     expected = np.array(TARGET)
@@ -53,7 +53,7 @@ def test_at_rate_1_every_word_is_the_models_own(make):
     np.testing.assert_allclose(logits(taught, training=True), second, atol=1e-5)
 
 
-def test_outside_training_nothing_is_replaced_nor_drawn():
+def test_scheduled_sampling_in_inference_keeps_inputs_and_random_state():
     model = transformer()
     taught = ScheduledSampling(model, 1.0)
     states = taught.trainable_variables, taught.non_trainable_variables
@@ -65,7 +65,7 @@ def test_outside_training_nothing_is_replaced_nor_drawn():
         np.testing.assert_array_equal(ops.convert_to_numpy(new), ops.convert_to_numpy(old))
 
 
-def test_the_share_is_that_of_the_update_whose_batch_it_is():
+def test_sampling_rate_follows_the_update_of_each_micro_batch():
     seen = []
 
     def rate(step):
@@ -89,7 +89,7 @@ def test_the_share_is_that_of_the_update_whose_batch_it_is():
     assert len(set(replaced)) > 1
 
 
-def test_weights_are_those_of_the_model():
+def test_training_model_shares_the_weights_of_the_model():
     model = transformer()
     settings = load_settings(overrides={"training.scheduled_sampling": "exponential"})
     taught = training_model(model, settings)
@@ -98,7 +98,7 @@ def test_weights_are_those_of_the_model():
     assert training_model(model, load_settings()) is model
 
 
-def test_a_variable_is_what_a_callback_has_set():
+def test_scheduled_sampling_uses_a_rate_variable_set_by_a_callback():
     """In `fit`, by the outputs of the two ends: at 0 the true words, at 1 the model's own."""
     model, share = transformer(), keras.Variable(0.0, trainable=False)
     taught = ScheduledSampling(model, share)
@@ -128,6 +128,6 @@ def test_a_variable_is_what_a_callback_has_set():
         (keras.Variable(0.5), ValueError, "a trainable variable: make it with `trainable=False`"),
     ],
 )
-def test_refuses(rate, error, message):
+def test_scheduled_sampling_rejects_an_invalid_rate(rate, error, message):
     with pytest.raises(error, match=message):
         ScheduledSampling(transformer(), rate)

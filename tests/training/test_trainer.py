@@ -49,7 +49,7 @@ def tensors_of(run, step, part):
     )
 
 
-def test_leaves_a_run_directory_that_is_complete_in_itself(first, folder):
+def test_training_leaves_a_complete_run_directory(first, folder):
     run = folder / "first"
     names = {path.name for path in run.iterdir()}
     assert names - {"tensorboard"} == {
@@ -75,7 +75,7 @@ def test_leaves_a_run_directory_that_is_complete_in_itself(first, folder):
     assert (run / "checkpoints" / "latest").read_text().strip() == f"step-{STEPS:08}"
 
 
-def test_measures_every_so_many_updates_and_at_the_end(first, folder):
+def test_training_validates_every_n_updates_and_at_the_end(first, folder):
     result, _ = first
     validations = [line for line in lines_of(folder / "first") if line["kind"] == "validation"]
     assert [line["step"] for line in validations] == [4, 8, STEPS]
@@ -93,7 +93,7 @@ def test_measures_every_so_many_updates_and_at_the_end(first, folder):
     assert (result.steps, result.path) == (STEPS, str(folder / "first"))
 
 
-def test_shows_translations_as_they_get_better(first, folder):
+def test_training_logs_sample_translations_at_each_validation(first, folder):
     samples = (folder / "first" / "samples.txt").read_text().splitlines()
     pairs = [line.split("\t") for line in (folder / "valid.tsv").read_text().splitlines()]
     headings = [line.strip() for line in samples if "step" in line]
@@ -105,7 +105,7 @@ def test_shows_translations_as_they_get_better(first, folder):
         assert samples[start + 3].split()[0] == "model"
 
 
-def test_writes_a_card_with_the_score_and_its_signature(first, folder):
+def test_model_card_contains_the_score_and_its_signature(first, folder):
     result, _ = first
     card = (folder / "first" / "README.md").read_text()
     assert f"{result.best:.2f}" in card
@@ -113,7 +113,7 @@ def test_writes_a_card_with_the_score_and_its_signature(first, folder):
     assert f"{result.best_step} of {STEPS}" in card
 
 
-def test_tells_on_standard_error_what_it_does(first):
+def test_training_reports_its_progress_on_standard_error(first):
     _, said = first
     lines = said.splitlines()
     assert any("200 of 200 pairs kept" in line for line in lines)
@@ -121,7 +121,7 @@ def test_tells_on_standard_error_what_it_does(first):
     assert any(f"validation at step {STEPS}," in line and "BLEU = " in line for line in lines)
 
 
-def test_the_weights_kept_are_the_average_of_those_trained(first, folder):
+def test_saved_weights_are_the_average_of_the_trained_weights(first, folder):
     average = None
     for step in range(1, STEPS + 1):
         trained = tensors_of(folder / "first", step, "training")
@@ -143,7 +143,7 @@ def test_the_weights_kept_are_the_average_of_those_trained(first, folder):
     assert any(abs(kept[name] - raw[name]).max() > 1e-4 for name in raw)
 
 
-def test_a_checkpoint_has_all_that_training_needs(first, folder):
+def test_checkpoint_contains_weights_optimizer_and_seed_state(first, folder):
     state = json.loads(
         (folder / "first" / "checkpoints" / f"step-{STEPS:08}" / "state.json").read_text()
     )
@@ -155,7 +155,7 @@ def test_a_checkpoint_has_all_that_training_needs(first, folder):
     assert int(iterations) == STEPS
 
 
-def test_the_model_translates(first, folder):
+def test_translator_loads_a_trained_run_and_translates_lines(first, folder):
     translator = keras_seq.Translator.load(folder / "first")
     lines = translator(["a b c d e", "", "h g f e d"])
     assert len(lines) == 3
@@ -191,7 +191,7 @@ def test_the_same_seed_gives_the_same_weights_however_often_it_validates(first, 
             np.testing.assert_array_equal(array, expected[name], err_msg=f"{part} {name}")
 
 
-def test_learns_and_stops_after_so_many_epochs(folder):
+def test_training_learns_and_stops_after_max_epochs(folder):
     settings = toy_settings(
         folder,
         seed=3,
@@ -221,7 +221,7 @@ def test_learns_and_stops_after_so_many_epochs(folder):
     assert not any("average" in name for name in trained)
 
 
-def test_a_training_that_diverges_is_told_and_leaves_readable_numbers(folder):
+def test_diverging_training_finishes_and_writes_valid_json_metrics(folder):
     settings = toy_settings(
         folder,
         training__max_steps=6,
@@ -237,14 +237,14 @@ def test_a_training_that_diverges_is_told_and_leaves_readable_numbers(folder):
     assert len(lines_of(folder / "diverges")) == 2
 
 
-def test_refuses_a_directory_that_has_a_run(first, folder):
+def test_train_rejects_a_directory_that_already_has_a_run(first, folder):
     settings = toy_settings(folder, training__max_steps=1)
     with pytest.raises(keras_seq.InputError, match="has a run already"):
         keras_seq.train(settings, folder / "first", resume="never")
     assert len(list((folder / "first" / "checkpoints").iterdir())) == STEPS + 2
 
 
-def test_the_public_name_is_this_one():
+def test_keras_seq_train_is_the_train_of_keras_seq_training():
     from keras_seq.training import train
 
     assert keras_seq.train is train

@@ -28,7 +28,7 @@ def same_as_before(count, seed):
 @pytest.mark.parametrize(
     ("task", "lines"), [("classify", who_comes_first), ("tag", same_as_before)]
 )
-def test_it_learns_and_its_export_answers_as_it_does(task, lines, tmp_path):
+def test_label_transformers_learn_order_and_export_with_allowed_operations(task, lines, tmp_path):
     path = tmp_path / "lines.tsv"
     path.write_text("".join(f"{text}\t{label}\n" for text, label in lines(600, 1)))
     settings = load_settings(

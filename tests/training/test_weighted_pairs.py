@@ -31,7 +31,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("family", MODELS)
-def test_the_gradient_of_a_weight_is_that_of_repetition(tmp_path, family):
+def test_gradient_of_a_weighted_pair_equals_that_of_its_repetitions(tmp_path, family):
     limits = {"max_source_length": 9, "max_target_length": 9}
     weighted = [TokenPair(*pair, weight) for pair, weight in zip(PAIRS, (3, 1, 2), strict=True)]
     repeated = [pair for pair, count in zip(PAIRS, (3, 1, 2), strict=True) for _ in range(count)]

@@ -31,13 +31,13 @@ def test_rare_words_are_left_out_and_frequent_ones_come_first(tmp_path):
     assert [one.split() for one in sentences(corpus)] == [["b", "a"], ["a", "a", "b"]]
 
 
-def test_forms_of_a_letter_are_one_and_case_may_be(tmp_path):
+def test_corpus_unifies_unicode_forms_and_optionally_case(tmp_path):
     path = write(tmp_path, "Caf\u00e9 cafe\u0301 a\u00a0b\n")
     assert Corpus(path, min_count=1).words == ["Caf\u00e9", "caf\u00e9", "a", "b"]
     assert Corpus(path, min_count=1, lowercase=True).words == ["caf\u00e9", "a", "b"]
 
 
-def test_a_long_line_is_several_sentences(tmp_path):
+def test_long_line_is_split_into_several_sentences(tmp_path):
     """Of a text that is one line, as some are; a line of megabytes is cut at its spaces."""
     words = [f"w{number % 700}" for number in range(300_000)]
     corpus = Corpus(write(tmp_path, " ".join(words)), min_count=1)
@@ -61,7 +61,7 @@ for path in sys.argv[1:]:
 """
 
 
-def test_memory_is_that_of_the_different_words(tmp_path):
+def test_corpus_memory_does_not_grow_with_text_length(tmp_path):
     """Four times the text takes no more of it; its numbers alone would take 1.5 MB more."""
     line = " ".join(f"w{number}" for number in range(500)) + "\n"
     paths = [write(tmp_path, line * lines, f"{lines}.txt") for lines in (250, 1_000)]
@@ -82,12 +82,12 @@ def test_memory_is_that_of_the_different_words(tmp_path):
         (b"a\n\xff\n", ":2: invalid UTF-8"),
     ],
 )
-def test_refuses(tmp_path, content, message):
+def test_corpus_rejects_too_few_words_and_invalid_utf_8(tmp_path, content, message):
     with pytest.raises(InputError, match=message):
         Corpus(write(tmp_path, content))
 
 
-def test_parts_of_words():
+def test_character_ngrams_equal_the_example_of_the_paper():
     """The example of section 3.2 of the paper."""
     assert character_ngrams("where", 3, 3) == ["<wh", "whe", "her", "ere", "re>"]
     assert character_ngrams("ab", 3, 6) == ["<ab", "ab>"]

@@ -41,7 +41,7 @@ def test_pairs_count_the_inverse_of_their_distance(window):
     assert (rows == columns).any()
 
 
-def test_the_table_grows_and_loses_nothing():
+def test_cooccurrence_table_grows_without_losing_pairs():
     counted = Cooccurrences(40_000, 1)
     for start in range(0, 40_000, 8_000):
         words = np.arange(start, start + 8_000, dtype=np.int32)
@@ -54,7 +54,7 @@ def test_the_table_grows_and_loses_nothing():
 @pytest.mark.parametrize(
     ("count", "expected"), [(100, 1), (1e6, 1), (50, 0.5**0.75), (1, 0.01**0.75)]
 )
-def test_weights(count, expected):
+def test_glove_weights_equal_the_formula_of_the_paper(count, expected):
     assert weight(np.float32(count)) == pytest.approx(expected, rel=1e-6)
 
 

@@ -25,7 +25,7 @@ def places(clustered):
     return vector_map(clustered, clustered.words, seed=3)
 
 
-def test_bundles_stay_together(clustered, places):
+def test_vector_map_keeps_clusters_together(clustered, places):
     assert places.shape == (36, 2) and places.dtype == np.float32
     bundles = places.reshape(3, 12, 2)
     centres = bundles.mean(axis=1)
@@ -36,7 +36,7 @@ def test_bundles_stay_together(clustered, places):
     assert (again == places).all()
 
 
-def test_the_command_writes_a_picture(tmp_path, clustered, keras_seq_command):
+def test_plot_command_writes_png_and_html(tmp_path, clustered, keras_seq_command):
     clustered = WordVectors([f"w{n}" for n in range(35)] + ["$x_"], clustered.matrix)
     clustered.save(tmp_path / "v.txt")
     for name, start in (("map.png", b"\x89PNG"), ("map.html", b"<!doctype html>")):
@@ -47,7 +47,7 @@ def test_the_command_writes_a_picture(tmp_path, clustered, keras_seq_command):
         assert (tmp_path / name).read_bytes().startswith(start)
 
 
-def test_the_page_in_a_browser(tmp_path, clustered, places, browser):  # noqa: F811
+def test_map_page_shows_and_searches_words_in_a_browser(tmp_path, clustered, places, browser):  # noqa: F811
     path = tmp_path / "map.html"
     path.write_text(
         make_page("vectors", map_page(clustered, clustered.words, places)), encoding="utf-8"

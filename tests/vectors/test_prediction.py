@@ -110,7 +110,7 @@ def test_the_hierarchical_softmax_is_a_distribution():
 
 
 @pytest.mark.parametrize("counts", [COUNTS, [1] * 9, [5, 5], sorted(range(1, 60), reverse=True)])
-def test_a_huffman_code_is_the_shortest_and_no_word_begins_another(counts):
+def test_huffman_code_is_shortest_and_prefix_free(counts):
     counts = np.array(counts)
     paths = huffman_paths(counts)
     codes = [
@@ -135,7 +135,7 @@ def test_a_huffman_code_is_the_shortest_and_no_word_begins_another(counts):
     assert (np.diff(paths.starts) * counts).sum() == best
 
 
-def test_noise_is_drawn_by_counts_to_three_quarters():
+def test_noise_words_are_sampled_by_counts_to_the_power_three_quarters():
     noise, drawn = noise_table(COUNTS), state(77)
     count = 50_000
     words = [draw_noise(drawn, noise.chances, noise.aliases) for _ in range(count)]
@@ -158,7 +158,7 @@ def tables(loss=SOFTMAX, keep=None, rows=None, inputs=WORDS):
     )
 
 
-def test_frequent_words_are_skipped_as_often_as_they_should():
+def test_frequent_words_are_subsampled_at_the_expected_rate():
     """Of pairs of a frequent word f and a rare one, f stays in sqrt(t / f) of them."""
     keep = keep_chances(np.array([90, 10]), 0.1)
     np.testing.assert_allclose(keep, [np.sqrt(0.1 / 0.9), 1])
@@ -172,7 +172,7 @@ def test_frequent_words_are_skipped_as_often_as_they_should():
     assert made / 2 / count == pytest.approx(keep[0], abs=0.02)
 
 
-def test_a_window_has_each_size_as_often():
+def test_window_sizes_are_sampled_with_the_expected_mean():
     """A word meets 2, 4 .. 10 others: 6 in the mean."""
     block = np.array([*[1] * 1000, -1], np.int32)
     made = [
@@ -204,7 +204,7 @@ def reference(block, found, bag, rows):
 
 @pytest.mark.parametrize("bag", [False, True])
 @pytest.mark.parametrize("parts", [False, True])
-def test_a_sentence_is_learnt_as_a_plain_loop_learns_it(bag, parts):
+def test_training_on_a_sentence_equals_a_plain_numpy_loop(bag, parts):
     block = [0, 3, 1, 3, 6]
     rows = [[word] for word in range(WORDS)]
     inputs = WORDS
@@ -222,7 +222,7 @@ def test_a_sentence_is_learnt_as_a_plain_loop_learns_it(bag, parts):
     np.testing.assert_allclose(found.outputs, expected[1], rtol=1e-4, atol=1e-5)
 
 
-def test_the_tree_of_a_block_is_that_of_a_step():
+def test_hierarchical_training_of_a_block_equals_single_steps():
     found, expected = tables(), tables()
     block = np.array([2, 5, -1], np.int32)
     train_block(block, found, False, HIERARCHICAL, 1, 1, np.float32(RATE), state())
@@ -237,7 +237,7 @@ def test_the_tree_of_a_block_is_that_of_a_step():
     np.testing.assert_allclose(found.outputs, expected.outputs, rtol=1e-5)
 
 
-def test_where_nothing_can_be_kept_on_disk_it_is_compiled_all_the_same():
+def test_function_without_a_cache_file_is_still_compiled():
     names: dict = {}
     # A function without a file has no place for it.
     exec("def add(a, b):\n    return a + b\n", names)

@@ -72,7 +72,7 @@ def gensim_scores(text, method, loss):
 
 
 @pytest.mark.parametrize(("method", "loss"), CASES)
-def test_what_was_planted_is_found(text, method, loss):
+def test_training_finds_planted_clusters_and_analogies(text, method, loss):
     found = scores(train(text, method, loss, **CASES[method, loss]))
     if (method, loss) in list(CASES)[:5]:
         expected = gensim_scores(text, method, loss)
@@ -106,7 +106,7 @@ def test_vectors_agree_with_those_of_gensim(text):
 
 
 @pytest.mark.parametrize(("method", "loss"), [("fasttext", "negative"), ("glove", None)])
-def test_the_same_seed_gives_the_same_and_another_does_not(text, method, loss):
+def test_same_seed_gives_equal_vectors_and_another_seed_does_not(text, method, loss):
     corpus = Corpus(text)
     first, again, other = (
         train(corpus, method, loss, epochs=1, seed=seed).matrix for seed in (4, 4, 5)
@@ -116,11 +116,11 @@ def test_the_same_seed_gives_the_same_and_another_does_not(text, method, loss):
 
 
 @pytest.mark.parametrize("method", ["cbow", "glove"])
-def test_several_threads_find_it_too(text, method):
+def test_training_with_several_threads_finds_planted_clusters(text, method):
     assert scores(train(text, method, None, threads=3))[0] > 0.9
 
 
-def test_a_word_never_seen_is_near_its_kin(tmp_path):
+def test_unseen_word_is_near_its_word_family(tmp_path):
     """Words of two families by their letters, one of each left out of the text."""
     from random import Random
 
@@ -143,7 +143,7 @@ def test_a_word_never_seen_is_near_its_kin(tmp_path):
     assert "zzz" not in vectors
 
 
-def test_progress_and_a_rate_that_is_too_high(text):
+def test_training_reports_progress_and_rejects_a_diverging_rate(text):
     said = []
     train_vectors(text, VectorSettings(units=4, epochs=1), notice=said.append)
     total = 11 * 2_500 + 13 * 2_500
@@ -166,6 +166,6 @@ def test_progress_and_a_rate_that_is_too_high(text):
         ({"threads": 1.5}, "threads: received 1.5, expected an integer"),
     ],
 )
-def test_settings_out_of_bounds(options, message):
+def test_vector_settings_out_of_bounds_raise_settings_error(options, message):
     with pytest.raises(SettingsError, match=message):
         VectorSettings(**options)

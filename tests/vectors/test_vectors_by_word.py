@@ -21,7 +21,7 @@ def with_parts():
 
 
 @pytest.mark.parametrize("name", ["vectors.txt", "vectors.txt.gz"])
-def test_a_file_holds_every_bit_and_gensim_reads_it(tmp_path, name):
+def test_saved_vectors_are_bitwise_equal_and_readable_by_gensim(tmp_path, name):
     from gensim.models import KeyedVectors
 
     path = tmp_path / name
@@ -47,7 +47,7 @@ def test_files_of_gensim_are_read_with_and_without_a_header(tmp_path, header):
     assert again.words == ours.words and (again.matrix == ours.matrix).all()
 
 
-def test_neighbours_and_analogies_are_those_of_gensim():
+def test_neighbors_and_analogies_equal_gensim():
     from gensim.models import KeyedVectors
 
     ours = vectors()
@@ -66,7 +66,7 @@ def test_neighbours_and_analogies_are_those_of_gensim():
     )
 
 
-def test_neighbours_of_a_vector_all_of_them_and_equal_ones():
+def test_nearest_handles_vectors_ties_zeros_and_large_counts():
     ours = WordVectors(["a", "b", "c", "zero"], [[2, 0], [1, 0], [1, 1], [0, 0]])
     assert ours.nearest(np.array([5.0, 0.0]), 2) == [("a", 1), ("b", 1)]
     assert [word for word, _ in ours.nearest("a", 99)] == ["b", "c", "zero"]
@@ -79,7 +79,7 @@ def test_neighbours_of_a_vector_all_of_them_and_equal_ones():
     assert huge.nearest("a")[0][1] == pytest.approx(1, abs=1e-6)
 
 
-def test_parts_of_words_are_kept_beside(tmp_path):
+def test_ngram_vectors_are_saved_beside_the_vectors(tmp_path):
     path = tmp_path / "vectors.txt"
     ours = with_parts()
     ours.save(path)
@@ -101,7 +101,7 @@ def test_parts_of_words_are_kept_beside(tmp_path):
 @pytest.mark.parametrize(
     "spoil", [lambda data: data[:-1], lambda data: b"", lambda data: b"\xff" * 99, "width"]
 )
-def test_parts_that_do_not_belong_are_refused(tmp_path, spoil):
+def test_mismatched_ngram_file_is_rejected(tmp_path, spoil):
     path, parts = tmp_path / "vectors.txt", tmp_path / "vectors.txt.ngrams"
     with_parts().save(path)
     if spoil == "width":
@@ -112,7 +112,7 @@ def test_parts_that_do_not_belong_are_refused(tmp_path, spoil):
         WordVectors.load(path)
 
 
-def test_a_word_that_is_not_there_and_the_one_that_was_meant():
+def test_missing_word_error_suggests_the_closest_word():
     ours = WordVectors(["dog", "dogs", "Berlin"], np.eye(3), name="v.txt")
     with pytest.raises(InputError, match="v.txt: no vector for 'dgo' - did you mean dog"):
         ours["dgo"]
@@ -122,7 +122,7 @@ def test_a_word_that_is_not_there_and_the_one_that_was_meant():
         ours.analogy("dog", "dogs", "qqq")
 
 
-def test_rows_for_an_embedding(tmp_path):
+def test_embedding_matrix_has_a_row_for_each_known_word(tmp_path):
     ours = with_parts()
     matrix, found = ours.embedding_matrix(["word3", "qqq", "dog", "caf\u00e9"])
     assert found.tolist() == [True, False, True, True]
@@ -130,14 +130,14 @@ def test_rows_for_an_embedding(tmp_path):
     assert (matrix[2] == ours["dog"]).all() and matrix.dtype == np.float32
 
 
-def test_a_tokenizer_takes_the_file(tmp_path):
+def test_piece_vectors_finds_rows_for_tokenizer_pieces(tmp_path):
     tokenizer = Tokenizer.train(["dog cat dog cat dogs"] * 9, size=280)
     WordVectors(["dog", "cow"], [[1, 0], [0, 1]]).save(tmp_path / "v.txt")
     ids, rows = piece_vectors(tokenizer, tmp_path / "v.txt")
     assert [tokenizer.pieces[id].text for id in ids] == ["\u2581dog"] and rows.tolist() == [[1, 0]]
 
 
-def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
+def test_saving_vectors_is_atomic(tmp_path, monkeypatch):
     path = tmp_path / "v.txt"
     vectors().save(path)
     before = path.read_bytes()
@@ -154,7 +154,7 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
         vectors().save(tmp_path / "nowhere" / "v.txt")
 
 
-def test_rows_and_words_must_go_together():
+def test_word_vectors_reject_mismatched_rows_and_duplicate_words():
     with pytest.raises(ValueError, match=r"received shape \(3, 3\), expected a row for each of 2"):
         WordVectors(["a", "b"], np.eye(3))
     with pytest.raises(ValueError, match="one of them comes twice"):

@@ -72,7 +72,7 @@ def numpy_of(tensor):
 
 
 @every_cell
-def test_a_step_equals_numpy(name):
+def test_cell_step_equals_numpy(name):
     cell, step = made(name)
     generator = np.random.default_rng(1)
     states = [
@@ -89,7 +89,7 @@ def test_a_step_equals_numpy(name):
 
 @every_cell
 @pytest.mark.parametrize("backwards", [False, True], ids=["forward", "backward"])
-def test_a_loop_over_padded_rows_equals_numpy(name, backwards):
+def test_rnn_over_padded_rows_equals_numpy(name, backwards):
     cell, step = made(name)
     layer = RNN(cell, return_sequences=True, return_state=True, go_backwards=backwards)
     inputs = inputs_of()
@@ -114,7 +114,7 @@ def test_forget_gates_start_open():
     assert not numpy_of(cell.bias).any()
 
 
-def test_peepholes_start_apart():
+def test_initial_peephole_weights_of_the_gates_differ():
     cell = PeepholeLSTMCell(8)
     cell.build((None, FEATURES))
     first, second, third = (numpy_of(weight) for weight in cell.peepholes)
@@ -137,12 +137,12 @@ def test_peepholes_start_apart():
         (lambda: ESNCell(4, spectral_radius=0), "`spectral_radius` must be positive, received 0"),
     ],
 )
-def test_bad_arguments_are_named(make, words):
+def test_invalid_cell_arguments_raise_value_error(make, words):
     with pytest.raises(ValueError, match=words):
         make()
 
 
-def test_inputs_of_another_rank_or_width_are_named():
+def test_cell_inputs_of_wrong_rank_or_width_raise_value_error():
     with pytest.raises(ValueError, match=r"one step, .* received \(2, 5, 3\)"):
         GRUCell(4).build((2, 5, 3))
     with pytest.raises(ValueError, match="known features, received"):
@@ -165,7 +165,7 @@ def test_a_reservoir_is_sparse_scaled_and_not_trained():
     assert ((numpy_of(again.recurrent_kernel) != 0) == (weights != 0)).all()
 
 
-def test_a_reservoir_without_a_way_back_is_left_as_it_is():
+def test_esn_reservoir_without_connections_stays_zero():
     start = keras.initializers.Constant(1.0)
     cell = ESNCell(2, connectivity=1e-9, recurrent_initializer=start)
     cell.build((None, FEATURES))

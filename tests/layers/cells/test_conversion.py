@@ -50,7 +50,7 @@ def assert_equal(got, expected):
 
 
 @pytest.mark.parametrize("name", THEIRS)
-def test_a_converted_layer_gives_the_same_and_so_does_its_way_back(name):
+def test_conversion_from_keras_and_back_keeps_outputs_and_config(name):
     theirs = trained(name)
     cell = ours_of(theirs)
     options = {"return_sequences": True, "return_state": True}
@@ -68,7 +68,7 @@ def test_a_converted_layer_gives_the_same_and_so_does_its_way_back(name):
 
 
 @pytest.mark.parametrize("name", ["gru", "lstm"])
-def test_cells_are_converted_too_and_unbuilt_ones(name):
+def test_keras_cells_and_unbuilt_layers_convert_too(name):
     theirs = trained(name)
     cell = ours_of(theirs.cell)
     states = cell.get_initial_state(3)
@@ -81,7 +81,7 @@ def test_cells_are_converted_too_and_unbuilt_ones(name):
 
 
 @pytest.mark.parametrize("reset", ["after", "before"])
-def test_a_gate_that_writes_is_one_that_keeps_with_its_weights_negated(reset):
+def test_gru_write_gate_converts_to_a_keep_gate_with_negated_weights(reset):
     cell = GRUCell(4, reset=reset, update="write")
     layer = RNN(cell, return_sequences=True, return_state=True)
     layer.build((None, None, 3))
@@ -93,7 +93,7 @@ def test_a_gate_that_writes_is_one_that_keeps_with_its_weights_negated(reset):
     )
 
 
-def test_keras_cells_in_our_loop_give_what_they_give_in_theirs():
+def test_keras_cells_give_equal_outputs_in_our_rnn_and_in_keras_rnn():
     for cell in (
         keras.layers.SimpleRNNCell(4),
         keras.layers.GRUCell(4, reset_after=False),
@@ -110,7 +110,7 @@ def test_keras_cells_in_our_loop_give_what_they_give_in_theirs():
 
 
 @pytest.mark.parametrize("kind", [LSTMCell, keras.layers.GRUCell])
-def test_a_stack_of_one_is_its_cell(kind):
+def test_stack_of_one_cell_equals_the_cell(kind):
     # Keras' own loop fails on it.
     cell = kind(4)
     one, stack = RNN(cell, return_state=True), RNN([cell], return_state=True)
@@ -118,7 +118,7 @@ def test_a_stack_of_one_is_its_cell(kind):
     assert_equal(map(numpy_of, got), map(numpy_of, expected))
 
 
-def test_a_normalised_cell_without_spread_is_a_simple_one_with_scaled_sums():
+def test_layer_norm_cell_of_opposite_units_outputs_tanh_of_the_scale():
     # Of one unit and its negation the mean is 0 and the deviation is its size: h = +-tanh(gamma).
     cell = LayerNormSimpleRNNCell(2, norm_epsilon=0.0)
     cell.build((None, 3))
@@ -149,6 +149,6 @@ def test_a_normalised_cell_without_spread_is_a_simple_one_with_scaled_sums():
         ),
     ],
 )
-def test_what_keras_computes_otherwise_is_refused(convert, words):
+def test_unsupported_cell_conversions_raise_value_error(convert, words):
     with pytest.raises(ValueError, match=words):
         convert()

@@ -28,7 +28,7 @@ def made(cell, inner=None):
     return layer, plain.weights_of(inner or cell)
 
 
-def test_one_mask_of_the_inputs_and_one_of_the_state_serve_all_steps():
+def test_lstm_dropout_uses_one_input_and_one_state_mask_for_all_steps():
     layer, weights = made(LSTMCell(UNITS, dropout=0.5, recurrent_dropout=0.4, seed=SEED))
     got = numpy_of(layer(INPUTS, training=True))
     generator = keras.random.SeedGenerator(SEED)
@@ -46,7 +46,7 @@ def test_one_mask_of_the_inputs_and_one_of_the_state_serve_all_steps():
         np.testing.assert_allclose(got[row], expected, atol=1e-5)
 
 
-def test_recurrent_dropout_spares_what_a_gate_carries_over():
+def test_gru_recurrent_dropout_leaves_the_carried_over_state_unchanged():
     # With z = 1 a GRU keeps its state as it is, whatever the products read.
     layer, _ = made(GRUCell(UNITS, recurrent_dropout=0.9, seed=SEED))
     cell = layer.cell
@@ -109,7 +109,7 @@ def test_a_dropout_cell_drops_inputs_outputs_and_states_by_their_rates(per_step)
         )
 
 
-def test_zoneout_keeps_what_its_noise_says():
+def test_zoneout_keeps_old_states_where_its_noise_is_below_the_rate():
     inner = LSTMCell(UNITS)
     layer, weights = made(ZoneoutCell(inner, zoneout=[0.3, 0.6], seed=SEED), inner)
     got = numpy_of(layer(INPUTS, training=True))
@@ -127,7 +127,7 @@ def test_zoneout_keeps_what_its_noise_says():
             np.testing.assert_allclose(got[row, step], states[0], atol=1e-5)
 
 
-def test_zoneout_has_its_rate_and_at_inference_is_the_expectation():
+def test_zoneout_follows_its_rate_and_uses_the_expectation_at_inference():
     width, batch, steps = 40, 30, 10
     inner = GRUCell(width)
     layer = RNN(ZoneoutCell(inner, zoneout=0.3), return_sequences=True)
@@ -151,7 +151,7 @@ def test_zoneout_has_its_rate_and_at_inference_is_the_expectation():
     np.testing.assert_allclose(at_inference[0, :, :1], expected, atol=1e-6)
 
 
-def test_a_stack_draws_for_each_of_its_cells():
+def test_stacked_noisy_cells_vary_in_training_and_not_at_inference():
     cells = [LSTMCell(UNITS, dropout=0.5), DropoutCell(LSTMCell(UNITS), input=0.5, per_step=True)]
     layer = RNN(stacked([*cells, ZoneoutCell(GRUCell(UNITS))], residual=True))
     one, other = (numpy_of(layer(INPUTS, training=True)) for _ in range(2))
@@ -159,7 +159,7 @@ def test_a_stack_draws_for_each_of_its_cells():
     np.testing.assert_array_equal(*(numpy_of(layer(INPUTS)) for _ in range(2)))
 
 
-def test_a_compiled_training_draws_anew_at_every_step():
+def test_compiled_training_samples_new_noise_at_every_step():
     inputs = keras.Input((None, FEATURES))
     cell = ZoneoutCell(LSTMCell(UNITS, dropout=0.2, recurrent_dropout=0.2), zoneout=0.2)
     model = keras.Model(inputs, keras.layers.Dense(1)(RNN(cell)(inputs)))
@@ -168,7 +168,7 @@ def test_a_compiled_training_draws_anew_at_every_step():
     assert len(set(map(float, losses))) == 3
 
 
-def test_cells_that_would_draw_in_the_loop_are_refused_in_training_only():
+def test_cells_sampling_inside_the_loop_raise_in_training_only():
     for cell in (
         keras.layers.LSTMCell(UNITS, dropout=0.5),
         keras.layers.StackedRNNCells([LSTMCell(2), keras.layers.SimpleRNNCell(UNITS, dropout=0.5)]),
@@ -189,7 +189,7 @@ def test_cells_that_would_draw_in_the_loop_are_refused_in_training_only():
         lambda: ZoneoutCell(LSTMCell(UNITS)),
     ],
 )
-def test_keras_own_loop_is_refused_in_training_only(cell):
+def test_noisy_cells_in_keras_rnn_raise_in_training_only(cell):
     layer = keras.layers.RNN(cell())
     layer(INPUTS)
     with pytest.raises(ValueError, match="drawn before the loop, by `keras_seq.layers.RNN`"):
@@ -208,6 +208,6 @@ def test_keras_own_loop_is_refused_in_training_only(cell):
         (lambda: ZoneoutCell(DropoutCell(LSTMCell(4))), "put the ZoneoutCell inside it"),
     ],
 )
-def test_bad_arguments_are_named(make, words):
+def test_invalid_noise_cell_arguments_raise_value_error(make, words):
     with pytest.raises(ValueError, match=words):
         make()

@@ -50,7 +50,7 @@ def numpy_loop(step, inputs, mask, backwards=False):
 
 
 @every_mask
-def test_both_directions_read_what_is_real_and_stay_beside_it(where):
+def test_bidirectional_rnn_reads_real_steps_and_keeps_outputs_aligned(where):
     mask = MASKS[where]
     layer = randomized(bidirectional(GRUCell(UNITS), return_state=True))
     outputs, forward, backward = map(numpy_of, layer(INPUTS, mask=mask))
@@ -83,7 +83,7 @@ def test_the_last_output_is_that_of_the_last_real_step(where, backwards):
     np.testing.assert_allclose(got, [output for output, _ in ends], atol=1e-5)
 
 
-def test_a_stack_is_its_cells_one_after_the_other():
+def test_residual_stack_equals_its_cells_run_in_sequence():
     cells = [LSTMCell(UNITS), LSTMCell(UNITS), GRUCell(UNITS)]
     layer = randomized(RNN(stacked(cells, residual=True), return_sequences=True, return_state=True))
     outputs, *states = layer(INPUTS, mask=RIGHT)
@@ -101,7 +101,7 @@ def test_a_stack_is_its_cells_one_after_the_other():
         stacked([])
 
 
-def test_nan_in_padding_changes_neither_outputs_nor_gradients():
+def test_nan_in_padding_changes_no_gradient():
     mask = MASKS["between"]
     layer = randomized(
         bidirectional(LayerNormLSTMCell(UNITS), NASCell(UNITS), return_sequences=False)
@@ -119,7 +119,7 @@ def test_nan_in_padding_changes_neither_outputs_nor_gradients():
     assert not spoiled[0][0][~mask].any() and all(gradient.any() for gradient in spoiled[1])
 
 
-def test_a_wholly_masked_row_ends_where_it_began():
+def test_fully_masked_row_keeps_its_initial_state_and_outputs_0():
     layer = randomized(RNN(LSTMCell(UNITS), return_state=True))
     states = [ops.ones((3, UNITS)), 2 * ops.ones((3, UNITS))]
     output, hidden, carry = layer(INPUTS, initial_state=states, mask=np.zeros((3, STEPS), bool))
@@ -127,7 +127,7 @@ def test_a_wholly_masked_row_ends_where_it_began():
     assert (numpy_of(hidden) == 1).all() and (numpy_of(carry) == 2).all()
 
 
-def test_a_sequence_in_two_pieces_is_the_sequence():
+def test_rnn_over_two_pieces_equals_one_pass():
     whole = randomized(RNN([GRUCell(UNITS), LSTMCell(UNITS)], return_state=True))
     output, *states = whole(INPUTS)
     _, *first = whole(INPUTS[:, :2])
@@ -144,7 +144,7 @@ def test_a_sequence_in_two_pieces_is_the_sequence():
     np.testing.assert_allclose(numpy_of(stateful(INPUTS[:, 2:])), numpy_of(output), atol=1e-6)
 
 
-def test_an_unrolled_loop_is_the_loop():
+def test_unrolled_rnn_equals_the_loop():
     layer = randomized(RNN(LayerNormLSTMCell(UNITS), return_sequences=True, return_state=True))
     unrolled = RNN(layer.cell, return_sequences=True, return_state=True, unroll=True)
     for mask in (None, RIGHT):
@@ -154,7 +154,7 @@ def test_an_unrolled_loop_is_the_loop():
             np.testing.assert_allclose(numpy_of(got), numpy_of(expected), atol=1e-6)
 
 
-def test_a_cell_of_another_precision_runs_in_its_own():
+def test_float32_cell_in_a_bfloat16_rnn_computes_in_float32():
     cell = LSTMCell(UNITS, dtype="float32")
     layer = randomized(RNN(cell, dtype="mixed_bfloat16"))
     output = layer(INPUTS)
@@ -165,7 +165,7 @@ def test_a_cell_of_another_precision_runs_in_its_own():
     np.testing.assert_array_equal(numpy_of(ops.cast(output, "float32")), numpy_of(exact))
 
 
-def test_loops_are_not_counted_among_the_layers_of_the_user():
+def test_internal_loops_do_not_advance_the_rnn_name_counter():
     keras.utils.clear_session(free_memory=False)
     RNN(LSTMCell(UNITS))(INPUTS)
     assert RNN(LSTMCell(UNITS)).name == "rnn_1"
@@ -188,6 +188,6 @@ def test_loops_are_not_counted_among_the_layers_of_the_user():
         (lambda layer: RNN(ResidualCell(layer.cell))(INPUTS), "as wide as the output of its cell"),
     ],
 )
-def test_wrong_input_is_named(call, words):
+def test_invalid_rnn_calls_raise_value_error(call, words):
     with pytest.raises(ValueError, match=words):
         call(RNN(LSTMCell(UNITS)))

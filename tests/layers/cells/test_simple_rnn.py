@@ -10,7 +10,7 @@ from keras_seq.layers import RNN
 LENGTHS = (5, 3)
 
 
-def test_says_at_each_step_what_its_new_state_says():
+def test_elman_network_output_uses_the_new_state_of_each_step():
     """a_t = tanh(W_ax x_t + W_aa a_t-1 + b_a); y_t = softmax(W_ya a_t + b_y), of a_t, not a_t-1."""
     inputs = keras.Input((None, 3))
     mask = keras.Input((None,), dtype="bool")

@@ -39,7 +39,7 @@ CELLS = {
 
 @pytest.mark.parametrize("input_feeding", [True, False], ids=["fed", "unfed"])
 @pytest.mark.parametrize("name", CELLS)
-def test_a_whole_target_equals_its_steps(name, input_feeding):
+def test_decoding_a_full_target_equals_single_steps(name, input_feeding):
     cell = AttentionCell(CELLS[name](), LuongAttention("dot"), input_feeding=input_feeding)
     decoder = AttentionDecoder(cell)
     decoder(INPUTS, VALUE, summary=SUMMARY)
@@ -54,7 +54,7 @@ def test_a_whole_target_equals_its_steps(name, input_feeding):
         np.testing.assert_allclose(got, ops.convert_to_numpy(output), atol=1e-5)
 
 
-def test_a_residual_cell_reads_what_is_fed_on_both_ways():
+def test_residual_cell_with_input_feeding_equals_single_steps():
     # 3 features and 2 fed, c~ of the source: as many as the cell has units.
     cell = AttentionCell(
         ResidualCell(GRUCell(5)), LuongAttention("general"), units=2, query="current"

@@ -75,23 +75,25 @@ def wrong_gradient(x, mask):
         (test_law_unknown_dimensions.test_only_batch_and_time_are_unknown, lambda x, _: x[..., :1]),
     ],
 )
-def test_a_broken_layer_breaks_the_law(law, function):
+def test_laws_fail_on_a_broken_layer(law, function):
     with pytest.raises(AssertionError):
         law(row(function))
 
 
-def test_a_lost_argument_is_found():
+def test_config_law_fails_on_a_missing_argument():
     with pytest.raises(AssertionError):
         test_law_config.test_config_holds_every_constructor_argument(row(lambda x, _: x))
 
 
-def test_a_wrong_dtype_is_found():
+def test_dtype_law_fails_on_a_wrong_dtype():
     in_float32 = row(lambda x, _: ops.cast(x, "float32"))
     with pytest.raises(AssertionError):
-        test_law_dtypes.test_dtypes("mixed_bfloat16", in_float32)
+        test_law_dtypes.test_dtype_policy_sets_dtypes_and_keeps_outputs_close(
+            "mixed_bfloat16", in_float32
+        )
 
 
-def test_a_wrong_step_is_found():
+def test_step_law_fails_on_a_wrong_step():
     late = row(lambda x, _: ops.cumsum(x, axis=1), step=lambda layer, arrays: arrays["inputs"])
     with pytest.raises(AssertionError):
         test_law_steps.test_step_by_step_equals_all_at_once(late)
@@ -131,17 +133,17 @@ def rounded(x, mask):
         row(lambda x, mask: rounded(x, mask) + ops.stop_gradient(x) * 0.05),
     ],
 )
-def test_a_wrong_gradient_is_found(wrong):
+def test_gradient_law_fails_on_a_wrong_gradient(wrong):
     with pytest.raises(AssertionError):
         test_law_gradients.test_gradients_equal_finite_differences(wrong)
 
 
 @pytest.mark.parametrize("right", [not_the_derivative(1.0), row(rounded)])
-def test_a_right_gradient_is_right(right):
+def test_gradient_law_passes_on_a_right_gradient(right):
     test_law_gradients.test_gradients_equal_finite_differences(right)
 
 
-def test_equal_is_equal():
+def test_step_and_padding_laws_pass_on_a_right_layer():
     same = row(lambda x, _: x * 2, step=lambda layer, arrays: arrays["inputs"] * np.float32(2))
     test_law_steps.test_step_by_step_equals_all_at_once(same)
     test_law_padding.test_more_padding_does_not_change_the_outputs(same)
