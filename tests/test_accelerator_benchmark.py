@@ -11,6 +11,8 @@ import pytest
 
 from keras_seq.settings import load_settings
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).resolve().parents[1]
 SHAPE = {
     "model.num_encoder_layers": 1,

@@ -47,6 +47,7 @@ def test_no_fitting_budget_raises_input_error():
         largest_budget(lambda budget: False, lambda line: None)
 
 
+@pytest.mark.process
 def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
     """With less memory than the whole text in one batch takes."""
     write_corpus(tmp_path)
@@ -82,6 +83,7 @@ def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
     assert found == f"--max-batch auto: training.batch_tokens = {budget:,}"
 
 
+@pytest.mark.process
 def test_training_keeps_the_batch_size_it_found(tmp_path):
     """Also one that was stopped while it searched."""
     write_small_corpus(tmp_path)
@@ -132,6 +134,7 @@ def wait_for_the_end_of(process):
             time.sleep(0.05)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), ("jax", 3000)])
 def test_batch_search_on_two_devices_keeps_the_effective_batch_size(tmp_path, backend, effective):
     """No batch is larger than an update; what an update has stays."""

@@ -60,6 +60,7 @@ def way(steps, step, place):
     return found[::-1]
 
 
+@pytest.mark.slow
 def test_beam_tree_contains_the_found_hypotheses(made):
     _, tree, found = made
     assert len(tree["results"]) == len(found) == 2

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from label_runs import labelled_lines, tagged_lines, write_lines
 
+pytestmark = pytest.mark.docs
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "classification.md"
 SMALL = {"training.max_steps": 1, "training.sample_count": 1, "model.embedding_units": 8}
 WIDTHS = {"bag": {"model.hidden_units": 8}, "birnn": {"model.units": 8}}

@@ -65,6 +65,7 @@ def test_ensemble_of_a_run_with_itself_translates_as_the_run(tiny_run, keras_seq
     assert alone.out == twice.out
 
 
+@pytest.mark.slow
 def test_export_of_an_ensemble_is_verified(tiny_run, other_run, tmp_path, keras_seq_command):
     done = keras_seq_command(
         "export", tiny_run, tmp_path / "served", "--ensemble", other_run, "--verify", 3
@@ -109,6 +110,7 @@ def test_export_formats_without_ensemble_support_reject_the_option(
     assert (refused.code, refused.error) == (2, said)
 
 
+@pytest.mark.slow
 def test_likelihood_and_diagnosis_use_the_mean_of_the_ensemble(
     tiny_run, other_run, tmp_path, keras_seq_command
 ):

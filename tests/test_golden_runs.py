@@ -57,6 +57,7 @@ def test_run_of_format_1_loads_and_translates_as_recorded(folder, family):
         assert best.score == pytest.approx(score, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="was trained on TensorFlow")
 @every_family
 def test_training_of_a_format_1_run_resumes(folder, family):

@@ -83,6 +83,7 @@ def test_deleted_batch_feed_releases_its_source():
     assert known() is None
 
 
+@pytest.mark.slow
 def test_finished_training_leaves_no_graph_in_memory(dates_file, tmp_path):
     import tensorflow as tf
 

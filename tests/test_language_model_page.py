@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.docs
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "language-models.md"
 SMALL = {
     "training.max_steps": 1,

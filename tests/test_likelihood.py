@@ -51,6 +51,7 @@ def parts(request):
     return Parts(request.getfixturevalue(request.param))
 
 
+@pytest.mark.slow
 def test_likelihood_of_each_pair_equals_numpy(parts):
     every = parts.scorer(SOURCES, TARGETS)
     ids = zip(parts.source.encode(SOURCES), parts.target.encode(TARGETS), strict=True)
@@ -62,6 +63,7 @@ def test_likelihood_of_each_pair_equals_numpy(parts):
         assert not found.source_cut
 
 
+@pytest.mark.slow
 def test_likelihood_of_a_translation_equals_its_search_score(parts):
     # Both kinds of what a search gives: ended, and cut at its limit.
     for limit in (3, 40):

@@ -105,6 +105,7 @@ def test_import_loads_no_heavy_modules(name):
     assert not loaded & {"tensorflow", "keras", "jax", "torch", "sentencepiece"}
 
 
+@pytest.mark.slow
 def test_public_names_load_when_asked_for():
     code = "import keras_seq; print([getattr(keras_seq, name) for name in keras_seq.__all__])"
     assert run_python("-c", code)

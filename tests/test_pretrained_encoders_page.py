@@ -12,6 +12,8 @@ from label_runs import labelled_lines, write_lines
 
 from keras_seq.text.dates import date_pairs
 
+pytestmark = pytest.mark.docs
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "pretrained-encoders.md"
 SMALL = {"training.max_steps": 1, "training.sample_count": 1}
 DECODER = {

@@ -127,6 +127,7 @@ def run_in(folder, *command):
     return result.stdout
 
 
+@pytest.mark.docs
 def test_every_shell_block_runs(folder):
     have_run = set()
     for path in DOCUMENTS:
@@ -141,6 +142,7 @@ def test_every_shell_block_runs(folder):
     assert len((folder / "test.nbest").read_text().split("\n")) > lines
 
 
+@pytest.mark.docs
 def test_every_python_block_runs(folder):
     documents = [path for path in DOCUMENTS if path not in PAGES_WITH_OWN_TESTS]
     python = [block for path in documents for block in blocks(path, "python")]
@@ -288,6 +290,7 @@ def with_presets(readme):
 AGAIN = "python tests/test_readme.py writes it anew"
 
 
+@pytest.mark.docs
 def test_generated_command_reference_is_up_to_date():
     assert COMMANDS.read_text(encoding="utf-8") == rendered_commands(), AGAIN
 

@@ -13,6 +13,8 @@ import pytest
 
 from keras_seq import layers
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).parents[1]
 MODULES = ("layers", "models", "search", "training")
 

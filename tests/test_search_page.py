@@ -10,6 +10,8 @@ import pytest
 from keras_seq import threads
 from keras_seq.settings import SearchSettings
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
 ON_JAX = (

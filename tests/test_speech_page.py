@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.docs
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speech.md"
 EXAMPLES = PAGE.parents[1] / "examples"
 

@@ -16,6 +16,8 @@ import safetensors.numpy
 
 from keras_seq.settings import PRESETS, Settings
 
+pytestmark = pytest.mark.docs
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "training.md"
 

@@ -8,6 +8,8 @@ import pytest
 
 from keras_seq.vectors import VectorSettings
 
+pytestmark = pytest.mark.docs
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "vectors.md"
 LINES = (
     "the king is a man and the queen is a woman\n"

@@ -23,6 +23,7 @@ def weights(run, step):
     return safetensors.numpy.load_file(path)
 
 
+@pytest.mark.slow
 def test_average_last_writes_the_mean_of_the_last_checkpoints(trained, tmp_path, keras_seq_command):
     outcome = keras_seq_command("average", trained, tmp_path / "mean", "--last", 2)
     assert (outcome.code, outcome.out) == (0, b"")

@@ -58,6 +58,7 @@ def test_diagnose_rejects_a_run_without_a_checkpoint(keras_seq_command, files, t
     assert "no checkpoint, the training has not saved one yet" in outcome.error
 
 
+@pytest.mark.slow
 def test_diagnose_table_json_and_html_page_agree(keras_seq_command, tiny_run, files, tmp_path):
     paths = files()
     arguments = [

@@ -8,6 +8,7 @@ import pytest
 import keras_seq
 
 
+@pytest.mark.process
 def test_export_numbers_versions_consecutively(tiny_run, tmp_path, keras_seq_process):
     base = tmp_path / "served" / "dates"
     # Another backend in the environment is no matter: TensorFlow writes the SavedModel.

@@ -22,6 +22,7 @@ assert gc.get_freeze_count() > 100_000 and gc.isenabled()
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_quiet_import_skips_unneeded_packages_until_requested(backend):
     for name in ("PIL", "h5py", "jax", "matplotlib", "scipy"):

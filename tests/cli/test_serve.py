@@ -53,6 +53,7 @@ def test_a_missing_extra_is_named(keras_seq_command, version, monkeypatch, packa
     assert outcome.error == f"serving needs {package}: pip install 'keras-seq[serve]'"
 
 
+@pytest.mark.process
 def test_serve_rejects_a_damaged_saved_model(keras_seq_process, version):
     outcome = keras_seq_process("serve", version.parent, "--port", 0)
     assert (outcome.code, outcome.out) == (2, b"")

@@ -31,6 +31,7 @@ def line_of(stream, seconds=60):
     return found[0]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("options", [[], ["--format", "tsv"]])
 def test_stream_translates_a_pipe_line_by_line(tiny_run, monkeypatch, keras_seq_command, options):
     from keras_seq_cli.main import main
@@ -126,6 +127,7 @@ def test_progress_option_reports_lines_without_a_terminal(keras_seq_command, tin
     assert keras_seq_command("translate", tiny_run, "--no-progress", stdin=b"\n").err == ""
 
 
+@pytest.mark.process
 def test_terminal_shows_progress_and_stdout_stays_clean(tiny_run):
     """A process of its own, whose stderr is a terminal."""
     terminal, side = pty.openpty()

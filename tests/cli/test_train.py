@@ -152,6 +152,7 @@ def test_train_dry_run_prints_settings_and_writes_nothing(keras_seq_command, cor
     assert "preset transformer-tiny" in outcome.err
 
 
+@pytest.mark.process
 def test_train_writes_a_run_and_prints_one_line(keras_seq_process, corpus, tmp_path):
     arguments = [*GOOD, "--max-steps", "2", "--seed", "5"]
     small = {"num_encoder_layers": 1, "num_decoder_layers": 1, "units": 16, "feedforward_units": 16}

@@ -184,6 +184,7 @@ def test_scores_and_n_best_columns_contain_the_best_translation(translate):
     assert float(rows[0][1]) >= float(rows[1][1])
 
 
+@pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_closed_output_pipe_is_not_an_error(tiny_run):
     process = subprocess.Popen(

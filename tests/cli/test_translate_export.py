@@ -47,6 +47,7 @@ def numbers_apart(lines):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["--format", "tsv"], ["--batch-size", "3"]])
 def test_translate_with_an_export_writes_what_the_run_writes(by_run, by_export, options):
     expected, found = by_run(*options, stdin=TEXT), by_export(*options, stdin=TEXT)

@@ -62,6 +62,7 @@ def objects(outcome):
     return [json.loads(line) for line in outcome.lines]
 
 
+@pytest.mark.slow
 def test_tsv_output_has_every_line_and_preserves_every_text(command, run):
     best = command(run, "--n-best", "2", stdin=TEXT).lines
     table = rows(command(run, "--n-best", "2", "--format", "tsv", stdin=TEXT))
@@ -184,6 +185,7 @@ def test_a_map_has_a_square_for_each_weight(monkeypatch):
     assert "\x1b[48;2;20;82;180m  " in stream.getvalue()
 
 
+@pytest.mark.slow
 def test_attention_and_beam_pages_contain_the_translations(command, run, tmp_path):
     page, beam = tmp_path / "attention.html", tmp_path / "beam.html"
     outcome = command(
@@ -257,6 +259,7 @@ def run_without_bytes(tiny_run, tmp_path):
     return tmp_path / "unknown"
 
 
+@pytest.mark.slow
 def test_unknown_tokens_are_replaced_by_words_of_the_source(command, run_without_bytes):
     # A forced beginning is what makes this model write an unknown token.
     options = [run_without_bytes, "5 \u4e00\u4e8c 1999", "--prefix", "\u4e09"]

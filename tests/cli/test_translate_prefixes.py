@@ -5,6 +5,7 @@ import pytest
 SOURCE = b"2 January 2026\n\n5 maart 1999\n"
 
 
+@pytest.mark.slow
 def test_each_translation_begins_with_the_prefix_of_its_line(tiny_run, tmp_path, keras_seq_command):
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("2026-\nno matter\n\n", encoding="utf-8")

@@ -110,6 +110,7 @@ def saved(run, part):
     return safetensors.numpy.load_file(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_training_on_two_cores_matches_one_core(task, tmp_path, cores):
     settings = TASKS[task](tmp_path)
@@ -138,6 +139,7 @@ def autoencoder(folder):
     return lines_settings(folder, "vae", **common(**small))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings_of", [stochastic, autoencoder])
 def test_resumed_training_on_two_cores_is_bit_identical(settings_of, tmp_path, cores):
     """Threads may end in any order, and draw each what they drew."""
@@ -183,6 +185,7 @@ threads.parts_at_a_time = saying(threads.parts_at_a_time)
 """
 
 
+@pytest.mark.process
 def test_train_command_gives_each_core_a_part_of_the_batch(folder):
     options = {"training__max_steps": 1, "training__validate_every": 1}
     line = arguments(folder, "command", "", **options)

@@ -82,6 +82,7 @@ def test_check_backend_accepts_tensorflow_and_jax_but_not_openvino():
 HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a host without GPU")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -109,11 +110,13 @@ def test_train_command_rejects_unavailable_devices(tmp_path, options, words):
     assert words in refused(tmp_path, *options.split())
 
 
+@pytest.mark.process
 def test_torch_backend_is_rejected_with_a_clear_error(tmp_path):
     said = refused(tmp_path, KERAS_BACKEND="torch")
     assert said == "keras-seq: KERAS_BACKEND=torch trains no models: set tensorflow or jax\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--hosts", "a:1,b:1", "--host", "1")])
 def test_missing_jax_is_reported_before_the_run_is_created(tmp_path, options):
     """Said at once, and not after the text was prepared."""
@@ -149,6 +152,7 @@ def refused(folder, *options, code="", **environment):
     return result.stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["tensorflow", "jax"])
 def test_devices_are_settled_once_in_a_process(name):
     """What has computed on one processor cannot have two of them any more, and says so."""

@@ -1,6 +1,9 @@
 """Of two hosts one is killed."""
 
+import pytest
 from cluster.shared_training import SLOWLY, all_end, before, last_step, two_hosts
+
+pytestmark = pytest.mark.process
 
 SETTINGS = {"training__validate_every": 10**6}
 

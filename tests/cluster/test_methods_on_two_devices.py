@@ -14,6 +14,8 @@ from cluster.shared_training import (
 )
 from faults.training_process import LOSS_SCALE, Training, last_arrays
 
+pytestmark = pytest.mark.process
+
 METHODS = {
     "training__guided_alignment": 1,
     "training__scheduled_sampling": "constant",

@@ -23,6 +23,8 @@ from cluster.shared_training import (
 )
 from faults.training_process import Training, last_arrays
 
+pytestmark = pytest.mark.process
+
 # On TensorFlow a host has one processor.
 HOST = {"tensorflow": "", "jax": "--devices 2"}
 HOSTS = {"tensorflow": "devices 2 (cpu) of 2 hosts\n", "jax": "devices 4 (cpu) of 2 hosts\n"}

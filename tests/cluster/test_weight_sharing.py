@@ -8,6 +8,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 # Prints of each variable its shape and that of a device's part, before and after an update.
 PARTS = """
 import json

@@ -9,7 +9,9 @@ import keras
 import numpy as np
 import pytest
 from conformance.harness import assert_same, outputs_of
-from conformance.table import every_row
+from conformance.table import ROWS
+
+pytestmark = pytest.mark.process
 
 OTHER = {"tensorflow": "jax", "jax": "tensorflow"}
 
@@ -29,7 +31,7 @@ def other_outputs(tmp_path_factory):
         return dict(arrays)
 
 
-@every_row
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_tensorflow_and_jax_outputs_agree(row, other_outputs):
     expected = [other_outputs[f"{row.name} {index}"] for index in range(len(row.outputs))]
     assert_same(row, outputs_of(row), expected)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.docs
+
 FOLDER = Path(__file__).parents[2] / "examples"
 ARGUMENTS = {
     "attention_from_parts.py": ["--steps", "5", "--units", "8"],

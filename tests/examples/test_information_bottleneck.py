@@ -33,6 +33,7 @@ def test_known_information_equals_the_sum_over_the_joint_table(example):
     assert example.known_information() == pytest.approx(information, rel=1e-9)
 
 
+@pytest.mark.docs
 def test_larger_beta_lowers_the_rate_within_the_known_information(example):
     keras.utils.set_random_seed(1)
     train, test, known = example.views(8000, 1), example.views(4000, 2), example.known_information()

@@ -6,6 +6,8 @@ import shutil
 import pytest
 from faults.training_process import Training, command, last_arrays, validations, write_corpus
 
+pytestmark = pytest.mark.process
+
 SETTINGS = {
     "training__max_steps": 17,
     "training__checkpoint_every": 2,

@@ -12,6 +12,8 @@ import pytest
 
 from keras_seq.checkpoints import CheckpointStore
 
+pytestmark = pytest.mark.process
+
 SCRIPT = Path(__file__).with_name("exact_fit.py")
 ROOT = Path(__file__).resolve().parents[2]
 STEPS_PER_EPOCH, STEPS = 7, 56

@@ -10,6 +10,8 @@ from faults.training_process import Training, command, write_corpus
 
 from keras_seq.run import Run
 
+pytestmark = pytest.mark.process
+
 EVERY = {
     "training__max_steps": 40,
     "training__checkpoint_every": 2,

@@ -16,6 +16,8 @@ from faults.training_process import (
 
 from keras_seq.run import Run
 
+pytestmark = pytest.mark.process
+
 LIMITS = {
     "training__max_steps": 31,
     "training__checkpoint_every": 2,

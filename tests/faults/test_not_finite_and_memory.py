@@ -10,6 +10,8 @@ from run_helpers import forge
 
 from keras_seq.run import Run
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

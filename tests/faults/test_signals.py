@@ -16,6 +16,8 @@ from faults.training_process import (
 
 from keras_seq.run import Run
 
+pytestmark = pytest.mark.process
+
 # Long enough to be met, and never over by itself.
 ENDLESS = {"training__validate_every": 10**6, "training__checkpoint_every": 10**6}
 # Says when something is begun, then stays in C code that no signal wakes, as a backend that

@@ -7,6 +7,8 @@ from faults.training_process import HOLD_SAVES, Training, command, last_arrays, 
 
 from keras_seq.run import Run
 
+pytestmark = pytest.mark.process
+
 ENDLESS = {"training__validate_every": 10**6, "training__checkpoint_every": 10**6}
 # The hour that is asked for is over while the eighth batch is on its way.
 SHORT_HOUR = """

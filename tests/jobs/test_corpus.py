@@ -84,6 +84,7 @@ def start(job_process):
     return call
 
 
+@pytest.mark.process
 def test_prepared_corpus_is_identical_after_a_worker_is_killed(
     start, expected, text_options, tmp_path, where
 ):
@@ -101,6 +102,7 @@ def test_prepared_corpus_is_identical_after_a_worker_is_killed(
     assert not (tmp_path / "out" / ".work").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
 def test_killed_preparation_resumes_to_an_identical_corpus(
     start, expected, text_options, tmp_path, where
@@ -121,6 +123,7 @@ def test_killed_preparation_resumes_to_an_identical_corpus(
     assert not (out / ".work").exists()
 
 
+@pytest.mark.process
 def test_finished_preparation_is_not_repeated_without_overwrite(
     keras_seq_command, texts, text_options, tmp_path, monkeypatch
 ):
@@ -136,6 +139,7 @@ def test_finished_preparation_is_not_repeated_without_overwrite(
     assert Run.open(tmp_path / "out").source_tokenizer.vocabulary_size == 650
 
 
+@pytest.mark.process
 def test_interrupted_preparation_keeps_its_vocabulary_until_text_changes(expected, texts, tmp_path):
     """Ctrl-C, and a change of the text before the next time."""
     for side in ("en", "de"):
@@ -226,6 +230,7 @@ def shared(expected, tmp_path_factory):
     return shutil.copytree(expected, tmp_path_factory.mktemp("shared") / "prepared")
 
 
+@pytest.mark.process
 def test_training_on_prepared_text_gives_identical_weights(
     keras_seq_command, shared, text_options, tmp_path
 ):

@@ -103,6 +103,7 @@ def assert_alike(found, expected):
         assert float(one[0] or 0) == pytest.approx(float(other[0] or 0), abs=1.5e-4)
 
 
+@pytest.mark.process
 def test_translated_files_are_identical_after_a_worker_is_killed(
     start, texts, expected, tmp_path, where
 ):
@@ -115,6 +116,7 @@ def test_translated_files_are_identical_after_a_worker_is_killed(
     assert outputs(tmp_path / "out") == expected
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
 def test_killed_translation_job_resumes_without_redoing_finished_files(
     start, many_texts, expected_of_many, tmp_path, where
@@ -151,6 +153,7 @@ def test_killed_translation_job_resumes_without_redoing_finished_files(
     assert job.kept() == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_job_and_its_workers(start, tmp_path, number, request):
     # Shells start what is to run in the background with Ctrl-C ignored, and that is inherited.
@@ -170,6 +173,7 @@ def test_a_signal_ends_a_job_and_its_workers(start, tmp_path, number, request):
     assert workers and not alive
 
 
+@pytest.mark.process
 def test_translated_files_are_identical_after_a_ray_node_is_lost(
     start, texts, expected, tmp_path, monkeypatch
 ):
@@ -248,6 +252,7 @@ def test_n_best_output_of_a_file_equals_plain_translate_output(
     assert (tmp_path / "out" / "b.en").read_bytes() == plain.out
 
 
+@pytest.mark.process
 def test_ctranslate2_on_ray_gives_the_same_output_as_locally(translate, texts, tmp_path):
     pytest.importorskip("ray", reason="the extra ray is not installed")
     assert translate("--input", texts / "a.en", output_dir=tmp_path / "local").code == 0

@@ -69,6 +69,7 @@ def starts(tmp_path):
     return [path.read_text() for path in tmp_path.glob("start-*")]
 
 
+@pytest.mark.process
 def test_every_chunk_is_done_once_by_workers_that_start_once(run_lines, runner, tmp_path):
     lines = [b"word %d" % n for n in range(40)]
     results, notices = run_lines(lines)
@@ -81,6 +82,7 @@ def test_every_chunk_is_done_once_by_workers_that_start_once(run_lines, runner, 
     assert str(os.getpid()) not in {pid for pids in done for pid in pids}
 
 
+@pytest.mark.process
 def test_two_slow_chunks_run_on_two_workers(run_lines, tmp_path):
     run_lines([b"sleep 1", b"sleep 1"])
     pids = {Path(tmp_path, f"did-{n}").read_text() for n in range(2)}
@@ -99,6 +101,7 @@ def test_worker_notices_are_returned_and_its_prints_are_suppressed(run_lines, ca
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.process
 def test_chunks_of_a_killed_worker_are_run_again(run_lines, capfd):
     lines = [b"a", b"die 1", b"b", b"die 2", b"c", b"d"]
     results, notices = run_lines(lines)
@@ -112,12 +115,14 @@ def test_chunks_of_a_killed_worker_are_run_again(run_lines, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("line", [b"die 9", b"exit"])
 def test_chunk_that_kills_every_worker_is_named_in_the_error(run_lines, line):
     with pytest.raises(JobError, match=r"^text line 2: ended the worker that had it 3 times"):
         run_lines([b"a", line, b"b"])
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("line", "kind", "words"),
     [

@@ -111,6 +111,7 @@ def by_definition(x, target, weights, options):
     return y @ weights["logits/kernel"] + weights["logits/bias"], attention
 
 
+@pytest.mark.slow
 def test_attention_recognizer_equals_numpy(variant):
     options, model = variant
     found = model.with_attention().predict_on_batch({"source": SOURCE, "target": TARGET})

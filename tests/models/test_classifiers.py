@@ -135,6 +135,7 @@ def trained(name, source, labels):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["recurrent", "transformer"])
 def test_classifiers_with_order_learn_the_order_of_two_words(name):
     model = trained(name, *texts_in_both_orders(0))

@@ -163,6 +163,7 @@ def test_encoder_memory_is_not_copied_per_hypothesis():
     assert state["shared"] == {}
 
 
+@pytest.mark.slow
 def test_more_padding_changes_nothing(variant):
     _, model = variant
     source = np.pad(SOURCE, [(0, 0), (0, 3)])
@@ -222,6 +223,7 @@ def test_dropout_acts_in_training_only():
     np.testing.assert_allclose(training_logits(made(**arguments), 1)[0], first, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_recurrent_seq2seq_survives_config_and_file_round_trips(variant, tmp_path):
     _, model = variant
     config = json.loads(json.dumps(model.get_config()))
@@ -242,6 +244,7 @@ def test_summary_names_the_parts(model):
         assert part in "".join(lines)
 
 
+@pytest.mark.slow
 def test_recurrent_seq2seq_learns_to_copy():
     keras.utils.set_random_seed(1)
     model = RecurrentSeq2Seq(

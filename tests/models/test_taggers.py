@@ -126,6 +126,7 @@ def entropy(*shares):
     return -sum(share * np.log(share) for share in shares)
 
 
+@pytest.mark.slow
 def test_tagger_with_a_crf_learns_dependencies_between_tags():
     cost, whole = trained(crf=True)
     assert entropy(0.4, 0.3, 0.3) - 1e-3 < cost < entropy(0.4, 0.3, 0.3) + 0.1

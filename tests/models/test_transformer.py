@@ -258,6 +258,7 @@ def test_half_precision_keeps_float32_weights_and_logits_and_stays_near():
     assert Transformer.from_config(model.get_config()).compute_dtype == "bfloat16"
 
 
+@pytest.mark.slow
 def test_transformer_learns_in_a_plain_fit():
     """Targets that repeat the source's first token: a few updates must halve the loss."""
     model = Transformer(VOCABULARY, VOCABULARY, **SIZES | ONE_LAYER, dropout=0.0)

@@ -181,6 +181,7 @@ def test_unsupported_hub_preset_settings_raise_settings_error(preset, data):
         )
 
 
+@pytest.mark.slow
 def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     fetched = preset_directory("some/name")
@@ -203,6 +204,7 @@ def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path
     assert run.source_tokenizer.vocabulary == tuple(PIECES)
 
 
+@pytest.mark.slow
 def test_unknown_hub_preset_name_raises_input_error(tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     with pytest.raises(InputError, match="KerasHub cannot fetch it"):

@@ -69,6 +69,7 @@ CONFIGURATIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
 @settings(max_examples=25, deadline=None)
 @given(drawn=tables)

@@ -91,6 +91,7 @@ def of_row(rules, row):
     return Rules(**rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 @settings(max_examples=25, deadline=None)
 @given(drawn=tables)

@@ -43,6 +43,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "prefixed"),
     [(name, False) for name in SEARCHES] + [("beam", True), ("sampling", True)],
@@ -91,6 +92,7 @@ def talker(seed):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_search_with_moving_caches_equals_search_with_static_caches(ensemble):
@@ -130,6 +132,7 @@ def found_and_places(model, source, function, options):
     return find(ops.array(source)), lengths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "options"),
     [

@@ -135,6 +135,7 @@ def found_by(family, name, way):
 
 
 # XLA takes seconds for each, and rules are the harder part.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "name"),
     [(way, name) for way in WAYS for name in SEARCHES if (way, name) != ("xla", "beam")],
@@ -162,6 +163,7 @@ def test_models_distinguish_a_right_search_from_a_wrong_one(family):
     assert any(one.score < found[0].score for one, found in zip(greedy, beams, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("search", "options"),
     [

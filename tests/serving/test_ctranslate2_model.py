@@ -17,6 +17,8 @@ from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 from keras_seq.translator import Translator
 
+pytestmark = pytest.mark.slow
+
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 
 

@@ -19,6 +19,8 @@ from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
 from keras_seq.translator import Translator
 
+pytestmark = pytest.mark.slow
+
 ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 
 _WORDS = "the cat sees dog a small runs to and sleeps zebra x".split()

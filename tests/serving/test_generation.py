@@ -10,6 +10,8 @@ import keras_seq
 from keras_seq.run import Run
 from keras_seq.serving import export_saved_model
 
+pytestmark = pytest.mark.slow
+
 PROMPTS = ["a", "", "b c", "a b c d e f g h", "  ", "unknown ☃ signs", "c " * 300]
 SEARCHES = {
     "drawn": {"n_best": 3, "seed": 7},

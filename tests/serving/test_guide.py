@@ -218,6 +218,7 @@ def prediction_service(saved_model):
         server.stop(None).wait()
 
 
+@pytest.mark.process
 def test_guide_grpc_example_prints_the_served_answer(base, prediction_service):
     _, grpc_lines = blocks(base, "python")
     assert "localhost:8500" in grpc_lines

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import pytest
 from http_serving import WITHOUT_KERAS, save_text_model, serving
 
+pytestmark = pytest.mark.process
+
 MEGABYTE = 2**20
 
 

@@ -14,6 +14,8 @@ from keras_seq.run import Run
 from keras_seq.text.dates import date_pairs
 from keras_seq.translator import Translator
 
+pytestmark = pytest.mark.process
+
 NASTY = ["", " ", "\t", "😀 ᏣᎳᎩ </s> <pad>", "a\x00b", "e\u0301", "5\u2028mars", "w" * 10_000]
 
 

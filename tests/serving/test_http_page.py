@@ -11,6 +11,8 @@ from http_serving import save_text_model, serving
 
 from keras_seq.serving.http.page import PAGE_HEADERS, page
 
+pytestmark = pytest.mark.process
+
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
 HOSTILE = '<script>document.title = "owned"</script><img src=x onerror=\'document.title="owned"\'>'

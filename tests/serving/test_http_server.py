@@ -16,6 +16,8 @@ from http_serving import SLOW_SECONDS, save_text_model, serving
 from keras_seq.serving.http.server import Options, Server
 from keras_seq.text import InputError
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):

@@ -11,6 +11,8 @@ from keras_seq.run import Run
 from keras_seq.serving import export_saved_model
 from keras_seq.text import word_tokens
 
+pytestmark = pytest.mark.slow
+
 AWKWARD = [
     "",
     "  ",

@@ -13,6 +13,8 @@ from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 from keras_seq.training import train
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [text for text, _ in who_comes_first(8, 3)] + AWKWARD
 DECODER = {
     "model.units": 16,

@@ -25,9 +25,12 @@ from keras_seq.search import ctc_greedy_search
 from keras_seq.serving import export_recognizer
 from keras_seq.text import InputError
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="only TensorFlow writes a SavedModel"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        keras.backend.backend() != "tensorflow", reason="only TensorFlow writes a SavedModel"
+    ),
+]
 
 LABELS = ["one", "two", "drei", "四"]
 

@@ -11,6 +11,8 @@ from keras_seq.serving import export_saved_model
 from keras_seq.text import InputError
 from keras_seq.text.dates import date_pairs
 
+pytestmark = pytest.mark.slow
+
 LINES = [source for source, _ in date_pairs(20, seed=9)] + ["", "  ", "?", "x " * 300]
 
 

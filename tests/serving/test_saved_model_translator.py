@@ -79,6 +79,7 @@ def test_neither_batches_nor_order_nor_threads_change_a_translation(pair):
     assert found == [expected] * 4
 
 
+@pytest.mark.slow
 def test_batch_size_does_not_change_translations(tiny_export):
     expected = SavedModelTranslator(tiny_export / "1")(LINES)
     for size in (1, 7, 1000):

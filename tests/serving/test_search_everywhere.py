@@ -13,9 +13,12 @@ from stock_server import StockProcess, Tensor
 import keras_seq
 from keras_seq.text.dates import date_pairs
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="only TensorFlow writes a SavedModel"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        keras.backend.backend() != "tensorflow", reason="only TensorFlow writes a SavedModel"
+    ),
+]
 
 LINES = [source for source, _ in date_pairs(12, seed=3)] + ["", "1.2.2003", "?"]
 

@@ -19,9 +19,12 @@ import keras_seq
 from keras_seq.run import Run
 from keras_seq.text.dates import date_pairs
 
-pytestmark = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="only TensorFlow writes a SavedModel"
-)
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        keras.backend.backend() != "tensorflow", reason="only TensorFlow writes a SavedModel"
+    ),
+]
 
 FLOAT, INT, STRING, BOOL = 1, 3, 7, 10
 N_BEST = 2

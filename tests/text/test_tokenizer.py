@@ -225,6 +225,7 @@ def test_a_large_corpus_is_sampled_with_a_notice():
     assert tokenizer.to_bytes() != other.to_bytes()
 
 
+@pytest.mark.slow
 def test_training_sample_is_uniform():
     """Of 60 sentences of one letter each, 20 are drawn: each in a third of 600 draws.
 

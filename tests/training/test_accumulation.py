@@ -145,6 +145,7 @@ def trained(batches, micro_batches):
     return model.get_weights(), losses
 
 
+@pytest.mark.slow
 def test_micro_batches_train_the_same_weights_as_one_large_batch():
     """Two updates of three batches of unlike tokens and weights, against two large ones."""
     generator = np.random.default_rng(3)
@@ -306,6 +307,7 @@ def assert_same_training(run, expected):
         np.testing.assert_array_equal(array, others[name], err_msg=name)
 
 
+@pytest.mark.slow
 def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
     arrays = last_arrays(straight)
     iterations = next(array for name, array in arrays.items() if name.endswith("/iteration"))
@@ -322,6 +324,7 @@ def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
     assert {int(seed[1]) % (3 * STEPS) for seed in seeds.values()} == {0}
 
 
+@pytest.mark.slow
 def test_resume_between_updates_reproduces_the_training_state(folder, straight):
     run = killed_after(3, straight, folder / "killed")
     result, said = quiet_train(settings_of(folder, training__max_steps=STEPS), run)
@@ -330,6 +333,7 @@ def test_resume_between_updates_reproduces_the_training_state(folder, straight):
     assert_same_training(run, straight)
 
 
+@pytest.mark.slow
 def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
     folder, straight, monkeypatch
 ):
@@ -355,6 +359,7 @@ def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
     assert_same_training(run, straight)
 
 
+@pytest.mark.slow
 def test_max_epochs_limit_rounds_up_to_a_full_update(folder):
     """An epoch of batches that are no multiple of three, two epochs."""
     settings = settings_of(folder, training__max_epochs=2, training__max_steps="none")

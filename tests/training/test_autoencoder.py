@@ -172,6 +172,7 @@ def test_autoencoder_commands_reject_unsuitable_arguments(learned, keras_seq_com
         assert outcome.code == 2 and words in outcome.error, outcome.error
 
 
+@pytest.mark.slow
 def test_autoencoder_export_returns_the_same_texts_as_the_autoencoder(
     learned, autoencoder, tmp_path
 ):
@@ -207,6 +208,7 @@ def test_autoencoder_export_samples_the_same_texts_from_a_code(learned, tmp_path
     assert [text.decode() for text in found] == [one[0].text for one in drawn]
 
 
+@pytest.mark.slow
 def test_resumed_autoencoder_training_ends_with_the_same_weights(text, tmp_path):
     """Through noise, dropout, hidden words and a beta that changes with every update."""
     settings = small(

@@ -70,6 +70,7 @@ def state(model):
     return [ops.convert_to_numpy(variable.value).tobytes() for variable in variables]
 
 
+@pytest.mark.slow
 def test_fit_stopped_at_any_step_resumes_to_the_same_state(tmp_path):
     """Within an epoch, at its last batch, at the first of the next; logs are of whole epochs."""
     stops = [1, 4, 6, 7, 17]

@@ -3,7 +3,11 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from keras_seq.training import callbacks
+
+pytestmark = pytest.mark.docs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "callbacks.md"
 

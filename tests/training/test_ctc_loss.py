@@ -161,6 +161,7 @@ def test_ctc_loss_of_a_long_input_neither_underflows_nor_overflows():
     np.testing.assert_allclose(found, 1000 * 50 - np.log(1000 * 1001 / 2), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_model_trained_with_ctc_loss_learns_its_labels():
     generator = np.random.default_rng(0)
     labels = generator.integers(1, 4, (64, 3))

@@ -14,6 +14,8 @@ from keras_seq.settings import load_settings
 from keras_seq.training.loop import TrainingLoop
 from keras_seq.training.stopping import SignalStop
 
+pytestmark = pytest.mark.slow
+
 RNN = {
     "model.family": "rnn",
     "model.embedding_units": 8,

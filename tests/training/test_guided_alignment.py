@@ -12,6 +12,8 @@ from keras_seq.run import Run
 from keras_seq.settings import SettingsError, load_settings
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
 
+pytestmark = pytest.mark.slow
+
 generator = np.random.default_rng(1)
 
 

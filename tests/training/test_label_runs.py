@@ -52,6 +52,7 @@ def test_classifier_and_tagger_predict_the_expected_labels(task, trained):
     assert right >= 38
 
 
+@pytest.mark.slow
 def test_resumed_label_training_ends_with_the_same_weights(task, trained, tmp_path):
     again = killed_after(40, trained, tmp_path / "again")
     train(Run.open(trained).settings, again, notice=[].append)
@@ -109,6 +110,7 @@ def test_lines_without_text_or_label_are_dropped(tmp_path):
     assert "training: 200 of 203 lines kept; dropped 3 without text or label" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tag", "metric"), [("NOUN", "accuracy"), ("B-HUM", "entity_f1")])
 def test_validation_text_may_have_tags_missing_from_the_training_text(tmp_path, tag, metric):
     settings = label_settings(tmp_path, "tag", training__max_steps=2)

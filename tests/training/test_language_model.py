@@ -132,6 +132,7 @@ def test_language_model_run_reports_its_task_and_perplexity(learned):
         keras_seq.Translator.load(run.path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("packed", [False, True])
 def test_resumed_language_model_training_ends_with_the_same_weights(text, tmp_path, packed):
     settings = small(

@@ -81,6 +81,7 @@ def dtypes(structure):
     return [keras.backend.standardize_dtype(leaf.dtype) for leaf in keras.tree.flatten(structure)]
 
 
+@pytest.mark.slow
 @every_half
 @pytest.mark.parametrize("make", [transformer, recurrent])
 def test_model_with_a_dtype_matches_one_under_the_global_policy(make, half):
@@ -166,6 +167,7 @@ def loss_gradients(model, batch, scale=1.0):
     }
 
 
+@pytest.mark.slow
 @every_half
 @every_family
 def test_half_precision_loss_and_gradients_are_close_to_float32(make, half):
@@ -286,6 +288,7 @@ class Scales(keras.callbacks.Callback):
         self.losses.append(float(logs["loss"]))
 
 
+@pytest.mark.slow
 def test_float16_overflow_lowers_the_loss_scale_and_training_continues():
     """Real float16: the loss is 3, and float16 ends at 65,504."""
     keras.utils.set_random_seed(1)
@@ -422,6 +425,7 @@ def last_arrays(run):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
     straight, settings = tmp_path / "straight", settings_of(tmp_path, precision, STEPS)
@@ -446,6 +450,7 @@ def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
     assert keras_seq.Translator.load(tmp_path / "straight")(["a b c"])
 
 
+@pytest.mark.slow
 def test_automatic_precision_is_chosen_only_once_per_run(tmp_path):
     # The toy's model is 16 wide.
     chosen, why = choose_precision(this_device(), 16)
@@ -469,6 +474,7 @@ def test_automatic_precision_is_chosen_only_once_per_run(tmp_path):
         quiet_train(settings_of(tmp_path, "float16", 4), run)
 
 
+@pytest.mark.slow
 def test_half_precision_training_ends_close_to_the_float32_loss():
     """Sixty updates on batches that are copied, dropout on; chance is 2.8."""
     generator = np.random.default_rng(0)

@@ -14,6 +14,8 @@ from keras_seq.training import train
 from keras_seq.training.pretrained import set_pretrained
 from keras_seq.training.start import set_start
 
+pytestmark = pytest.mark.slow
+
 QUIET = {"notice": lambda line: None}
 TRAINING = {
     "training.learning_rate": 0.003,

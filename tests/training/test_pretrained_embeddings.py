@@ -77,6 +77,7 @@ def test_shared_embedding_loads_both_files_and_prefers_source_vectors(tmp_path):
             assert cosine == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_frozen_word_vectors_stay_while_the_rest_is_trained(tmp_path):
     write_vectors(tmp_path / "vectors", "abcdefgh")
     settings = toy_settings(

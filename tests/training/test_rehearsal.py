@@ -41,6 +41,7 @@ def test_largest_shapes_cover_long_pairs_and_many_short_pairs(tmp_path):
     assert set(largest_shapes(stream)) == {(20, 2, 2), (1, 40, 10)}
 
 
+@pytest.mark.slow
 def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
     """With and without it: the same weights, moments, averages and seeds, dropout on."""
     from keras_seq.training import loop

@@ -128,6 +128,7 @@ def assert_same_run(run, expected):
     assert results[0] == results[1]
 
 
+@pytest.mark.slow
 def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder, family, straight):
     """Where the stream of batches is does not depend on the model: of one all places are tried."""
     run = folder / "pieces"
@@ -187,6 +188,7 @@ def test_resumed_logs_drop_unsaved_entries_and_have_no_gap(folder, family, stopp
     assert_same_run(stopped, folder / "straight")
 
 
+@pytest.mark.slow
 @ONE_FAMILY
 def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, family, stopped):
     os.truncate(stopped / "checkpoints" / "step-00000004" / "training.safetensors", 1000)
@@ -197,6 +199,7 @@ def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, fami
     assert_same_run(stopped, folder / "straight")
 
 
+@pytest.mark.slow
 @ONE_FAMILY
 def test_run_without_a_checkpoint_starts_over(folder, family, stopped):
     shutil.rmtree(stopped / "checkpoints")
@@ -206,6 +209,7 @@ def test_run_without_a_checkpoint_starts_over(folder, family, stopped):
     assert_same_run(stopped, folder / "straight")
 
 
+@pytest.mark.slow
 @ONE_FAMILY
 def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
     """Weights that hardly move translate no better: of validations at 3, 6, 9 the first is best."""
@@ -267,6 +271,7 @@ def test_resume_with_changed_training_settings_raises_input_error(
     assert (stopped / "settings.toml").read_text() == before
 
 
+@pytest.mark.slow
 @ONE_FAMILY
 def test_resume_allows_changed_limits_and_intervals(folder, stopped):
     changes = {
@@ -292,6 +297,7 @@ def test_resume_allows_changed_limits_and_intervals(folder, stopped):
     assert run.saved_steps[-1] == STEPS
 
 
+@pytest.mark.slow
 @ONE_FAMILY
 def test_minutes_of_earlier_processes_count_toward_the_limit(folder, stopped):
     state = stopped / "checkpoints" / "step-00000004"

@@ -10,6 +10,8 @@ from keras_seq.data import BatchStream, TokenCorpus
 from keras_seq.preparation import open_or_prepare, prepare_run
 from keras_seq.training.feed import batch_shapes, training_stream
 
+pytestmark = pytest.mark.slow
+
 METHODS = {
     "training__word_dropout": 0.2,
     "training__source_word_dropout": 0.1,

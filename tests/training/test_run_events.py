@@ -12,6 +12,8 @@ from keras_seq.run import Run
 from keras_seq.training.attention_view import AttentionView
 from keras_seq.training.callbacks.attention_snapshots import attention_picture
 
+pytestmark = pytest.mark.slow
+
 STEPS = 5
 
 

@@ -176,6 +176,7 @@ with tf.distribute.OneDeviceStrategy("CPU:1").scope():
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="`tf.distribute` is TensorFlow's")
 def test_tensorflow_replicas_raise_a_descriptive_value_error(tmp_path):
     said = subprocess.run(

@@ -13,6 +13,8 @@ from keras_seq.models import AttentionRecognizer, CTCRecognizer, TriggerWordDete
 from keras_seq.scoring import word_errors
 from keras_seq.training import CTCLoss, SequenceCrossEntropy
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("up", "down")
 FRAMES = 40
 QUIET = {"batch_size": 32, "verbose": 0}

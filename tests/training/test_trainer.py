@@ -164,6 +164,7 @@ def test_translator_loads_a_trained_run_and_translates_lines(first, folder):
     assert set(lines[0].split()) <= set("abcdefgh")
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_however_often_it_validates(first, folder):
     """Dropout, order of the batches and first weights are drawn from the seed alone.
 
@@ -221,6 +222,7 @@ def test_training_learns_and_stops_after_max_epochs(folder):
     assert not any("average" in name for name in trained)
 
 
+@pytest.mark.slow
 def test_diverging_training_finishes_and_writes_valid_json_metrics(folder):
     settings = toy_settings(
         folder,

@@ -13,6 +13,8 @@ from keras_seq.serving.graph_file.operations import ALLOWED, operations
 from keras_seq.settings import load_settings
 from keras_seq.training import train
 
+pytestmark = pytest.mark.slow
+
 
 def same_as_before(count, seed):
     """Texts of letters; the tag of each says whether it is that before it, what no letter tells."""
