@@ -121,6 +121,7 @@ def that_likes_to_end(tokenizer):
     return model
 
 
+@pytest.mark.slow
 def test_beam_tree_with_patience_shows_who_replaces_finished_hypotheses(tokenizer):
     search = search_settings(beam_size=3, n_best=3, patience=2.0)
     tree = BeamView(that_likes_to_end(tokenizer), tokenizer, tokenizer, search)(LINE)
@@ -179,6 +180,7 @@ def beam_data(tree, **more):
     }  # fmt: skip
 
 
+@pytest.mark.process
 def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa: F811
     _, tree, _ = made
     page = tmp_path / "beam.html"
@@ -235,6 +237,7 @@ def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa
     assert page_errors(browser) == []
 
 
+@pytest.mark.process
 def test_attention_page_shows_the_weights_in_a_browser(browser, tmp_path):  # noqa: F811
     """A square's shade and words are the weight's; the mean is that of the heads."""
     weights = [[[[900, 100], [0, 1000]], [[500, 500], [200, 800]]]]

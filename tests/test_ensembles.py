@@ -43,6 +43,7 @@ def log_probability(models, source, target):
     return np.log(np.mean(shares, axis=0)[np.arange(len(target)), target]).sum()
 
 
+@pytest.mark.slow
 def test_ensemble_translations_have_the_score_of_the_mean_probability(tiny_run, other_run):
     runs = [Run.open(tiny_run), Run.open(other_run)]
     models = [load_model(run) for run in runs]
@@ -56,6 +57,7 @@ def test_ensemble_translations_have_the_score_of_the_mean_probability(tiny_run, 
             assert one.score == pytest.approx(total / len(target), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_ensemble_of_a_run_with_itself_translates_as_the_run(tiny_run, keras_seq_command):
     alone = keras_seq_command("translate", tiny_run, "-", stdin="\n".join(LINES).encode())
     twice = keras_seq_command(

@@ -5,9 +5,10 @@ The imports are read from the source text, so those inside functions and under
 """
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,17 @@ def modules_of_the_project() -> dict[str, Module]:
 
 
 def read_imports(module: Module, known: set[str]) -> Iterator[Import]:
+    for found, submodule in _statements(module):
+        yield replace(found, target=submodule) if submodule in known else found
+
+
+@functools.cache
+def _statements(module: Module) -> list[tuple[Import, str | None]]:
+    return list(_read_statements(module))
+
+
+def _read_statements(module: Module) -> Iterator[tuple[Import, str | None]]:
+    """Each import, and what it imports if the name that it takes is a module."""
     tree = ast.parse(module.source)
     typing_only = {
         id(inner)
@@ -183,7 +195,7 @@ def read_imports(module: Module, known: set[str]) -> Iterator[Import]:
         runs = id(node) not in typing_only
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield Import(alias.name, node.lineno, runs)
+                yield Import(alias.name, node.lineno, runs), None
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
@@ -191,12 +203,11 @@ def read_imports(module: Module, known: set[str]) -> Iterator[Import]:
                 keep = len(package) - node.level + module.is_package
                 base = ".".join([*package[:keep], *([base] if base else [])])
             for alias in node.names:
-                submodule = f"{base}.{alias.name}"
-                yield Import(submodule if submodule in known else base, node.lineno, runs)
+                yield Import(base, node.lineno, runs), f"{base}.{alias.name}"
         elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
             # importlib.import_module("...") and __import__("...")
             if node.args and isinstance(node.args[0], ast.Constant):
-                yield Import(str(node.args[0].value), node.lineno, runs)
+                yield Import(str(node.args[0].value), node.lineno, runs), None
 
 
 def wrong_arrows(modules: dict[str, Module]) -> list[str]:

@@ -85,7 +85,7 @@ def test_own_code_is_interrupted_on_return_after_a_final_library_call():
     assert done == ["library"]
 
 
-@pytest.mark.parametrize("module", ["keras_seq.files", "keras_seq_cli.main", "__main__"])
+@pytest.mark.parametrize("module", ["keras_seq.storage.atomic", "keras_seq_cli.main", "__main__"])
 def test_signal_outside_libraries_raises_immediately(module):
     done = []
     with pytest.raises(End):

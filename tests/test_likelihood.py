@@ -77,6 +77,7 @@ def test_likelihood_of_a_translation_equals_its_search_score(parts):
                 assert one.score == pytest.approx(math.fsum(values) / len(values), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_pair_does_not_depend_on_the_others(parts):
     # More than a batch of them, in another order.
     many = [(s, t) for s in SOURCES for t in TARGETS] * 20

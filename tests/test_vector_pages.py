@@ -19,6 +19,7 @@ def names_of(page):
     return names
 
 
+@pytest.mark.docs
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="it ends with a SavedModel")
 def test_generation_page_trains_searches_and_serves_a_generator(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -21,6 +21,7 @@ def files(tmp_path):
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_tensorflow")
 def test_diagnose_input_errors_are_reported_without_tensorflow(
     keras_seq_command, tiny_run, files, tmp_path

@@ -241,6 +241,7 @@ def test_damaged_export_is_reported_in_one_line(
     assert outcome.err == f"keras-seq: {outcome.error}\n"
 
 
+@pytest.mark.slow
 def test_an_export_without_text_is_refused(keras_seq_command, tiny_run, tmp_path):
     from keras_seq.serving import export_saved_model
 

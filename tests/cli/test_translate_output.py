@@ -215,6 +215,7 @@ def test_attention_and_beam_pages_contain_the_translations(command, run, tmp_pat
         assert line["results"][0]["text"] == outcome.lines[line["number"] - 1]
 
 
+@pytest.mark.slow
 def test_lines_left_out_of_a_page_are_counted(command, tiny_run, tmp_path, monkeypatch):
     from keras_seq_cli import pictures
 

@@ -140,6 +140,7 @@ def test_link_to_a_missing_token_raises_value_error(tmp_path, link):
         write_corpus(tmp_path / "corpus", pairs, alignments=True, **LIMITS)
 
 
+@pytest.mark.slow
 def test_corpus_larger_than_buffer_and_shard_is_read_back(tmp_path):
     """300,000 pairs, 1.2 million tokens: several buffers, several shards."""
     random = np.random.default_rng(0)

@@ -76,7 +76,7 @@ def kill_after(parts, seconds):
 
     for module, names in (
         (checkpoint_directory, ("write_tensors", "write_file")),
-        (checkpoints, ("write_file_whole", "remove")),
+        (checkpoints, ("write_file", "remove_temporaries")),
     ):
         for name in names:
             setattr(module, name, slowly(getattr(module, name)))

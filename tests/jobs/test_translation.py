@@ -395,7 +395,7 @@ def test_unreachable_ray_cluster_is_reported(
 
 
 def test_second_job_in_the_same_directory_is_rejected(translate, texts, tmp_path):
-    from keras_seq.files import DirectoryLock
+    from keras_seq.storage import DirectoryLock
 
     job = tmp_path / "out" / ".keras-seq"
     job.mkdir(parents=True)

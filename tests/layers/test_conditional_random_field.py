@@ -153,6 +153,7 @@ def test_given_tags_add_their_negative_log_likelihood_to_the_losses():
     np.testing.assert_allclose(float(loss), -numpy_of(likelihood).mean(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_tagger_learns_that_tags_alternate():
     """The words say nothing: only transitions can tell, and the start which comes first."""
     keras.utils.set_random_seed(1)

@@ -95,6 +95,7 @@ def test_attention_is_the_mean_over_heads_of_the_chosen_layer():
         np.testing.assert_array_equal(one, every[:, 1, head])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 def test_attention_equals_that_of_single_search_steps(make):
     model = make()

@@ -162,6 +162,7 @@ def searcher(model, **options):
     return tf.function(find, input_signature=[kinds], autograph=False)
 
 
+@pytest.mark.slow
 def test_recognizer_search_scores_equal_forced_decoding_scores(variant):
     _, model = variant
     search = searcher(model, beam_size=3, max_length=5, length_normalization="none")
@@ -172,6 +173,7 @@ def test_recognizer_search_scores_equal_forced_decoding_scores(variant):
     np.testing.assert_allclose(scores, numpy_of(found.scores)[:, 0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_recognizer_search_of_padded_rows_equals_each_row_alone(model):
     search = searcher(model, beam_size=3, max_length=6, coverage_penalty=0.2)
     together = search(SOURCE)
@@ -193,6 +195,7 @@ def test_sampling_from_the_recognizer_repeats_with_one_seed(model):
     assert numpy_of(found.tokens).tolist() == numpy_of(again.tokens).tolist()
 
 
+@pytest.mark.slow
 def test_recognizer_survives_config_and_file_round_trips(tmp_path):
     front = LogMelSpectrogram(800, num_mels=6, frame_length=64, frame_step=32)
     model = AttentionRecognizer(VOCABULARY, front, **SMALL, name="heard")

@@ -213,6 +213,7 @@ def training_logits(model, times):
     return results
 
 
+@pytest.mark.slow
 def test_dropout_acts_in_training_only():
     arguments = {"dropout": 0.5, "attention_dropout": 0.5, "num_encoder_layers": 2, "seed": 1}
     model = made(**arguments)

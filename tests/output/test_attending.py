@@ -215,6 +215,7 @@ def test_an_unknown_token_that_looks_at_a_known_word_becomes_that_word(tokenizer
     assert Aligner(tokenizer, tokenizer).without_unknown(line, known, attention) is known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unknown", [False, True])
 def test_search_generates_the_unknown_token_only_when_enabled(tokenizer, unknown):
     model = recurrent_model(tokenizer.vocabulary_size)

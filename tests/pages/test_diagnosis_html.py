@@ -161,6 +161,7 @@ def heads(page):
     return [head.text.rstrip(" \u25b2\u25bc") for head in find(page, "#lines th")]
 
 
+@pytest.mark.process
 def test_hostile_text_is_shown_as_plain_text(page):
     assert page.title.split() == f"Diagnosis of {HOSTILE}".split()
     assert find(page, "img") == []
@@ -177,6 +178,7 @@ def test_hostile_text_is_shown_as_plain_text(page):
     assert len(find(page, "script")) == 1
 
 
+@pytest.mark.process
 def test_page_makes_no_network_requests_and_logs_no_errors(page):
     assert [one for one in page.get_log("browser") if one["level"] != "INFO"] == []
     names = page.execute_script("return performance.getEntriesByType('resource').length")
@@ -190,6 +192,7 @@ def test_page_makes_no_network_requests_and_logs_no_errors(page):
     assert "Content Security Policy" in page.get_log("browser")[0]["message"]
 
 
+@pytest.mark.process
 def test_page_shows_the_totals_and_a_histogram(page):
     totals = diagnosis()["totals"]
     shown = [card.text for card in find(page, ".card")]
@@ -205,6 +208,7 @@ def test_page_shows_the_totals_and_a_histogram(page):
     assert counted == totals["lines"] - totals["not_judged"]
 
 
+@pytest.mark.process
 def test_every_column_sorts_both_ways(page):
     lines = diagnosis()["lines"]
     order = ["search error", "model error", "tie", None]
@@ -256,6 +260,7 @@ def test_every_column_sorts_both_ways(page):
                 assert shown == [str(one["number"]) for one in expected[:200]], (name, down)
 
 
+@pytest.mark.process
 def test_filters_select_lines_and_more_shows_further_lines(page):
     from selenium.webdriver.support.ui import Select
 
@@ -284,6 +289,7 @@ def test_filters_select_lines_and_more_shows_further_lines(page):
             more.click()
 
 
+@pytest.mark.process
 def test_line_opens_by_keyboard_and_marks_the_differences(page):
     from selenium.webdriver.common.keys import Keys
 
@@ -301,6 +307,7 @@ def test_line_opens_by_keyboard_and_marks_the_differences(page):
     assert find(page, ".detail") == []
 
 
+@pytest.mark.process
 def test_page_fits_a_phone_and_follows_the_color_scheme(page):
     grounds = []
     for scheme in ("light", "dark"):
@@ -317,6 +324,7 @@ def test_page_fits_a_phone_and_follows_the_color_scheme(page):
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.mark.process
 def test_page_of_a_real_diagnosis_shows_its_verdicts(browser, tmp_path):
     from known_model import SOURCES, KnownModel, known_tokenizer
 

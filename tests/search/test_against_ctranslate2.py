@@ -59,6 +59,7 @@ def same(one, other):
     return (one.tokens, one.ended) == (other.tokens, other.ended)
 
 
+@pytest.mark.slow
 def test_greedy_search_finds_the_same_tokens_as_ctranslate2(run):
     pairs = found_by_both(run, beam_size=1)
     assert len({one.tokens for one, _ in pairs}) > 10

@@ -56,6 +56,7 @@ def test_ensemble_search_uses_the_mean_of_the_probabilities(models):
         assert_same_results(results_of(result, row), plain_beam_search(chain, 3, 2, 6))
 
 
+@pytest.mark.slow
 def test_ensemble_of_a_model_with_itself_equals_the_model(models):
     for model in models:
         alone = compiled(model, beam_search, beam_size=3, max_length=8)(SOURCE)
@@ -78,6 +79,7 @@ def test_forced_scores_of_an_ensemble_equal_scores_of_its_samples(models):
     np.testing.assert_allclose(totals, [one.score for _, one in found], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_coverage_penalty_of_an_ensemble_equals_that_of_its_repeated_model(models):
     one = models[0]
     alone = compiled(one, beam_search, beam_size=3, max_length=6, coverage_penalty=0.5)

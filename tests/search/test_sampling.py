@@ -104,6 +104,7 @@ def test_samples_of_a_row_are_the_same_in_any_batch_and_padding():
     assert set(alone) <= set(more)
 
 
+@pytest.mark.slow
 def test_samples_differ_between_seeds_and_repeat_with_one_seed():
     draws = [results_of(sampler(samples=6, seed=seed)(SOURCE), 0) for seed in range(5)]
     assert len({tuple(found) for found in draws}) == 5

@@ -200,6 +200,7 @@ def test_search_scores_equal_forced_decoding_scores(family, search, options):
             assert abs(one.score - score) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_batch_mates_and_padding_do_not_change_search_results(family):
     model, _ = model_of(family)

@@ -97,6 +97,7 @@ def test_old_version_finishes_its_pending_requests(watcher, models, base):
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_broken_version_is_skipped_until_it_is_complete(watcher, models, base, notices):
     async def run():
         (base / "5").mkdir()
@@ -123,6 +124,7 @@ def test_broken_version_is_skipped_until_it_is_complete(watcher, models, base, n
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_deleting_the_newest_version_falls_back_and_the_last_stays_served(
     watcher, models, base, notices
 ):

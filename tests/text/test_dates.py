@@ -52,6 +52,7 @@ def test_every_target_is_an_iso_date_of_the_century():
     assert len({target for _, target in PAIRS}) > 25_000
 
 
+@pytest.mark.slow
 def test_every_source_renders_only_its_own_date():
     readings = readings_in_a_leap_year()
     checked = 0

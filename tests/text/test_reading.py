@@ -274,6 +274,7 @@ def test_one_megabyte_line_is_read_as_one_line(make):
     assert [len(text) for text in read_lines(path)] == [1_000_000, 5]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     path = tmp_path / "a.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:

@@ -192,6 +192,7 @@ def test_autoencoder_export_returns_the_same_texts_as_the_autoencoder(
     assert "a code of 6 numbers" in guide and "translation" not in guide
 
 
+@pytest.mark.slow
 def test_autoencoder_export_samples_the_same_texts_from_a_code(learned, tmp_path):
     import tensorflow as tf
 

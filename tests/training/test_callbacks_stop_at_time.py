@@ -25,6 +25,7 @@ def fit(*callbacks, epochs=1000):
     return int(model.optimizer.iterations)
 
 
+@pytest.mark.slow
 def test_stop_at_time_ends_fit_after_its_minutes_and_checkpoint_saves():
     saved = []
     callback = StopAtTime(minutes=3 / 60)
@@ -36,6 +37,7 @@ def test_stop_at_time_ends_fit_after_its_minutes_and_checkpoint_saves():
     assert saved == [steps] and callback.reached
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zone", [None, datetime.UTC, datetime.timezone(datetime.timedelta(0, -9))])
 def test_stop_at_time_ends_fit_at_a_moment_in_any_time_zone(zone):
     moment = datetime.datetime.now(zone) + datetime.timedelta(seconds=1)

@@ -150,6 +150,7 @@ def test_ctc_loss_is_computed_in_at_least_float32(dtype):
     np.testing.assert_allclose(ops.convert_to_numpy(found), losses(rounded)[0], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_ctc_loss_of_a_long_input_neither_underflows_nor_overflows():
     # One label in a thousand frames of which each says something else for certain.
     logits = np.zeros((1, 1000, 3), "float32")

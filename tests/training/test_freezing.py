@@ -12,6 +12,7 @@ from keras_seq.training import loop
 from keras_seq.training.freezing import freeze
 
 
+@pytest.mark.slow
 def test_frozen_weights_stay_and_the_others_move(tmp_path, monkeypatch):
     begun = {}
     train = loop.TrainingLoop._train

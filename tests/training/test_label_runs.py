@@ -136,6 +136,7 @@ def test_labels_only_in_validation_text_are_reported(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_label_run_starts_from_the_weights_and_labels_of_another_run(tmp_path, classifier_run):
     settings = label_settings(
         tmp_path,
@@ -195,6 +196,7 @@ def test_settings_without_meaning_for_label_tasks_raise_settings_error(preset, o
         load_settings(preset=preset, overrides={"data.labelled": "text", **overrides})
 
 
+@pytest.mark.slow
 def test_predictions_are_independent_of_other_texts_and_batch_size(task, trained):
     texts = [text for text, _ in {"classify": labelled_lines, "tag": tagged_lines}[task](9, 4)]
     texts += ["", "one", " ".join(texts), "\u00a0 \u200b sun\u00a0king", "😀" * 50]

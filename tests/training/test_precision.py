@@ -114,6 +114,7 @@ def test_model_with_a_dtype_matches_one_under_the_global_policy(make, half):
     assert all(layer.dtype_policy.name == half for layer in again.layers if layer.weights)
 
 
+@pytest.mark.slow
 @every_half
 @every_family
 def test_decoder_steps_match_full_decoding_in_half_precision(make, half):
@@ -354,6 +355,7 @@ def test_this_device_reports_backend_kind_and_bfloat16_gain():
     assert (device.bfloat16_gain > 0) == (device.kind == "cpu" and device.backend == "tensorflow")
 
 
+@pytest.mark.slow
 def test_bfloat16_gain_measures_the_speed_of_matrix_products(monkeypatch):
     """A hundred times the work of a product in one precision is seen in what is measured."""
     multiply = keras.ops.matmul

@@ -65,7 +65,7 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=["transformer", "rnn"])
+@pytest.fixture(scope="module", params=["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
 def family(request):
     return request.param
 

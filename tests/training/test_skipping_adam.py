@@ -36,6 +36,7 @@ def bad(rows):
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad_rows", [[], [0, 5, 11]])
 def test_skipping_adam_equals_adam_on_batches_with_finite_gradients(bad_rows):
     skipping = SkippingAdam(InverseSquareRoot(0.1, 3), **OPTIONS)

@@ -192,6 +192,7 @@ def test_the_same_seed_gives_the_same_weights_however_often_it_validates(first, 
             np.testing.assert_array_equal(array, expected[name], err_msg=f"{part} {name}")
 
 
+@pytest.mark.slow
 def test_training_learns_and_stops_after_max_epochs(folder):
     settings = toy_settings(
         folder,

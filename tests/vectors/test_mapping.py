@@ -47,6 +47,7 @@ def test_plot_command_writes_png_and_html(tmp_path, clustered, keras_seq_command
         assert (tmp_path / name).read_bytes().startswith(start)
 
 
+@pytest.mark.process
 def test_map_page_shows_and_searches_words_in_a_browser(tmp_path, clustered, places, browser):  # noqa: F811
     path = tmp_path / "map.html"
     path.write_text(
