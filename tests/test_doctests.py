@@ -9,7 +9,7 @@ import pytest
 
 from keras_seq import layers, models, search
 
-pytestmark = pytest.mark.docs
+pytestmark = [pytest.mark.jax, pytest.mark.docs]
 
 ROOT = Path(__file__).resolve().parents[1]
 # What an example may use without importing it.

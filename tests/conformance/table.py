@@ -327,17 +327,24 @@ NOT_LAYERS = {
 FIRST = {row.public_name: row.name for row in reversed(ROWS)}
 
 
-def marked(row: Row, *values: Any) -> Any:
-    """A parameter of a law: `slow`, unless the row is the first one of its public name."""
-    marks = [] if row.name in FIRST.values() else [pytest.mark.slow]
-    return pytest.param(
-        *(values or [row]), id="-".join([*map(str, values[:-1]), row.name]), marks=marks
-    )
+def marked(row: Row, *values: Any, jax: bool = False) -> Any:
+    """A parameter of a law: the first row of each public name by default, the others `slow`.
+
+    On JAX most of a law's time is compilation. That the outputs of every row agree with those of
+    TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
+    too. With `jax`, for gradients, half precision and steps, the first rows run there as well.
+    """
+    first = row.name in FIRST.values()
+    marks = ([pytest.mark.jax] if jax else []) if first else [pytest.mark.slow]
+    name = "-".join([*map(str, values[:-1]), row.name])
+    return pytest.param(*(values or [row]), id=name, marks=marks)
 
 
-def rows_where(condition: Callable[[Row], Any]) -> Any:
+def rows_where(condition: Callable[[Row], Any], *, jax: bool = False) -> Any:
     """`parametrize` of a law that holds for some of the rows."""
-    return pytest.mark.parametrize("row", [marked(row) for row in ROWS if condition(row)])
+    rows = [marked(row, jax=jax) for row in ROWS if condition(row)]
+    return pytest.mark.parametrize("row", rows)
 
 
 every_row = rows_where(lambda row: True)
+every_row_on_jax = rows_where(lambda row: True, jax=True)

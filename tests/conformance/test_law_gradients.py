@@ -3,7 +3,7 @@
 import numpy as np
 from conformance.gradients import functions_of, point, scalar
 from conformance.harness import fill, functional, make_arrays, policy_of
-from conformance.table import every_row
+from conformance.table import every_row_on_jax
 
 # The remainder of a central difference grows with the square of the step, its noise with the
 # inverse: in double precision both are below a billionth at this step.
@@ -15,7 +15,7 @@ ROUNDED_STEPS = (1e-3, 1e-2, 3e-4, 1e-4)
 ROUNDED_PRECISION = 3e-3
 
 
-@every_row
+@every_row_on_jax
 def test_gradients_equal_finite_differences(row):
     with policy_of("float64"):
         layer = row.make()

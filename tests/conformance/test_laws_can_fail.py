@@ -15,6 +15,8 @@ from conformance import (
 from conformance.harness import Row
 from keras import ops
 
+pytestmark = pytest.mark.jax
+
 
 class Broken(keras.layers.Layer):
     """Runs a function of the inputs and their mask."""

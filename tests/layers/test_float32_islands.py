@@ -20,6 +20,8 @@ from keras_seq.layers.scaled_dot_product import (
     seeing_rows,
 )
 
+pytestmark = pytest.mark.jax
+
 KEYS, REAL = 4000, 3900
 HALF = ["bfloat16", "float16"]
 # Half a unit in the last place of what is rounded to it.

@@ -15,6 +15,8 @@ from keras_seq import backend
 from keras_seq.models import Transformer
 from keras_seq.search import SearchResult, beam_search
 
+pytestmark = pytest.mark.jax
+
 # ---------------------------------------------------------------- on a Transformer
 
 VOCABULARY, HEADS = 9, 2

@@ -21,6 +21,8 @@ from plain_search import (
 from keras_seq import backend
 from keras_seq.search import beam_search
 
+pytestmark = pytest.mark.jax
+
 # Steps, states and vocabulary of every table; at most TABLES rows in a batch. As every step of an
 # automaton has its own row of numbers, no two hypotheses have the same sum.
 TABLES, STEPS, STATES, VOCABULARY = 3, 6, 7, 7

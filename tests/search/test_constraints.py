@@ -19,6 +19,8 @@ from plain_search import (
 from keras_seq import backend
 from keras_seq.search import beam_search
 
+pytestmark = pytest.mark.jax
+
 TABLES, STEPS, STATES, VOCABULARY = 3, 8, 7, 8
 # Lengths 1, 2 and 4: with ratio 1 and 4 tokens more, limits of 5, 6 and 8.
 SOURCES = np.array([[4, 0, 0, 0], [5, 9, 0, 0], [6, 9, 9, 9]], "int32")

@@ -12,6 +12,8 @@ from keras_seq import backend
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.search import Ensemble, beam_search, forced_scores, sample
 
+pytestmark = pytest.mark.jax
+
 VOCABULARY = 9
 SOURCE = np.array([[5, 8, 4, 3], [7, 3, 0, 0]], "int32")
 

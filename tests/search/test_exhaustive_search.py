@@ -23,6 +23,8 @@ from plain_search import (
 from keras_seq import backend
 from keras_seq.search import beam_search
 
+pytestmark = pytest.mark.jax
+
 # Steps, states and vocabulary of every table; at most TABLES rows in a batch.
 TABLES, STEPS, STATES, VOCABULARY = 3, 5, 7, 7
 # With ratio 1 and 2 tokens more, limits of 3, 4 and 5.

@@ -15,6 +15,8 @@ from keras_seq.search import Ensemble, beam_search, sample
 from keras_seq.search import steps as search_steps
 from keras_seq.search.steps import ROUND
 
+pytestmark = pytest.mark.jax
+
 ROWS, STEPS, STATES, VOCABULARY = 5, 3 * ROUND - 3, 7, 9
 LIMITS = {"max_length": STEPS, "max_length_ratio": 0.0, "max_length_extra": STEPS}
 # Row n looks up table n; its length is another in each row.

@@ -14,6 +14,8 @@ from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
 
+pytestmark = pytest.mark.jax
+
 FIELDS = SearchSettings.model_fields
 # In tokens for Python, where there is no vocabulary to cut texts by.
 OTHERWISE_IN_PYTHON = {

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from keras_seq.search.top_k import top_k
 
+pytestmark = pytest.mark.jax
+
 
 def by_sorting(values, count):
     # A stable sort of the negatives leaves ties in the order of their places.

@@ -39,6 +39,7 @@ def numbers(variables):
     return [ops.convert_to_numpy(variable.value) for variable in variables]
 
 
+@pytest.mark.jax
 def test_skipping_adam_with_micro_batches_equals_adam_on_mean_gradients():
     """Weights, moments, averages, the schedule and the count of updates."""
     optimizer, weights = adam(SkippingAdam, micro_batches=3)
@@ -58,6 +59,7 @@ def test_skipping_adam_with_micro_batches_equals_adam_on_mean_gradients():
     np.testing.assert_allclose(float(optimizer.learning_rate), float(expected.learning_rate))
 
 
+@pytest.mark.jax
 @pytest.mark.parametrize("place", [3, 4, 5])
 def test_non_finite_micro_batch_skips_only_its_own_update(place):
     spoiled = GRADIENTS.copy()
@@ -145,6 +147,7 @@ def trained(batches, micro_batches):
     return model.get_weights(), losses
 
 
+@pytest.mark.jax
 @pytest.mark.slow
 def test_micro_batches_train_the_same_weights_as_one_large_batch():
     """Two updates of three batches of unlike tokens and weights, against two large ones."""
@@ -333,6 +336,7 @@ def test_resume_between_updates_reproduces_the_training_state(folder, straight):
     assert_same_training(run, straight)
 
 
+@pytest.mark.jax
 @pytest.mark.slow
 def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
     folder, straight, monkeypatch

@@ -18,6 +18,8 @@ from keras_seq.training.callbacks import (
 from keras_seq.training.callbacks.attention_snapshots import grey_png
 from keras_seq.training.rates import cyclical_annealing, linear_annealing, logistic_annealing
 
+pytestmark = pytest.mark.jax
+
 INPUTS = np.ones((6, 2), np.float32)
 TARGETS = np.zeros((6, 1), np.float32)
 

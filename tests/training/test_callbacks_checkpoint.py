@@ -6,6 +6,8 @@ import pytest
 
 from keras_seq.training.callbacks import Checkpoint, StopAtLimit
 
+pytestmark = pytest.mark.jax
+
 X, Y = np.ones((8, 2), "float32"), np.ones((8, 1), "float32")
 
 

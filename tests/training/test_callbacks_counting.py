@@ -10,6 +10,8 @@ from keras import ops
 from keras_seq.checkpoints import CheckpointStore
 from keras_seq.training import EventLog, OncePerUpdate, SkippingAdam, callbacks
 
+pytestmark = pytest.mark.jax
+
 X = np.random.default_rng(0).normal(size=(24, 2, 3)).astype("float32")
 
 

@@ -15,6 +15,8 @@ from keras_seq.training.callbacks import (
     Validation,
 )
 
+pytestmark = pytest.mark.jax
+
 STEPS_PER_EPOCH = 6
 
 

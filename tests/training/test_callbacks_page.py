@@ -7,7 +7,7 @@ import pytest
 
 from keras_seq.training import callbacks
 
-pytestmark = pytest.mark.docs
+pytestmark = [pytest.mark.jax, pytest.mark.docs]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "callbacks.md"
 

@@ -10,6 +10,8 @@ import pytest
 
 from keras_seq.training.callbacks import Progress
 
+pytestmark = pytest.mark.jax
+
 UPDATES = 6
 X = np.random.default_rng(0).normal(size=(2 * UPDATES, 2)).astype("float32")
 Y = np.ones((2 * UPDATES, 1), "float32")

@@ -8,6 +8,8 @@ import pytest
 
 from keras_seq.training.callbacks import StopAtLimit
 
+pytestmark = pytest.mark.jax
+
 X, Y = np.ones((12, 2), "float32"), np.ones((12, 1), "float32")
 
 

@@ -52,6 +52,7 @@ def test_stop_at_time_in_the_past_still_makes_one_update():
     assert fit(StopAtTime(at=past)) == 1
 
 
+@pytest.mark.jax
 def test_stop_at_time_calls_on_time_instead_of_stopping():
     told = []
     callback = StopAtTime(minutes=1e-9, on_time=lambda: told.append(True))

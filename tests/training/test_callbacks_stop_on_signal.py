@@ -5,8 +5,11 @@ import signal
 
 import keras
 import numpy as np
+import pytest
 
 from keras_seq.training.callbacks import StopOnSignal
+
+pytestmark = pytest.mark.jax
 
 X, Y = np.ones((8, 2), "float32"), np.ones((8, 1), "float32")
 

@@ -12,6 +12,8 @@ from keras_seq.training.callbacks import ExactCheckpoint, StopAtLimit, TensorBoa
 from keras_seq.training.callbacks.attention_snapshots import attention_picture
 from keras_seq.training.event_log import EventLog
 
+pytestmark = pytest.mark.jax
+
 X, Y = np.ones((12, 2), "float32"), np.zeros((12, 1), "float32")
 
 

@@ -12,6 +12,8 @@ from keras import ops
 from keras_seq.training import CTCLoss, ctc_needed_frames
 from keras_seq.training.ctc_loss import ctc_losses
 
+pytestmark = pytest.mark.jax
+
 FRAMES, VOCABULARY = 5, 4
 # Labels and the frames that are real. Equal neighbours need a blank between them.
 POSSIBLE = [([1, 2], 5), ([1, 1], 5), ([1, 1, 1], 5), ([1, 1, 2], 4), ([], 3), ([3], 1), ([2], 2)]

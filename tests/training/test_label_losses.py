@@ -12,6 +12,8 @@ from sklearn.metrics import log_loss
 from keras_seq.layers import ConditionalRandomField
 from keras_seq.training.label_losses import ChainLoss, LabelCrossEntropy
 
+pytestmark = pytest.mark.jax
+
 GENERATOR = np.random.default_rng(1)
 LABELS = 4
 # A text without a label, and one whose weight is 0.

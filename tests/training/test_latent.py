@@ -13,6 +13,8 @@ from keras_seq.training.latent_measures import active_units, mutual_information
 from keras_seq.training.latent_teaching import DivergenceLoss, LatentTeaching
 from keras_seq.training.rates import linear_annealing
 
+pytestmark = pytest.mark.jax
+
 SOURCE = np.array([[5, 6, 7, 3], [7, 3, 0, 0], [4, 9, 3, 0], [8, 8, 3, 0]], np.int32)
 INPUT = np.array([[2, 5, 6, 7], [2, 7, 0, 0], [2, 4, 9, 0], [2, 8, 8, 0]], np.int32)
 INPUTS = {"source": SOURCE, "target": INPUT}

@@ -10,6 +10,8 @@ from keras import ops
 
 from keras_seq.training import SequenceCrossEntropy
 
+pytestmark = pytest.mark.jax
+
 TRUE = np.array([[4, 1, 8, 0], [2, 0, 0, 0], [7, 7, 3, 1]], "int32")
 LOGITS = 5 * np.random.default_rng(0).normal(size=(3, 4, 9)).astype("float32")
 WEIGHTS = np.random.default_rng(1).uniform(0.1, 2, size=(3, 4)).astype("float32")

@@ -8,6 +8,8 @@ from keras import ops
 from keras_seq.settings import load_settings
 from keras_seq.training.optimizer import compile_model, make_optimizer
 
+pytestmark = pytest.mark.jax
+
 
 def of(**training):
     return make_optimizer(

@@ -127,6 +127,7 @@ def test_decoder_steps_match_full_decoding_in_half_precision(make, half):
     assert error <= TOLERANCE[half] * max(1, np.abs(whole).max())
 
 
+@pytest.mark.jax
 @every_half
 def test_sinusoidal_positions_stay_distinct_in_half_precision(half):
     """The first two thousand, where bfloat16 itself has only one in eight of them."""
@@ -139,6 +140,7 @@ def test_sinusoidal_positions_stay_distinct_in_half_precision(half):
     assert len(np.unique(counted)) < 700
 
 
+@pytest.mark.jax
 @every_half
 def test_embedding_gradient_sums_3000_lookups_exactly_in_half_precision(half):
     embedding = TokenEmbedding(10, 4, dtype=half)
@@ -168,6 +170,7 @@ def loss_gradients(model, batch, scale=1.0):
     }
 
 
+@pytest.mark.jax
 @pytest.mark.slow
 @every_half
 @every_family
@@ -226,6 +229,7 @@ def test_loss_scale_changes_like_that_of_keras():
     assert int(ops.convert_to_numpy(ours.iterations)) == 35
 
 
+@pytest.mark.jax
 def test_non_finite_gradients_at_the_lowest_loss_scale_count_as_skipped():
     optimizer = SkippingAdam(0.1, initial_loss_scale=4.0)
     weight = keras.Variable(np.ones(3, "float32"))
@@ -247,6 +251,7 @@ def test_zero_gradients_do_not_grow_the_loss_scale_beyond_its_maximum():
     assert float(ops.convert_to_numpy(optimizer.loss_scale)) == 2.0**24
 
 
+@pytest.mark.jax
 def test_micro_batches_of_one_update_share_a_loss_scale():
     """The scale changes between updates, never within one."""
     ours = SkippingAdam(
@@ -289,6 +294,7 @@ class Scales(keras.callbacks.Callback):
         self.losses.append(float(logs["loss"]))
 
 
+@pytest.mark.jax
 @pytest.mark.slow
 def test_float16_overflow_lowers_the_loss_scale_and_training_continues():
     """Real float16: the loss is 3, and float16 ends at 65,504."""

@@ -6,6 +6,8 @@ import pytest
 
 from keras_seq.training.rates import scheduled_sampling_rate
 
+pytestmark = pytest.mark.jax
+
 STEPS = [0, 1, 7, 100, 5000]
 
 

@@ -14,6 +14,8 @@ import pytest
 from keras_seq.training import InverseSquareRoot, SkippingAdam
 from keras_seq.training.callbacks import NanGuard
 
+pytestmark = pytest.mark.jax
+
 # A momentum that ours has from the second update on, as Keras' has.
 OPTIONS = {"use_ema": True, "ema_momentum": 0.1, "global_clipnorm": 1.0}
 generator = np.random.default_rng(0)

@@ -12,6 +12,8 @@ from keras_seq.training import ScheduledSampling, SequenceCrossEntropy
 from keras_seq.training.callbacks import FollowSchedule
 from keras_seq.training.teaching import training_model
 
+pytestmark = pytest.mark.jax
+
 SOURCE = np.array([[5, 6, 7, 3], [7, 3, 0, 0]], np.int32)
 TARGET = np.array([[2, 6, 4, 7, 9], [2, 6, 0, 0, 0]], np.int32)
 INPUTS = {"source": SOURCE, "target": TARGET}

@@ -13,6 +13,8 @@ from training.toy import LENGTH, quiet_train, toy_settings
 import keras_seq
 from keras_seq.preparation import prepare_run
 
+pytestmark = pytest.mark.jax
+
 STEPS, MOMENTUM = 11, 0.5
 
 

@@ -11,6 +11,8 @@ from keras_seq.settings import load_settings
 from keras_seq.training.feed import fit_batch
 from keras_seq.training.losses import SequenceCrossEntropy
 
+pytestmark = pytest.mark.jax
+
 PAIRS = [([4, 5, 6], [7, 8]), ([9], [4, 5, 6, 7]), ([8, 8], [9])]
 MODELS = {
     "transformer": {
