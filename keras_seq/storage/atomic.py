@@ -14,6 +14,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,9 +55,11 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         A context manager that gives a binary stream.
 
     Raises:
+        InputError: A device or a pipe, which a rename would replace by a file.
         OSError: The disk is full or read-only; the old content stays.
     """
     path = Path(path)
+    _refuse_device(path)
     temporary = _temporary_name(path.parent, path.name)
     try:
         with open(temporary, "xb", opener=_open_new) as stream:
@@ -204,6 +207,15 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _refuse_device(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise InputError(f"{path}: a pipe or a device, expected a file that can be replaced")
 
 
 def _temporary_prefix(name: str) -> str:

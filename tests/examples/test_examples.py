@@ -1,6 +1,7 @@
 """Each example runs, in a small form, as its docstring says."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,24 +30,36 @@ ARGUMENTS = {
     "trigger_word.py": ["--streams", "2", "--epochs", "1"],
     "word_vectors.py": ["--sentences", "500"],
 }
-SAYS = {
-    "attention_from_parts.py": "of 200 unseen strings reversed without a mistake",
-    "captions.py": "of 500 new pictures described right, captions never seen",
-    "classifier.py": "of 500 unseen texts right",
-    "custom_cell.py": "counted right in strings twice as long",
-    "dates.py": "of 200 exactly right",
-    "digits_attention.py": "of 200 utterances",
-    "digits_ctc.py": "beam of 8: word error rate",
-    "information_bottleneck.py": "I(X; Y) = 1.228 nats",
-    "kernel_regression.py": "attention is Nadaraya and Watson's regression to within",
-    "language_model.py": "of 100 sums right",
-    "pretrained_encoder.py": "of 400 right, about nouns without a label",
-    "recurrent_cells.py": "GRU, reset before: mean squared error",
-    "sentence_space.py": "of the words of unseen sentences come back",
-    "tagger.py": "F1 of entities in 500 sentences",
-    "transformer_from_parts.py": "of 200 unseen strings sorted without a mistake",
-    "trigger_word.py": "detector: precision",
-    "word_vectors.py": "of 30 capitals found by analogy",
+# What an example prints at its end, and the bounds of its figure in percent, where a small form has
+# some: an accuracy after two updates may be anything.
+RESULTS = {
+    "attention_from_parts.py": r"([\d.]+)% of 200 unseen strings reversed without a mistake",
+    "captions.py": r"([\d.]+)% of 500 new pictures described right, captions never seen",
+    "classifier.py": r"([\d.]+)% of 500 unseen texts right",
+    "custom_cell.py": r"([\d.]+)% of the brackets counted right in strings twice as long",
+    "dates.py": r"(\d+) of 200 exactly right",
+    "digits_attention.py": r"word error rate ([\d.]+)%, character error rate [\d.]+% of 200 utt",
+    "digits_ctc.py": r"beam of 8: word error rate ([\d.]+)%",
+    "information_bottleneck.py": r"I\(X; Y\) = ([\d.]+) nats",
+    "kernel_regression.py": r"attention is Nadaraya and Watson's regression to within ([\d.e-]+)",
+    "language_model.py": r"(\d+) of 100 sums right",
+    "pretrained_encoder.py": r"([\d.]+)% of 400 right, about nouns without a label",
+    "recurrent_cells.py": r"GRU, reset before: mean squared error ([\d.]+)",
+    "sentence_space.py": r"([\d.]+)% of the words of unseen sentences come back",
+    "tagger.py": r"F1 of entities in 500 sentences: ([\d.]+)",
+    "transformer_from_parts.py": r"([\d.]+)% of 200 unseen strings sorted without a mistake",
+    "trigger_word.py": r"detector: precision ([\d.]+)%",
+    "word_vectors.py": r"(\d+) of 30 capitals found by analogy",
+}
+BOUNDS = {
+    "dates.py": (0, 200),
+    # The information in closed form, and float32 against float64.
+    "information_bottleneck.py": (1.2275, 1.2285),
+    "kernel_regression.py": (0, 1e-5),
+    # A constant answer has a mean squared error of 1/6.
+    "recurrent_cells.py": (0, 1),
+    "tagger.py": (0, 1),
+    "word_vectors.py": (0, 30),
 }
 
 
@@ -55,23 +68,25 @@ def test_every_example_is_listed():
     assert {path.name for path in FOLDER.glob("*.py")} == {*ARGUMENTS, "spoken_digits.py"}
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
-def test_examples_have_fewer_than_100_lines(path):
-    assert len(path.read_text("utf-8").splitlines()) < 100
-
-
-def test_attention_from_parts_has_fewer_than_80_lines():
-    assert len((FOLDER / "attention_from_parts.py").read_text("utf-8").splitlines()) < 80
-
-
-@pytest.mark.parametrize("name", sorted(ARGUMENTS))
-def test_example_runs_and_prints_its_result(name):
+def run(name, *arguments):
     done = subprocess.run(
-        [sys.executable, FOLDER / name, *ARGUMENTS[name]],
+        [sys.executable, FOLDER / name, *arguments],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "PYTHONPATH": str(FOLDER.parent)},
     )
     assert done.returncode == 0, done.stderr
-    assert SAYS[name] in done.stdout
+    found = re.search(RESULTS[name], done.stdout)
+    assert found, done.stdout
+    return float(found[1])
+
+
+@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+def test_example_in_small_prints_a_result_within_bounds(name):
+    least, most = BOUNDS.get(name, (0, 100))
+    assert least <= run(name, *ARGUMENTS[name]) <= most
+
+
+def test_captions_example_reaches_what_the_readme_says():
+    assert run("captions.py") > 95

@@ -87,6 +87,16 @@ def test_no_predictable_temporary_name_is_written_through(folder, outside, monke
     assert (folder / "a").read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("kind", ["pipe", "link to a device"])
+def test_a_device_or_pipe_is_never_replaced_by_a_file(folder, kind):
+    path = folder / "output"
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/null")
+    with pytest.raises(InputError, match="output: a pipe or a device"):
+        write_file(path, b"content")
+    assert os.listdir(folder) == ["output"]
+    assert not stat.S_ISREG(path.stat().st_mode)
+
+
 def test_a_long_name_has_a_temporary_name_that_the_file_system_takes(folder):
     name = "ä" * 125
     write_file(folder / name, b"content")

@@ -1,5 +1,9 @@
 """The README of a run."""
 
+import json
+import re
+import shlex
+
 from keras_seq.settings import load_settings
 from keras_seq.training import TrainingResult
 from keras_seq.training.card import model_card
@@ -42,3 +46,18 @@ def test_model_card_names_the_pairs_file():
 def test_model_card_names_all_source_and_target_files():
     overrides = {"data.source": ["a.en", "b.en"], "data.target": "*.de"}
     assert "`a.en, b.en -> *.de`" in model_card(load_settings(overrides=overrides), RESULT, 1)
+
+
+def test_card_of_a_trained_run_agrees_with_its_result_and_its_command_runs(
+    tiny_run, keras_seq_command
+):
+    card = (tiny_run / "README.md").read_text("utf-8")
+    result = json.loads((tiny_run / "result.json").read_text("utf-8"))["result"]
+    score, signature = re.search(r"validation BLEU \| ([\d.]+), signature `(.*)` \|", card).groups()
+    assert float(score) == round(result["best"], 2)
+    assert signature == result["signature"]
+    best, last = re.search(r"at step \| (\d+) of (\d+) \|", card).groups()
+    assert (int(best), int(last)) == (result["best_step"], result["steps"])
+    (command,) = re.findall(r"```\nkeras-seq (.*) < input > output\n```", card)
+    found = keras_seq_command(*shlex.split(command), stdin=b"26/09/2034\n\n")
+    assert found.code == 0 and len(found.lines) == 2
