@@ -163,6 +163,7 @@ class _Job:
             for file in self._files:
                 remove(file.output)
             remove(record)
+        remove_temporaries(self._out, [file.output.name for file in self._files])
         noted = read_record(record)
         if noted is None:
             remove_others(self._out / JOB, {LOCK, _FROZEN})
@@ -305,7 +306,6 @@ def _open_directory(out: Path) -> DirectoryLock:
         raise InputError(f"{out}: cannot be written: {reason(error)}") from None
     lock = DirectoryLock(out / JOB, "job")
     check_tree(out / JOB)
-    remove_temporaries(out)
     return lock
 
 

@@ -137,7 +137,7 @@ class Run:
                 # Written over below: until then what is deleted here is known as a run's.
                 if name != "settings.toml":
                     remove(path / name)
-            remove_temporaries(path)
+            _remove_temporaries(path)
             run = cls(path, settings, notice=notice)
             run._lock = lock
             run.update_settings(settings)
@@ -194,8 +194,7 @@ class Run:
         """
         if self._lock is None:
             self._lock = DirectoryLock(self.path)
-            for directory in (self.path, self.path / "data", self.path / "tokenizer"):
-                remove_temporaries(directory)
+            _remove_temporaries(self.path)
         return self._lock
 
     def unlock(self) -> None:
@@ -469,6 +468,13 @@ class Run:
                 f"{self.path}: settings.toml describes a model of at least {least:,} bytes, "
                 f"the weights have {size:,}: they do not belong together"
             )
+
+
+def _remove_temporaries(path: Path) -> None:
+    # Others may keep files of their own beside those of the run.
+    remove_temporaries(path, (*_OWN, "probe"))
+    for name in ("data", "tokenizer"):
+        remove_temporaries(path / name)
 
 
 def _check_own_files(path: Path) -> None:

@@ -1,7 +1,7 @@
 """Atomic writes: a file or a directory appears complete, or not at all.
 
 Content goes to a temporary sibling `.tmp-NAME-RANDOM`, is flushed to the disk, and is renamed.
-The random name is created with `O_CREAT | O_EXCL | O_NOFOLLOW`, so a link that somebody placed in
+The random name is created with `O_CREAT | O_EXCL | O_NOFOLLOW`, so a link in
 the directory is never written through; and a rename replaces a link instead of following it.
 A process that is killed leaves its temporary behind. Directories are locked while they are
 written, and `temporary_directory` deletes those of dead processes; `remove_temporaries` deletes
@@ -15,7 +15,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -126,11 +126,18 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
             os.close(handle)
 
 
-def remove_temporaries(directory: Path) -> None:
-    """Deletes all `.tmp-*` in a directory; for the process that holds its lock."""
-    if directory.is_dir() and not directory.is_symlink():
+def remove_temporaries(directory: Path, names: Iterable[str] | None = None) -> None:
+    """Deletes what killed processes left in a directory; for the process that holds its lock.
+
+    Args:
+        directory: The directory. If it is missing or a link, nothing is deleted.
+        names: The files whose temporaries are deleted; all `.tmp-*` if None, for a directory that
+            contains nothing but files of this package.
+    """
+    prefixes = (TEMPORARY,) if names is None else tuple(map(_temporary_prefix, names))
+    if prefixes and directory.is_dir() and not directory.is_symlink():
         for entry in list(os.scandir(directory)):
-            if entry.name.startswith(TEMPORARY):
+            if entry.name.startswith(prefixes):
                 remove(Path(entry.path))
 
 

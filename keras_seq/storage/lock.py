@@ -26,7 +26,7 @@ class DirectoryLock:
 
     Args:
         directory: An existing directory. A file `.lock` is created there and stays.
-        holder: What another process that holds the lock is, for the message.
+        holder: The name of another process that holds the lock, used in the error message.
 
     Raises:
         InputError: Another process holds the lock, the directory cannot be written, or `.lock` is

@@ -17,7 +17,7 @@ _CHUNK_BYTES = 1 << 22
 _SPARSE_BYTES = 1 << 20
 # No directory of this package comes near it.
 _MAX_ENTRIES = 100_000
-# A pipe that nobody writes to would otherwise block `open` for ever.
+# Without O_NONBLOCK, opening a pipe without a writer blocks forever.
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 

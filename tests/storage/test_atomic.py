@@ -169,3 +169,12 @@ def test_appending_refuses_links_and_pipes(folder, outside):
     for name, kind in (("link", "a link"), ("pipe", "a pipe")):
         with pytest.raises(InputError, match=f"{kind}, expected a regular file"):
             open_to_append(folder / name)
+
+
+def test_removing_temporaries_of_some_names_leaves_those_of_others(folder):
+    for name in (".tmp-a.txt-0", ".tmp-b.txt-0", ".tmp-mine", "a.txt"):
+        (folder / name).touch()
+    remove_temporaries(folder, ["a.txt"])
+    assert sorted(os.listdir(folder)) == [".tmp-b.txt-0", ".tmp-mine", "a.txt"]
+    remove_temporaries(folder, [])
+    assert len(os.listdir(folder)) == 3

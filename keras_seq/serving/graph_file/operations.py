@@ -1,9 +1,9 @@
 """The operations that an exported graph may contain, and the check of a stranger's export.
 
 A SavedModel is a program. One from elsewhere is loaded only if it contains no operation but these:
-none of them reads or writes a file (`RestoreV2` reads the variables, and only while loading), runs
-Python, opens a connection, or starts a process. An endless loop or an enormous tensor remains
-possible.
+the operations below read and write no file (except `RestoreV2`, which reads the variables while the
+model is loaded), run no Python, open no connection and start no process. An endless loop or an
+enormous tensor remains possible.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from keras_seq.serving.graph_file.wire import (
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
 
-# Of tensorflow-text, all of which stock TensorFlow Serving links.
+# Operations of tensorflow-text; stock TensorFlow Serving links them all.
 SENTENCEPIECE = frozenset(
     {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
 )
@@ -150,7 +150,7 @@ def _function_nodes(graph: Any) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _nodes(message: Any, number: int) -> Iterator[tuple[str, str, list[str]]]:
-    """Of each `NodeDef` its operation, its name and the functions that it calls."""
+    """The operation, the name and the called functions of each `NodeDef`."""
     for node in values(message, number):
         name = op = ""
         called: list[str] = []
