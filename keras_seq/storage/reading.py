@@ -88,10 +88,8 @@ def check_tree(directory: Path) -> None:
         except OSError as error:
             raise InputError(f"{path}: {reason(error)}") from None
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-            raise InputError(
-                f"{path}: {_kind(mode)}, expected a regular file; copy the directory with its "
-                "links resolved (cp -rL) if you trust it"
-            )
+            advice = "; cp -rL copies what links lead to" if stat.S_ISLNK(mode) else ""
+            raise InputError(f"{path}: {_kind(mode)}, expected a regular file{advice}")
         count += 1
         if count + len(pending) > _MAX_ENTRIES:
             raise InputError(f"{directory}: more than {_MAX_ENTRIES:,} files")

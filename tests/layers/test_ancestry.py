@@ -11,6 +11,8 @@ from keras_seq.layers import ancestry_bias, record_step
 from keras_seq.layers.ancestry import distances, make_room
 from keras_seq.layers.scaled_dot_product import MASKED
 
+pytestmark = pytest.mark.jax
+
 STATIC = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="elsewhere shapes are static"
 )

@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_seq import layers
 
+pytestmark = pytest.mark.jax
+
 ATTENTIONS = [
     layers.BahdanauAttention(8),
     layers.LuongAttention("general"),

@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_seq.layers import CharacterConvolution
 
+pytestmark = pytest.mark.jax
+
 # A long word, one shorter than the widest window, one of a letter, and none.
 WORDS = np.array([[[5, 2, 5, 7, 3], [9, 4, 0, 0, 0], [6, 0, 0, 0, 0], [0, 0, 0, 0, 0]]], "int32")
 

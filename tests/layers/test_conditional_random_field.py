@@ -10,6 +10,8 @@ from keras import ops
 
 from keras_seq.layers import ConditionalRandomField
 
+pytestmark = pytest.mark.jax
+
 STEPS, TAGS = 5, 3
 # Full, padded, with gaps, padded on the left, and nothing at all.
 MASK = np.array(

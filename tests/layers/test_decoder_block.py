@@ -9,6 +9,8 @@ from keras import ops
 
 from keras_seq.layers import TransformerDecoderBlock, ancestry_bias, record_step
 
+pytestmark = pytest.mark.jax
+
 HEADS, FEATURES, MEMORY_FEATURES, STEPS, SOURCE_STEPS = 2, 6, 4, 5, 4
 SIZE = FEATURES // HEADS
 LENGTHS, SOURCE_LENGTHS = (5, 3, 1), (2, 4, 1)

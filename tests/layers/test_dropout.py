@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_seq.layers.dropout import Dropout
 
+pytestmark = pytest.mark.jax
+
 SIZE = 200_000
 
 

@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_seq.layers import FeedForward
 
+pytestmark = pytest.mark.jax
+
 
 def made(**arguments):
     layer = FeedForward(9, name="ff", **arguments)

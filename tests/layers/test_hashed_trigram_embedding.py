@@ -8,6 +8,8 @@ from keras import ops
 from keras_seq.layers import HashedTrigramEmbedding
 from keras_seq.text import trigram_ids
 
+pytestmark = pytest.mark.jax
+
 IDS = np.array([[[5, 2, 5], [9, 0, 0], [0, 0, 0]]], "int32")
 
 

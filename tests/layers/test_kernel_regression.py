@@ -6,6 +6,8 @@ from keras import ops
 
 from keras_seq import layers
 
+pytestmark = pytest.mark.jax
+
 KEYS, SIZE, VALUES = 7, 4, 3
 
 

@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_seq.layers.layer_normalization import LayerNormalization
 
+pytestmark = pytest.mark.jax
+
 
 def pair(**arguments):
     """A layer of ours and Keras' in single precision, with equal weights."""

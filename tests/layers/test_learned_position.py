@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_seq.layers import LearnedPosition
 
+pytestmark = pytest.mark.jax
+
 
 def made(length=6, features=4):
     layer = LearnedPosition(length)

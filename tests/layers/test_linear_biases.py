@@ -6,6 +6,8 @@ from keras import ops
 
 from keras_seq.layers import LinearBiases
 
+pytestmark = pytest.mark.jax
+
 
 def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))

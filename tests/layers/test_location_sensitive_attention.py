@@ -10,6 +10,8 @@ from keras import ops
 from keras_seq.layers.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.location_sensitive_attention import LocationSensitiveAttention
 
+pytestmark = pytest.mark.jax
+
 LENGTHS = (5, 3, 1)
 MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
 STEPS = 3

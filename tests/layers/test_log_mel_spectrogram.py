@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_seq.layers import LogMelSpectrogram
 
+pytestmark = pytest.mark.jax
+
 SMALL = {"sampling_rate": 8000, "num_mels": 12, "frame_length": 200, "frame_step": 80}
 
 

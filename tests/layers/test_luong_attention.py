@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_seq.layers.luong_attention import LuongAttention
 
+pytestmark = pytest.mark.jax
+
 LENGTHS = (5, 3, 1)
 MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
 

@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_seq.layers import MaskedPooling
 
+pytestmark = pytest.mark.jax
+
 # Full, padded, padded on the left, with gaps, and nothing at all.
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]], "bool")
 INPUTS = np.random.default_rng(2).normal(size=(5, 4, 3)).astype("float32") - 3

@@ -9,6 +9,8 @@ from keras import ops
 
 from keras_seq.layers.monotonic import monotonic_attention
 
+pytestmark = pytest.mark.jax
+
 
 def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))

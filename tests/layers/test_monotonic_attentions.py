@@ -10,6 +10,8 @@ from keras import ops
 from keras_seq.layers.bahdanau_monotonic_attention import BahdanauMonotonicAttention
 from keras_seq.layers.luong_monotonic_attention import LuongMonotonicAttention
 
+pytestmark = pytest.mark.jax
+
 LENGTHS = (5, 3, 1)
 MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
 STEPS = 3

@@ -9,6 +9,8 @@ from keras import ops
 
 from keras_seq.layers import MultiHeadCrossAttention
 
+pytestmark = pytest.mark.jax
+
 HEADS, FEATURES, VALUE_FEATURES, STEPS, SOURCE_STEPS = 2, 6, 4, 3, 5
 SIZE = FEATURES // HEADS
 LENGTHS = (5, 3, 1)

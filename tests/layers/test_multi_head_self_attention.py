@@ -19,6 +19,8 @@ from keras_seq.layers import (
 from keras_seq.layers.ancestry import make_room
 from keras_seq.layers.multi_head_self_attention import cache_places, write_step
 
+pytestmark = pytest.mark.jax
+
 HEADS, FEATURES, STEPS = 2, 6, 5
 SIZE = FEATURES // HEADS
 LENGTHS = (5, 3, 1)

@@ -7,6 +7,8 @@ from keras import ops
 from keras_seq.layers import RelativePosition
 from keras_seq.layers.relative_position import by_distance, by_key
 
+pytestmark = pytest.mark.jax
+
 HEADS, KEYS, VALUES = 2, 4, 3
 
 

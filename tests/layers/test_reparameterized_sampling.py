@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_seq.layers import ReparameterizedSampling
 
+pytestmark = pytest.mark.jax
+
 MEAN = np.array([[0.5, -1.0, 2.0], [0.0, 3.0, 0.1]], "float32")
 LOG_VARIANCE = np.array([[0.0, 1.0, -2.0], [0.3, -0.7, 2.0]], "float32")
 

@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_seq.layers import RNN, ReversedSequence
 
+pytestmark = pytest.mark.jax
+
 INPUTS = np.random.default_rng(1).normal(size=(4, 5, 3)).astype("float32")
 MASKS = {
     "right": [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0]],

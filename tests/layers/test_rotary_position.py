@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_seq.layers import RotaryPosition
 
+pytestmark = pytest.mark.jax
+
 
 def vectors(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype("float32")

@@ -15,6 +15,8 @@ from keras_seq.layers import (
 )
 from keras_seq.layers.samplers import draw
 
+pytestmark = pytest.mark.jax
+
 SAMPLERS = [
     TrainingSampler(),
     ScheduledEmbeddingSampler(0.5, seed=1),

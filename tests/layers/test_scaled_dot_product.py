@@ -20,6 +20,8 @@ from keras_seq.layers.scaled_dot_product import (
     seeing_rows,
 )
 
+pytestmark = pytest.mark.jax
+
 # The last row is padding throughout, and the third begins with it.
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]]).astype(bool)
 ROWS, STEPS = MASK.shape

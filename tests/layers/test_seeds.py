@@ -1,9 +1,12 @@
 """One seed for a whole, many for its parts."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from keras_seq.layers.seeds import split_seed
+
+pytestmark = pytest.mark.jax
 
 
 @given(st.integers(0, 2**31 - 1), st.integers(0, 40))

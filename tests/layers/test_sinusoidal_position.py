@@ -8,6 +8,8 @@ from keras import ops
 
 from keras_seq.layers import SinusoidalPosition
 
+pytestmark = pytest.mark.jax
+
 
 def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(ops.cast(tensor, "float32")))

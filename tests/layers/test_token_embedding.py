@@ -8,6 +8,8 @@ from keras import ops
 from keras_seq.layers import TokenEmbedding
 from keras_seq.layers.token_embedding import scoring_kernels_at_hand
 
+pytestmark = pytest.mark.jax
+
 IDS = np.array([[5, 2, 0], [9, 9, 4]], "int32")
 
 

@@ -14,6 +14,8 @@ from keras_seq.layers import LogMelSpectrogram
 from keras_seq.models import AttentionRecognizer
 from keras_seq.search import beam_search, forced_scores, sample
 
+pytestmark = pytest.mark.jax
+
 VOCABULARY = 12
 SMALL = {
     "embedding_units": 6,

@@ -5,6 +5,8 @@ import pytest
 
 from keras_seq.models import BackboneClassifier, BackboneSeq2Seq
 
+pytestmark = pytest.mark.jax
+
 SIZES = {
     "backbone_layers": 1,
     "backbone_units": 8,

@@ -14,6 +14,8 @@ from keras_seq.layers import LogMelSpectrogram
 from keras_seq.models import CTCRecognizer
 from keras_seq.training import CTCLoss, callbacks
 
+pytestmark = pytest.mark.jax
+
 LENGTHS = [9, 6, 1]
 
 

@@ -9,6 +9,8 @@ from keras import ops
 from keras_seq.models import SequenceVAE
 from keras_seq.search import beam_search, sample
 
+pytestmark = pytest.mark.jax
+
 VOCABULARY = 12
 SOURCE = np.array([[5, 6, 3], [7, 3, 0], [4, 9, 3]], "int32")
 # 2 starts a target.

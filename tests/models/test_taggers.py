@@ -13,6 +13,8 @@ from keras_seq.models import RecurrentTagger, TransformerTagger
 from keras_seq.models.method import Method
 from keras_seq.models.tagging import tagger_inputs
 
+pytestmark = pytest.mark.jax
+
 VOCABULARY, TAGS = 12, 3
 SOURCE = np.array([[4, 5, 11, 4, 9], [7, 6, 3, 0, 0], [8, 0, 0, 0, 0]], "int32")
 # Words of one token and of two; the last begins in padding, which counts for nothing.

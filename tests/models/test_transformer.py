@@ -13,6 +13,8 @@ from keras import ops
 from keras_seq.models import Transformer
 from keras_seq.training import SequenceCrossEntropy
 
+pytestmark = pytest.mark.jax
+
 HEADS, VOCABULARY = 2, 12
 SIZES = {
     "num_encoder_layers": 2,

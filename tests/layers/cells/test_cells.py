@@ -21,6 +21,8 @@ from keras_seq.layers import (
     PeepholeLSTMCell,
 )
 
+pytestmark = pytest.mark.jax
+
 FEATURES, UNITS, STEPS = 3, 4, 5
 LENGTHS = (5, 3, 1)
 CELLS = {

@@ -11,6 +11,8 @@ from layers.cells import plain_cells as plain
 
 from keras_seq.layers import RNN, DropoutCell, GRUCell, LSTMCell, ZoneoutCell, stacked
 
+pytestmark = pytest.mark.jax
+
 BATCH, STEPS, FEATURES, UNITS = 2, 4, 3, 5
 INPUTS = np.random.default_rng(0).normal(size=(BATCH, STEPS, FEATURES)).astype("float32")
 SEED = 7

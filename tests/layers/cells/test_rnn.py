@@ -21,6 +21,8 @@ from keras_seq.layers import (
     stacked,
 )
 
+pytestmark = pytest.mark.jax
+
 FEATURES, UNITS, STEPS = 3, 4, 5
 LENGTHS = (5, 3, 1)
 INPUTS = np.random.default_rng(0).normal(size=(3, STEPS, FEATURES)).astype("float32")

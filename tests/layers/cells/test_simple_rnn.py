@@ -2,10 +2,13 @@
 
 import keras
 import numpy as np
+import pytest
 import reference_recurrent as reference
 from keras import ops
 
 from keras_seq.layers import RNN
+
+pytestmark = pytest.mark.jax
 
 LENGTHS = (5, 3)
 
