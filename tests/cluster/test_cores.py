@@ -174,6 +174,30 @@ def test_each_core_samples_its_own_dropout_mask():
     np.testing.assert_array_equal(halves[0], gradients(row, 0)[0][0].numpy())
 
 
+def test_parts_of_an_update_are_computed_with_the_mask_of_their_core():
+    """Two equal rows move the weights by the gradients under two masks."""
+    inputs = keras.Input((64,), dtype="float32")
+    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
+    model = keras.Model(inputs, layer(keras.layers.Dropout(0.5, seed=1)(inputs)))
+    model.compile(keras.optimizers.SGD(0.01), keras.losses.MeanSquaredError(reduction="sum"))
+    model.optimizer.build(model.trainable_variables)
+    batch = np.ones((2, 64), np.float32), np.zeros((2, 1), np.float32), np.ones(2, np.float32)
+    row = tuple(array[:1] for array in batch)
+
+    def rows_of(arrays, count):
+        return [tuple(array[n : n + 1] for array in arrays) for n in range(count)]
+
+    cluster = TensorFlowCores(2)
+    with cluster._updates(model, batch, rows_of) as update:
+        gradients, _ = cluster._made[1]
+        first, second = (gradients(row, number)[0][0].numpy() for number in (0, 1))
+        before = keras.ops.convert_to_numpy(layer.kernel)
+        update(keras.tree.map_structure(keras.ops.convert_to_tensor, batch))
+    moved = before - keras.ops.convert_to_numpy(layer.kernel)
+    np.testing.assert_allclose(moved, 0.01 * (first + second), rtol=1e-5)
+    assert (first != second).any()
+
+
 SAYS_PARTS = """
 import keras_seq.threads as threads
 def saying(count):
