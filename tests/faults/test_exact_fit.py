@@ -106,7 +106,7 @@ def test_fit_skips_damaged_checkpoints_and_reports_them(tmp_path, straight):
     straight.begin("tensorflow")
     finish_killed(start(tmp_path / "killed", "tensorflow", 60, 0))
     store = CheckpointStore(tmp_path / "killed" / "checkpoints")
-    before, *damaged = store.steps
+    before, *damaged = store.steps[-5:]
     cut, turned = ("model", "metrics"), ("optimizer", "callbacks")
     for step, part in zip(damaged, [*cut, *turned], strict=True):
         path = store.directory / f"step-{step:08d}" / f"{part}.safetensors"
