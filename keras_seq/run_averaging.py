@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 
 from keras_seq.modelling import build_run_model, weight_shapes
-from keras_seq.run import Run
+from keras_seq.run import Run, check_new
+from keras_seq.storage import DirectoryLock, reason
 from keras_seq.text import InputError
 
 __all__ = ["average_run"]
@@ -67,7 +68,14 @@ def average_run(
         name: (total / len(steps)).astype(np.dtype(shapes[name][1])) for name, total in sums.items()
     }
     sources, references = given.valid_lines()
-    made = Run.create(directory, given.settings, overwrite=overwrite, notice=notice)
+    check_new(directory, overwrite=overwrite)
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: cannot be made: {reason(error)}") from None
+    # A training in that directory holds the lock.
+    lock = DirectoryLock(Path(directory))
+    made = Run.create(directory, given.settings, overwrite=overwrite, notice=notice, lock=lock)
     try:
         made.save_vocabularies(*given.vocabularies)
         made.save_valid_lines(sources, references)
@@ -82,6 +90,8 @@ def average_run(
     except BaseException:
         made.discard()
         raise
+    finally:
+        made.unlock()
     if notice:
         notice(f"{made.path}: the mean of the weights after steps {shown}")
     return steps

@@ -55,7 +55,7 @@ class SharedLabour:
 
     def tokenizers(self, settings: Settings, learn: Callable[[], Tokenizers]) -> Tokenizers:
         """The tokenizers of source and target, learned or kept from before."""
-        check_tree(self._directory)
+        check_tree(self._directory, limit=None)
         made_with = {
             "text": text_hashes(settings.data),
             "weights": settings.data.file_weights,
@@ -83,7 +83,7 @@ class SharedLabour:
 
     def encode(self, encoder: PairEncoder, pairs: Iterator[Example]) -> Iterator[Encoded]:
         """The ids of all pairs, in their order."""
-        check_tree(self._directory)
+        check_tree(self._directory, limit=None)
         task = EncodingTask.of(encoder)
         digest = hashlib.sha256(repr(task.longest).encode() + task.source)
         digest.update(task.target or b"")

@@ -161,6 +161,9 @@ class _Job:
         record = self._out / JOB / "job.json"
         if overwrite:
             for file in self._files:
+                if file.output.is_dir() and not file.output.is_symlink():
+                    raise InputError(f"{file.output}: a directory, expected a file or nothing")
+            for file in self._files:
                 remove(file.output)
             remove(record)
         remove_temporaries(self._out, [file.output.name for file in self._files])
@@ -305,7 +308,7 @@ def _open_directory(out: Path) -> DirectoryLock:
     except OSError as error:
         raise InputError(f"{out}: cannot be written: {reason(error)}") from None
     lock = DirectoryLock(out / JOB, "job")
-    check_tree(out / JOB)
+    check_tree(out / JOB, limit=None)
     return lock
 
 

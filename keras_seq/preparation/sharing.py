@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from keras_seq.run import Run
 from keras_seq.settings import DataSettings, Settings, SettingsError
+from keras_seq.storage import size_on_disk
 from keras_seq.text import InputError
 
 Notice = Callable[[str], None]
@@ -87,8 +88,14 @@ def share_prepared(run: Run, notice: Notice | None = None) -> None:
     base = _open(run.settings)
     run.save_vocabularies(*base.vocabularies)
     run.save_valid_lines(*base.valid_lines())
-    # No links: `Run.open` refused them.
-    shutil.copytree(base.valid_directory, run.valid_directory, symlinks=True)
+    # There are no links: `Run.open` refused them. A sparse file would fill the disk.
+    for path in base.valid_directory.iterdir():
+        status = path.lstat()
+        if size_on_disk(status) < status.st_size:
+            raise InputError(f"{path}: a sparse file: it has holes instead of token ids")
+    shutil.copytree(
+        base.valid_directory, run.valid_directory, symlinks=True, copy_function=shutil.copyfile
+    )
     if notice:
         notice(f"text and vocabulary of {base.path}, which stays where it is")
 

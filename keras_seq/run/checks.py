@@ -65,7 +65,7 @@ def is_empty(path: Path) -> bool:
 def _is_left_over(entry: Path) -> bool:
     try:
         # Links are nobody's leftovers: what they lead to is somebody else's.
-        check_tree(entry)
+        check_tree(entry, limit=None)
     except InputError:
         return False
     if entry.name == WORK:

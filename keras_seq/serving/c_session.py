@@ -87,6 +87,8 @@ class CSession:
 
     def _end(self, name: str) -> Output:
         node, _, index = name.partition(":")
+        if not index.isdigit() or len(index) > 4:
+            raise InputError(f"{self._version}: damaged: {name[:60]!a} is not the name of a tensor")
         operation = self._library.operation(self._graph, node.encode())
         if not operation:
             raise InputError(f"{self._version}: damaged: the graph has no {name}")

@@ -130,6 +130,10 @@ class SavedModelTranslator:
         def search(start: int) -> list[list[Hypothesis]]:
             rows = texts[start : start + self.batch_size]
             found = session.run(self._signature, rows)
+            if any(len(values) != len(rows) * self.n_best for values in found.values()):
+                raise InputError(
+                    f"{self._version}: damaged: it answers another number of rows than it is asked"
+                )
             hypotheses = [
                 Hypothesis(text.decode("utf-8", "replace"), score, truncated)
                 for text, score, truncated in zip(

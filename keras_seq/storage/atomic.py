@@ -165,7 +165,8 @@ def open_to_append(path: Path) -> IO[bytes]:
         OSError: It cannot be written.
     """
     check_regular(path)
-    return open(path, "ab", opener=lambda name, flags: os.open(name, flags | _NO_FOLLOW, 0o666))
+    flags = _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
+    return open(path, "ab", opener=lambda name, given: os.open(name, given | flags, 0o666))
 
 
 def check_writable(directory: Path) -> None:

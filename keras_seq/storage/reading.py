@@ -15,7 +15,7 @@ from keras_seq.text import InputError
 _CHUNK_BYTES = 1 << 22
 # Smaller files may be stored in the directory itself and take no blocks.
 _SPARSE_BYTES = 1 << 20
-# No directory of this package comes near it.
+# No run or export comes near it.
 _MAX_ENTRIES = 100_000
 # Without O_NONBLOCK, opening a pipe without a writer blocks forever.
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -65,15 +65,16 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     return stream
 
 
-def check_tree(directory: Path) -> None:
+def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
     """Refuses a directory that contains links, pipes or devices at any depth.
 
     Args:
         directory: A directory, or a file. If it is missing, there is nothing to refuse.
+        limit: The largest number of entries; None for a directory that jobs fill.
 
     Raises:
         InputError: Names the first entry that is neither a regular file nor a directory; or there
-            are more than 100,000 entries, or a directory cannot be read.
+            are more entries than `limit`, or a directory cannot be read.
     """
     pending, count = [directory], 0
     while pending:
@@ -91,8 +92,8 @@ def check_tree(directory: Path) -> None:
             advice = "; cp -rL copies what links lead to" if stat.S_ISLNK(mode) else ""
             raise InputError(f"{path}: {_kind(mode)}, expected a regular file{advice}")
         count += 1
-        if count + len(pending) > _MAX_ENTRIES:
-            raise InputError(f"{directory}: more than {_MAX_ENTRIES:,} files")
+        if limit is not None and count + len(pending) > limit:
+            raise InputError(f"{directory}: more than {limit:,} files")
 
 
 def read_file(path: Path, limit: int) -> bytes:

@@ -16,7 +16,7 @@ from keras_seq.checkpoints.tensor_file import (
     read_tensors,
     write_tensors,
 )
-from keras_seq.storage import atomic_file, open_regular, reason, remove
+from keras_seq.storage import atomic_file, open_regular, reason
 from keras_seq.text import InputError, read_word_vectors
 from keras_seq.text.reading import Notice, Path
 from keras_seq.vectors.subwords import Subwords
@@ -106,18 +106,22 @@ class WordVectors:
         place = pathlib.Path(path)
         parts = place.with_name(place.name + PARTS)
         try:
-            if self.subwords is None:
-                remove(parts)
-            else:
-                one = self.subwords
-                sizes = np.array([one.min_ngram, one.max_ngram, one.buckets], np.int32)
-                write_tensors(parts, {"places": one.places, "sizes": sizes, "vectors": one.vectors})
             with atomic_file(place) as file:
                 if place.name.endswith(".gz"):
                     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
                         self._write(packed)
                 else:
                     self._write(file)
+                # A full disk is found here, while the old files are still complete.
+                file.flush()
+                if self.subwords is None:
+                    parts.unlink(missing_ok=True)
+                else:
+                    one = self.subwords
+                    sizes = np.array([one.min_ngram, one.max_ngram, one.buckets], np.int32)
+                    write_tensors(
+                        parts, {"places": one.places, "sizes": sizes, "vectors": one.vectors}
+                    )
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
             raise InputError(f"{place}: cannot be written: {reason(error)}") from None
 

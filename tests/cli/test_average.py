@@ -87,6 +87,21 @@ def test_average_refuses_to_overwrite_its_input_run(trained, tmp_path, keras_seq
     assert sorted(path for path in trained.rglob("*")) == before
 
 
+def test_average_rejects_a_directory_that_a_training_writes_to(
+    trained, tmp_path, keras_seq_command
+):
+    from keras_seq.storage import DirectoryLock
+
+    (tmp_path / "mean").mkdir()
+    lock = DirectoryLock(tmp_path / "mean")
+    outcome = keras_seq_command("average", trained, tmp_path / "mean", "--last", 1)
+    assert outcome.code == 2 and "another training is at work there" in outcome.err
+    lock.release()
+    assert keras_seq_command("average", trained, tmp_path / "mean", "--last", 1).code == 0
+    # And it lets go of the directory.
+    DirectoryLock(tmp_path / "mean").release()
+
+
 def test_average_rejects_an_existing_run_and_a_damaged_checkpoint(
     trained, tmp_path, keras_seq_command
 ):

@@ -339,6 +339,13 @@ def test_foreign_or_edited_output_files_are_kept_without_overwrite(translate, te
     outcome = translate("--input", texts / "a.en")
     assert outcome.code == 2
     assert "changed since it was written: delete it" in outcome.error
+    (out / "a.en").rename(out / "kept")
+    (out / "a.en").mkdir()
+    outcome = translate("--input", texts / "a.en", "--overwrite")
+    assert outcome.code == 2
+    assert "a directory, expected a file or nothing" in outcome.error
+    (out / "a.en").rmdir()
+    (out / "kept").rename(out / "a.en")
     (out / ".keras-seq" / "job.json").write_text("[")
     outcome = translate("--input", texts / "a.en")
     assert outcome.code == 2

@@ -206,25 +206,89 @@ def changed(version, change):
     path.write_bytes(model.SerializeToString())
 
 
-def test_restore_operation_outside_of_restoring_is_rejected(export_copy):
-    def restore_in_a_signature(meta_graph):
-        nodes = meta_graph.graph_def.node
-        [restore] = [n for n in nodes if n.name == meta_graph.saver_def.restore_op_name]
-        more = nodes.add()
-        more.CopyFrom(restore)
-        more.name = "more"
+def restoring_node(meta_graph):
+    name = meta_graph.saver_def.restore_op_name
+    [node] = [node for node in meta_graph.graph_def.node if node.name == name]
+    return node
 
-    def restore_in_the_graph(meta_graph):
-        more = meta_graph.graph_def.node.add()
-        more.name, more.op = "more", "RestoreV2"
 
-    content = (export_copy / "saved_model.pb").read_bytes()
-    for change in (restore_in_a_signature, restore_in_the_graph):
-        (export_copy / "saved_model.pb").write_bytes(content)
+def call_in_another_node(meta_graph):
+    more = meta_graph.graph_def.node.add()
+    more.CopyFrom(restoring_node(meta_graph))
+    more.name = "more"
+
+
+def read_in_the_graph(meta_graph):
+    more = meta_graph.graph_def.node.add()
+    more.name, more.op = "more", "RestoreV2"
+
+
+def use_the_restoring_node(meta_graph):
+    more = meta_graph.graph_def.node.add()
+    more.name, more.op = "more", "Identity"
+    more.input.append(f"{meta_graph.saver_def.restore_op_name}:0")
+
+
+def return_the_restoring_node(meta_graph):
+    output = meta_graph.signature_def["n_best"].outputs["translation"]
+    output.name = f"{meta_graph.saver_def.restore_op_name}:0"
+
+
+def restore_from_another_file(meta_graph):
+    restoring_node(meta_graph).input[0] = "other:0"
+
+
+def read_another_file_in_the_function(meta_graph):
+    for function in meta_graph.graph_def.library.function:
+        for node in function.node_def:
+            if node.op == "RestoreV2":
+                node.input[0] = "constant:output:0"
+
+
+def call_by_an_attribute_of_an_attribute(meta_graph):
+    name = restoring_node(meta_graph).attr["f"].func.name
+    more = meta_graph.graph_def.node.add()
+    more.name, more.op = "more", "PartitionedCall"
+    more.attr["f"].func.name = "harmless"
+    more.attr["f"].func.attr["g"].func.name = name
+
+
+def name_a_gradient(meta_graph):
+    gradient = meta_graph.graph_def.library.gradient.add()
+    gradient.function_name, gradient.gradient_func = "one", "other"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        call_in_another_node,
+        read_in_the_graph,
+        use_the_restoring_node,
+        return_the_restoring_node,
+        restore_from_another_file,
+        read_another_file_in_the_function,
+        call_by_an_attribute_of_an_attribute,
+        name_a_gradient,
+    ],
+)
+def test_restore_operation_outside_of_restoring_is_rejected(export_copy, change):
+    check_trusted(export_copy)
+    changed(export_copy, change)
+    with pytest.raises(InputError, match="reads variables outside of its restoring"):
         check_trusted(export_copy)
-        changed(export_copy, change)
-        with pytest.raises(InputError, match="reads variables outside of its restoring"):
-            check_trusted(export_copy)
+
+
+def test_field_number_beyond_32_bits_does_not_hide_an_operation(tmp_path):
+    """Protobuf's C++ reader drops the high bits: `92 80 80 80 10` is field 2 there."""
+
+    def message(number, content):
+        return bytes([number * 8 + 2, len(content)]) + content
+
+    hidden = b"\x92\x80\x80\x80\x10" + bytes([9]) + b"WriteFile"
+    node = message(1, b"more") + message(2, b"Cast") + hidden
+    (tmp_path / "saved_model.pb").write_bytes(message(2, message(2, message(1, node))))
+    with pytest.raises(InputError, match="damaged: not the graph of a SavedModel"):
+        check_trusted(tmp_path)
 
 
 def test_wrong_wire_type_for_the_name_does_not_hide_an_operation(tmp_path):

@@ -154,6 +154,22 @@ def test_saving_vectors_is_atomic(tmp_path, monkeypatch):
         vectors().save(tmp_path / "nowhere" / "v.txt")
 
 
+def test_failed_save_keeps_the_old_words_and_the_old_subwords(tmp_path, monkeypatch):
+    path = tmp_path / "v.txt"
+    with_parts().save(path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert len(before) == 2
+
+    def full(self, file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(WordVectors, "_write", full)
+    for other in (with_parts(), vectors(60)):
+        with pytest.raises(OSError, match="No space left"):
+            other.save(path)
+        assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
 def test_word_vectors_reject_mismatched_rows_and_duplicate_words():
     with pytest.raises(ValueError, match=r"received shape \(3, 3\), expected a row for each of 2"):
         WordVectors(["a", "b"], np.eye(3))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_seq.serving.graph_file.wire import (
     DAMAGE,
     damaged,
+    entries,
     fields_of,
     meta_graphs,
     text,
@@ -70,10 +71,10 @@ def operations(version: Path) -> set[str]:
     graphs = meta_graphs(version)
     try:
         return {
-            op
+            node.op
             for meta_graph in graphs
             for graph in values(meta_graph, 2)
-            for op, _, _ in [*_nodes(graph, 1), *_function_nodes(graph)]
+            for node in [*_nodes(graph, 1), *_function_nodes(graph)]
         }
     except DAMAGE:
         raise damaged(version) from None
@@ -110,28 +111,72 @@ def check_trusted(version: Path) -> None:
         raise InputError(f"{version}: reads variables outside of its restoring; {_ADVICE}")
 
 
+# Functions named by the attributes of attributes.
+_DEEPEST = 8
 _ADVICE = "a SavedModel is a program: use --trust if you know who made it"
 
 
+class _Node(NamedTuple):
+    """What a `NodeDef` says of itself.
+
+    Attributes:
+        op: Its operation.
+        name: Its name.
+        inputs: The names of the tensors it takes, and of the nodes it waits for.
+        called: The functions that its attributes name.
+    """
+
+    op: str
+    name: str
+    inputs: list[str]
+    called: list[str]
+
+
 def _restores_elsewhere(meta_graph: Any) -> bool:
-    """True if `RestoreV2` can run at another time than while the variables are loaded."""
-    savers = [dict(fields_of(saver)) for saver in values(meta_graph, 3)]
-    restoring = {text(saver.get(3, b"")) for saver in savers}
-    for graph in values(meta_graph, 2):
-        functions = {
-            _function_name(function): list(_nodes(function, 3)) for function in _functions(graph)
-        }
-        readers = {
-            name
-            for name, nodes in functions.items()
-            if any(op == "RestoreV2" for op, _, _ in nodes)
-        }
-        called = [node for nodes in functions.values() for node in nodes]
-        called += [node for node in _nodes(graph, 1) if node[1] not in restoring]
-        outside = [node for node in _nodes(graph, 1) if node[0] == "RestoreV2"]
-        if outside or any(readers.intersection(names) for _, _, names in called):
+    """True if `RestoreV2` can run, or read a file, other than to load the variables.
+
+    It must be in a function that takes the name of the file, and only the node that restores the
+    variables may call that function, with the file name that the loader gives it. Nothing may
+    use that node.
+    """
+    (graph,), savers = values(meta_graph, 2), list(values(meta_graph, 3))
+    # Readers merge what comes twice. A gradient could be called in the place of its function.
+    if len(savers) > 1 or any(True for library in values(graph, 2) for _ in values(library, 2)):
+        return True
+    saver = dict(fields_of(savers[0])) if savers else {}
+    restoring, filename = (_node_name(text(saver.get(key, b""))) for key in (3, 1))
+    readers: set[str] = set()
+    inner: list[_Node] = []
+    for function in _functions(graph):
+        body = list(_nodes(function, 3))
+        inner += body
+        reading = [node for node in body if node.op == "RestoreV2"]
+        if any(node.inputs[0] not in _arguments(function) for node in reading):
             return True
-    return False
+        if reading:
+            readers.add(_function_name(function))
+    outer = list(_nodes(graph, 1))
+    others = [node for node in outer if node.name != restoring]
+    used = {_node_name(tensor) for node in outer for tensor in node.inputs}
+    used |= {
+        _node_name(text(dict(fields_of(output)).get(1, b"")))
+        for _, signature in entries(meta_graph, 5)
+        for _, output in entries(signature, 2)
+    }
+    if readers.intersection(name for node in (*others, *inner) for name in node.called):
+        return True
+    if any(node.op == "RestoreV2" for node in outer) or (restoring and restoring in used):
+        return True
+    return any(
+        readers.intersection(node.called) and _node_name(node.inputs[0]) != filename
+        for node in outer
+        if node.name == restoring
+    )
+
+
+def _node_name(tensor: str) -> str:
+    """The node of a tensor `name:0` or of a control input `^name`."""
+    return tensor.removeprefix("^").split(":")[0]
 
 
 def _functions(graph: Any) -> Iterator[Any]:
@@ -144,30 +189,41 @@ def _function_name(function: Any) -> str:
     return text(dict(fields_of(signature))[1])
 
 
-def _function_nodes(graph: Any) -> Iterator[tuple[str, str, list[str]]]:
+def _arguments(function: Any) -> set[str]:
+    (signature,) = values(function, 1)
+    return {text(dict(fields_of(argument))[1]) for argument in values(signature, 2)}
+
+
+def _function_nodes(graph: Any) -> Iterator[_Node]:
     for function in _functions(graph):
         yield from _nodes(function, 3)
 
 
-def _nodes(message: Any, number: int) -> Iterator[tuple[str, str, list[str]]]:
-    """The operation, the name and the called functions of each `NodeDef`."""
+def _nodes(message: Any, number: int) -> Iterator[_Node]:
     for node in values(message, number):
         name = op = ""
+        inputs: list[str] = []
         called: list[str] = []
         for field, value in fields_of(node):
             if field == 1:
                 name = text(value)
             elif field == 2:
                 op = text(value)
+            elif field == 3:
+                inputs.append(text(value))
             elif field == 5:
                 called += _called(value)
-        yield op, name, called
+        yield _Node(op, name, inputs, called)
 
 
-def _called(attribute: Any) -> Iterator[str]:
-    """The functions that an entry of a map of `AttrValue` names, alone or in a list."""
+def _called(attribute: Any, depth: int = 0) -> Iterator[str]:
+    """The functions that an entry of a map of `AttrValue` names: alone, in a list, or nested."""
+    if depth > _DEEPEST:
+        raise ValueError("functions nested too deep")
     for entry in values(attribute, 2):
         functions = list(values(entry, 10))
         functions += [function for several in values(entry, 1) for function in values(several, 9)]
         for function in functions:
             yield text(dict(fields_of(function))[1])
+            for inner in values(function, 2):
+                yield from _called(inner, depth + 1)

@@ -66,8 +66,9 @@ def fields_of(message: Any) -> Iterator[tuple[int, Any]]:
     while at < end:
         tag, at = _varint(message, at)
         number, kind = divmod(tag, 8)
-        if number == 0:
-            raise ValueError("no field has the number 0")
+        # Other readers drop the bits above 32, and would see another field.
+        if number == 0 or tag >= 1 << 32:
+            raise ValueError("no field has this number")
         if kind == 0:
             value, at = _varint(message, at)
             yield number, value

@@ -35,7 +35,11 @@ def find_versions(base: Path) -> dict[int, Path]:
 
 def check_version(path: Path) -> None:
     """Looks whether a directory can be a SavedModel, without TensorFlow."""
-    if not any((path / name).is_file() for name in _GRAPHS):
+    try:
+        found = any((path / name).is_file() for name in _GRAPHS)
+    except OSError as error:
+        raise InputError(f"{path}: {reason(error)}") from None
+    if not found:
         raise InputError(f"{path}: not a SavedModel: it has no {_GRAPHS[0]}")
 
 
