@@ -196,7 +196,9 @@ def test_closed_output_pipe_is_not_an_error(tiny_run):
     assert process.stdout is not None
     process.stdout.close()
     _, error = process.communicate(b"5 mai 1999\n" * 10)
-    assert (process.returncode, error) == (0, b"")
+    # What a model of four updates writes may be as long as it can be.
+    lines = [line for line in error.split(b"\n") if b" cut short at the longest " not in line]
+    assert (process.returncode, lines) == (0, [b""])
 
 
 def test_damaged_checkpoint_is_skipped_with_a_warning(keras_seq_process, tiny_run, tmp_path):
