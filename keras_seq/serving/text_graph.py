@@ -9,15 +9,21 @@ import tensorflow as tf
 import tensorflow_text
 
 from keras_seq.data.ids import EOS, PAD, UNK
-from keras_seq.serving.http.text_libraries import SENTENCEPIECE
-from keras_seq.text import Tokenizer
+from keras_seq.serving.http.text_libraries import NORMALIZING, SENTENCEPIECE
+from keras_seq.text import TextRules, Tokenizer
+from keras_seq.text.stored_model import without_prefix
 
 # Shape letters: B batch, S source steps, N texts.
 
 
 # The operations themselves: `tensorflow_text.SentencepieceTokenizer` makes a resource beside the
 # graph, and a SavedModel then holds the vocabulary twice.
-_OPERATIONS = tf.load_op_library(str(Path(tensorflow_text.__file__).parent / SENTENCEPIECE))
+_FOLDER = Path(tensorflow_text.__file__).parent
+_OPERATIONS = tf.load_op_library(str(_FOLDER / SENTENCEPIECE))
+_NORMALIZING = tf.load_op_library(str(_FOLDER / NORMALIZING))
+
+# What `str.isspace` takes for space, in the language of RE2.
+_BLANK = r"[\p{Z}\t-\r\x1C-\x1F\x{85}]*"
 
 
 class TextGraph:
@@ -34,7 +40,10 @@ class TextGraph:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._pieces = tokenizer.vocabulary_size
-        self._processor = _OPERATIONS.sentencepiece_op(model=tokenizer.to_bytes())
+        self._rules = tokenizer.rules
+        model = without_prefix(tokenizer.to_bytes())
+        self._adds_prefix = model is not None
+        self._processor = _OPERATIONS.sentencepiece_op(model=model or tokenizer.to_bytes())
 
     def encode(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any]:
         """Turns text into ids.
@@ -91,6 +100,9 @@ class TextGraph:
 
     def _tokenized(self, texts: Any) -> Any:
         """Ragged int32 ids of texts `(N,)`."""
+        texts = normalized(texts, self._rules)
+        if self._adds_prefix:
+            texts = tf.where(texts == "", "", " " + texts)
         values, splits = _OPERATIONS.sentencepiece_tokenize_op(
             self._processor,
             texts,
@@ -124,6 +136,9 @@ class TextGraph:
             reverse=False,
         )
         text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
+        if self._adds_prefix:
+            text = tf.strings.regex_replace(text, "^ ", "")
+        text = _replaced(text, self._rules.unescapes)
         return tf.strings.regex_replace(text, "[\n\r]", " ")
 
 
@@ -131,3 +146,32 @@ def _clipped(text: Any, max_characters: int) -> tuple[Any, Any]:
     """Text of valid UTF-8, and as much of it as is read."""
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     return text, tf.strings.substr(text, 0, max_characters, unit="UTF8_CHAR")
+
+
+def normalized(texts: Any, rules: TextRules) -> Any:
+    """Applies the rules of a tokenizer to text, as `TextRules.apply` does.
+
+    Args:
+        texts: String tensor of any shape, valid UTF-8.
+        rules: The rules.
+
+    Returns:
+        String tensor of the same shape.
+    """
+    blank = tf.strings.regex_full_match(texts, _BLANK)
+    texts = tf.strings.regex_replace(texts, "[\n\r]", " ")
+    if rules.lowercase:
+        texts = tf.strings.regex_replace(texts, r"\x00", "\ufffd")
+    if rules.form != "none":
+        texts = _NORMALIZING.normalize_utf8(texts, rules.form.upper())
+    if rules.lowercase:
+        texts = tf.strings.lower(texts, encoding="utf-8")
+        if rules.form != "none":
+            texts = _NORMALIZING.normalize_utf8(texts, rules.form.upper())
+    return tf.where(blank, "", _replaced(texts, rules.escapes))
+
+
+def _replaced(texts: Any, replacements: tuple[tuple[str, str], ...]) -> Any:
+    for old, new in replacements:
+        texts = tf.strings.regex_replace(texts, rf"\Q{old}\E", new.replace("\\", r"\\"))
+    return texts

@@ -6,7 +6,9 @@ from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
 from .labelled_lines import read_labelled
 from .labels import FIRST_LABEL, Labels
+from .learning import KINDS, Kind, check_symbols, has_extra_spaces
 from .letter_trigrams import letter_trigrams, trigram_ids
+from .normalization import Form, TextRules
 from .pair_files import Example, PairFiles, expand_names
 from .reading import (
     check_readable,
@@ -31,20 +33,26 @@ __all__ = [
     "UNK_ID",
     "DateCorpus",
     "Example",
+    "Form",
     "InputError",
+    "KINDS",
+    "Kind",
     "Labels",
     "PairFiles",
     "Piece",
     "SubwordSampling",
+    "TextRules",
     "Tokenizer",
     "WordPieceTokenizer",
     "WordTokens",
     "check_readable",
     "check_same_length",
+    "check_symbols",
     "count_lines",
     "date_corpus",
     "date_pairs",
     "expand_names",
+    "has_extra_spaces",
     "letter_trigrams",
     "link_tokens",
     "piece_vectors",

@@ -1,12 +1,14 @@
 """SentencePiece models from files that need not be trusted."""
 
 import math
-from collections.abc import Iterator
-from typing import Literal
+import struct
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
 import sentencepiece
 
 from .errors import InputError
+from .protobuf import field, read_fields
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
@@ -16,9 +18,16 @@ _MAX_MODEL_BYTES = 64 << 20
 MAX_VOCABULARY = 1_000_000
 _MAX_PIECE_BYTES = 1024
 # Field numbers of sentencepiece_model.proto, with what counts when a field is absent.
-_TRAINER_SPEC = 2
+_PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3
+_NAME_FIELD, _PREFIX_FIELD, _COLLAPSE_FIELD = 1, 3, 4
 _SPECIAL_FIELDS = {"pad": 43, "unk": 40, "bos": 41, "eos": 42}
 _KIND_FIELD = 3
+_KINDS: dict[int, Literal["unigram", "bpe", "word", "char"]] = {
+    1: "unigram",
+    2: "bpe",
+    3: "word",
+    4: "char",
+}
 _SPECIAL_DEFAULTS = {"pad": -1, "unk": 0, "bos": 1, "eos": 2}
 
 
@@ -55,19 +64,137 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return processor
 
 
-def model_kind(model: bytes) -> Literal["unigram", "bpe"]:
-    """How a model that `load` took cuts text.
+def model_kind(model: bytes) -> Literal["unigram", "bpe", "word", "char"]:
+    """How the engine of a model that `load` took cuts text."""
+    kind = _settings(model, _TRAINER_SPEC).get(_KIND_FIELD, 1)
+    return _KINDS[kind if isinstance(kind, int) and kind in _KINDS else 1]
 
-    Raises:
-        InputError: A model of words or characters.
+
+def normalizer_name(model: bytes) -> str:
+    """The name of the normalization that a model was trained with."""
+    name = _settings(model, _NORMALIZER_SPEC).get(_NAME_FIELD, b"")
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+
+
+def with_normalizer_name(model: bytes, name: str) -> bytes:
+    """A model with another name of its normalization."""
+    return _with_normalizer(model, _NAME_FIELD, name)
+
+
+def without_prefix(model: bytes) -> bytes | None:
+    """A model that puts no space before a line; None if its spaces need no such care.
+
+    A model that keeps spaces and puts one before each line has to take off exactly one when
+    it decodes. The SentencePiece in tensorflow-text takes off all of them.
     """
-    kind: int | bytes = 1
-    for field, settings in _fields(model):
-        if field == _TRAINER_SPEC and isinstance(settings, bytes):
-            kind = dict(_fields(settings)).get(_KIND_FIELD, kind)
-    if kind not in (1, 2):
-        raise InputError("the tokenizer model is neither of unigram pieces nor of BPE merges")
-    return "unigram" if kind == 1 else "bpe"
+    settings = _settings(model, _NORMALIZER_SPEC)
+    if settings.get(_PREFIX_FIELD, 1) and not settings.get(_COLLAPSE_FIELD, 1):
+        return _with_normalizer(model, _PREFIX_FIELD, False)
+    return None
+
+
+def _with_normalizer(model: bytes, number: int, value: str | bool) -> bytes:
+    changed = b""
+    for section, content in read_fields(model):
+        if section == _NORMALIZER_SPEC and isinstance(content, bytes):
+            # None of the fields has a fixed width, which `read_fields` would not tell from text.
+            kept = [item for item in read_fields(content) if item[0] != number]
+            content = field(number, value) + b"".join(field(*item) for item in kept)
+        changed += field(section, content)
+    return changed
+
+
+class StoredPiece(NamedTuple):
+    """A piece as the file has it.
+
+    Attributes:
+        text: Characters, with U+2581 for a space.
+        score: Logarithm of its probability, or minus its place in the order of merges.
+        type: One of the constants below.
+    """
+
+    text: str
+    score: float
+    type: int
+
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+
+
+def stored_pieces(model: bytes) -> list[StoredPiece]:
+    """The pieces of a model in the order of their ids."""
+    pieces = []
+    for number, value in read_fields(model):
+        if number == _PIECES and isinstance(value, bytes):
+            fields = dict(read_fields(value))
+            text, score, kind = fields.get(1, b""), fields.get(2, b"\0" * 4), fields.get(3, NORMAL)
+            assert isinstance(text, bytes) and isinstance(score, bytes) and isinstance(kind, int)
+            pieces.append(
+                StoredPiece(text.decode("utf-8", "replace"), struct.unpack("<f", score)[0], kind)
+            )
+    return pieces
+
+
+SPECIAL_PIECES = (
+    StoredPiece("<pad>", 0.0, CONTROL),
+    StoredPiece("<unk>", 0.0, UNKNOWN),
+    StoredPiece("<s>", 0.0, CONTROL),
+    StoredPiece("</s>", 0.0, CONTROL),
+)
+BYTE_PIECES = tuple(StoredPiece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256))
+# What the settings of a model say of its special ids, which other readers of the file believe.
+SPECIAL_SETTINGS: dict[int, int | str] = {
+    **{40: UNK_ID, 41: BOS_ID, 42: EOS_ID, 43: PAD_ID},
+    **{45: "<unk>", 46: "<s>", 47: "</s>", 48: "<pad>"},
+}
+
+
+def build_model(
+    pieces: Iterable[StoredPiece],
+    engine: Literal["unigram", "char", "bpe"],
+    name: str,
+    *,
+    prefix: bool,
+    keep_spaces: bool,
+    mark_spaces: bool = True,
+    charsmap: bytes = b"",
+    byte_fallback: bool = True,
+) -> bytes:
+    """A SentencePiece model of given pieces.
+
+    Args:
+        pieces: All pieces, the special ones first.
+        engine: How text is cut into them.
+        name: Of the normalization.
+        prefix: Whether a space is put before each line, so that its first word is cut as others.
+        keep_spaces: Whether spaces at the ends of a line and runs of spaces are kept.
+        mark_spaces: Whether a space is U+2581 in the pieces.
+        charsmap: SentencePiece's compiled map of characters; empty for none.
+        byte_fallback: Whether unknown characters become bytes.
+
+    Returns:
+        The bytes of the model file.
+    """
+    model = b"".join(
+        field(_PIECES, field(1, piece.text) + field(2, float(piece.score)) + field(3, piece.type))
+        for piece in pieces
+    )
+    kinds = {kind: number for number, kind in _KINDS.items()}
+    trainer = field(_KIND_FIELD, kinds[engine]) + field(35, byte_fallback)
+    trainer += b"".join(field(number, value) for number, value in SPECIAL_SETTINGS.items())
+    normalizer = field(_NAME_FIELD, name) + (field(2, charsmap) if charsmap else b"")
+    normalizer += field(_PREFIX_FIELD, prefix) + field(_COLLAPSE_FIELD, not keep_spaces)
+    normalizer += field(5, mark_spaces)
+    return model + field(_TRAINER_SPEC, trainer) + field(_NORMALIZER_SPEC, normalizer)
+
+
+def _settings(model: bytes, section: int) -> dict[int, int | bytes]:
+    """The fields of one section of a model's settings."""
+    found: dict[int, int | bytes] = {}
+    for number, value in read_fields(model):
+        if number == section and isinstance(value, bytes):
+            found |= dict(read_fields(value))
+    return found
 
 
 def _check(processor: sentencepiece.SentencePieceProcessor) -> None:
@@ -97,47 +224,16 @@ def _check_settings(model: bytes) -> None:
 
     SentencePiece itself goes by the pieces, but other readers of the file
     believe the settings, and an id of a million in them is an index out of
-    bounds. The Python classes for the file need one exact protobuf, hence by hand.
+    bounds.
     """
     named = dict(_SPECIAL_DEFAULTS)
-    for field, settings in _fields(model):
-        if field == _TRAINER_SPEC and isinstance(settings, bytes):
-            for number, value in _fields(settings):
-                for name, special in _SPECIAL_FIELDS.items():
-                    if number == special and isinstance(value, int):
-                        named[name] = value - (1 << 64) if value >> 63 else value
+    settings = _settings(model, _TRAINER_SPEC)
+    for name, number in _SPECIAL_FIELDS.items():
+        value = settings.get(number, named[name])
+        if isinstance(value, int):
+            named[name] = value - (1 << 64) if value >> 63 else value
     if tuple(named.values()) != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
         raise InputError(
             f"the settings of the tokenizer model have pad, unk, bos, eos = "
             f"{tuple(named.values())}, expected (0, 1, 2, 3)"
         )
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield (field number, value) of a message in protobuf's wire format."""
-    position = 0
-
-    def varint() -> int:
-        nonlocal position
-        value = 0
-        for shift in range(0, 70, 7):
-            byte = message[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise ValueError("a number of more than 64 bits")
-
-    while position < len(message):
-        tag = varint()
-        wire_type = tag & 7
-        if wire_type == 0:
-            yield tag >> 3, varint()
-            continue
-        if wire_type not in (1, 2, 5):
-            raise ValueError(f"wire type {wire_type}")
-        length = {1: 8, 5: 4}.get(wire_type) or varint()
-        if wire_type == 2 and position + length > len(message):
-            raise ValueError("a field that is longer than the message")
-        yield tag >> 3, message[position : position + length]
-        position += length

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any, NoReturn, Self
 
 from .errors import InputError
+from .learning import without_surrogates
 from .stored_model import BOS_ID, EOS_ID, MAX_VOCABULARY, PAD_ID, UNK_ID
-from .tokenizer import Piece, Tokenizer, without_surrogates
+from .tokenizer import Piece, Tokenizer
 
 FORMAT = 1
 # Longer words are unknown; bytes of UTF-8.

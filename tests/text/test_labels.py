@@ -122,13 +122,6 @@ def test_each_word_has_its_own_tokens(tokenizer):
     assert found.begins[2] - found.begins[1] > 1
 
 
-def test_word_normalized_to_nothing_becomes_one_unknown_token(tokenizer):
-    assert tokenizer.encode([ZERO_WIDTH]) == [[]]
-    (found,) = word_tokens(tokenizer, [f"a {ZERO_WIDTH} dog"])
-    assert found.ids[found.begins[1]] == UNK_ID
-    assert len(found.begins) == 3 and len(set(found.begins)) == 3
-
-
 def test_word_tokens_do_not_depend_on_batch_or_spacing(tokenizer):
     lines = ["", "dog", f"runs{NO_BREAK}dog a", "a  dog"]
     found = word_tokens(tokenizer, lines)

@@ -1,4 +1,4 @@
-"""The tokenizer against Unicode's own normalisation, and against text that means harm."""
+"""The tokenizer against Unicode's own normalization, and against text that means harm."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ def test_vocabulary_size_defaults_to_8000():
 
 def test_training_text_survives_encode_and_decode(tokenizer):
     ids = tokenizer.encode(SENTENCES)
-    expected = [unicodedata.normalize("NFKC", line) for line in SENTENCES]
+    expected = [unicodedata.normalize("NFC", line) for line in SENTENCES]
     assert tokenizer.decode(ids) == expected
     # Subwords, not letters.
     assert sum(map(len, ids)) < 0.5 * sum(map(len, SENTENCES))
@@ -54,7 +54,7 @@ def test_training_text_survives_encode_and_decode(tokenizer):
 
 @given(st.text(LETTERS | st.just(" ")))
 def test_any_text_decodes_to_its_normalized_form(tokenizer, line):
-    assert back(tokenizer, line) == " ".join(unicodedata.normalize("NFKC", line).split())
+    assert back(tokenizer, line) == " ".join(unicodedata.normalize("NFC", line).split())
 
 
 @given(st.text())
@@ -100,7 +100,7 @@ def test_names_of_special_pieces_are_encoded_as_plain_text(kind, in_training):
     assert back(tokenizer, line) == line
 
 
-@pytest.mark.parametrize("line", ["", " ", "\t", "\u3000", "\u200b", "\u2581"])
+@pytest.mark.parametrize("line", ["", " ", "\t", "\u3000", " \x1c\x85\u2028"])
 def test_a_blank_line_has_no_ids(tokenizer, line):
     assert tokenizer.encode(["a", line, "b"])[1] == []
     assert tokenizer.decode([[], []]) == ["", ""]
@@ -121,7 +121,7 @@ def test_one_megabyte_line_can_be_trained_on_and_encoded(kind):
     for line in ("x" * 1_000_000, "ab c " * 200_000):
         tokenizer = Tokenizer.train([line], kind=kind)
         [ids] = tokenizer.encode([line])
-        assert tokenizer.decode([ids]) == [line.strip()]
+        assert tokenizer.decode([ids]) == [line]
 
 
 def test_long_training_lines_are_not_skipped():
@@ -163,7 +163,7 @@ def test_training_is_the_same_in_another_process():
 def test_training_prints_nothing(capfd):
     Tokenizer.train(SENTENCES, size=600)
     Tokenizer.train(["a"])
-    for sentences in ([], ["\u200b"]):
+    for sentences in ([], ["\t"]):
         with pytest.raises(InputError):
             Tokenizer.train(sentences)
     with pytest.raises(InputError):
@@ -201,7 +201,7 @@ def test_too_small_a_vocabulary_is_refused_with_a_minimum_that_works(kind):
     assert Tokenizer.train(SENTENCES, size=minimum, kind=kind).vocabulary_size == minimum
 
 
-@pytest.mark.parametrize("sentences", [[], ["", "  "], ["\u200b"], ["\u2581"], ["\u2585"]])
+@pytest.mark.parametrize("sentences", [[], ["", "  "], ["\t"], ["\u2585"]])
 def test_a_corpus_without_text_is_refused(sentences):
     with pytest.raises(InputError, match="add sentences"):
         Tokenizer.train(sentences)
@@ -209,7 +209,7 @@ def test_a_corpus_without_text_is_refused(sentences):
 
 @pytest.mark.parametrize(
     "choice",
-    [{"size": 0}, {"size": 2_000_000}, {"size": 1.5}, {"kind": "word"}, {"sample_size": 0}],
+    [{"size": 0}, {"size": 2_000_000}, {"size": 1.5}, {"kind": "letters"}, {"sample_size": 0}],
 )
 def test_invalid_train_argument_is_named_in_the_error(choice):
     with pytest.raises(ValueError, match=next(iter(choice))):

@@ -1,0 +1,310 @@
+"""Sentences to the SentencePiece model of a vocabulary."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import sentencepiece
+
+from .errors import InputError
+from .normalization import SPACE_MARK, TextRules
+from .stored_model import (
+    BOS_ID,
+    BYTE_PIECES,
+    EOS_ID,
+    MAX_VOCABULARY,
+    NORMAL,
+    PAD_ID,
+    SPECIAL_PIECES,
+    UNK_ID,
+    USER_DEFINED,
+    StoredPiece,
+    build_model,
+    with_normalizer_name,
+)
+
+Kind = Literal["unigram", "bpe", "char", "word", "byte"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# The trainer skips lines of more than 4,192 bytes without a word, so lines are
+# cut, at white space where there is any: words are learned one by one anyway.
+_CHUNK_CHARACTERS = 512
+# Enough to settle a vocabulary of tens of thousands. On 2,320,000 captions it takes 8 s and
+# 350 MB; 500,000 would take 18 s and 850 MB.
+SAMPLE_CHUNKS = 200_000
+# The trainer adds its sums in an order that depends on the number of threads,
+# so a number taken from the machine would give each machine another model.
+_TRAINING_THREADS = 4
+# The trainer keeps this character for itself and skips every line that has it.
+_RESERVED = "\u2585"
+_MAX_SYMBOLS = 10_000
+_MAX_SYMBOL_CHARACTERS = 100
+
+
+@dataclass(frozen=True)
+class VocabularyPlan:
+    """What a vocabulary to learn shall be like; see `Tokenizer.train`.
+
+    Attributes:
+        rules: Its kind, and what happens to text before it is cut.
+        size: Wanted number of ids.
+        symbols: Strings that stay one token each.
+        keep_spaces: Whether spaces at the ends of lines and runs of spaces are kept; None keeps
+            them if the sentences have any.
+        split_digits: Whether each digit is a piece by itself.
+        lower_if_small: Whether the size may be lowered where the text is too small for it.
+    """
+
+    rules: TextRules
+    size: int
+    symbols: tuple[str, ...] = ()
+    keep_spaces: bool | None = None
+    split_digits: bool = False
+    lower_if_small: bool = True
+
+    def __post_init__(self) -> None:
+        if self.rules.kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {self.rules.kind!r}")
+        if not isinstance(self.size, int) or not 1 <= self.size <= MAX_VOCABULARY:
+            raise ValueError(
+                f"size must be a whole number from 1 to {MAX_VOCABULARY:,}, not {self.size!r}"
+            )
+        check_symbols(self.symbols)
+
+
+def check_symbols(symbols: Sequence[str]) -> None:
+    """Refuses symbols that no vocabulary can have.
+
+    Raises:
+        ValueError: With the symbol.
+    """
+    if isinstance(symbols, str):
+        raise ValueError(f"symbols must be a list of strings, not one string: {symbols[:60]!r}")
+    if len(symbols) > _MAX_SYMBOLS:
+        raise ValueError(f"symbols: received {len(symbols):,}, expected at most {_MAX_SYMBOLS:,}")
+    reserved = {piece.text for piece in (*SPECIAL_PIECES, *BYTE_PIECES)}
+    for symbol in symbols:
+        if (
+            not isinstance(symbol, str)
+            or not 1 <= len(symbol) <= _MAX_SYMBOL_CHARACTERS
+            or len(symbol.split()) != 1
+            or symbol != symbol.strip()
+            or SPACE_MARK in symbol
+            or symbol in reserved
+        ):
+            raise ValueError(
+                f"symbols: received {str(symbol)[:60]!r}, expected a string of 1 to "
+                f"{_MAX_SYMBOL_CHARACTERS} characters without white space that is not the name of "
+                "a special token"
+            )
+
+
+def learn_model(
+    sentences: Iterable[str],
+    plan: VocabularyPlan,
+    *,
+    sample_size: int = SAMPLE_CHUNKS,
+    seed: int = 1,
+    notice: Callable[[str], None] | None = None,
+) -> bytes:
+    """Learns a vocabulary from sentences, read once and as a stream.
+
+    Args:
+        sentences: Strings; blank ones are skipped.
+        plan: What it shall be like.
+        sample_size, seed, notice: As for `Tokenizer.train`.
+
+    Returns:
+        The bytes of a SentencePiece model.
+
+    Raises:
+        ValueError, InputError: As `Tokenizer.train` does.
+    """
+    if not isinstance(sample_size, int) or sample_size < 1:
+        raise ValueError(f"sample_size must be a whole number above 0, not {sample_size!r}")
+    say = notice or (lambda message: None)
+    spaces = _Spaces(plan.keep_spaces)
+    rules = plan.rules
+    chunks = _chunks(map(rules.apply, map(without_surrogates, sentences)), spaces)
+    sample, total = _sample(chunks, sample_size, seed)
+    if not sample:
+        raise InputError("the corpus has no text to learn a vocabulary from: add sentences")
+    if total > len(sample):
+        say(f"vocabulary learned from a sample of {len(sample):,} of {total:,} sentences")
+    symbols = [rules.apply(symbol) for symbol in plan.symbols]
+    symbols = list(dict.fromkeys(symbols))
+    if rules.kind in ("unigram", "bpe"):
+        return _trained(sample, plan, symbols, spaces.keep)
+    return _counted(sample, plan, symbols, spaces.keep)
+
+
+def without_surrogates(text: str) -> str:
+    """Text with U+FFFD in place of lone surrogates, which no text has."""
+    # isascii is a flag lookup; most lines need nothing more.
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class _Spaces:
+    """Whether spaces at the ends of lines and runs of spaces are kept."""
+
+    def __init__(self, keep: bool | None) -> None:
+        self._given = keep
+        self._found = False
+
+    def see(self, sentence: str) -> None:
+        if not self._found:
+            self._found = has_extra_spaces(sentence)
+
+    @property
+    def keep(self) -> bool:
+        return self._found if self._given is None else self._given
+
+
+def has_extra_spaces(sentence: str) -> bool:
+    """Whether a line begins or ends with a space or has two in a row."""
+    return bool(sentence) and (sentence[0] == " " or sentence[-1] == " " or "  " in sentence)
+
+
+def _chunks(sentences: Iterable[str], spaces: _Spaces) -> Iterator[str]:
+    """Yields the sentences that are not blank, long ones cut into stretches."""
+    for sentence in sentences:
+        sentence = sentence.replace(_RESERVED, " ")
+        if not sentence.strip():
+            continue
+        spaces.see(sentence)
+        start = 0
+        while start < len(sentence):
+            stop = start + _CHUNK_CHARACTERS
+            if stop < len(sentence):
+                space = sentence.rfind(" ", start + 1, stop)
+                stop = space if space > 0 else stop
+            chunk = sentence[start:stop]
+            if chunk.strip():
+                yield chunk
+            start = stop
+
+
+def _counted(sample: list[str], plan: VocabularyPlan, symbols: list[str], keep: bool) -> bytes:
+    """A vocabulary of all units of the text, the most frequent ones if there are too many."""
+    rules = plan.rules
+    counts: Counter[str] = Counter()
+    pattern = re.compile("|".join(map(re.escape, sorted(symbols, key=len, reverse=True))))
+    for chunk in sample:
+        text = pattern.sub(" ", chunk) if symbols else chunk
+        if rules.kind == "char":
+            counts.update(text)
+        elif rules.kind == "word":
+            counts.update(text.split(" "))
+    del counts["" if rules.kind == "word" else " "]
+    room = plan.size - len(SPECIAL_PIECES) - len(BYTE_PIECES) - len(symbols)
+    if rules.kind == "byte":
+        units: list[str] = []
+    else:
+        # A space is always known: it separates what is unknown, too.
+        frequent = sorted(counts, key=lambda unit: (-counts[unit], unit))[: max(room - 1, 0)]
+        units = [
+            SPACE_MARK,
+            *(SPACE_MARK + unit if rules.kind == "word" else unit for unit in frequent),
+        ]
+    if room < len(units[:1]):
+        least = plan.size - room + 1
+        raise InputError(
+            f"a vocabulary of {plan.size:,} has no room for one {rules.kind}: at least {least:,} "
+            f"({len(SPECIAL_PIECES)} special ids, {len(BYTE_PIECES)} bytes"
+            + (f", {len(symbols):,} symbols" if symbols else "")
+            + ")"
+        )
+    pieces = [
+        *SPECIAL_PIECES,
+        *BYTE_PIECES,
+        *(StoredPiece(symbol, 0.0, USER_DEFINED) for symbol in symbols),
+        # The scores matter to words only, where the longest known piece shall win: an unknown
+        # character costs 10 more than the least likely piece.
+        *(StoredPiece(unit, -1.0 - place * 1e-6, NORMAL) for place, unit in enumerate(units)),
+    ]
+    return build_model(
+        pieces,
+        "unigram" if rules.kind == "word" else "char",
+        rules.name,
+        prefix=rules.kind == "word",
+        keep_spaces=keep,
+        mark_spaces=rules.kind != "byte",
+    )
+
+
+def _trained(sentences: list[str], plan: VocabularyPlan, symbols: list[str], keep: bool) -> bytes:
+    model = io.BytesIO()
+    rules = plan.rules
+    try:
+        sentencepiece.SentencePieceTrainer.Train(
+            sentence_iterator=iter(sentences if keep else map(str.strip, sentences)),
+            model_writer=model,
+            model_type=rules.kind,
+            vocab_size=plan.size,
+            hard_vocab_limit=not plan.lower_if_small,
+            split_digits=plan.split_digits,
+            user_defined_symbols=symbols,
+            pad_id=PAD_ID,
+            unk_id=UNK_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=not keep,
+            allow_whitespace_only_pieces=keep,
+            num_threads=_TRAINING_THREADS,
+            minloglevel=3,
+        )
+    except RuntimeError as error:
+        raise _explained(str(error), plan.size) from None
+    return with_normalizer_name(model.getvalue(), rules.name)
+
+
+def _sample(items: Iterator[str], size: int, seed: int) -> tuple[list[str], int]:
+    """Draws up to `size` items, each as likely as any other, in one pass.
+
+    Vitter's reservoir with geometric skips (Li, "Reservoir-sampling algorithms of
+    time complexity O(n(1 + log(N/n)))", 1994): a number is drawn only for the few
+    items that enter, so a corpus of millions costs no more than reading it.
+    """
+    reservoir = list(itertools.islice(items, size))
+    total = len(reservoir)
+    generator = random.Random(seed)
+    weight = 1.0
+    while True:
+        weight *= math.exp(math.log(1.0 - generator.random()) / size)
+        skip = int(math.log(1.0 - generator.random()) / math.log1p(-weight)) if weight < 1 else 0
+        skipped = sum(1 for _ in itertools.islice(items, skip))
+        entering = next(items, None)
+        total += skipped + (entering is not None)
+        if entering is None:
+            return reservoir, total
+        reservoir[generator.randrange(size)] = entering
+
+
+def _explained(message: str, size: int) -> InputError:
+    if found := re.search(r"too high.*<= (\d+)", message):
+        return InputError(
+            f"a vocabulary of {size:,} is larger than this corpus allows: "
+            f"at most {int(found[1]):,} here; lower the size or add text"
+        )
+    if found := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
+        return InputError(
+            f"a vocabulary of {size:,} is too small for the characters of this corpus: "
+            f"at least {int(found[1]):,} here (4 special ids, 256 bytes, the characters)"
+        )
+    if "all_chars_count" in message:
+        return InputError(
+            "the corpus has no visible characters to learn a vocabulary from: add sentences"
+        )
+    return InputError(f"the vocabulary could not be learned: {message}")

@@ -1,0 +1,80 @@
+"""Protobuf's wire format, read and written by hand.
+
+The Python classes for SentencePiece's file need one exact version of the protobuf package.
+"""
+
+import struct
+from collections.abc import Iterator
+
+
+def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yields the fields of a message.
+
+    Args:
+        message: An encoded message, which need not be trusted.
+
+    Returns:
+        An iterator over `(field number, value)`. A number on the wire is an integer; everything
+        else is bytes.
+
+    Raises:
+        ValueError, IndexError: If the bytes are no message.
+    """
+    position = 0
+
+    def varint() -> int:
+        nonlocal position
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = message[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise ValueError("a number of more than 64 bits")
+
+    while position < len(message):
+        tag = varint()
+        wire_type = tag & 7
+        if wire_type == 0:
+            yield tag >> 3, varint()
+            continue
+        if wire_type not in (1, 2, 5):
+            raise ValueError(f"wire type {wire_type}")
+        length = {1: 8, 5: 4}.get(wire_type) or varint()
+        if wire_type == 2 and position + length > len(message):
+            raise ValueError("a field that is longer than the message")
+        yield tag >> 3, message[position : position + length]
+        position += length
+
+
+def field(number: int, value: bool | int | float | str | bytes) -> bytes:
+    """Returns one encoded field.
+
+    Args:
+        number: Its number.
+        value: A float is written as a 32-bit float, text as UTF-8.
+
+    Example:
+
+    >>> list(read_fields(field(3, 5) + field(1, "a")))
+    [(3, 5), (1, b'a')]
+    """
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(int(value))
+    content = value.encode("utf-8") if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    if number < 0:
+        # A negative int32 is sent as a 64-bit number.
+        number += 1 << 64
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)
