@@ -16,9 +16,9 @@ from keras_seq.jobs.local_workers import run_locally
 from keras_seq.preparation.encoding import Encoded, PairEncoder
 from keras_seq.preparation.preparing import Tokenizers
 from keras_seq.preparation.pretrained import pretrained_pieces
-from keras_seq.preparation.record import text_hashes
+from keras_seq.preparation.record import imported_hashes, text_hashes
 from keras_seq.run.checks import WORK
-from keras_seq.settings import Settings
+from keras_seq.settings import SIDES, Settings
 from keras_seq.storage import check_tree, make_directory, read_file, remove, write_file
 from keras_seq.text import Example, tokenizer_from_bytes
 
@@ -60,7 +60,8 @@ class SharedLabour:
             "text": text_hashes(settings.data),
             "weights": settings.data.file_weights,
             "tokenizer": settings.tokenizer.model_dump(),
-            "asked": "size" in settings.tokenizer.model_fields_set,
+            "asked": [settings.tokenizer.asks_for_size(side) for side in SIDES],
+            "imported": imported_hashes(settings.tokenizer),
             "seed": settings.seed,
             "pretrained": pretrained_pieces(settings),
         }

@@ -78,7 +78,8 @@ def pack(encoded: Encoded) -> bytes:
         weights=np.array([pair.weight for pair in encoded.pairs], np.float64),
         links=np.array([link for some in links for link in some], np.int32).reshape(-1, 2),
         link_counts=_lengths(links),
-        words=np.array([encoded.linked, encoded.broken], np.int64),
+        words=np.array([encoded.linked, encoded.broken, encoded.lost], np.int64),
+        example=np.frombuffer(json.dumps(encoded.example).encode(), np.uint8),
     )
     return stream.getvalue()
 
@@ -98,7 +99,9 @@ def unpack(body: bytes) -> Encoded:
             strict=True,
         )
     ]
-    return Encoded(pairs, *arrays["words"].tolist())
+    example = json.loads(arrays["example"].tobytes())
+    linked, broken, lost = arrays["words"].tolist()
+    return Encoded(pairs, linked, broken, lost, tuple(example) if example else None)
 
 
 def _pairs(body: bytes) -> list[Example]:

@@ -7,14 +7,22 @@ before Keras is imported.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from keras_seq.preparation.files import PairCounts, training_files, validation_files
 from keras_seq.preparation.preparing import Labour, prepare_run
-from keras_seq.preparation.record import TEXT_KEYS, check_record, text_differences, text_untouched
+from keras_seq.preparation.record import (
+    TEXT_KEYS,
+    check_record,
+    recorded_counts,
+    same_tokenizer,
+    text_differences,
+    text_untouched,
+)
 from keras_seq.preparation.sharing import with_prepared
+from keras_seq.preparation.units import with_units
 from keras_seq.run import Run, check_new, is_run
 from keras_seq.settings import PREFIX, DataSettings, Settings
 from keras_seq.text import InputError
@@ -83,8 +91,10 @@ def known_counts(directory: str | os.PathLike[str], data: DataSettings) -> PairC
             return None
     except InputError:
         return None
-    counts = PairCounts(record.get("pairs", 0), record.get("usable", 0))
-    return counts if all(type(count) is int and count > 0 for count in counts) else None
+    counts = recorded_counts(record)
+    if counts is None or counts.source is None or counts.target is None:
+        return None
+    return counts
 
 
 def known_start(directory: str | os.PathLike[str], path: str) -> str | Path:
@@ -213,10 +223,11 @@ def _go_on(run: Run, settings: Settings, notice: Notice | None) -> None:
     training = settings.training
     if training.from_run is not None and training.from_run_vocabulary == "keep":
         settings = settings.model_copy(update={"tokenizer": run.settings.tokenizer})
-    if settings.tokenizer.size == record.get("asked_vocabulary"):
-        size = run.settings.tokenizer.size
-        tokenizer = settings.tokenizer.model_copy(update={"size": size})
-        settings = settings.model_copy(update={"tokenizer": tokenizer})
+    elif settings.data.prepared is None:
+        counts = recorded_counts(record)
+        settings = with_units(settings, counts) if counts else settings
+        if same_tokenizer(settings.tokenizer, record, run.settings.tokenizer):
+            settings = settings.model_copy(update={"tokenizer": run.settings.tokenizer})
     if settings.training.precision == "auto":
         # What was chosen when it began, maybe for another device.
         training = settings.training.model_copy(
@@ -244,13 +255,15 @@ def _go_on(run: Run, settings: Settings, notice: Notice | None) -> None:
 
 
 def _flat(settings: Settings) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in settings.to_dict().items():
-        if isinstance(value, dict):
-            flat |= {f"{name}.{key}": inner for key, inner in value.items()}
+    return dict(_flattened("", settings.to_dict()))
+
+
+def _flattened(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flattened(f"{prefix}{name}.", value)
         else:
-            flat[name] = value
-    return flat
+            yield f"{prefix}{name}", value
 
 
 def _may_change(key: str, *, begun: bool) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -19,11 +20,15 @@ class Encoded(NamedTuple):
         pairs: One for each pair of lines.
         linked: How many of them have links.
         broken: How many of these have links to words that leave no tokens.
+        lost: How many targets are not what their ids are decoded to.
+        example: The first of them and what it is decoded to; None if there is none.
     """
 
     pairs: list[TokenPair]
     linked: int = 0
     broken: int = 0
+    lost: int = 0
+    example: tuple[str, str] | None = None
 
 
 class Encoder(Protocol):
@@ -53,8 +58,10 @@ class PairEncoder:
         sources, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
         ids = self.source.encode(sources), self.target.encode(targets)
         weights = [pair.weight for pair in chunk]
+        lost = self._lost(chunk, ids[1])
+        example = lost[0] if lost else None
         if not any(pair.links for pair in chunk):
-            return Encoded(list(map(TokenPair, *ids, weights)))
+            return Encoded(list(map(TokenPair, *ids, weights)), 0, 0, len(lost), example)
         placed = list(self._place(chunk, *ids))
         return Encoded(
             list(map(TokenPair, *ids, weights, (links for links, _ in placed))),
@@ -63,7 +70,17 @@ class PairEncoder:
                 for pair, (_, lost) in zip(chunk, placed, strict=True)
             ),
             broken=sum(bool(lost) for _, lost in placed),
+            lost=len(lost),
+            example=example,
         )
+
+    def _lost(self, chunk: Sequence[Example], ids: list[list[int]]) -> list[tuple[str, str]]:
+        """The targets that no translation can be, and what becomes of them."""
+        return [
+            (pair.target, back)
+            for pair, back in zip(chunk, self.target.decode(ids), strict=True)
+            if back != pair.target and pair.usable and _composed(back) != _composed(pair.target)
+        ]
 
     def _place(
         self, chunk: Sequence[Example], source_ids: list[list[int]], target_ids: list[list[int]]
@@ -81,6 +98,10 @@ class PairEncoder:
                 yield (), None
                 continue
             yield link_tokens(pair.links, *words)
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def encode_here(encoder: Encoder, pairs: Iterable[Example]) -> Iterator[Encoded]:

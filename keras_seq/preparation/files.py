@@ -6,16 +6,24 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from keras_seq.settings import TASKS, DataSettings
-from keras_seq.text import InputError, PairFiles
+from keras_seq.text import InputError, LineCounter, LineStatistics, PairFiles
 
 Notice = Callable[[str], None]
 
 
 class PairCounts(NamedTuple):
-    """How many pairs the training files have, and how many with text and a weight above 0."""
+    """Counts over the training files.
+
+    Attributes:
+        pairs: Pairs of lines.
+        usable: Those with text and a weight above 0.
+        source, target: Statistics of the usable lines of each side; None if they are not known.
+    """
 
     pairs: int
     usable: int
+    source: LineStatistics | None = None
+    target: LineStatistics | None = None
 
 
 def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
@@ -70,9 +78,13 @@ def count_pairs(
     """
     files = training_files(data, task)
     pairs = usable = 0
+    source, target = LineCounter(), LineCounter()
     for example in files.read(notice):
         pairs += 1
-        usable += example.usable
+        if example.usable:
+            usable += 1
+            source.add(example.source)
+            target.add(example.target)
     if not pairs:
         raise InputError(f"{files}: empty, there is nothing to train on")
     if not usable:
@@ -80,7 +92,7 @@ def count_pairs(
         raise InputError(
             f"{files}: no {files.unit} has text{where(files)}{counting} ({pairs:,} {files.unit}s)"
         )
-    return PairCounts(pairs, usable)
+    return PairCounts(pairs, usable, source.statistics, target.statistics)
 
 
 def where(files: PairFiles) -> str:

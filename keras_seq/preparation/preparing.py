@@ -24,14 +24,20 @@ from keras_seq.preparation.files import (
 )
 from keras_seq.preparation.held_out import hold_out
 from keras_seq.preparation.record import make_record
-from keras_seq.preparation.reporting import report, report_unknown_labels
+from keras_seq.preparation.reporting import LostTargets, report, report_unknown_labels
 from keras_seq.preparation.sharing import share_prepared, with_prepared
-from keras_seq.preparation.starting_point import check_start, keep_start, vocabulary_run
-from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies
+from keras_seq.preparation.starting_point import (
+    check_start,
+    keep_start,
+    keeps_vocabulary,
+    vocabulary_run,
+)
+from keras_seq.preparation.units import with_units
+from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies, with_learned
 from keras_seq.run import Run, check_new
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import DirectoryLock, reason
-from keras_seq.text import Example, InputError, Labels, Tokenizer, WordPieceTokenizer
+from keras_seq.text import Example, InputError, Labels, Tokenizer
 
 Notice = Callable[[str], None]
 
@@ -83,8 +89,10 @@ def prepare_run(
     check_start(settings, directory, notice)
     if settings.data.prepared is not None:
         shared = with_prepared(settings)
-        settings, counts = shared.settings, PairCounts(*shared.counts)
+        settings, counts = shared.settings, shared.counts
     counts = counts or count_pairs(settings.data, notice, settings.task)
+    if settings.data.prepared is None and not keeps_vocabulary(settings):
+        settings = with_units(settings, counts, notice)
     lock = lock or _lock_new(Path(directory))
     # Looked at again: another process may have made a run here in the meantime.
     run = Run.create(directory, settings, overwrite=overwrite, notice=notice, lock=lock)
@@ -94,7 +102,7 @@ def prepare_run(
         else:
             share_prepared(run, notice)
             keep_start(run, notice)
-        record = make_record(run, settings.data, settings.tokenizer.size, counts)
+        record = make_record(run, settings.data, settings.tokenizer, counts)
         run.write_preparation(record)
         if labour is not None:
             labour.finish()
@@ -165,18 +173,11 @@ def prepare(
     else:
 
         def learn() -> Any:
-            return learn_vocabularies(settings, kept, train, say)
+            return learn_vocabularies(settings, kept, train, say, counts)
 
         source, target = labour.tokenizers(settings, learn) if labour and not labelled else learn()
-    # Word pieces have the size that they have; what was learned may be smaller than asked for.
-    sizes = [
-        vocabulary.vocabulary_size
-        for vocabulary in (source, target)
-        if isinstance(vocabulary, Tokenizer) and not isinstance(vocabulary, WordPieceTokenizer)
-    ]
-    if sizes and (size := max(sizes)) < settings.tokenizer.size:
-        tokenizer = settings.tokenizer.model_copy(update={"size": size})
-        run.update_settings(settings.model_copy(update={"tokenizer": tokenizer}))
+    if base is None:
+        run.update_settings(with_learned(settings, source, target))
     run.save_vocabularies(source, target)
     keep_start(run, say)
     data = settings.data
@@ -189,6 +190,7 @@ def prepare(
     }
     encoder = make_encoder(settings, source, target, kept)
     linked = broken = 0
+    lost = LostTargets()
 
     def tokens() -> Iterator[TokenPair]:
         nonlocal linked, broken
@@ -199,6 +201,7 @@ def prepare(
         for encoded in every:
             linked += encoded.linked
             broken += encoded.broken
+            lost.add(encoded)
             yield from encoded.pairs
 
     def pieces() -> Iterator[TokenPair]:
@@ -214,6 +217,8 @@ def prepare(
         **lengths,
     )
     report("training", written, settings, train, say)
+    if lost.count:
+        say(lost.text)
     if broken:
         say(
             f"alignments: {broken:,} of {linked:,} pairs have links to words that leave no tokens; "

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_seq.preparation.files import PairCounts
 from keras_seq.run import Run
-from keras_seq.settings import DataSettings
+from keras_seq.settings import SIDES, DataSettings, TokenizerSettings
 from keras_seq.storage import hash_file, reason
-from keras_seq.text import InputError, expand_names
+from keras_seq.text import InputError, LineStatistics, expand_names
 
 FORMAT = 1
 TEXT_KEYS = (
@@ -33,28 +34,60 @@ TEXT_KEYS = (
 )
 
 
-def make_record(
-    run: Run, data: DataSettings, asked_vocabulary: int, counts: tuple[int, int]
-) -> Any:
+def make_record(run: Run, data: DataSettings, asked: TokenizerSettings, counts: PairCounts) -> Any:
     """The record of a preparation that is done.
 
     Args:
         run: Prepared.
         data: Names the text it was prepared from.
-        asked_vocabulary: `tokenizer.size` as it was asked for; a small corpus lowers it.
-        counts: Pairs of the training text, and how many of them have text on both sides.
+        asked: The vocabulary as it was asked for; a small corpus makes it smaller.
+        counts: Of the training text.
 
     Returns:
         What `Run.write_preparation` takes.
     """
     return {
         "format": FORMAT,
-        "asked_vocabulary": asked_vocabulary,
-        "pairs": counts[0],
-        "usable": counts[1],
+        "asked_tokenizer": asked.model_dump(),
+        "pairs": counts.pairs,
+        "usable": counts.usable,
+        "statistics": {
+            side: statistics.to_dict()
+            for side in SIDES
+            if (statistics := getattr(counts, side)) is not None
+        },
         "text": {key: _note_all(names) for key, names in _text_files(data)},
         "files": {name: _note(run.path / name, name) for name in run.prepared_files()},
     }
+
+
+def recorded_counts(record: Mapping[str, Any]) -> PairCounts | None:
+    """The counts of the training text that a record has; None if it has none."""
+    pairs, usable = record.get("pairs", 0), record.get("usable", 0)
+    if not all(type(count) is int and count > 0 for count in (pairs, usable)):
+        return None
+    stored = record.get("statistics")
+    stored = stored if isinstance(stored, dict) else {}
+    return PairCounts(
+        pairs, usable, *(LineStatistics.from_dict(stored.get(side)) for side in SIDES)
+    )
+
+
+def same_tokenizer(
+    asked: TokenizerSettings, record: Mapping[str, Any], found: TokenizerSettings
+) -> bool:
+    """Whether the vocabulary asked for is the one that a run was prepared with.
+
+    Args:
+        asked: With the units chosen.
+        record: Of the run; one of an early version has the size alone.
+        found: The run's settings of its vocabulary, as it came out.
+    """
+    if "asked_tokenizer" in record:
+        return bool(asked.model_dump() == record["asked_tokenizer"])
+    earlier = {"size": record.get("asked_vocabulary"), "kind": found.kind, "joint": found.joint}
+    given = asked.model_dump()
+    return all(given[key] in (value, "auto") for key, value in earlier.items())
 
 
 def check_record(run: Run) -> dict[str, Any]:
@@ -122,6 +155,12 @@ def text_hashes(data: DataSettings) -> dict[str, list[str]]:
         key: [hash_file(Path(name), follow_links=True) for name in names]
         for key, names in _text_files(data)
     }
+
+
+def imported_hashes(tokenizer: TokenizerSettings) -> dict[str, str]:
+    """SHA-256 of each file that a vocabulary is imported from, by its name."""
+    names = {tokenizer.of_side(side).model for side in SIDES}
+    return {name: hash_file(Path(name), follow_links=True) for name in sorted(filter(None, names))}
 
 
 def _text_files(data: DataSettings) -> Iterator[tuple[str, tuple[str, ...]]]:

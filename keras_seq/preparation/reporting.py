@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keras_seq.data import CorpusCounts
+from keras_seq.preparation.encoding import Encoded
 from keras_seq.preparation.files import Notice
 from keras_seq.settings import Settings
 from keras_seq.text import Example, InputError, Labels, PairFiles, words_of
@@ -39,6 +40,38 @@ def report(
     if not counts.kept:
         raise InputError(f"{files}: no {name} {unit} of {total:,} is left{why}")
     say(f"{name}: {counts.kept:,} of {total:,} {unit}s kept{why}")
+
+
+class LostTargets:
+    """Counts training targets that do not survive encoding and decoding.
+
+    Attributes:
+        count: Their number.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._example: tuple[str, str] | None = None
+
+    def add(self, encoded: Encoded) -> None:
+        """Counts those of some encoded pairs."""
+        self.count += encoded.lost
+        self._example = self._example or encoded.example
+
+    @property
+    def text(self) -> str:
+        """A line for the user, with the first of them."""
+        line, back = (_shortened(text) for text in self._example or ("", ""))
+        verb = "target changes" if self.count == 1 else "targets change"
+        return (
+            f"{self.count:,} training {verb} when encoded and decoded, and cannot be written by "
+            f"the model: {line} becomes {back} (tokenizer.normalization, tokenizer.lowercase)"
+        )
+
+
+def _shortened(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 100 else shown[:97] + "..."
 
 
 def report_unknown_labels(

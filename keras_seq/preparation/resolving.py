@@ -53,7 +53,7 @@ def resolve_settings(
     settings = load_settings(preset=preset, file=file, overrides=overrides)
     if settings.data.prepared is not None:
         shared = with_prepared(settings)
-        counts = PairCounts(*shared.counts)
+        counts = shared.counts
         if preset is None:
             preset, reason = choose_preset(counts.pairs, settings.model.family)
             if notice:

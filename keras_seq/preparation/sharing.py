@@ -6,8 +6,10 @@ import shutil
 from collections.abc import Callable
 from typing import NamedTuple
 
+from keras_seq.preparation.files import PairCounts
+from keras_seq.preparation.record import recorded_counts
 from keras_seq.run import Run
-from keras_seq.settings import DataSettings, Settings, SettingsError
+from keras_seq.settings import SIDES, DataSettings, Settings, SettingsError
 from keras_seq.storage import size_on_disk
 from keras_seq.text import InputError
 
@@ -22,11 +24,11 @@ class Shared(NamedTuple):
 
     Attributes:
         settings: The run's, with those of the directory for text and vocabulary.
-        counts: Pairs of the training text, and how many of them have text on both sides.
+        counts: Of the training text.
     """
 
     settings: Settings
-    counts: tuple[int, int]
+    counts: PairCounts
 
 
 def with_prepared(settings: Settings) -> Shared:
@@ -59,8 +61,11 @@ def with_prepared(settings: Settings) -> Shared:
             ours.model_fields_set if names is None else ours.model_fields_set & names
         ):
             asked, has = getattr(ours, name), getattr(theirs, name)
-            lowered = name == "size" and asked == record.get("asked_vocabulary")
-            if asked != has and not lowered:
+            wanted = record.get("asked_tokenizer", {}).get(name)
+            same = section == "tokenizer" and name not in SIDES and asked in (wanted, "auto")
+            if section == "tokenizer" and name in SIDES:
+                same = all(getattr(has, key) == value for key, value in asked if value is not None)
+            if asked != has and not same:
                 raise SettingsError(
                     f"{section}.{name}: received {asked!r} with data.prepared ({base.path}), which "
                     f"was prepared with {has!r}: leave it out, or prepare another directory"
@@ -71,7 +76,7 @@ def with_prepared(settings: Settings) -> Shared:
         raise SettingsError(
             f"training.guided_alignment: {base.path} was prepared without alignments to guide by"
         )
-    counts = record.get("pairs", 0), record.get("usable", 0)
+    counts = recorded_counts(record) or PairCounts(0, 0)
     shared = settings.model_copy(update={"data": data, "tokenizer": there.tokenizer})
     # What was prepared may be more than this model reads.
     Settings.from_dict(shared.to_dict(), where=f"{base.path}: ")

@@ -96,10 +96,13 @@ def check_start(
 
 def vocabulary_run(settings: Settings) -> Run | None:
     """The run whose vocabulary a training goes on with, None if it is to be learned."""
+    return _open(settings.training.from_run or "") if keeps_vocabulary(settings) else None
+
+
+def keeps_vocabulary(settings: Settings) -> bool:
+    """Whether a training takes the vocabulary of the run that it starts from."""
     training = settings.training
-    if training.from_run is None or training.from_run_vocabulary == "new":
-        return None
-    return _open(training.from_run)
+    return training.from_run is not None and training.from_run_vocabulary == "keep"
 
 
 def keep_start(run: Run, notice: Notice | None = None) -> None:

@@ -139,6 +139,8 @@ class TextGraph:
         if self._adds_prefix:
             text = tf.strings.regex_replace(text, "^ ", "")
         text = _replaced(text, self._rules.unescapes)
+        if self._rules.decomposes:
+            text = _NORMALIZING.normalize_utf8(text, "NFC")
         return tf.strings.regex_replace(text, "[\n\r]", " ")
 
 
@@ -162,12 +164,15 @@ def normalized(texts: Any, rules: TextRules) -> Any:
     texts = tf.strings.regex_replace(texts, "[\n\r]", " ")
     if rules.lowercase:
         texts = tf.strings.regex_replace(texts, r"\x00", "\ufffd")
-    if rules.form != "none":
-        texts = _NORMALIZING.normalize_utf8(texts, rules.form.upper())
+    form = rules.composing_form
+    if form is not None:
+        texts = _NORMALIZING.normalize_utf8(texts, form)
     if rules.lowercase:
         texts = tf.strings.lower(texts, encoding="utf-8")
-        if rules.form != "none":
-            texts = _NORMALIZING.normalize_utf8(texts, rules.form.upper())
+        if form is not None:
+            texts = _NORMALIZING.normalize_utf8(texts, form)
+    if rules.decomposes:
+        texts = _NORMALIZING.normalize_utf8(texts, "NFD")
     return tf.where(blank, "", _replaced(texts, rules.escapes))
 
 

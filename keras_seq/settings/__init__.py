@@ -1,6 +1,6 @@
 """Settings: their sections, the presets, how they are read, and what is said of a wrong one."""
 
-from keras_seq.settings.data import DataSettings, TokenizerSettings
+from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError
 from keras_seq.settings.hub_models import (
     BackboneClassifierSettings,
@@ -33,6 +33,14 @@ from keras_seq.settings.sequence_models import (
 )
 from keras_seq.settings.settings import FAMILIES, Settings, setting_keys
 from keras_seq.settings.tasks import TASKS
+from keras_seq.settings.tokenizer import (
+    SIDES,
+    SUBWORDS,
+    Side,
+    TokenizerSettings,
+    VocabularySettings,
+    as_list,
+)
 from keras_seq.settings.toml import MAX_FILE_BYTES
 from keras_seq.settings.training import TrainingSettings
 
@@ -42,6 +50,8 @@ __all__ = [
     "MAX_FILE_BYTES",
     "PRESETS",
     "PREFIX",
+    "SIDES",
+    "SUBWORDS",
     "TASKS",
     "BackboneClassifierSettings",
     "BackboneSeq2SeqSettings",
@@ -56,12 +66,15 @@ __all__ = [
     "SequenceVAESettings",
     "Settings",
     "SettingsError",
+    "Side",
     "TokenizerSettings",
     "TrainingSettings",
     "TransformerClassifierSettings",
     "TransformerLanguageModelSettings",
     "TransformerSettings",
     "TransformerTaggerSettings",
+    "VocabularySettings",
+    "as_list",
     "choose_preset",
     "is_known_by_name",
     "load_settings",

@@ -1,4 +1,4 @@
-"""Where the text is, and how it is cut into tokens."""
+"""Where the text is."""
 
 from __future__ import annotations
 
@@ -51,11 +51,3 @@ class DataSettings(Section):
                 f"file_weights: received {self.file_weights}, expected numbers from 0 to 1e9"
             )
         return self
-
-
-class TokenizerSettings(Section):
-    """The subword vocabulary."""
-
-    kind: Literal["unigram", "bpe"] = a_choice("unigram", "Kind of subword model.")
-    size: int = a_number(8000, 261, 1_000_000, "Entries of the vocabulary.")
-    joint: bool = a_choice(True, "One vocabulary for both languages.")

@@ -10,6 +10,7 @@ from keras_seq.settings.errors import SettingsError, show, suggest
 from keras_seq.settings.hub_presets import PREFIX, hub_preset
 from keras_seq.settings.presets import PRESETS
 from keras_seq.settings.settings import Settings, refuse_unknown, walk_fields
+from keras_seq.settings.tokenizer import SIDES
 from keras_seq.settings.toml import MAX_FILE_BYTES, parse_toml, read_value
 
 
@@ -58,12 +59,15 @@ def load_settings(
         # Checked by itself, so that an error names the file.
         Settings.from_dict(merged, where=f"{file}: ")
     for key, value in items:
-        layer = {key: value} if "." not in key else _nest(key, value)
+        layer = _nest(key, value)
         _merge(merged, layer)
         _merge(given, layer)
     settings = Settings.from_dict(merged)
     for name in ("data", "tokenizer", "model", "training", "search"):
         getattr(settings, name).model_fields_set.intersection_update(given.get(name, {}))
+    for side in SIDES:
+        own = given.get("tokenizer", {}).get(side, {})
+        getattr(settings.tokenizer, side).model_fields_set.intersection_update(own)
     return settings
 
 
@@ -119,20 +123,21 @@ def _override_items(
 
 
 def _nest(key: str, value: Any) -> dict[str, Any]:
-    section, name = key.split(".", 1)
-    return {section: {name: value}}
+    name, _, rest = key.partition(".")
+    return {name: _nest(rest, value) if rest else value}
 
 
 def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> None:
-    """Lays `above` over `below`, in place; two levels, as settings have."""
+    """Lays `above` over `below`, in place."""
     for name, value in above.items():
         if not isinstance(value, Mapping):
             below[name] = value
             continue
-        section = dict(below.get(name, {}))
+        there = below.get(name)
+        section = dict(there) if isinstance(there, Mapping) else {}
         if name == "model" and value.get("family", _family(section)) != _family(section):
             section = {}
-        section.update(value)
+        _merge(section, value)
         below[name] = section
 
 

@@ -233,7 +233,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "search": {"max_length": 100},
     },
     "demo": {
-        "tokenizer": {"size": 1000},
+        "tokenizer": {"kind": "unigram", "size": 1000},
         "model": _transformer(2, 128, 256, 4, 0.1, 0.0),
         "training": {
             **_rate(0.005, 200),

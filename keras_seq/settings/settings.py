@@ -8,13 +8,13 @@ in its `settings.toml`. This module knows neither Keras nor files of a run.
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import tomli_w
 from pydantic import Field, ValidationError, model_validator
 
-from keras_seq.settings.data import DataSettings, TokenizerSettings
+from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError, choices, expectation, show, suggest
 from keras_seq.settings.hub_models import (
     BackboneClassifierSettings,
@@ -38,6 +38,7 @@ from keras_seq.settings.sequence_models import (
     TransformerSettings,
 )
 from keras_seq.settings.tasks import TASKS, refuse_of_other_tasks
+from keras_seq.settings.tokenizer import SIDES, SUBWORDS, TokenizerSettings
 from keras_seq.settings.toml import parse_toml
 from keras_seq.settings.training import TrainingSettings
 
@@ -60,6 +61,10 @@ FAMILIES: dict[str, type[Section]] = {
     section.model_fields["family"].default: section
     for section in typing.get_args(typing.get_args(ModelSettings)[0])
 }
+
+
+# Tables within a section.
+_NESTED = [["tokenizer", side] for side in SIDES]
 
 
 class Settings(Section):
@@ -151,13 +156,22 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
-    def _some_merges_are_made(self) -> Settings:
+    def _has_other_ways_to_be_cut(self) -> Settings:
         alpha = self.training.subword_alpha
-        if self.tokenizer.kind == "bpe" and alpha >= 1:
-            raise ValueError(
-                f"training.subword_alpha: received {alpha:g}, expected below 1 with "
-                "tokenizer.kind 'bpe': the share of merges left out"
-            )
+        if not alpha:
+            return self
+        for side in SIDES:
+            kind = self.tokenizer.of_side(side).kind
+            if kind not in (*SUBWORDS, "auto"):
+                raise ValueError(
+                    f"training.subword_alpha: received {alpha:g}, expected 0 with a vocabulary of "
+                    f"kind {kind!r}: only subwords can be cut in several ways"
+                )
+            if kind == "bpe" and alpha >= 1:
+                raise ValueError(
+                    f"training.subword_alpha: received {alpha:g}, expected below 1 with "
+                    "tokenizer.kind 'bpe': the share of merges left out"
+                )
         return self
 
     @model_validator(mode="after")
@@ -236,27 +250,39 @@ def walk_fields() -> Iterator[tuple[str, Any]]:
             for family in FAMILIES.values():
                 yield from ((f"model.{key}", value) for key, value in family.model_fields.items())
         elif isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from ((f"{name}.{k}", v) for k, v in field.annotation.model_fields.items())
+            yield from _walk_section(name, field.annotation)
         else:
             yield name, field
 
 
+def _walk_section(prefix: str, section: type[Section]) -> Iterator[tuple[str, Any]]:
+    nested = []
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            nested.append((f"{prefix}.{name}", field.annotation))
+        else:
+            yield f"{prefix}.{name}", field
+    for name, inner in nested:
+        yield from _walk_section(name, inner)
+
+
 def refuse_unknown(values: Mapping[str, Any], where: str) -> None:
     known = setting_keys()
-    sections = {key.split(".")[0] for key in known if "." in key}
+    _refuse_unknown(values, "", known, where)
+
+
+def _refuse_unknown(
+    values: Mapping[str, Any], prefix: str, known: Sequence[str], where: str
+) -> None:
     for name, value in values.items():
-        if name not in sections:
-            if name not in known:
-                raise SettingsError(f"{where}unknown setting {show(name)}{suggest(name, known)}")
+        dotted = f"{prefix}{name}"
+        if dotted in known:
             continue
+        if not any(key.startswith(f"{dotted}.") for key in known):
+            raise SettingsError(f"{where}unknown setting {show(dotted)}{suggest(dotted, known)}")
         if not isinstance(value, Mapping):
-            raise SettingsError(f"{where}{name}: received {show(value)}, expected a table")
-        for key in value:
-            dotted = f"{name}.{key}"
-            if dotted not in known:
-                raise SettingsError(
-                    f"{where}unknown setting {show(dotted)}{suggest(dotted, known)}"
-                )
+            raise SettingsError(f"{where}{dotted}: received {show(value)}, expected a table")
+        _refuse_unknown(value, f"{dotted}.", known, where)
 
 
 def _explain(error: ValidationError) -> str:
@@ -267,7 +293,8 @@ def _explain(error: ValidationError) -> str:
     else:
         family = ""
     # What follows section and name is a choice among the types of a setting.
-    key = ".".join(location[:2])
+    depth = 3 if location[:2] in _NESTED else 2
+    key = ".".join(location[:depth])
     if first["type"] == "extra_forbidden":
         return f"{key}: not a setting of model.family {family!r}"
     if first["type"] == "value_error":

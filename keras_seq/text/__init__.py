@@ -4,6 +4,7 @@ from .changed_vocabulary import pieces_in
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
+from .imported import import_tokenizer
 from .labelled_lines import read_labelled
 from .labels import FIRST_LABEL, Labels
 from .learning import KINDS, Kind, check_symbols, has_extra_spaces
@@ -18,9 +19,11 @@ from .reading import (
     read_pairs,
     read_tsv,
 )
+from .statistics import LineCounter, LineStatistics
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .tagged_words import WordTokens, word_tokens, words_of
 from .tokenizer import Piece, Tokenizer
+from .units import Units, choose_units
 from .word_links import link_tokens, tokens_by_offsets, tokens_of_words
 from .word_piece_tokenizer import WordPieceTokenizer, tokenizer_from_bytes
 from .word_vectors import piece_vectors, read_word_vectors, vector_width
@@ -38,21 +41,26 @@ __all__ = [
     "KINDS",
     "Kind",
     "Labels",
+    "LineCounter",
+    "LineStatistics",
     "PairFiles",
     "Piece",
     "SubwordSampling",
     "TextRules",
     "Tokenizer",
+    "Units",
     "WordPieceTokenizer",
     "WordTokens",
     "check_readable",
     "check_same_length",
     "check_symbols",
+    "choose_units",
     "count_lines",
     "date_corpus",
     "date_pairs",
     "expand_names",
     "has_extra_spaces",
+    "import_tokenizer",
     "letter_trigrams",
     "link_tokens",
     "piece_vectors",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import unicodedata
+from bisect import bisect
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 from .errors import InputError
 
-Form = Literal["none", "nfc", "nfkc"]
+Form = Literal["none", "nfc", "nfd", "nfkc"]
 
 # SentencePiece writes a space as U+2581, so that character needs another representation. Unicode's
 # noncharacters are never in a text that is exchanged.
@@ -54,8 +56,10 @@ class TextRules:
         kind: The kind of the vocabulary: "unigram", "bpe", "char", "word" or "byte"; None for a
             SentencePiece model that was not made here.
         form: Unicode normalization form, or "none". "nfc" composes accents, so that composed and
-            decomposed text has the same ids. "nfkc" also replaces compatibility characters, such
-            as superscripts and full-width letters, and so loses them.
+            decomposed text has the same ids. "nfd" cuts composed characters into their parts,
+            such as Hangul syllables into letters, and composes them again when it decodes.
+            "nfkc" also replaces compatibility characters, such as superscripts and full-width
+            letters, and so loses them.
         lowercase: Whether letters are lowercased.
         separator: What separates the words of a "word" vocabulary.
     """
@@ -98,20 +102,31 @@ class TextRules:
         return _PREFIX + json.dumps(asdict(self), ensure_ascii=True)
 
     def canonical(self, text: str) -> str:
-        """Returns text in the normalization form and case of these rules."""
+        """Returns the text that comes back after encoding and decoding."""
         if self.lowercase:
             # TensorFlow's function for lowercasing ends a text at a null character.
             text = text.replace("\0", "\ufffd")
         if text.isascii():
             return text.lower() if self.lowercase else text
-        if self.form != "none":
-            text = unicodedata.normalize(self.form.upper(), text)
+        form = self.composing_form
+        if form is not None:
+            text = unicodedata.normalize(form, text)
         if self.lowercase:
             text = text.lower()
-            if self.form != "none":
+            if form is not None:
                 # Lowercasing may decompose: U+0130 becomes i and a combining dot.
-                text = unicodedata.normalize(self.form.upper(), text)
+                text = unicodedata.normalize(form, text)
         return text
+
+    @property
+    def composing_form(self) -> Literal["NFC", "NFKC"] | None:
+        """The normalization form of text that is decoded, None if text is left as it is."""
+        return {"none": None, "nfc": "NFC", "nfd": "NFC", "nfkc": "NFKC"}[self.form]
+
+    @property
+    def decomposes(self) -> bool:
+        """Whether pieces are of decomposed characters."""
+        return self.form == "nfd"
 
     def apply(self, text: str) -> str:
         """Returns what a SentencePiece model with these rules is given; "" for a blank line."""
@@ -121,6 +136,25 @@ class TextRules:
 
     def undo(self, text: str) -> str:
         """Returns the text of what a SentencePiece model with these rules gave."""
+        text = self._unescaped(text)
+        return unicodedata.normalize("NFC", text) if self.decomposes else text
+
+    def undo_parts(self, parts: list[str]) -> list[str]:
+        """Undoes what `apply` did, part by part; joined, the parts are what `undo` gives.
+
+        A character that is composed of several parts goes to the last of them.
+        """
+        parts = [self._unescaped(part) for part in parts]
+        if not self.decomposes:
+            return parts
+        joined = "".join(parts)
+        ends = list(itertools.accumulate(map(len, parts)))
+        composed = [""] * len(parts)
+        for start, end in self._clusters(joined):
+            composed[bisect(ends, end - 1)] += unicodedata.normalize("NFC", joined[start:end])
+        return composed
+
+    def _unescaped(self, text: str) -> str:
         if self.separator != " ":
             text = text.replace(" ", self.separator).replace(_ESCAPED_SPACE, " ")
         return text if text.isascii() else text.replace(_ESCAPED_MARK, SPACE_MARK)
@@ -171,6 +205,8 @@ class TextRules:
 
     def _escape(self, text: str) -> str:
         if not text.isascii():
+            if self.decomposes:
+                text = unicodedata.normalize("NFD", text)
             text = text.replace(SPACE_MARK, _ESCAPED_MARK)
         if self.separator != " ":
             text = text.replace(" ", _ESCAPED_SPACE).replace(self.separator, " ")

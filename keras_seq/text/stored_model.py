@@ -14,7 +14,7 @@ PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
 # Bounds for models that come from elsewhere. Ours have pieces of at most 64
 # bytes; a piece of 500 kB crashes the SentencePiece that TensorFlow embeds.
-_MAX_MODEL_BYTES = 64 << 20
+MAX_MODEL_BYTES = 64 << 20
 MAX_VOCABULARY = 1_000_000
 _MAX_PIECE_BYTES = 1024
 # Field numbers of sentencepiece_model.proto, with what counts when a field is absent.
@@ -22,7 +22,8 @@ _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3
 _NAME_FIELD, _PREFIX_FIELD, _COLLAPSE_FIELD = 1, 3, 4
 _SPECIAL_FIELDS = {"pad": 43, "unk": 40, "bos": 41, "eos": 42}
 _KIND_FIELD = 3
-_KINDS: dict[int, Literal["unigram", "bpe", "word", "char"]] = {
+Engine = Literal["unigram", "bpe", "word", "char"]
+_KINDS: dict[int, Engine] = {
     1: "unigram",
     2: "bpe",
     3: "word",
@@ -45,9 +46,9 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
     """
     if not model:
         raise InputError("the tokenizer model is empty: restore the file or train again")
-    if len(model) > _MAX_MODEL_BYTES:
+    if len(model) > MAX_MODEL_BYTES:
         raise InputError(
-            f"the tokenizer model has {len(model):,} bytes, expected at most {_MAX_MODEL_BYTES:,}"
+            f"the tokenizer model has {len(model):,} bytes, expected at most {MAX_MODEL_BYTES:,}"
         )
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -64,7 +65,7 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return processor
 
 
-def model_kind(model: bytes) -> Literal["unigram", "bpe", "word", "char"]:
+def model_kind(model: bytes) -> Engine:
     """How the engine of a model that `load` took cuts text."""
     kind = _settings(model, _TRAINER_SPEC).get(_KIND_FIELD, 1)
     return _KINDS[kind if isinstance(kind, int) and kind in _KINDS else 1]
@@ -151,7 +152,7 @@ SPECIAL_SETTINGS: dict[int, int | str] = {
 
 def build_model(
     pieces: Iterable[StoredPiece],
-    engine: Literal["unigram", "char", "bpe"],
+    engine: Engine,
     name: str,
     *,
     prefix: bool,
@@ -188,6 +189,65 @@ def build_model(
     return model + field(_TRAINER_SPEC, trainer) + field(_NORMALIZER_SPEC, normalizer)
 
 
+class ForeignModel(NamedTuple):
+    """A SentencePiece model whose special pieces may have any ids.
+
+    Attributes:
+        pieces: In the order of their ids.
+        special_ids: Of pad, unknown, begin and end; -1 for those that it lacks.
+        engine: How text is cut.
+        normalizer: The name of the normalization.
+        charsmap: The compiled map of characters.
+        prefix: Whether a space is put before each line.
+        keep_spaces: Whether extra spaces are kept.
+        mark_spaces: Whether a space is U+2581 in the pieces.
+        byte_fallback: Whether unknown characters become bytes.
+        suffix_spaces: Whether the space belongs to the word before it.
+    """
+
+    pieces: list[StoredPiece]
+    special_ids: tuple[int, ...]
+    engine: Engine
+    normalizer: str
+    charsmap: bytes
+    prefix: bool
+    keep_spaces: bool
+    mark_spaces: bool
+    byte_fallback: bool
+    suffix_spaces: bool
+
+
+def read_model(model: bytes) -> ForeignModel:
+    """Reads a SentencePiece model that another program made, which need not be trusted.
+
+    Raises:
+        InputError: If it is none.
+    """
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        _check_pieces(processor)
+        trainer = _settings(model, _TRAINER_SPEC)
+        normalizer = _settings(model, _NORMALIZER_SPEC)
+        charsmap = normalizer.get(2, b"")
+        return ForeignModel(
+            stored_pieces(model),
+            (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()),
+            model_kind(model),
+            normalizer_name(model),
+            charsmap if isinstance(charsmap, bytes) else b"",
+            bool(normalizer.get(_PREFIX_FIELD, 1)),
+            not normalizer.get(_COLLAPSE_FIELD, 1),
+            bool(normalizer.get(5, 1)),
+            bool(trainer.get(35, 0)),
+            bool(trainer.get(24, 0)),
+        )
+    except InputError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"not a SentencePiece model ({reason})") from None
+
+
 def _settings(model: bytes, section: int) -> dict[int, int | bytes]:
     """The fields of one section of a model's settings."""
     found: dict[int, int | bytes] = {}
@@ -208,6 +268,13 @@ def _check(processor: sentencepiece.SentencePieceProcessor) -> None:
         raise InputError(
             f"the tokenizer model has pad, unk, bos, eos = {found}, expected (0, 1, 2, 3)"
         )
+    _check_pieces(processor)
+    # What is broken deeper down, as in the tables of the normaliser, shows here.
+    processor.decode(processor.encode(["a B 1 ½ é 漢 😀 \x00"]))
+
+
+def _check_pieces(processor: sentencepiece.SentencePieceProcessor) -> None:
+    size = processor.vocab_size()
     for index in range(size):
         if len(processor.id_to_piece(index).encode("utf-8", "replace")) > _MAX_PIECE_BYTES:
             raise InputError(
@@ -215,8 +282,6 @@ def _check(processor: sentencepiece.SentencePieceProcessor) -> None:
             )
         if not math.isfinite(processor.get_score(index)):
             raise InputError(f"piece {index} of the tokenizer model has a score that is no number")
-    # What is broken deeper down, as in the tables of the normaliser, shows here.
-    processor.decode(processor.encode(["a B 1 ½ é 漢 😀 \x00"]))
 
 
 def _check_settings(model: bytes) -> None:

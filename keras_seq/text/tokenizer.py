@@ -285,11 +285,11 @@ class Tokenizer:
         for row, tokens in zip(rows, kept, strict=True):
             decoded = self._processor.decode(tokens, return_type="offset_mapping")
             spans = iter(decoded["offsets"])
-            found.append([])
+            parts = []
             for token in row:
                 begin, end = next(spans) if token > EOS_ID or token == UNK_ID else (0, 0)
-                text = "" if token == UNK_ID else decoded["text"][begin:end]
-                found[-1].append(_on_one_line(self.rules.undo(text)))
+                parts.append("" if token == UNK_ID else decoded["text"][begin:end])
+            found.append([_on_one_line(part) for part in self.rules.undo_parts(parts)])
         return found
 
     def _checked(self, ids: Iterable[Iterable[int]]) -> list[list[int]]:

@@ -1,0 +1,104 @@
+"""How text is cut into tokens."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from keras_seq.settings.section import Section, a_choice, a_number, a_text
+from keras_seq.text import TextRules, check_symbols
+
+Side = Literal["source", "target"]
+SIDES: tuple[Side, ...] = ("source", "target")
+SUBWORDS = ("unigram", "bpe")
+
+Kinds = Literal["auto", "unigram", "bpe", "char", "word", "byte"]
+Forms = Literal["auto", "none", "nfc", "nfd", "nfkc"]
+
+_KIND = (
+    "unigram, bpe: subwords; char, word, byte: those units; auto: chosen from the training text."
+)
+_SIZE = "Largest number of entries; of characters and words the most frequent ones."
+_NORMALIZATION = (
+    "Unicode normalization: nfc composes accents, nfd cuts characters into parts, nfkc also "
+    "replaces compatibility characters; auto: nfc, or nfd where it makes an alphabet small."
+)
+_LOWERCASE = "Lowercase the text."
+_SEPARATOR = "What separates the words of kind word."
+_SYMBOLS = "String that stays one token, such as a tag; or a list of them."
+_MODEL = "Vocabulary to import: a SentencePiece model, or a Hugging Face tokenizer.json."
+
+
+def as_list(symbols: str | list[str] | None) -> list[str]:
+    """The symbols of a setting as a list."""
+    return [symbols] if isinstance(symbols, str) else list(symbols or ())
+
+
+def _check(symbols: str | list[str] | None, separator: str | None) -> None:
+    check_symbols(as_list(symbols))
+    if separator is not None:
+        TextRules("word", separator=separator)
+
+
+class VocabularySettings(Section):
+    """The vocabulary of one side; what is None is as for both sides."""
+
+    kind: Kinds | None = a_choice(None, _KIND)
+    size: int | None = a_number(None, 261, 1_000_000, _SIZE)
+    normalization: Literal["auto", "none", "nfc", "nfd", "nfkc"] | None = a_choice(
+        None, _NORMALIZATION
+    )
+    lowercase: bool | None = a_choice(None, _LOWERCASE)
+    separator: str | None = Field(
+        default=None, min_length=1, max_length=100, description=_SEPARATOR
+    )
+    symbols: str | list[str] | None = a_text(_SYMBOLS)
+    model: str | None = a_text(_MODEL)
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> VocabularySettings:
+        _check(self.symbols, self.separator)
+        return self
+
+
+class TokenizerSettings(Section):
+    """The vocabulary of both sides, or of each."""
+
+    kind: Kinds = a_choice("auto", _KIND)
+    size: int = a_number(8000, 261, 1_000_000, _SIZE)
+    joint: bool = a_choice(
+        True, "One vocabulary for both sides, where both have the same kind of subwords."
+    )
+    normalization: Forms = a_choice("auto", _NORMALIZATION)
+    lowercase: bool = a_choice(False, _LOWERCASE)
+    separator: str = Field(default=" ", min_length=1, max_length=100, description=_SEPARATOR)
+    symbols: str | list[str] | None = a_text(_SYMBOLS)
+    model: str | None = a_text(_MODEL)
+    source: VocabularySettings = VocabularySettings()
+    target: VocabularySettings = VocabularySettings()
+
+    @field_validator("source", "target", mode="before")
+    @classmethod
+    def _is_a_table(cls, value: Any) -> Any:
+        # Of stored settings, which leave out what is None.
+        return VocabularySettings() if value is None else value
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> TokenizerSettings:
+        _check(self.symbols, self.separator)
+        return self
+
+    def of_side(self, side: Side) -> VocabularySettings:
+        """The settings of one side's vocabulary, none of them None but those that may be."""
+        own = getattr(self, side)
+        return VocabularySettings(
+            **{
+                key: value if (value := getattr(own, key)) is not None else getattr(self, key)
+                for key in VocabularySettings.model_fields
+            }
+        )
+
+    def asks_for_size(self, side: Side) -> bool:
+        """Whether the user asked for a size, which is then not lowered without a word."""
+        return "size" in self.model_fields_set or "size" in getattr(self, side).model_fields_set

@@ -1,0 +1,252 @@
+"""Vocabularies made elsewhere: a SentencePiece model, or a tokenizer.json of Hugging Face."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from .errors import InputError
+from .normalization import SPACE_MARK
+from .stored_model import (
+    BYTE,
+    CONTROL,
+    MAX_MODEL_BYTES,
+    NORMAL,
+    SPECIAL_PIECES,
+    UNKNOWN,
+    USER_DEFINED,
+    StoredPiece,
+    build_model,
+    read_model,
+)
+from .tokenizer import Tokenizer
+
+# Lines of the corpus on which a converted tokenizer.json is compared with the original.
+_COMPARED = 1_000
+# Names that the four special tokens have in the vocabularies of others.
+_NAMES = (
+    {"<pad>", "[PAD]", "<|pad|>"},
+    {"<unk>", "[UNK]", "<|unk|>"},
+    {"<s>", "[CLS]", "[BOS]", "<bos>", "<|startoftext|>"},
+    {"</s>", "[SEP]", "[EOS]", "<eos>", "<|endoftext|>"},
+)
+
+
+def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) -> Tokenizer:
+    """Reads a vocabulary from a file that another program made.
+
+    Ids are put in the order of this package: 0 pad, 1 unknown, 2 begin, 3 end, then the other
+    pieces in their order. Special tokens that the file lacks are added. Text is normalized as the
+    file says.
+
+    Args:
+        path: A SentencePiece model, or a `tokenizer.json` whose model is `Unigram`, or `BPE` with
+            spaces marked by U+2581 (as of Llama). Byte-level BPE (as of GPT-2) and WordPiece
+            cannot be read and written by a stock model server, and are refused.
+        lines: Text on which a converted `tokenizer.json` is compared with the
+            original, by the `tokenizers` package.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        InputError: If the file cannot be read or is no such vocabulary, or if the tokens of a line
+            differ.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> made = Tokenizer.train(["a dog", "a cat"], kind="char").to_bytes()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "spm.model"
+    ...     _ = path.write_bytes(made)
+    ...     tokenizer = import_tokenizer(path)
+    >>> tokenizer.decode(tokenizer.encode(["a cat"]))
+    ['a cat']
+    """
+    try:
+        if not os.path.isfile(path):
+            raise InputError(f"{path}: not a file")
+        with open(path, "rb") as stream:
+            content = stream.read(MAX_MODEL_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+    if len(content) > MAX_MODEL_BYTES:
+        raise InputError(f"{path}: more than {MAX_MODEL_BYTES:,} bytes, no vocabulary")
+    try:
+        if content.lstrip()[:1] == b"{":
+            tokenizer = Tokenizer.from_bytes(_of_json(content))
+            _compare(tokenizer, content, lines)
+            return tokenizer
+        return Tokenizer.from_bytes(_reordered(content))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _reordered(content: bytes) -> bytes:
+    """A SentencePiece model with its special pieces first."""
+    model = read_model(content)
+    if model.suffix_spaces:
+        raise InputError("its pieces have spaces at their ends, which is not supported")
+    special = {place for place in model.special_ids if place >= 0}
+    others = [piece for place, piece in enumerate(model.pieces) if place not in special]
+    return build_model(
+        _in_order(others),
+        model.engine,
+        model.normalizer,
+        prefix=model.prefix,
+        keep_spaces=model.keep_spaces,
+        mark_spaces=model.mark_spaces,
+        charsmap=model.charsmap,
+        byte_fallback=model.byte_fallback,
+    )
+
+
+def _in_order(others: list[StoredPiece]) -> list[StoredPiece]:
+    names = {piece.text for piece in SPECIAL_PIECES}
+    for piece in others:
+        if piece.text in names:
+            raise InputError(f"{piece.text!r} is not the special token of that name")
+        if piece.type == UNKNOWN:
+            raise InputError(f"two pieces stand for what is unknown: one of them is {piece.text!r}")
+    return [*SPECIAL_PIECES, *others]
+
+
+def _of_json(content: bytes) -> bytes:
+    """The SentencePiece model that a tokenizer.json stands for."""
+    try:
+        stored = json.loads(content)
+        model = stored["model"]
+        kind = model["type"] if "type" in model else ("BPE" if "merges" in model else "Unigram")
+        if kind == "Unigram":
+            scored = [(str(text), float(score)) for text, score in model["vocab"]]
+            unknown = model.get("unk_id")
+        elif kind == "BPE":
+            scored = list(_bpe_scores(model))
+            unknown = next(
+                (place for place, (text, _) in enumerate(scored) if text == model.get("unk_token")),
+                None,
+            )
+        else:
+            raise InputError(
+                f"its model is {kind}: expected Unigram, or BPE with spaces marked by U+2581"
+            )
+        steps = _Steps(stored)
+        added = {token["content"]: bool(token["special"]) for token in stored["added_tokens"]}
+    except InputError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"not a tokenizer.json of Hugging Face ({type(error).__name__}: {error})"
+        ) from None
+    special = set().union(*_NAMES)
+    pieces = []
+    byte_fallback = bool(model.get("byte_fallback"))
+    for place, (text, score) in enumerate(scored):
+        if place == unknown or (text in special and added.get(text, True)):
+            continue
+        pieces.append(StoredPiece(text, score, _type(text, added, byte_fallback)))
+    known = {text for text, _ in scored}
+    pieces += [
+        StoredPiece(text, 0.0, CONTROL if is_special else USER_DEFINED)
+        for text, is_special in added.items()
+        if text not in known and text not in special
+    ]
+    return build_model(
+        _in_order(pieces),
+        "unigram" if kind == "Unigram" else "bpe",
+        "tokenizer.json",
+        prefix=steps.prefix,
+        keep_spaces=not steps.collapses,
+        charsmap=steps.charsmap,
+        byte_fallback=byte_fallback,
+    )
+
+
+def _bpe_scores(model: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Pieces in the order of their ids, the sooner merged the better."""
+    ranks: dict[str, int] = {}
+    for rank, merge in enumerate(model["merges"]):
+        left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
+        ranks.setdefault(left + right, rank)
+    for text in sorted(model["vocab"], key=model["vocab"].__getitem__):
+        yield text, float(-ranks[text] if text in ranks else -len(ranks) - 1)
+
+
+def _type(text: str, added: Mapping[str, bool], byte_fallback: bool) -> int:
+    if text in added:
+        return CONTROL if added[text] else USER_DEFINED
+    is_byte = byte_fallback and len(text) == 6 and text.startswith("<0x") and text.endswith(">")
+    return BYTE if is_byte else NORMAL
+
+
+class _Steps:
+    """What happens to text before a tokenizer.json's model sees it."""
+
+    def __init__(self, stored: Mapping[str, Any]) -> None:
+        self.charsmap = b""
+        self.prefix = False
+        self.collapses = False
+        for step in (*_flat(stored.get("normalizer")), *_flat(stored.get("pre_tokenizer"))):
+            kind = step["type"]
+            if kind == "Precompiled":
+                self.charsmap = base64.b64decode(step["precompiled_charsmap"] or "")
+            elif kind == "Metaspace" and step.get("replacement") == SPACE_MARK:
+                scheme = step.get("prepend_scheme")
+                self.prefix = scheme in ("always", "first") or bool(step.get("add_prefix_space"))
+            elif kind == "Prepend" and step.get("prepend") == SPACE_MARK:
+                self.prefix = True
+            elif kind == "Replace" and step["pattern"] == {"String": " "}:
+                pass
+            elif kind == "Replace" and step["pattern"] == {"Regex": " {2,}"}:
+                self.collapses = True
+            elif kind == "WhitespaceSplit":
+                self.collapses = True
+            elif kind == "Strip":
+                pass
+            elif kind == "ByteLevel":
+                raise InputError(
+                    "byte-level BPE, as of GPT-2, cuts text by a pattern that a stock model server "
+                    "cannot follow: give a SentencePiece model, or leave tokenizer.model out"
+                )
+            else:
+                raise InputError(f"its step {kind!r} is not supported")
+
+
+def _flat(step: Any) -> Iterator[Mapping[str, Any]]:
+    if step is None:
+        return
+    if step["type"] == "Sequence":
+        for inner in step.get("normalizers") or step.get("pretokenizers") or ():
+            yield from _flat(inner)
+    else:
+        yield step
+
+
+def _compare(tokenizer: Tokenizer, content: bytes, lines: Iterable[str]) -> None:
+    try:
+        from tokenizers import Tokenizer as Original
+    except ImportError:
+        raise InputError(
+            "to read a tokenizer.json, install the package tokenizers: pip install "
+            "'keras-seq[tokenizers]'"
+        ) from None
+    try:
+        original = Original.from_buffer(content)
+    except Exception as error:
+        raise InputError(f"not a tokenizer.json: {' '.join(str(error).split())[:200]}") from None
+    special = set().union(*_NAMES)
+    for number, line in enumerate(lines):
+        if number == _COMPARED:
+            break
+        line = " ".join(line.split())
+        expected = original.encode(line, add_special_tokens=False).tokens
+        ours = [tokenizer.pieces[id].text for id in tokenizer.encode([line])[0]]
+        if not special & set(expected) and ours != expected:
+            raise InputError(
+                f"it cuts {line[:60]!r} into {' '.join(expected)[:80]}, and its SentencePiece form "
+                f"into {' '.join(ours)[:80]}: it cannot be imported"
+            )

@@ -1,0 +1,98 @@
+"""Counts over the lines of one side of a corpus, by which its units are chosen."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .learning import has_extra_spaces
+
+# Enough to tell the kinds of text from each other.
+_MAX_LINES = 20_000
+_MAX_CHARACTERS = 2_000
+# Above this many, words are no closed set, nor are characters an alphabet.
+_MAX_DISTINCT = 5_000
+
+
+@dataclass(frozen=True)
+class LineStatistics:
+    """Counts over the first lines with text, at most 20,000.
+
+    Attributes:
+        lines: Lines counted.
+        characters: Characters in them.
+        words: Words in them, between spaces.
+        distinct_characters, distinct_words: How many of them are different, at most 5,000.
+        distinct_parts: Different characters after canonical decomposition.
+        extra_spaces: Lines that begin or end with a space or have two in a row.
+    """
+
+    lines: int = 0
+    characters: int = 0
+    words: int = 0
+    distinct_characters: int = 0
+    distinct_words: int = 0
+    distinct_parts: int = 0
+    extra_spaces: int = 0
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> LineStatistics | None:
+        """Reads what `to_dict` gave; None if it is something else."""
+        if not isinstance(stored, Mapping) or set(stored) != set(asdict(cls())):
+            return None
+        if not all(type(value) is int and value >= 0 for value in stored.values()):
+            return None
+        return cls(**stored)
+
+    def to_dict(self) -> dict[str, int]:
+        """The counts by name."""
+        return asdict(self)
+
+    @property
+    def words_per_line(self) -> float:
+        """Mean number of words of a line."""
+        return self.words / max(self.lines, 1)
+
+    @property
+    def characters_per_line(self) -> float:
+        """Mean number of characters of a line."""
+        return self.characters / max(self.lines, 1)
+
+
+class LineCounter:
+    """Collects `LineStatistics` from lines."""
+
+    def __init__(self) -> None:
+        self._lines = self._characters = self._words = self._extra_spaces = 0
+        self._distinct_characters: set[str] = set()
+        self._distinct_words: set[str] = set()
+
+    def add(self, line: str) -> None:
+        """Counts a line that has text."""
+        if self._lines >= _MAX_LINES:
+            return
+        self._lines += 1
+        self._extra_spaces += has_extra_spaces(line)
+        line = line[:_MAX_CHARACTERS]
+        words = line.split()
+        self._characters += len(line)
+        self._words += len(words)
+        if len(self._distinct_characters) < _MAX_DISTINCT:
+            self._distinct_characters.update(line)
+        if len(self._distinct_words) < _MAX_DISTINCT:
+            self._distinct_words.update(words)
+
+    @property
+    def statistics(self) -> LineStatistics:
+        """The counts so far."""
+        return LineStatistics(
+            self._lines,
+            self._characters,
+            self._words,
+            min(len(self._distinct_characters), _MAX_DISTINCT),
+            min(len(self._distinct_words), _MAX_DISTINCT),
+            len(set(unicodedata.normalize("NFD", "".join(self._distinct_characters)))),
+            self._extra_spaces,
+        )
