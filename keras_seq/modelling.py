@@ -12,6 +12,8 @@ from keras_seq.models import (
     BackboneClassifier,
     BackboneSeq2Seq,
     BagClassifier,
+    Ensemble,
+    EnsembleSeq2Seq,
     RecurrentClassifier,
     RecurrentLanguageModel,
     RecurrentSeq2Seq,
@@ -23,7 +25,6 @@ from keras_seq.models import (
     TransformerTagger,
 )
 from keras_seq.run import Run, Shapes
-from keras_seq.search import Ensemble
 from keras_seq.settings import TASKS, BackboneSettings, Settings
 from keras_seq.text import FIRST_LABEL, InputError
 
@@ -62,6 +63,7 @@ def build_model(
     """
     arguments = settings.model.model_dump()
     family = _FAMILIES[arguments.pop("family")]
+    members = arguments.pop("members", 1)
     if settings.task in ("language-model", "vae"):
         return family(target_vocabulary_size, dtype=dtype, **arguments)
     if TASKS[settings.task].has_labels:
@@ -69,7 +71,14 @@ def build_model(
         return family(source_vocabulary_size, labels, dtype=dtype, **arguments)
     if not isinstance(settings.model, BackboneSettings):
         arguments["share_embeddings"] = settings.tokenizer.joint
-    return family(source_vocabulary_size, target_vocabulary_size, dtype=dtype, **arguments)
+
+    def make(name: str | None = None) -> keras.Model:
+        named = {} if name is None else {"name": name}
+        return family(
+            source_vocabulary_size, target_vocabulary_size, dtype=dtype, **arguments, **named
+        )
+
+    return make() if members == 1 else EnsembleSeq2Seq.of(make, members)
 
 
 def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:

@@ -110,6 +110,7 @@ def dates_file(tmp_path_factory) -> Path:
 
 
 TINY = {
+    "tokenizer.kind": "unigram",
     "tokenizer.size": 500,
     "model.num_encoder_layers": 1,
     "model.num_decoder_layers": 1,

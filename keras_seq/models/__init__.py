@@ -7,6 +7,8 @@ from keras_seq.models.backbone_seq2seq import BackboneSeq2Seq
 from keras_seq.models.bag_classifier import BagClassifier
 from keras_seq.models.conditioned_generator import ConditionedGenerator
 from keras_seq.models.ctc_recognizer import CTCRecognizer
+from keras_seq.models.ensemble import Ensemble
+from keras_seq.models.ensemble_seq2seq import EnsembleSeq2Seq
 from keras_seq.models.recurrent import RecurrentSeq2Seq
 from keras_seq.models.recurrent_classifier import RecurrentClassifier
 from keras_seq.models.recurrent_language_model import RecurrentLanguageModel
@@ -25,6 +27,8 @@ __all__ = [
     "BagClassifier",
     "CTCRecognizer",
     "ConditionedGenerator",
+    "Ensemble",
+    "EnsembleSeq2Seq",
     "RecurrentClassifier",
     "RecurrentLanguageModel",
     "RecurrentSeq2Seq",

@@ -38,7 +38,9 @@ def attention_model(model, layer, head, num_layers, num_heads):
         else:
             attention = ops.mean(weights[0], axis=1) if head is None else weights[0][:, head]
         made[layer, head] = keras.Model(
-            model.input, {"logits": logits, "attention": attention}, name="with_attention"
+            model.input,
+            {"logits": logits, "attention": attention},
+            name=f"{model.name}_with_attention",
         )
     return made[layer, head]
 

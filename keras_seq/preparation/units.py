@@ -103,7 +103,7 @@ def _is_open(values: VocabularySettings) -> bool:
 
 def _units(counts: PairCounts, side: Side) -> Units:
     statistics = getattr(counts, side)
-    return choose_units(statistics if statistics is not None else LineStatistics())
+    return choose_units(statistics or LineStatistics(), is_target=side == "target")
 
 
 def _filled(values: VocabularySettings, units: Units | None) -> VocabularySettings:

@@ -7,6 +7,8 @@ from typing import Literal
 from keras_seq.settings.blocks import TransformerBlockSettings, TransformerStackSettings
 from keras_seq.settings.section import ModelSection, a_choice, a_number, a_share
 
+_MEMBERS = "Copies of the model, trained together, whose probabilities are averaged."
+
 
 class TransformerSettings(TransformerBlockSettings):
     """The Transformer's shape."""
@@ -14,6 +16,7 @@ class TransformerSettings(TransformerBlockSettings):
     family: Literal["transformer"] = a_choice("transformer", "Family of the model.")
     num_encoder_layers: int = a_number(3, 1, 100, "Encoder blocks.")
     num_decoder_layers: int = a_number(3, 1, 100, "Decoder blocks.")
+    members: int = a_number(1, 1, 100, _MEMBERS)
 
     @property
     def activations(self) -> int:
@@ -53,6 +56,7 @@ class RecurrentSettings(ModelSection):
     )
     tie_output: bool = a_choice(True, "Score words against the table of their embeddings.")
     dropout: float = a_share(0.2, "Dropout between layers.")
+    members: int = a_number(1, 1, 100, _MEMBERS)
 
     @property
     def embedding_width(self) -> int:

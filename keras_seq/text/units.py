@@ -11,6 +11,7 @@ from .statistics import LineStatistics
 # A closed set: few words, each seen many times.
 _MAX_WORDS = 1_000
 _SEEN = 20
+_MAX_SYMBOL = 3
 # An alphabet, after decomposition.
 _MAX_ALPHABET = 500
 # Short lines: words of up to 30 characters, or a few words in up to 20.
@@ -33,14 +34,16 @@ class Units(NamedTuple):
     reason: str
 
 
-def choose_units(statistics: LineStatistics) -> Units:
+def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units:
     """Chooses the units of one side's vocabulary.
 
     Words where they are a small closed set of symbols that come again and again, such as
-    phones. Characters where lines are short and the alphabet is small. Subwords otherwise.
+    phones. Of a source they must also be short: other words than those of the training text
+    will come there. Characters where lines are short and the alphabet is small. Subwords otherwise.
 
     Args:
         statistics: Of the training lines of that side.
+        is_target: Whether the text is to be written, not read.
 
     Example:
 
@@ -55,6 +58,7 @@ def choose_units(statistics: LineStatistics) -> Units:
     words, characters = counts.words_per_line, counts.characters_per_line
     if (
         words > 1
+        and (is_target or characters <= words * (_MAX_SYMBOL + 1))
         and counts.distinct_words <= _MAX_WORDS
         and counts.words >= _SEEN * counts.distinct_words
     ):

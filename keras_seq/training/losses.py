@@ -29,7 +29,8 @@ class SequenceCrossEntropy(keras.losses.Loss):
 
     Call arguments:
         y_true: Integer ids `(B, T)`; id 0 is padding and does not count.
-        y_pred: Float logits `(B, T, V)`.
+        y_pred: Float logits `(B, T, V)`; or `(B, T, M, V)` of M models that are trained
+            together, the mean of whose losses counts.
         sample_weight: Optional float tensor `(B,)` or `(B, T)`, weighs tokens.
 
     Returns:
@@ -88,7 +89,11 @@ class SequenceCrossEntropy(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         """Loss of each token, `(B, T)`."""
-        return token_losses(ops.cast(y_true, "int32"), y_pred, self.label_smoothing)
+        y_true = ops.cast(y_true, "int32")
+        if len(y_pred.shape) == 3:
+            return token_losses(y_true, y_pred, self.label_smoothing)
+        repeated = ops.repeat(y_true[..., None], y_pred.shape[2], axis=-1)
+        return ops.mean(token_losses(repeated, y_pred, self.label_smoothing), axis=-1)
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}

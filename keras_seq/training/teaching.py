@@ -1,7 +1,9 @@
 """What is compiled and trained, where that is not the run's model itself."""
 
 import keras
+from keras import ops
 
+from keras_seq.models import EnsembleSeq2Seq
 from keras_seq.training.rates import scheduled_sampling_rate
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 
@@ -27,6 +29,26 @@ class GuidedModel(keras.Model):
         return self.guided(inputs, training=training)
 
 
+class StackedMembers(keras.Model):
+    """An ensemble whose output is the logits of each member, with its weights; internal.
+
+    Args:
+        model: An `EnsembleSeq2Seq` of M members.
+
+    Returns:
+        Logits `(B, T, M, V)`.
+    """
+
+    def __init__(self, model):
+        super().__init__(name="teaching")
+        self.plain = model
+        self.built = True
+
+    def call(self, inputs, training=None):
+        logits = [member(inputs, training=training) for member in self.plain.members]
+        return ops.stack(logits, axis=2)
+
+
 def training_model(model, settings):
     """The model that `fit` is given: `model` itself, or one around it with its weights.
 
@@ -42,6 +64,8 @@ def training_model(model, settings):
         ValueError: If the model has no such layer to guide.
     """
     training = settings.training
+    if isinstance(model, EnsembleSeq2Seq):
+        return StackedMembers(model)
     layer = training.guided_alignment_layer if training.guided_alignment else None
     if training.scheduled_sampling != "none":
         rate = scheduled_sampling_rate(

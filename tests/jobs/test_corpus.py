@@ -16,6 +16,7 @@ from keras_seq.text import Example, InputError, Tokenizer
 from keras_seq.text.dates import date_pairs
 
 TINY = [
+    "tokenizer.kind=unigram",
     "tokenizer.size=700",
     "model.num_encoder_layers=1",
     "model.num_decoder_layers=1",
@@ -296,7 +297,15 @@ def test_invalid_prepare_commands_exit_with_2_and_write_nothing(
         ([tmp_path / "file", *text_options], "a file, expected a new or empty directory"),
         ([tmp_path, *text_options], "not empty and not a run"),
         ([tmp_path / "out", f"--set=data.prepared={shared}"], "`prepare` takes text alone"),
-        ([tmp_path / "out", *text_options, "--set=tokenizer.size=270"], "too small for the char"),
+        (
+            [
+                tmp_path / "out",
+                *text_options,
+                "--set=tokenizer.kind=unigram",
+                "--set=tokenizer.size=270",
+            ],
+            "too small for the char",
+        ),
     ):
         outcome = keras_seq_command("prepare", *arguments)
         assert (outcome.code, outcome.out) == (2, b""), arguments

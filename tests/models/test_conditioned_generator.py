@@ -13,8 +13,8 @@ from plain_search import (
     results_of,
 )
 
-from keras_seq.models import ConditionedGenerator
-from keras_seq.search import Ensemble, beam_search, forced_scores, sample
+from keras_seq.models import ConditionedGenerator, Ensemble
+from keras_seq.search import beam_search, forced_scores, sample
 
 pytestmark = pytest.mark.jax
 

@@ -8,11 +8,10 @@ import sentencepiece
 from keras import ops
 
 from keras_seq.lines import Hypothesis
-from keras_seq.models import RecurrentSeq2Seq, Transformer
+from keras_seq.models import Ensemble, RecurrentSeq2Seq, Transformer
 from keras_seq.output.alignment import Aligner
 from keras_seq.output.attending import Attending
 from keras_seq.output.attention_choice import aligning_layer, attention_shape
-from keras_seq.search import Ensemble
 from keras_seq.settings import load_settings
 from keras_seq.text import Tokenizer
 from keras_seq.translator import Translator

@@ -31,7 +31,7 @@ def opened(**data) -> None:
 
 def test_same_text_under_other_file_names_is_accepted(folder):
     opened()
-    assert known_counts("run", settings().data) == (40, 40)
+    assert known_counts("run", settings().data)[:2] == (40, 40)
     opened(pairs=["part-1.tsv", "part-2.tsv"])
     for number in (1, 2):
         shutil.copy(f"part-{number}.tsv", f"copy-{number}.tsv")

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from keras_seq.data import TokenCorpus
 from keras_seq.preparation import count_pairs, prepare_run, resolve_settings
@@ -127,7 +128,7 @@ def test_long_pairs_are_dropped_and_counted(corpus, prepared):
 def test_only_a_newline_ends_a_training_line(corpus, prepared, character):
     lines = [f"{line}{character}{line}" for line in sentences(40)]
     settings = corpus(lines, sentences(40))
-    assert count_pairs(settings.data) == (40, 40)
+    assert count_pairs(settings.data)[:2] == (40, 40)
     run, _ = prepared(settings)
     assert len(TokenCorpus.open(run.train_directory)) + len(run.valid_lines()[0]) == 40
     assert all(line in lines for line in run.valid_lines()[0])
@@ -146,7 +147,7 @@ def test_bom_and_crlf_are_stripped_with_one_notice_each(corpus, prepared):
 
 def test_the_last_line_needs_no_line_end(corpus):
     settings = corpus(b"one\ntwo", b"eins\nzwei\n")
-    assert count_pairs(settings.data) == (2, 2)
+    assert count_pairs(settings.data)[:2] == (2, 2)
 
 
 def test_gzip_file_with_several_members_is_read_completely(corpus, tmp_path):
@@ -155,11 +156,11 @@ def test_gzip_file_with_several_members_is_read_completely(corpus, tmp_path):
         b"".join(gzip.compress(f"{line}\n".encode()) for line in lines)
     )
     settings = corpus(lines, lines, data__source=str(tmp_path / "train.en.gz"))
-    assert count_pairs(settings.data) == (20, 20)
+    assert count_pairs(settings.data)[:2] == (20, 20)
 
 
 def test_a_corpus_of_one_sentence_is_enough(corpus, prepared):
-    run, notices = prepared(corpus(["A dog runs."], ["Ein Hund läuft."]))
+    run, notices = prepared(corpus(["A dog runs."], ["Ein Hund läuft."], tokenizer__kind="unigram"))
     assert len(TokenCorpus.open(run.train_directory)) == 1
     assert run.valid_lines() == (["A dog runs."], ["Ein Hund läuft."])
     assert any("vocabulary lowered from 8,000" in line for line in notices)
@@ -286,7 +287,7 @@ def test_weights_stay_with_their_pairs_when_others_are_dropped(corpus, prepared,
     weights = [number / 8 for number in range(102)]
     (tmp_path / "w").write_text("".join(f"{weight}\n" for weight in weights))
     settings = corpus(lines, [*lines[:100], "y", ""], data__weights=str(tmp_path / "w"))
-    assert count_pairs(settings.data) == (102, 99)
+    assert count_pairs(settings.data)[:2] == (102, 99)
     run, notices = prepared(settings)
     weight_of = dict(zip(lines, weights, strict=True))
     found = trained_texts(run)
@@ -339,6 +340,16 @@ def test_file_weights_apply_to_each_of_many_files(tmp_path, prepared):
 
 def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_path):
     """Each target line has the words of its source in turn; the links say which came from which."""
+    # Its normalization removes control characters.
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(sentences(60)),
+        model_prefix=str(tmp_path / "nmt"),
+        vocab_size=300,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        normalization_rule_name="nmt_nfkc",
+        minloglevel=3,
+    )
     lines = [*sentences(60), "dog\x01 \x01 cat", "", "the " * 300]
     turned = [" ".join(reversed(line.split())) for line in lines]
     links = [
@@ -355,6 +366,7 @@ def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_p
             turned,
             data__alignments=str(tmp_path / "links"),
             data__valid_pairs=str(tmp_path / "valid.tsv"),
+            tokenizer__model=str(tmp_path / "nmt.model"),
         )
     )
     assert (

@@ -62,7 +62,9 @@ def test_hub_preset_sets_the_model_shape_and_word_pieces(preset, data, tmp_path)
 def test_hub_preset_for_translation_trains_a_separate_target_vocabulary(preset, tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{text}\t{text}\n" for text, _ in who_comes_first(200, 1)))
-    settings, _ = resolve_settings(preset=f"hub:{preset}", overrides={"data.pairs": str(path)})
+    settings, _ = resolve_settings(
+        preset=f"hub:{preset}", overrides={"data.pairs": str(path), "tokenizer.kind": "unigram"}
+    )
     assert settings.model.family == "transformer-hub"
     run = open_or_prepare(settings, tmp_path / "run")
     assert run.source_tokenizer.kind == "wordpiece"

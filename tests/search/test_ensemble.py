@@ -9,8 +9,8 @@ from keras import ops
 from plain_search import assert_same_results, plain_beam_search, results_of
 
 from keras_seq import backend
-from keras_seq.models import RecurrentSeq2Seq, Transformer
-from keras_seq.search import Ensemble, beam_search, forced_scores, sample
+from keras_seq.models import Ensemble, RecurrentSeq2Seq, Transformer
+from keras_seq.search import beam_search, forced_scores, sample
 
 pytestmark = pytest.mark.jax
 

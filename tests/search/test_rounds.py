@@ -10,8 +10,8 @@ from keras import ops
 from plain_search import END, assert_same_results, plain_beam_search, results_of
 
 from keras_seq import backend
-from keras_seq.models import Transformer
-from keras_seq.search import Ensemble, beam_search, sample
+from keras_seq.models import Ensemble, Transformer
+from keras_seq.search import beam_search, sample
 from keras_seq.search import steps as search_steps
 from keras_seq.search.steps import ROUND
 
