@@ -24,6 +24,10 @@ def classify(
         str | None,
         typer.Option(help="text<TAB>label lines: print how well the classifier does on them."),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns of --data, as text=1,label=3; those of the training if absent."),
+    ] = None,
     output_format: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option(
@@ -45,10 +49,13 @@ def classify(
 
     if data is not None and texts is not None:
         raise typer.BadParameter("both a file of texts and --data given: choose one")
+    if columns is not None and data is None:
+        raise typer.BadParameter("--columns without --data: it names columns of that file")
     name = data or texts or "-"
     check_readable(name)
     opened = Run.open(run, notice=notice)
     opened.require_task("classify")
+    columns = columns or opened.settings.data.columns
     opened.require_weights()
     classifier = import_quietly("keras_seq.classifier").Classifier.load(
         run, which=which, batch_size=batch_size, notice=notice
@@ -57,7 +64,8 @@ def classify(
         from keras_seq.scoring import label_scores
 
         found: tuple[list[str], list[str]] = ([], [])
-        pairs = ((text, label) for text, label in read_labelled(data, notice=notice) if label)
+        rows = read_labelled(data, columns=columns, notice=notice)
+        pairs = ((text, label) for text, label in rows if label)
         while chunk := list(itertools.islice(pairs, _LINES)):
             found[0].extend(label for _, label in chunk)
             found[1].extend(classifier([text for text, _ in chunk]))

@@ -24,6 +24,10 @@ def tag(
         str | None,
         typer.Option(help="text<TAB>tags lines: print how well the tagger does on them."),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns of --data, as text=1,tags=3; those of the training if absent."),
+    ] = None,
     output_format: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option(
@@ -48,10 +52,13 @@ def tag(
 
     if data is not None and texts is not None:
         raise typer.BadParameter("both a file of texts and --data given: choose one")
+    if columns is not None and data is None:
+        raise typer.BadParameter("--columns without --data: it names columns of that file")
     name = data or texts or "-"
     check_readable(name)
     opened = Run.open(run, notice=notice)
     opened.require_task("tag")
+    columns = columns or opened.settings.data.columns
     opened.require_weights()
     tagger = import_quietly("keras_seq.tagger").Tagger.load(
         run, which=which, batch_size=batch_size, notice=notice
@@ -60,7 +67,7 @@ def tag(
         from keras_seq.scoring import tag_scores
 
         found: tuple[list[list[str]], list[list[str]]] = ([], [])
-        pairs = read_labelled(data, tagged=True, notice=notice)
+        pairs = read_labelled(data, tagged=True, columns=columns, notice=notice)
         while chunk := list(itertools.islice(pairs, _LINES)):
             found[0].extend(words_of(tags) for _, tags in chunk)
             found[1].extend(list(one.tags) for one in tagger.tag([text for text, _ in chunk]))

@@ -19,20 +19,26 @@ OPTIONS: dict[str, tuple[str, Any, str]] = {
         "Source sentences, one a line; plain or .gz; 'train.*.en' for many.",
     ),
     "data.target": ("target", str, "Target sentences, line by line with --source."),
-    "data.pairs": ("pairs", str, "source<TAB>target lines, in place of the two."),
+    "data.pairs": ("pairs", str, "source<TAB>target lines, or CSV, in place of the two."),
     "data.text": ("text", str, "Lines without a counterpart, for a language model or a vae."),
     "data.labelled": (
         "data",
         str,
-        "text<TAB>label lines for classify; text<TAB>tags, one a word, for tag.",
+        "text<TAB>label lines, or CSV, for classify; text<TAB>tags, one a word, for tag.",
+    ),
+    "data.columns": (
+        "columns",
+        str,
+        "Columns of --pairs, as source=1,target=3, or of --data, as text=2,label=1; "
+        "numbers, or names in the first line.",
     ),
     "data.weights": ("weights", str, "Numbers line by line with the text: what each pair counts."),
     "data.alignments": ("alignments", str, "Links between words, as 0-0 1-2, line by line."),
     "data.valid_source": ("valid_source", str, "Source sentences to validate on."),
     "data.valid_target": ("valid_target", str, "Target sentences to validate on."),
-    "data.valid_pairs": ("valid_pairs", str, "source<TAB>target lines to validate on."),
+    "data.valid_pairs": ("valid_pairs", str, "Like --pairs, to validate on."),
     "data.valid_text": ("valid_text", str, "Lines to validate on."),
-    "data.valid_labelled": ("valid_data", str, "Labelled lines to validate on."),
+    "data.valid_labelled": ("valid_data", str, "Like --data, to validate on."),
 }
 
 

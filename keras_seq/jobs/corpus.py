@@ -58,6 +58,7 @@ class SharedLabour:
         check_tree(self._directory, limit=None)
         made_with = {
             "text": text_hashes(settings.data),
+            "columns": settings.data.columns,
             "weights": settings.data.file_weights,
             "tokenizer": settings.tokenizer.model_dump(),
             "asked": [settings.tokenizer.asks_for_size(side) for side in SIDES],

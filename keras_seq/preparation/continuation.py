@@ -86,8 +86,13 @@ def known_counts(directory: str | os.PathLike[str], data: DataSettings) -> PairC
     """
     path = Path(directory)
     try:
-        record = Run.open(path).read_preparation() if is_run(path) else None
-        if record is None or not text_untouched(record, data):
+        if not is_run(path):
+            return None
+        run = Run.open(path)
+        record = run.read_preparation()
+        # Other columns of the same file have other pairs.
+        same = run.settings.data.columns == data.columns
+        if record is None or not same or not text_untouched(record, data):
             return None
     except InputError:
         return None

@@ -40,6 +40,7 @@ def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
         text=data.text,
         data=data.labelled,
         tagged=task == "tag",
+        columns=data.columns,
         mirrored=TASKS[task].mirrored,
         weights=data.weights,
         alignments=data.alignments,
@@ -61,6 +62,7 @@ def validation_files(data: DataSettings, task: str = "translate") -> PairFiles |
         text=data.valid_text,
         data=data.valid_labelled,
         tagged=task == "tag",
+        columns=data.columns,
         mirrored=TASKS[task].mirrored,
         option="--valid-",
     )

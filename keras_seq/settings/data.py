@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
+from keras_seq.settings.errors import show
 from keras_seq.settings.section import Section, a_choice, a_number, a_text
 
 
@@ -17,11 +18,14 @@ class DataSettings(Section):
     )
     target: str | list[str] | None = a_text("File of target sentences, line by line with `source`.")
     pairs: str | list[str] | None = a_text(
-        "File of source<TAB>target lines, in place of the two above."
+        "File of source<TAB>target lines, or CSV, in place of the two above."
     )
     text: str | list[str] | None = a_text("File of lines, for a task that has no pairs.")
     labelled: str | list[str] | None = a_text(
-        "File of text<TAB>label lines; of text<TAB>tags, one for each word, for a tagger."
+        "File of text<TAB>label lines, or CSV; of text<TAB>tags, one for each word, for a tagger."
+    )
+    columns: str | None = a_text(
+        "Columns of `pairs` or `labelled`, by number or header: source=1,target=3; text=2,label=1."
     )
     weights: str | list[str] | None = a_text("File of numbers, the weight of each pair.")
     file_weights: list[float] | None = a_text("Weights of whole files, one for each.")
@@ -49,5 +53,15 @@ class DataSettings(Section):
         if self.file_weights and not all(0 <= weight <= 1e9 for weight in self.file_weights):
             raise ValueError(
                 f"file_weights: received {self.file_weights}, expected numbers from 0 to 1e9"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _columns_are_of_a_table(self) -> DataSettings:
+        tables = (self.pairs, self.labelled, self.valid_pairs, self.valid_labelled, self.prepared)
+        if self.columns is not None and tables == (None,) * len(tables):
+            raise ValueError(
+                f"columns: received {show(self.columns)} without pairs or labelled, whose columns "
+                "it names"
             )
         return self

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from keras_seq.settings.search import SearchSettings
+from keras_seq.text import LABELLED, PAIR, TAGGED, Roles, parse_columns
 
 
 class Task(NamedTuple):
@@ -20,6 +21,7 @@ class Task(NamedTuple):
         has_labels: Whether targets are labels in place of text.
         mirrored: Whether a line of `data.text` is its own source.
         training: Settings of the section `training` that are this task's alone.
+        roles: The words for the two columns of a file in `data.columns`.
     """
 
     families: tuple[str, ...]
@@ -29,6 +31,7 @@ class Task(NamedTuple):
     has_labels: bool = False
     mirrored: bool = False
     training: tuple[str, ...] = ()
+    roles: Roles | None = None
 
     @property
     def command(self) -> str:
@@ -73,14 +76,18 @@ _ITS_OWN_SOURCE = {
     "training.validation_beam_size": "validation decodes as search says",
     "search.coverage_penalty": "the model has no attention",
 }
-_PAIRS = ("source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
+_PAIRS = ("columns", "source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
 _LINES = ("text", "valid_text")
-_LABELLED = ("labelled", "valid_labelled")
+_LABELLED = ("columns", "labelled", "valid_labelled")
 
 TASKS: Mapping[str, Task] = MappingProxyType(
     {
         "translate": Task(
-            ("transformer", "rnn", "transformer-hub"), _PAIRS, {}, "translate {} < input > output"
+            ("transformer", "rnn", "transformer-hub"),
+            _PAIRS,
+            {},
+            "translate {} < input > output",
+            roles=PAIR,
         ),
         "language-model": Task(
             ("lm-transformer", "lm-rnn"), (*_LINES, "packed"), _SOURCELESS, "generate {} --n-best 5"
@@ -91,6 +98,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             _WRITES_NO_TEXT,
             "classify {} < input > output",
             has_labels=True,
+            roles=LABELLED,
         ),
         "tag": Task(
             ("tagger-rnn", "tagger-transformer"),
@@ -98,6 +106,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             _WRITES_NO_TEXT,
             "tag {} < input > output",
             has_labels=True,
+            roles=TAGGED,
         ),
         "vae": Task(
             ("vae-rnn",),
@@ -113,6 +122,8 @@ TASKS: Mapping[str, Task] = MappingProxyType(
 
 def refuse_of_other_tasks(name: str, settings: Any) -> None:
     """ValueError for a setting that is for other tasks, or has no meaning with this one.
+
+    The columns of a file are named in the words of the task.
 
     Args:
         name: The task.
@@ -130,6 +141,8 @@ def refuse_of_other_tasks(name: str, settings: Any) -> None:
                     f"{section}.{key}: received {value!r}, which is for task "
                     + " or ".join(map(repr, others))
                 )
+    if task.roles is not None and settings.data.columns is not None:
+        parse_columns(settings.data.columns, task.roles)
     for dotted, reason in task.without.items():
         section, key = dotted.split(".")
         fields = getattr(settings, section)

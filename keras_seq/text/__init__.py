@@ -1,6 +1,7 @@
 """Text on disk, and text to ids and back: no Keras, no TensorFlow."""
 
 from .changed_vocabulary import pieces_in
+from .column_choice import LABELLED, PAIR, TAGGED, Roles, parse_columns
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError
@@ -21,6 +22,7 @@ from .reading import (
 )
 from .statistics import LineCounter, LineStatistics
 from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from .tables import read_table
 from .tagged_words import WordTokens, word_tokens, words_of
 from .tokenizer import Piece, Tokenizer
 from .units import Units, choose_units
@@ -32,7 +34,10 @@ __all__ = [
     "BOS_ID",
     "EOS_ID",
     "FIRST_LABEL",
+    "LABELLED",
     "PAD_ID",
+    "PAIR",
+    "TAGGED",
     "UNK_ID",
     "DateCorpus",
     "Example",
@@ -45,6 +50,7 @@ __all__ = [
     "LineStatistics",
     "PairFiles",
     "Piece",
+    "Roles",
     "SubwordSampling",
     "TextRules",
     "Tokenizer",
@@ -63,11 +69,13 @@ __all__ = [
     "import_tokenizer",
     "letter_trigrams",
     "link_tokens",
+    "parse_columns",
     "piece_vectors",
     "pieces_in",
     "read_labelled",
     "read_lines",
     "read_pairs",
+    "read_table",
     "read_tsv",
     "read_word_vectors",
     "subword_sampling",

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .column_choice import LABELLED, TAGGED
 from .errors import InputError
-from .reading import Notice, Path, read_tsv
+from .reading import Notice, Path, display_name
+from .tables import numbered_pairs
 from .tagged_words import words_of
 
 
 def read_labelled(
-    path: Path, *, tagged: bool = False, notice: Notice | None = None
+    path: Path,
+    *,
+    tagged: bool = False,
+    columns: str | None = None,
+    notice: Notice | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a file with `text<TAB>label` on each line, and their labels.
+    """Yield the texts of a file with a text and its label on each line, and their labels.
+
+    The file is read as `read_table` reads it: `text<TAB>label` lines, CSV, or chosen columns.
 
     Args:
-        path, notice: As for `read_lines`.
+        path, notice: As for `read_table`.
         tagged: Whether there is a tag for each word, parted by spaces, in place of a label.
+        columns: The columns to read, as `"text=2,label=1"`, or `"text=1,tags=3"` where tagged.
 
     Returns:
         An iterator over pairs of a text and a label without white space around it, or tags
         with one space between two; either may be "".
 
     Raises:
-        InputError: As `read_tsv` does; and for another number of tags than of words, with
+        InputError: As `read_table` does; and for another number of tags than of words, with
             the line.
 
     Example:
@@ -35,17 +44,15 @@ def read_labelled(
     ...     list(read_labelled(path, tagged=True))
     [('a dog runs', 'DET NOUN VERB')]
     """
-    for number, (text, label) in enumerate(
-        read_tsv(path, notice=notice, columns="text and label"), 1
-    ):
+    roles = TAGGED if tagged else LABELLED
+    for number, text, label in numbered_pairs(path, columns=columns, roles=roles, notice=notice):
         if not tagged:
             yield text, label.strip()
             continue
         words, tags = words_of(text), words_of(label)
         if len(words) != len(tags):
-            name = "standard input" if str(path) == "-" else path
             raise InputError(
-                f"{name}:{number}: {len(words)} words and {len(tags)} tags, expected a tag for "
-                "each word, parted by spaces"
+                f"{display_name(path)}:{number}: {len(words)} words and {len(tags)} tags, expected "
+                "a tag for each word, parted by spaces"
             )
         yield text, " ".join(tags)

@@ -6,10 +6,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from .column_choice import LABELLED, PAIR, TAGGED, parse_columns
 from .columns import Links, check_links, in_step, read_alignments, read_weights
 from .errors import InputError
 from .labelled_lines import read_labelled
-from .reading import Notice, check_readable, read_lines, read_pairs, read_tsv
+from .reading import Notice, check_readable, read_lines, read_pairs
+from .tables import read_table
 
 Names = tuple[str, ...]
 
@@ -72,16 +74,18 @@ def expand_names(names: str | Sequence[str]) -> Names:
 
 
 class PairFiles:
-    """Parallel files, or files with a tab in each line, read as one text.
+    """Parallel files, or files with a pair in each line, read as one text.
 
     Args:
         source, target: A name, a pattern or a list of them, as `expand_names` takes it. The
             first file of one goes line by line with the first of the other, and so on.
-        pairs: The same, of files of `source<TAB>target` lines, in place of the two.
+        pairs: The same, of files of `source<TAB>target` lines or of more columns, as `read_table`
+            takes them, in place of the two.
         text: The same, of files of lines that have no source, in place of all three.
         mirrored: Whether a line of `text` is its own source.
         data: The same, of files of `text<TAB>label` lines, in place of all four.
         tagged: Whether there is a tag for each word in place of a label.
+        columns: The columns of `pairs` or `data`, as `"source=1,target=3"`; see `read_table`.
         weights: The same, of files with a number for each line of the text.
         alignments: The same, of files with the links of each line of the text.
         file_weights: One number for each file, by which all its pairs are weighted.
@@ -114,6 +118,7 @@ class PairFiles:
         alignments: str | Sequence[str] | None = None,
         file_weights: Sequence[float] | None = None,
         tagged: bool = False,
+        columns: str | None = None,
         mirrored: bool = False,
         option: str = "--",
     ) -> None:
@@ -155,7 +160,11 @@ class PairFiles:
                 f"data.file_weights has {len(file_weights)} numbers for {_files(self.count)}: "
                 "give one for each"
             )
+        if columns is not None:
+            labelled = TAGGED if tagged else LABELLED
+            parse_columns(columns, labelled if self.is_labelled else PAIR)
         self.tagged = tagged
+        self.columns = columns
         self.mirrored = mirrored
         self.file_weights = None if file_weights is None else tuple(map(float, file_weights))
 
@@ -230,9 +239,11 @@ class PairFiles:
             lines = read_lines(file["text"], notice=notice)
             text = ((line if self.mirrored else "", line) for line in lines)
         elif "pairs" in file:
-            text = read_tsv(file["pairs"], notice=notice)
+            text = read_table(file["pairs"], columns=self.columns, notice=notice)
         elif "data" in file:
-            text = read_labelled(file["data"], tagged=self.tagged, notice=notice)
+            text = read_labelled(
+                file["data"], tagged=self.tagged, columns=self.columns, notice=notice
+            )
         else:
             text = read_pairs(file["source"], file["target"], notice=notice)
         if not self.has_weights and not self.has_alignments:

@@ -131,7 +131,7 @@ def read_tsv(
     [('a dog', 'ein Hund')]
     """
     lines = read_lines(path, errors=errors, notice=notice)
-    return _split_at_tab(_shown(path), lines, columns)
+    return _split_at_tab(display_name(path), lines, columns)
 
 
 def count_lines(path: Path) -> int:
@@ -169,8 +169,8 @@ def check_readable(path: Path) -> None:
         if stat.S_ISFIFO(os.stat(path).st_mode):
             return
     except (OSError, ValueError) as error:
-        raise InputError(_reason(_shown(path), error)) from None
-    with _opened(path) as file, _explained(_shown(path)):
+        raise InputError(_reason(display_name(path), error)) from None
+    with _opened(path) as file, _explained(display_name(path)):
         file.read(1)
 
 
@@ -198,7 +198,8 @@ def _silent(message: str) -> None:
     pass
 
 
-def _shown(path: Path) -> str:
+def display_name(path: Path) -> str:
+    """The name of a file in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 
@@ -238,12 +239,12 @@ def _opened(path: Path) -> Iterator[BinaryIO | io.BufferedReader]:
     try:
         file = io.BufferedReader(open(path, "rb", buffering=0), _BUFFER_BYTES)
     except (OSError, ValueError) as error:
-        raise InputError(_reason(_shown(path), error)) from None
+        raise InputError(_reason(display_name(path), error)) from None
     with file:
         if not str(path).endswith(".gz"):
             yield file
             return
-        with _explained(_shown(path)):
+        with _explained(display_name(path)):
             # The gzip module takes a file of no bytes for one of no lines.
             if not file.peek(1):
                 raise EOFError
@@ -253,12 +254,12 @@ def _opened(path: Path) -> Iterator[BinaryIO | io.BufferedReader]:
 
 def _raw(path: Path) -> Iterator[bytes]:
     """Yield the lines as bytes, each with the line end that it has."""
-    with _opened(path) as file, _explained(_shown(path)):
+    with _opened(path) as file, _explained(display_name(path)):
         yield from file
 
 
 def _decoded(path: Path, errors: Errors, notice: Notice) -> Iterator[str]:
-    name = _shown(path)
+    name = display_name(path)
     seen_crlf = seen_invalid = False
     for number, line in enumerate(_raw(path), 1):
         first_bytes = line[:3]
@@ -321,8 +322,8 @@ def _rest(lines: Iterator[str]) -> int:
 
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> InputError:
     return InputError(
-        f"{_shown(source)} has {source_count} lines but {_shown(target)} has {target_count}: "
-        "line N of one must go with line N of the other"
+        f"{display_name(source)} has {source_count} lines but {display_name(target)} has "
+        f"{target_count}: line N of one must go with line N of the other"
     )
 
 

@@ -1,0 +1,139 @@
+"""The columns that `data.columns` names, as `source=1,target=3` or by a header."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .errors import InputError
+
+Roles = tuple[str, str]
+
+PAIR: Roles = ("source", "target")
+LABELLED: Roles = ("text", "label")
+TAGGED: Roles = ("text", "tags")
+
+_SHOWN_COLUMNS = 8
+_SHOWN_CHARACTERS = 30
+
+
+class ColumnChoice(NamedTuple):
+    """Two columns of a table, each by its place or by its name.
+
+    Attributes:
+        text: The setting that names the columns.
+        columns: For each role a place, counted from 0, or a name in the header.
+    """
+
+    text: str
+    columns: tuple[int | str, int | str]
+
+    @property
+    def has_header(self) -> bool:
+        """Whether a column is named, so that the first line is a header."""
+        return any(isinstance(column, str) for column in self.columns)
+
+    def places(self, header: Sequence[str], where: str) -> tuple[int, int]:
+        """The places of the two columns, counted from 0.
+
+        Args:
+            header: The fields of the first line.
+            where: `FILE:LINE` of the header, for messages.
+
+        Raises:
+            InputError: If the header has a name not at all or twice, or both roles have one column.
+        """
+        names = header_names(header)
+        first, second = (self._place(column, names, where) for column in self.columns)
+        if first == second:
+            raise InputError(
+                f"{where}: --columns {self} names column {first + 1} twice, expected two different "
+                "columns"
+            )
+        return first, second
+
+    def is_in(self, header: Sequence[str]) -> bool:
+        """Whether a first line has both columns."""
+        names = header_names(header)
+        return all(
+            column < len(names) if isinstance(column, int) else column in names
+            for column in self.columns
+        )
+
+    def __str__(self) -> str:
+        return short(self.text)
+
+    def _place(self, column: int | str, names: Sequence[str], where: str) -> int:
+        if isinstance(column, int):
+            return column
+        if names.count(column) == 1:
+            return names.index(column)
+        count = names.count(column)
+        problem = f"{count} columns {column!r}" if count else f"no column {column!r}"
+        raise InputError(
+            f"{where}: {problem} in the header ({show_columns(names)}): give another name or a "
+            "number in --columns"
+        )
+
+
+def parse_columns(text: str, roles: Roles) -> ColumnChoice:
+    """Reads the value of `data.columns`.
+
+    Args:
+        text: As `source=1,target=3`, with numbers from 1, or names of a header, or both.
+        roles: The two words before the equals signs, which may come in either order.
+
+    Returns:
+        The choice of columns.
+
+    Raises:
+        InputError: For any other text, and for the same column twice.
+
+    Example:
+
+    >>> parse_columns("source=english,target=3", ("source", "target")).columns
+    ('english', 2)
+    """
+    columns: dict[str, int | str] = {}
+    for one, other in (roles, roles[::-1]):
+        # A name in a header may contain commas and equals signs.
+        found = re.fullmatch(rf"\s*{one}\s*=(.+),\s*{other}\s*=(.+)", text, flags=re.DOTALL)
+        if found is not None:
+            columns = {one: _column(found[1]), other: _column(found[2])}
+            break
+    if not columns or "" in columns.values() or -1 in columns.values():
+        raise InputError(
+            f"data.columns: received {short(text)}, expected {roles[0]}=COLUMN,{roles[1]}=COLUMN "
+            "with numbers of columns, from 1, or names in the first line"
+        )
+    first, second = (columns[role] for role in roles)
+    if first == second:
+        raise InputError(f"data.columns: received {short(text)}, expected two different columns")
+    return ColumnChoice(text, (first, second))
+
+
+def header_names(header: Sequence[str]) -> list[str]:
+    """The names in a header, with one space for white space and none around them."""
+    return [" ".join(field.split()) for field in header]
+
+
+def show_columns(fields: Sequence[str]) -> str:
+    """The columns of a line with their numbers, shortened for a message."""
+    shown = [
+        f"{number} {short(field, _SHOWN_CHARACTERS)}"
+        for number, field in enumerate(fields[:_SHOWN_COLUMNS], 1)
+    ]
+    more = len(fields) - _SHOWN_COLUMNS
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+
+def short(text: str, length: int = 60) -> str:
+    """A text in quotes and on one line, cut at a length."""
+    return repr(text if len(text) <= length else f"{text[:length]}...")
+
+
+def _column(text: str) -> int | str:
+    name = " ".join(text.split())
+    # Longer numbers are refused with the lines, which have fewer columns.
+    return int(name[:9]) - 1 if name.isascii() and name.isdigit() else name

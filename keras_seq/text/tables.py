@@ -1,0 +1,265 @@
+"""Files of columns, two of which are a pair: tab-separated or CSV, with or without a header."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from .column_choice import (
+    PAIR,
+    ColumnChoice,
+    Roles,
+    header_names,
+    parse_columns,
+    short,
+    show_columns,
+)
+from .errors import InputError
+from .reading import Errors, Notice, Path, display_name, read_lines
+from .table_format import DELIMITERS, Row, TableFormat, find_format, read_records
+from .usual_headers import is_header, is_reversed
+
+# The lines that decide on the format of a file, and how long these are together at most.
+_SAMPLE_LINES = 1000
+_SAMPLE_CHARACTERS = 1 << 22
+
+NumberedPair = tuple[int, str, str]
+
+
+def read_table(
+    path: Path,
+    *,
+    columns: str | None = None,
+    roles: Roles = PAIR,
+    errors: Errors = "strict",
+    notice: Notice | None = None,
+) -> Iterator[tuple[str, str]]:
+    """Yields the pairs of a file with a pair in each line, in two of its columns.
+
+    A file named `.csv` or `.csv.gz` is read by Python's csv module, with commas, semicolons or
+    tabs between columns. Any other file has tabs, and a quote is text unless the first 1,000 lines
+    are quoted as `csv.writer` does it. A line break within a quoted field becomes a space.
+
+    Without `columns` the file has two columns. A first line with the usual names of columns is
+    skipped. Two files with more columns are recognized: three with a license that begins with
+    "CC-BY" (Anki decks of Tatoeba sentences), and number, text, number, text (Tatoeba itself).
+
+    Args:
+        path: A file as `read_lines` takes it.
+        columns: The columns to read, as `"source=1,target=3"` with numbers from 1, or by the names
+            of a header, which is not a pair. With numbers alone every line is a pair.
+        roles: The words for the two columns in `columns` and in messages.
+        errors: As for `read_lines`.
+        notice: Called with one line for each decision. None is silent.
+
+    Returns:
+        An iterator over pairs of strings, either of which may be blank.
+
+    Raises:
+        InputError: As `read_lines` does; for a `columns` of another form; and while iterating, for
+            a line without these columns, with the line.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "pairs.csv"
+    ...     _ = path.write_text('id,de,en\\n1,"Hallo, Welt","Hello, world"\\n')
+    ...     list(read_table(path, columns="source=en,target=de"))
+    [('Hello, world', 'Hallo, Welt')]
+    """
+    rows = numbered_pairs(path, columns=columns, roles=roles, errors=errors, notice=notice)
+    return ((first, second) for _, first, second in rows)
+
+
+def numbered_pairs(
+    path: Path,
+    *,
+    columns: str | None = None,
+    roles: Roles = PAIR,
+    errors: Errors = "strict",
+    notice: Notice | None = None,
+) -> Iterator[NumberedPair]:
+    """The pairs of `read_table`, each after the number of its first line, from 1."""
+    choice = None if columns is None else parse_columns(columns, roles)
+    return _read(path, choice, roles, errors, notice or (lambda line: None))
+
+
+class _Layout(NamedTuple):
+    """Where the two texts are in the columns.
+
+    Attributes:
+        first, second: The places of the two columns, from 0.
+        least, most: The number of columns that a line has.
+        skip: How many lines at the beginning are no pairs.
+        notice: The decision in one line; None if there was nothing to decide.
+    """
+
+    first: int
+    second: int
+    least: int
+    most: int
+    skip: int = 0
+    notice: str | None = None
+
+
+def _read(
+    path: Path, choice: ColumnChoice | None, roles: Roles, errors: Errors, notice: Notice
+) -> Iterator[NumberedPair]:
+    name = display_name(path)
+    lines = read_lines(path, errors=errors, notice=notice)
+    sample, complete = _sample(lines)
+    form = find_format(path, sample, complete=complete, choice=choice)
+    if form.notice is not None:
+        notice(f"{name}: {form.notice}")
+    if not form.rows or not form.rows[0]:
+        # An empty file; or a first line that the loops below refuse.
+        layout = _Layout(0, 1, 2, 2)
+    elif choice is not None:
+        layout = _chosen(name, form, choice)
+    else:
+        layout = _recognized(name, form, roles)
+    if layout.notice is not None:
+        notice(f"{name}:1: {layout.notice}")
+    everything = itertools.chain(sample, lines)
+    if form.quoted:
+        yield from _from_records(name, everything, form, layout, choice, notice)
+    elif layout[:4] == (0, 1, 2, 2):
+        between = f"{roles[0]} and {roles[1]}"
+        kept = itertools.islice(everything, layout.skip, None)
+        for number, line in enumerate(kept, 1 + layout.skip):
+            fields = line.split("\t")
+            if len(fields) != 2:
+                tabs = f"{len(fields) - 1} tabs" if len(fields) > 1 else "no tab"
+                raise InputError(f"{name}:{number}: {tabs}, expected one between {between}")
+            yield number, fields[0], fields[1]
+    else:
+        for number, line in enumerate(everything, 1):
+            fields = line.split("\t")
+            if not layout.least <= len(fields) <= layout.most:
+                raise _other_count(f"{name}:{number}", fields, form, layout, choice)
+            if number > layout.skip:
+                yield number, fields[layout.first], fields[layout.second]
+
+
+def _sample(lines: Iterator[str]) -> tuple[list[str], bool]:
+    """The first lines, and whether these are all."""
+    sample: list[str] = []
+    characters = 0
+    for line in lines:
+        sample.append(line)
+        characters += len(line)
+        if len(sample) == _SAMPLE_LINES or characters > _SAMPLE_CHARACTERS:
+            return sample, False
+    return sample, True
+
+
+def _from_records(
+    name: str,
+    lines: Iterable[str],
+    form: TableFormat,
+    layout: _Layout,
+    choice: ColumnChoice | None,
+    notice: Notice,
+) -> Iterator[NumberedPair]:
+    breaks = 0
+    records = read_records(name, lines, form.delimiter)
+    for index, (number, row) in enumerate(records):
+        if not layout.least <= len(row) <= layout.most:
+            raise _other_count(f"{name}:{number}", row, form, layout, choice)
+        if index < layout.skip:
+            continue
+        first, second = row[layout.first], row[layout.second]
+        if "\n" in first or "\n" in second:
+            breaks += first.count("\n") + second.count("\n")
+            first, second = first.replace("\n", " "), second.replace("\n", " ")
+        yield number, first, second
+    if breaks:
+        notice(f"{name}: line breaks within fields are replaced by spaces ({breaks:,})")
+
+
+def _chosen(name: str, form: TableFormat, choice: ColumnChoice) -> _Layout:
+    header = form.rows[0]
+    first, second = choice.places(header, f"{name}:1")
+    least = max(first, second) + 1
+    # A delimiter within a text moves the columns behind it, so more columns than in the first
+    # line are refused. In CSV, where a delimiter is common in text, fewer are refused as well.
+    layout = _Layout(first, second, max(least, len(header) if form.quoted else 0), len(header))
+    if choice.has_header:
+        return layout._replace(skip=1)
+    if least <= len(header) and is_header([header[first], header[second]]):
+        return layout._replace(
+            notice=f"{short(header[first])} and {short(header[second])} are read as a pair; if "
+            "this is a header, name its columns in --columns"
+        )
+    return layout
+
+
+def _recognized(name: str, form: TableFormat, roles: Roles) -> _Layout:
+    header, count = form.rows[0], len(form.rows[0])
+    plain = _Layout(0, 1, 2, 2)
+    advice = f"{roles[0]}=1,{roles[1]}=2"
+    if count < 2:
+        return plain
+    if count == 2:
+        if not is_header(header):
+            return plain
+        if is_reversed(header, roles):
+            names = header_names(header)
+            raise InputError(
+                f"{name}:1: the header ({show_columns(header)}) has {roles[0]} and {roles[1]} in "
+                f"the other order: give --columns {roles[0]}={names[1]},{roles[1]}={names[0]}"
+            )
+        return plain._replace(
+            skip=1,
+            notice=f"{short(header[0])} and {short(header[1])} are read as a header, and skipped; "
+            f"if this is a pair, give --columns {advice}",
+        )
+    if roles == PAIR and count == 3 and _are_of_anki(form.rows):
+        return _Layout(0, 1, 3, 3, notice="the third column is a license, and ignored")
+    if roles == PAIR and count == 4 and _are_of_tatoeba(form.rows):
+        return _Layout(1, 3, 4, 4, notice="columns 1 and 3 are numbers; columns 2 and 4 are read")
+    raise InputError(
+        f"{name}:1: {count} columns ({show_columns(header)}), expected 2: choose two, as in "
+        f"--columns {advice}"
+    )
+
+
+def _are_of_anki(rows: Sequence[Row]) -> bool:
+    return all(len(row) == 3 and row[2].startswith("CC-BY") for row in rows)
+
+
+def _are_of_tatoeba(rows: Sequence[Row]) -> bool:
+    """Whether the rows are number, text, number, text."""
+    numbered = all(len(row) == 4 and _is_number(row[0]) and _is_number(row[2]) for row in rows)
+    return numbered and not all(_is_number(row[1]) and _is_number(row[3]) for row in rows)
+
+
+def _is_number(field: str) -> bool:
+    return field.isascii() and field.isdigit()
+
+
+def _other_count(
+    where: str,
+    fields: Sequence[str],
+    form: TableFormat,
+    layout: _Layout,
+    choice: ColumnChoice | None,
+) -> InputError:
+    if not fields or list(fields) == [""]:
+        return InputError(f"{where}: a blank line, expected {layout.least} columns")
+    columns = "1 column" if len(fields) == 1 else f"{len(fields):,} columns"
+    received = f"{where}: {columns} ({show_columns(fields)})"
+    needed = max(layout.first, layout.second) + 1
+    if choice is not None and len(fields) < needed:
+        return InputError(f"{received}, expected at least {needed} for --columns {choice}")
+    if len(fields) < layout.least:
+        between = DELIMITERS[form.delimiter]
+        return InputError(f"{received}, expected {layout.least} with {between} between them")
+    if form.quoted:
+        return InputError(
+            f"{received}, expected {layout.most}: put quotes around a field that contains "
+            f"{form.delimiter!r}"
+        )
+    return InputError(f"{received}, expected at most {layout.most}, as in line 1")

@@ -1,0 +1,71 @@
+"""First lines that are headers, recognized by the usual names of columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .column_choice import Roles
+
+_SOURCES = frozenset(
+    "source src input inputs query question prompt command original word words grapheme graphemes "
+    "orthography spelling lemma text texts sentence sentences token tokens utterance line "
+    "review tweet".split()
+)
+_TARGETS = frozenset(
+    "target tgt trg output outputs answer response reference translation transliteration "
+    "transcription pronunciation pronunciations phoneme phonemes phone phones ipa form inflection "
+    "normalized summary".split()
+)
+_LABELS = frozenset(
+    "label labels tag tags class classes category categories sentiment intent topic ner pos".split()
+)
+# ISO 639 codes without those that are common English words, such as "he" and "is".
+_LANGUAGES = frozenset(
+    "ar bg bn ca cs cy da de el en es et eu fa fi fr ga gl hr hu hy ja ka kk ko la lt lv mk "
+    "ms nb nl nn no pl pt ro ru sk sl sq sr sv sw ta te th tr uk ur uz vi zh "
+    "ara bul ben cat ces cze dan deu ger ell eng spa est fin fra fre heb hin hun isl ice ita jpn "
+    "kor lat lit lav nld dut nor pol por ron rum rus slk slo slv swe tur ukr vie zho chi cmn "
+    "arabic armenian basque bengali bulgarian catalan chinese croatian czech danish dutch english "
+    "estonian finnish french galician georgian german greek hebrew hindi hungarian icelandic "
+    "indonesian irish italian japanese korean latin latvian lithuanian macedonian mandarin "
+    "norwegian persian polish portuguese romanian russian serbian slovak slovenian spanish swahili "
+    "swedish tamil telugu thai turkish ukrainian urdu vietnamese welsh "
+    "deutsch español français".split()
+)
+_USUAL = _SOURCES | _TARGETS | _LABELS | _LANGUAGES | {"it"}
+
+
+def is_header(fields: Sequence[str]) -> bool:
+    """Whether all fields of a first line are usual names of columns, and no two are equal.
+
+    Args:
+        fields: As `["English", "German"]` or `["source_text", "target_text"]`.
+
+    Example:
+
+    >>> is_header(["Word", "Pronunciation"]), is_header(["word", "Wort"])
+    (True, False)
+    """
+    names = [_parts(field) for field in fields]
+    return len(set(names)) == len(names) and all(_USUAL.issuperset(parts) for parts in names)
+
+
+def is_reversed(fields: Sequence[str], roles: Roles) -> bool:
+    """Whether a header names the target, or the label, first.
+
+    Args:
+        fields: Two names of columns.
+        roles: `("source", "target")`, or the roles of labelled lines.
+    """
+    first, second = map(_parts, fields)
+    if roles[0] == "source":
+        targets = {"target", "tgt", "trg", "output", "outputs"}
+        sources = {"source", "src", "input", "inputs"}
+        return bool(targets.intersection(first) and sources.intersection(second))
+    return _LABELS.issuperset(first) and _SOURCES.issuperset(second)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The words of a name in lower case; underscores and hyphens separate words."""
+    return tuple(re.split("[_-]", name.strip(" #").lower()))
