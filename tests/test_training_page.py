@@ -63,6 +63,13 @@ def folder(tmp_path_factory):
         "train.links": ["0-3 1-4 2-2 3-0 4-1"] * 40,
         "valid.en": source[:4],
         "other.tsv": [f"{line}\tdog {n}" for n, line in enumerate(source)],
+        "sentences.csv": [
+            "id,german,english",
+            *(f'{n},"ja, {n}",{line}' for n, line in enumerate(source)),
+        ],
+        "inflection.tsv": [f"dog\tdogs {n}\tN;PL" for n in range(40)],
+        "questions.csv": [f"{'ab'[n % 2]};{line}" for n, line in enumerate(source)],
+        "deu.txt": [f"{line}\tHund {n}\tCC-BY 2.0" for n, line in enumerate(source)],
         # As wide as the small model's embedding.
         "vectors.txt": [f"dog {'0.5 ' * 16}", f"runs {'0.1 ' * 16}"],
         "valid.de": source[:4],
@@ -100,6 +107,10 @@ def with_small_model(arguments):
         return ["1" if argument == "3" else argument for argument in arguments]
     if arguments[0] != "train":
         return arguments
+    if "classify" in arguments:
+        # No text is written, and the model is small.
+        small = {key: value for key, value in SMALL.items() if not key.startswith("search.")}
+        return [*arguments, *(f"--set={key}={value}" for key, value in small.items())]
     family = "rnn" if "rnn" in " ".join(arguments) else "transformer"
     small = SMALL | SMALL_MODEL[family]
     return [*arguments, *(f"--set={key}={value}" for key, value in small.items())]

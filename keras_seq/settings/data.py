@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from keras_seq.settings.errors import show
 from keras_seq.settings.section import Section, a_choice, a_number, a_text
 
 
@@ -53,15 +52,5 @@ class DataSettings(Section):
         if self.file_weights and not all(0 <= weight <= 1e9 for weight in self.file_weights):
             raise ValueError(
                 f"file_weights: received {self.file_weights}, expected numbers from 0 to 1e9"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _columns_are_of_a_table(self) -> DataSettings:
-        tables = (self.pairs, self.labelled, self.valid_pairs, self.valid_labelled, self.prepared)
-        if self.columns is not None and tables == (None,) * len(tables):
-            raise ValueError(
-                f"columns: received {show(self.columns)} without pairs or labelled, whose columns "
-                "it names"
             )
         return self

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from keras_seq.settings.errors import show
 from keras_seq.settings.search import SearchSettings
 from keras_seq.text import LABELLED, PAIR, TAGGED, Roles, parse_columns
 
@@ -142,9 +143,20 @@ def refuse_of_other_tasks(name: str, settings: Any) -> None:
                     + " or ".join(map(repr, others))
                 )
     if task.roles is not None and settings.data.columns is not None:
-        parse_columns(settings.data.columns, task.roles)
+        _check_columns(settings.data, task.roles)
     for dotted, reason in task.without.items():
         section, key = dotted.split(".")
         fields = getattr(settings, section)
         if getattr(fields, key) != type(fields).model_fields[key].default:
             raise ValueError(f"{dotted}: {reason} with task {name!r}")
+
+
+def _check_columns(data: Any, roles: Roles) -> None:
+    parse_columns(data.columns, roles)
+    tables = (data.pairs, data.labelled, data.valid_pairs, data.valid_labelled, data.prepared)
+    if tables == (None,) * len(tables):
+        name = "pairs" if roles == PAIR else "labelled"
+        raise ValueError(
+            f"data.columns: received {show(data.columns)} without data.{name}, expected a file "
+            "that has these columns"
+        )

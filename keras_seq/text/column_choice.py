@@ -31,7 +31,7 @@ class ColumnChoice(NamedTuple):
 
     @property
     def has_header(self) -> bool:
-        """Whether a column is named, so that the first line is a header."""
+        """True if a column is named, so that the first line is a header."""
         return any(isinstance(column, str) for column in self.columns)
 
     def places(self, header: Sequence[str], where: str) -> tuple[int, int]:
@@ -54,7 +54,7 @@ class ColumnChoice(NamedTuple):
         return first, second
 
     def is_in(self, header: Sequence[str]) -> bool:
-        """Whether a first line has both columns."""
+        """True if a first line has both columns."""
         names = header_names(header)
         return all(
             column < len(names) if isinstance(column, int) else column in names

@@ -41,7 +41,7 @@ class _Record(NamedTuple):
 
 
 class _Parsed(NamedTuple):
-    """What the csv module finds in a sample.
+    """Result of the csv module for a sample.
 
     Attributes:
         records: All records, or those before the first that the module refuses.
@@ -58,7 +58,7 @@ class _Parsed(NamedTuple):
 
     @property
     def is_even(self) -> bool:
-        """Whether all rows have the same number of columns, at least 2."""
+        """True if all rows have the same number of columns, at least 2."""
         counts = set(map(len, self.rows))
         return self.whole and len(counts) == 1 and counts.pop() >= 2
 
@@ -75,7 +75,7 @@ def find_format(
     quoted fields is there.
 
     Args:
-        path: The file, for its name.
+        path: The file, whose name ends in `.csv` or not.
         sample: Its first lines.
         complete: Whether these are all lines.
         choice: The columns to read, which the first line must have in the format.
@@ -101,7 +101,7 @@ def find_format(
 
 
 def is_csv(path: Path) -> bool:
-    """Whether a file is CSV by its name.
+    """True if a file is CSV by its name.
 
     Args:
         path: As `data.csv`, `data.CSV` or `data.csv.gz`.
@@ -134,7 +134,7 @@ def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tu
 
 
 class _Quoting(NamedTuple):
-    """What quotes there are in a sample.
+    """Quotes found in a sample.
 
     Attributes:
         some: Whether a field is quoted.
@@ -151,7 +151,7 @@ class _Quoting(NamedTuple):
     stray: bool
 
     def is_certain(self, *, ragged: bool) -> bool:
-        """Whether the file is quoted for certain.
+        """True if the quotes are those of CSV for certain.
 
         Args:
             ragged: Whether lines that are cut at each tab differ in their number of columns.
@@ -202,7 +202,7 @@ def _find_delimiter(
 
 
 def _parse(sample: Sequence[str], delimiter: str, complete: bool) -> _Parsed:
-    """The records of a sample, without one that goes on after its end."""
+    """The records of a sample, without a record that the sample cuts off."""
     reader = _reader(sample, delimiter)
     records: list[_Record] = []
     begin = 0

@@ -1,4 +1,4 @@
-"""Files of columns, two of which are a pair: tab-separated or CSV, with or without a header."""
+"""Reader of tables: tab-separated or CSV, with two chosen columns and with or without a header."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_table(
         notice: Called with one line for each decision. None is silent.
 
     Returns:
-        An iterator over pairs of strings, either of which may be blank.
+        An iterator over pairs of strings; a string may be blank.
 
     Raises:
         InputError: As `read_lines` does; for a `columns` of another form; and while iterating, for
@@ -231,7 +231,7 @@ def _are_of_anki(rows: Sequence[Row]) -> bool:
 
 
 def _are_of_tatoeba(rows: Sequence[Row]) -> bool:
-    """Whether the rows are number, text, number, text."""
+    """True if the rows are number, text, number, text."""
     numbered = all(len(row) == 4 and _is_number(row[0]) and _is_number(row[2]) for row in rows)
     return numbered and not all(_is_number(row[1]) and _is_number(row[3]) for row in rows)
 

@@ -37,7 +37,7 @@ _USUAL = _SOURCES | _TARGETS | _LABELS | _LANGUAGES | {"it"}
 
 
 def is_header(fields: Sequence[str]) -> bool:
-    """Whether all fields of a first line are usual names of columns, and no two are equal.
+    """True if all fields of a first line are usual names of columns, and no two are equal.
 
     Args:
         fields: As `["English", "German"]` or `["source_text", "target_text"]`.
@@ -52,7 +52,7 @@ def is_header(fields: Sequence[str]) -> bool:
 
 
 def is_reversed(fields: Sequence[str], roles: Roles) -> bool:
-    """Whether a header names the target, or the label, first.
+    """True if a header names the target, or the label, first.
 
     Args:
         fields: Two names of columns.

@@ -1,5 +1,6 @@
 """`keras-seq classify` and `keras-seq tag`."""
 
+import csv
 import json
 
 import pytest
@@ -78,6 +79,24 @@ def test_tag_scores_a_tagged_file_by_entity(keras_seq_command, tagger_run, tmp_p
     assert outcome.code == 0, outcome.err
     table = outcome.out.decode()
     assert table.startswith("entities") and "LOC" in table and "confusion:" in table
+
+
+def test_label_commands_score_chosen_columns_of_csv(
+    keras_seq_command, classifier_run, tagger_run, tmp_path
+):
+    for command, run, lines, role in (
+        ("classify", classifier_run, labelled_lines(20, 9), "label"),
+        ("tag", tagger_run, tagged_lines(20, 9), "tags"),
+    ):
+        plain = write_lines(tmp_path / "lines.tsv", lines)
+        with open(tmp_path / "lines.csv", "w", newline="") as file:
+            csv.writer(file).writerows([("y", "n", "x"), *((b, 0, a) for a, b in lines)])
+        expected = keras_seq_command(command, run, "--data", plain)
+        columns = ["--columns", f"text=x,{role}=y"]
+        found = keras_seq_command(command, run, "--data", tmp_path / "lines.csv", *columns)
+        assert (found.code, found.out) == (0, expected.out), found.err
+        outcome = keras_seq_command(command, run, *columns)
+        assert outcome.code == 2 and "--columns without --data" in outcome.err
 
 
 @pytest.mark.parametrize("text", ["", "\t\n"])

@@ -1,5 +1,6 @@
 """`keras-seq train`: what is wrong is said before TensorFlow is imported."""
 
+import csv
 import gzip
 import os
 
@@ -65,6 +66,85 @@ def test_train_rejects_pairs_without_exactly_one_tab(
 ):
     corpus(bad_tsv=content)
     assert words in refused(keras_seq_command("train", "run", "--pairs", "bad.tsv"), tmp_path)
+
+
+COLUMNS = ["--columns", "source=en,target=de"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--pairs", "three.csv"], "three.csv:1: 3 columns (1 'id', 2 'en', 3 'de'), expected 2: "),
+        (
+            ["--pairs", "three.csv", "--columns", "source=en,target=fr"],
+            "three.csv:1: no column 'fr' in the header (1 'id', 2 'en', 3 'de'): give another name",
+        ),
+        (
+            ["--pairs", "three.csv", "--columns", "source=1,target=4"],
+            "three.csv:1: 3 columns (1 'id', 2 'en', 3 'de'), expected at least 4 for --columns",
+        ),
+        (
+            ["--pairs", "three.csv", *COLUMNS, "--valid-pairs", "two.tsv"],
+            "two.tsv:1: no column 'en' in the header (1 'a', 2 'b')",
+        ),
+        (
+            ["--pairs", "three.csv", "--columns", "text=en,label=de"],
+            "data.columns: received 'text=en,label=de', expected source=COLUMN,target=COLUMN",
+        ),
+        ([*GOOD, *COLUMNS], "data.columns: received 'source=en,target=de' without data.pairs, exp"),
+        (
+            ["--task", "language-model", "--text", "good.en", *COLUMNS],
+            "data.columns: received 'source=en,target=de', which is for task 'translate' or 'class",
+        ),
+        (
+            ["--task", "tag", "--data", "two.tsv", "--columns", "text=1,label=2"],
+            "data.columns: received 'text=1,label=2', expected text=COLUMN,tags=COLUMN",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("without_tensorflow")
+def test_columns_that_a_file_does_not_have_are_refused(
+    keras_seq_command, corpus, tmp_path, arguments, words
+):
+    corpus(three_csv=b"id,en,de\n1,a dog,ein Hund\n" * 30, two_tsv=b"a\tb\n")
+    for command in ("train", "prepare"):
+        assert words in refused(keras_seq_command(command, "run", *arguments), tmp_path)
+
+
+@pytest.mark.slow
+def test_training_on_columns_of_csv_gives_the_weights_of_plain_pairs(
+    keras_seq_command, corpus, tmp_path
+):
+    rows = [(f"a dog, {number}", f'"ein" Hund {number}') for number in range(60)]
+    plain = "".join(f"{source}\t{target}\n" for source, target in rows)
+    with open("table.csv", "w", newline="") as file:
+        csv.writer(file).writerows([("de", "id", "en"), *((b, 1, a) for a, b in rows)])
+    corpus(plain_tsv=plain.encode())
+    small = {
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+        "model.units": 16,
+        "model.feedforward_units": 16,
+        "training.max_steps": 2,
+        "training.validate_every": 2,
+        "training.checkpoint_every": 2,
+        "search.max_length": 4,
+    }
+    options = [f"--set={key}={value}" for key, value in small.items()]
+    plain_run = keras_seq_command("train", "plain", "--pairs", "plain.tsv", *options)
+    table = ["train", "table", "--pairs", "table.csv", *options]
+    table_run = keras_seq_command(*table, *COLUMNS)
+    assert (plain_run.code, table_run.code) == (0, 0), plain_run.err + table_run.err
+    assert "table.csv: read as CSV, with commas between columns" in table_run.err
+    weights = [
+        (tmp_path / run / "checkpoints/step-00000002/weights.safetensors").read_bytes()
+        for run in ("plain", "table")
+    ]
+    assert weights[0] == weights[1]
+    assert keras_seq_command(*table, *COLUMNS).code == 0
+    other = keras_seq_command(*table, "--columns", "source=de,target=en")
+    assert other.code == 2
+    assert "data.columns source=en,target=de -> source=de,target=en" in other.error
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A corpus prepared by several workers: byte by byte what a training prepares by itself."""
 
+import csv
 import gzip
 import shutil
 
@@ -222,6 +223,37 @@ def test_prepare_command_equals_prepare_run_with_weights_and_alignments(
     assert content(tmp_path / "out") == content(prepare_run(settings, tmp_path / "alone").path)
 
 
+@pytest.mark.process
+def test_workers_read_the_same_columns_as_one_process(keras_seq_command, tmp_path):
+    rows = [(target, "1", source) for source, target in date_pairs(300)]
+    with open(tmp_path / "table.csv", "w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([("to", "n", "from"), *rows])
+    data = {"data.pairs": str(tmp_path / "table.csv"), "data.columns": "source=from,target=to"}
+    settings, counts = resolve_settings(overrides=[*TINY, *(f"{k}={v}" for k, v in data.items())])
+    assert counts == (300, 300)
+    alone = prepare_run(settings, tmp_path / "alone", counts=counts).path
+    arguments = ["prepare", tmp_path / "out", "--pairs", data["data.pairs"], *SET]
+    outcome = keras_seq_command(*arguments, "--workers", 2, "--columns", data["data.columns"])
+    assert outcome.code == 0, outcome.err
+    assert content(tmp_path / "out") == content(alone)
+
+
+def test_vocabulary_of_other_columns_is_not_reused(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "pairs.tsv").write_text("a dog\tein Hund\tun chien\n" * 20)
+    tokenizer = Tokenizer.train(["a dog"] * 20, size=300, lower_if_small=True)
+    learned = []
+
+    def learn():
+        learned.append(1)
+        return tokenizer, tokenizer
+
+    for columns in ("source=1,target=2", "source=1,target=2", "source=1,target=3"):
+        data = {"data.pairs": str(tmp_path / "pairs.tsv"), "data.columns": columns}
+        SharedLabour(tmp_path / "out").tokenizers(load_settings(overrides=data), learn)
+    assert len(learned) == 2
+
+
 # Runs that share it
 
 
@@ -276,6 +308,7 @@ def test_unusable_prepared_text_and_conflicting_options_are_rejected(
         (["--prepared", unfinished], "its preparation was not finished: give its command again"),
         (["--prepared", sharing], f"shares the text of {shared}: name that"),
         (["--prepared", shared, "--pairs", "x.tsv"], "data.pairs: received 'x.tsv' with data.prep"),
+        (["--prepared", shared, "--columns", "source=1,target=2"], "data.columns: received 'sour"),
         (["--prepared", shared, "--set=tokenizer.size=600"], "tokenizer.size: received 600 with"),
         (["--prepared", shared, "--set=data.max_source_length=9"], "was prepared with 200: leave"),
         (["--prepared", shared, "--from-run", "x"], "training.from_run: received 'x' with"),

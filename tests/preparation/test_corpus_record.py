@@ -57,6 +57,18 @@ def test_changed_set_of_corpus_files_is_refused(folder, data, words):
         opened(**data)
 
 
+def test_changed_columns_are_refused_and_their_pairs_counted_anew(folder):
+    (folder / "part-1.tsv").write_text("a\tb\tc\n\td\te\n" * 20)
+    given = {"pairs": "part-1.tsv", "columns": "source=1,target=2", "valid_pairs": None}
+    opened(**given)
+    opened(**given)
+    assert known_counts("run", settings(**given).data) == (40, 20)
+    changed = given | {"columns": "source=2,target=3"}
+    assert known_counts("run", settings(**changed).data) is None
+    with pytest.raises(InputError, match="data.columns source=1,target=2 -> source=2,target=3"):
+        opened(**changed)
+
+
 def test_new_file_matching_the_pattern_is_refused(folder):
     opened()
     shutil.copy("part-1.tsv", "part-3.tsv")

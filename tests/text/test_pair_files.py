@@ -61,6 +61,24 @@ def test_tab_separated_files_are_read_with_file_weights(folder):
     assert list(files.read()) == expected
 
 
+def test_columns_and_headers_are_in_step_with_weights_and_links(folder):
+    (folder / "a.csv").write_text('de,en\n"ein\nHund",a dog\nja,yes\n')
+    (folder / "a.w").write_text("0.5\n2\n")
+    (folder / "a.links").write_text("0-0 1-1\n0-0\n")
+    files = PairFiles(
+        pairs="a.csv", columns="source=en,target=de", weights="a.w", alignments="a.links"
+    )
+    expected = [
+        Example("a dog", "ein Hund", 0.5, ((0, 0), (1, 1))),
+        Example("yes", "ja", 2.0, ((0, 0),)),
+    ]
+    assert list(files.read()) == list(files.read()) == expected
+    labelled = PairFiles(data="a.csv", columns="text=de,label=en")
+    assert list(labelled.read()) == [Example("ein Hund", "a dog"), Example("ja", "yes")]
+    plain = list(PairFiles(pairs="a.csv").read())
+    assert plain == [Example("ein Hund", "a dog"), Example("ja", "yes")]
+
+
 def test_weights_of_lines_and_of_files_multiply(folder):
     for number in (1, 2, 3):
         (folder / f"part-{number}.w").write_text("".join(f"0.{n + 1}\n" for n in range(number)))
@@ -129,6 +147,8 @@ def test_error_in_one_of_many_files_names_that_file(folder):
         ({"source": "part-*.fr", "target": "part-*.de"}, r"part-\*.fr: no file has a name like"),
         ({"source": "a"}, "--source without --target: both are needed"),
         ({"pairs": "a", "target": "b"}, "both --pairs and --source/--target given"),
+        ({"pairs": "a", "columns": "text=1,label=2"}, "expected source=COLUMN,target=COLUMN"),
+        ({"data": "a", "columns": "source=1,target=2"}, "expected text=COLUMN,label=COLUMN"),
     ],
 )
 def test_inconsistent_pair_file_arguments_raise_input_error(folder, names, words):
