@@ -68,11 +68,10 @@ def find_format(
 ) -> TableFormat:
     """Finds the format of a file.
 
-    A file named `.csv` or `.csv.gz` is CSV: its delimiter is the one of comma, semicolon and tab
-    that gives all first lines the same number of columns, 2 or more. Any other file has tabs. Its
-    quotes are text, unless all of the first lines are as `csv.writer` writes them: a field that
-    contains a quote is quoted, quotes within are doubled, and either such a field or nothing but
-    quoted fields is there.
+    A file named `.csv` or `.csv.gz` is CSV. Its delimiter is the comma, the semicolon or the tab:
+    the first that gives all lines of the sample the same number of columns, 2 or more. Any other
+    file has tabs, and its quotes are text. The exception is a sample in which all quotes are those
+    of CSV, and in which a quoted field needs its quotes or every field has them.
 
     Args:
         path: The file, whose name ends in `.csv` or not.
