@@ -177,10 +177,11 @@ def _bpe_scores(model: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
 
 
 def _type(text: str, added: Mapping[str, bool], byte_fallback: bool) -> int:
+    if byte_fallback and len(text) == 6 and text.startswith("<0x") and text.endswith(">"):
+        return BYTE
     if text in added:
         return CONTROL if added[text] else USER_DEFINED
-    is_byte = byte_fallback and len(text) == 6 and text.startswith("<0x") and text.endswith(">")
-    return BYTE if is_byte else NORMAL
+    return NORMAL
 
 
 class _Steps:

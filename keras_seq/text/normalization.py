@@ -20,6 +20,8 @@ Form = Literal["none", "nfc", "nfd", "nfkc"]
 SPACE_MARK = "\u2581"
 _ESCAPED_MARK = "\ufdd1"
 _ESCAPED_SPACE = "\ufdd0"
+_ESCAPED_SEPARATOR = "\ufdd2"
+_RESERVED = (SPACE_MARK, _ESCAPED_MARK, _ESCAPED_SPACE, _ESCAPED_SEPARATOR, "\n", "\r")
 _MAX_SEPARATOR = 100
 _ON_ONE_LINE = {ord("\n"): " ", ord("\r"): " "}
 # `name` of a SentencePiece model's normalizer, where these rules are stored, begins with this.
@@ -156,7 +158,8 @@ class TextRules:
 
     def _unescaped(self, text: str) -> str:
         if self.separator != " ":
-            text = text.replace(" ", self.separator).replace(_ESCAPED_SPACE, " ")
+            for old, new in self.unescapes[:-1]:
+                text = text.replace(old, new)
         return text if text.isascii() else text.replace(_ESCAPED_MARK, SPACE_MARK)
 
     def apply_with_places(self, text: str) -> Normalized:
@@ -209,7 +212,8 @@ class TextRules:
                 text = unicodedata.normalize("NFD", text)
             text = text.replace(SPACE_MARK, _ESCAPED_MARK)
         if self.separator != " ":
-            text = text.replace(" ", _ESCAPED_SPACE).replace(self.separator, " ")
+            for old, new in self.escapes[1:]:
+                text = text.replace(old, new)
         return text
 
     @property
@@ -218,7 +222,12 @@ class TextRules:
         first = ((SPACE_MARK, _ESCAPED_MARK),)
         if self.separator == " ":
             return first
-        return (*first, (" ", _ESCAPED_SPACE), (self.separator, " "))
+        return (
+            *first,
+            (self.separator, _ESCAPED_SEPARATOR),
+            (" ", _ESCAPED_SPACE),
+            (_ESCAPED_SEPARATOR, " "),
+        )
 
     @property
     def unescapes(self) -> tuple[tuple[str, str], ...]:
@@ -226,8 +235,13 @@ class TextRules:
         last = ((_ESCAPED_MARK, SPACE_MARK),)
         if self.separator == " ":
             return last
-        return ((" ", self.separator), (_ESCAPED_SPACE, " "), *last)
+        return (
+            (" ", _ESCAPED_SEPARATOR),
+            (_ESCAPED_SPACE, " "),
+            (_ESCAPED_SEPARATOR, self.separator),
+            *last,
+        )
 
 
 def _is_escape(separator: str) -> bool:
-    return any(mark in separator for mark in (SPACE_MARK, _ESCAPED_MARK, _ESCAPED_SPACE, "\n"))
+    return any(mark in separator for mark in _RESERVED)
