@@ -44,7 +44,8 @@ WITH_RUN = {
 }
 ABOVE_RUN = BELOW_RUN | WITH_RUN | {"keras_seq"}
 ARROWS: dict[str, tuple[set[str], set[str]]] = {
-    "text": (set(), TEXT_ONLY),
+    # The package tokenizers is an extra, for vocabularies that it made.
+    "text": (set(), TEXT_ONLY | {"tokenizers"}),
     "scoring": (set(), TEXT_ONLY),
     "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
     "storage": ({"text"}, set()),

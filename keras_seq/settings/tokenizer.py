@@ -7,7 +7,6 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from keras_seq.settings.section import Section, a_choice, a_number, a_text
-from keras_seq.text import TextRules, check_symbols
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")
@@ -36,6 +35,11 @@ def as_list(symbols: str | list[str] | None) -> list[str]:
 
 
 def _check(symbols: str | list[str] | None, separator: str | None) -> None:
+    if not symbols and separator in (None, " "):
+        return
+    # Settings load without SentencePiece.
+    from keras_seq.text import TextRules, check_symbols
+
     check_symbols(as_list(symbols))
     if separator is not None:
         TextRules("word", separator=separator)
