@@ -10,7 +10,16 @@ from keras_seq.preparation.files import Notice, PairCounts, count_pairs
 from keras_seq.preparation.pretrained import fetch_preset
 from keras_seq.preparation.sharing import with_prepared
 from keras_seq.preparation.starting_point import base_settings
-from keras_seq.settings import PREFIX, DataSettings, Settings, choose_preset, load_settings
+from keras_seq.preparation.units import corpus_shape, with_units
+from keras_seq.settings import (
+    PREFIX,
+    PRESETS,
+    DataSettings,
+    Settings,
+    choose_preset,
+    in_proportion,
+    load_settings,
+)
 
 
 def resolve_settings(
@@ -53,13 +62,13 @@ def resolve_settings(
     settings = load_settings(preset=preset, file=file, overrides=overrides)
     if settings.data.prepared is not None:
         shared = with_prepared(settings)
-        counts = shared.counts
+        settings = shared.settings
         if preset is None:
-            preset, reason = choose_preset(counts.pairs, settings.model.family)
-            if notice:
-                notice(f"preset {preset}, chosen by {reason}")
-        settings = load_settings(preset=preset, file=file, overrides=overrides)
-        return with_prepared(settings).settings, counts
+            preset, adjustments = _choose(settings, shared.counts, notice)
+            settings = load_settings(
+                preset=preset, file=file, overrides=overrides, adjustments=adjustments
+            )
+        return with_prepared(settings).settings, shared.counts
     if path := settings.training.from_run:
         if notice and preset is None:
             notice(f"settings of {path} in the place of a preset")
@@ -70,7 +79,31 @@ def resolve_settings(
     counts = (known(settings.data) if known else None) or count_pairs(
         settings.data, notice, settings.task
     )
-    name, reason = choose_preset(counts.pairs, settings.model.family)
+    settings = with_units(settings, counts)
+    name, adjustments = _choose(settings, counts, notice)
+    return load_settings(
+        preset=name, file=file, overrides=overrides, adjustments=adjustments
+    ), counts
+
+
+def _choose(
+    settings: Settings, counts: PairCounts, notice: Notice | None
+) -> tuple[str, dict[str, Any]]:
+    """The preset for a corpus, and settings in proportion where it is small."""
+    given = settings.model.family if "family" in settings.model.model_fields_set else None
+    shape = corpus_shape(settings, counts)
+    translates = settings.task == "translate"
+    name, reason = choose_preset(shape, settings.model.family if given or not translates else None)
+    family = PRESETS[name]["model"]["family"]
+    adjustments = in_proportion(shape, family) if translates and shape.is_small else {}
     if notice:
         notice(f"preset {name}, chosen by {reason}")
-    return load_settings(preset=name, file=file, overrides=overrides), counts
+        if adjustments:
+            training = adjustments["training"]
+            notice(
+                f"settings in proportion to {shape.pairs:,} pairs: batches of "
+                f"{training['batch_tokens']:,} tokens, {training['warmup_steps']:,} updates of "
+                f"warm-up, a validation every {training['validate_every']:,}, at most "
+                f"{training['max_epochs']:,} epochs"
+            )
+    return name, adjustments

@@ -10,6 +10,7 @@ from keras_seq.settings import (
     SIDES,
     SUBWORDS,
     TASKS,
+    CorpusShape,
     Settings,
     SettingsError,
     Side,
@@ -85,6 +86,32 @@ def with_units(
             getattr(tokenizer, side).model_fields_set
         )
     return settings.model_copy(update={"tokenizer": chosen})
+
+
+def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
+    """What a corpus is like, for the choice of a preset.
+
+    Args:
+        settings: With the units chosen.
+        counts: Of its text.
+    """
+    lengths = [
+        _tokens_per_line(settings.tokenizer.of_side(side).kind, statistics)
+        for side in SIDES
+        if (statistics := getattr(counts, side)) is not None
+    ]
+    kind = settings.tokenizer.of_side("target").kind
+    symbols = settings.task == "translate" and kind in ("char", "word", "byte")
+    return CorpusShape(counts.usable, symbols, max(lengths, default=0.0))
+
+
+def _tokens_per_line(kind: str | None, statistics: LineStatistics) -> float:
+    if kind == "word":
+        return statistics.words_per_line
+    if kind in ("char", "byte"):
+        return statistics.characters_per_line
+    # Subwords: between a word and a third of one.
+    return max(statistics.words_per_line * 1.3, statistics.characters_per_line / 5)
 
 
 def _sides(settings: Settings) -> tuple[Side, ...]:

@@ -32,6 +32,7 @@ from keras_seq.settings.sequence_models import (
     TransformerSettings,
 )
 from keras_seq.settings.settings import FAMILIES, Settings, setting_keys
+from keras_seq.settings.small_corpus import CorpusShape, in_proportion
 from keras_seq.settings.tasks import TASKS
 from keras_seq.settings.tokenizer import (
     SIDES,
@@ -57,6 +58,7 @@ __all__ = [
     "BackboneSeq2SeqSettings",
     "BackboneSettings",
     "BagClassifierSettings",
+    "CorpusShape",
     "DataSettings",
     "RecurrentClassifierSettings",
     "RecurrentLanguageModelSettings",
@@ -76,6 +78,7 @@ __all__ = [
     "VocabularySettings",
     "as_list",
     "choose_preset",
+    "in_proportion",
     "is_known_by_name",
     "load_settings",
     "preset_directory",

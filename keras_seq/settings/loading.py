@@ -20,6 +20,7 @@ def load_settings(
     file: str | Path | None = None,
     overrides: Mapping[str, Any] | Iterable[str] | None = None,
     base: Mapping[str, Any] | None = None,
+    adjustments: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Settings in layers: defaults < `base` < preset < TOML file < overrides.
 
@@ -34,6 +35,7 @@ def load_settings(
             Text is read as a TOML value where the setting is not text itself,
             and `none` unsets.
         base: Nested values below the preset.
+        adjustments: Nested values between the preset and the file.
 
     Returns:
         The checked `Settings`. In each section `model_fields_set` has what the
@@ -52,6 +54,8 @@ def load_settings(
     if preset is not None:
         task = {**merged, **values, **dict(items)}.get("task")
         _merge(merged, _preset_values(preset, task))
+    if adjustments:
+        _merge(merged, adjustments)
     given: dict[str, Any] = {}
     if file is not None:
         _merge(merged, values)

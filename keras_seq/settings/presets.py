@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keras_seq.settings.errors import SettingsError
+from keras_seq.settings.small_corpus import MOST_PAIRS, CorpusShape
 
 
 def _transformer(
@@ -107,6 +108,25 @@ PRESETS: dict[str, dict[str, Any]] = {
             "ema": 0.998,
             "validate_every": 500,
             "checkpoint_every": 500,
+        },
+    },
+    # For words, spellings and pronunciations: few pairs of short sequences of symbols.
+    "rnn-symbols": {
+        "model": {
+            "family": "rnn",
+            "cell": "lstm",
+            "embedding_units": 128,
+            "encoder_units": 128,
+            "decoder_units": 256,
+            "attention_units": 128,
+            "dropout": 0.6,
+        },
+        "training": {
+            **_rate(0.003, 100),
+            "batch_tokens": 1024,
+            "ema": 0.995,
+            "validate_every": 200,
+            "checkpoint_every": 200,
         },
     },
     "rnn-base": {
@@ -271,12 +291,32 @@ _LARGEST = {
 }
 
 
-def choose_preset(pairs: int, family: str = "transformer") -> tuple[str, str]:
-    """The preset of a family for a corpus of so many pairs, and what it is chosen by, in words.
+def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, str]:
+    """Chooses the preset for a corpus.
 
-    >>> choose_preset(29_000)
+    Args:
+        shape: The corpus.
+        family: The family of the model, None if it may be chosen, too.
+
+    Returns:
+        The name of the preset, and what it was chosen by, in words.
+
+    Raises:
+        SettingsError: A family that has no preset.
+
+    Example:
+
+    >>> choose_preset(CorpusShape(29_000, False, 14))
     ('transformer-tiny', 'the size of the corpus (29,000 pairs, at most 100,000)')
+    >>> choose_preset(CorpusShape(800, True, 7))
+    ('rnn-symbols', 'the corpus (800 pairs, at most 20,000, of short sequences of symbols)')
     """
+    pairs = shape.pairs
+    if shape.symbols and shape.is_small and family in (None, "rnn"):
+        return "rnn-symbols", (
+            f"the corpus ({pairs:,} pairs, at most {MOST_PAIRS:,}, of short sequences of symbols)"
+        )
+    family = family or "transformer"
     if family not in _LARGEST:
         raise SettingsError(
             f"model.family {family!r} needs a preset of KerasHub: name it, as --preset hub:NAME"

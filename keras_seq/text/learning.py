@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import sentencepiece
-
 from .errors import InputError
 from .normalization import SPACE_MARK, TextRules
 from .stored_model import (
@@ -243,6 +241,9 @@ def _counted(sample: list[str], plan: VocabularyPlan, symbols: list[str], keep: 
 
 
 def _trained(sentences: list[str], plan: VocabularyPlan, symbols: list[str], keep: bool) -> bytes:
+    # Loaded where it is needed: settings and `--help` do without it.
+    import sentencepiece
+
     model = io.BytesIO()
     rules = plan.rules
     try:

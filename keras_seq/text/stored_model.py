@@ -1,14 +1,17 @@
 """SentencePiece models from files that need not be trusted."""
 
+from __future__ import annotations
+
 import math
 import struct
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
-
-import sentencepiece
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .errors import InputError
 from .protobuf import field, read_fields
+
+if TYPE_CHECKING:
+    import sentencepiece
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
@@ -50,6 +53,9 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
         raise InputError(
             f"the tokenizer model has {len(model):,} bytes, expected at most {MAX_MODEL_BYTES:,}"
         )
+    # Loaded where it is needed: settings and `--help` do without it.
+    import sentencepiece
+
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         _check(processor)
@@ -223,6 +229,9 @@ def read_model(model: bytes) -> ForeignModel:
     Raises:
         InputError: If it is none.
     """
+    # Loaded where it is needed: settings and `--help` do without it.
+    import sentencepiece
+
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         _check_pieces(processor)

@@ -1,10 +1,10 @@
 """Strings to token ids and back, by SentencePiece."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Self
-
-import sentencepiece
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .learning import SAMPLE_CHUNKS, Kind, VocabularyPlan, learn_model, without_surrogates
 from .normalization import Form, TextRules
@@ -18,6 +18,9 @@ from .stored_model import (
     normalizer_name,
     stored_pieces,
 )
+
+if TYPE_CHECKING:
+    import sentencepiece
 
 
 class Piece(NamedTuple):

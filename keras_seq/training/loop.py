@@ -36,7 +36,7 @@ from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.optimizer import compile_model
 from keras_seq.training.parts import parts_by
 from keras_seq.training.precision import dtype_policy, settle_precision
-from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse
+from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse, seconds_per_update
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.rounding import rounded
 from keras_seq.training.standing import Standing
@@ -51,6 +51,10 @@ from keras_seq.training.stopping import SignalStop
 from keras_seq.training.validation import make_validator
 
 Notice = Callable[[str], None]
+
+
+# Fewer are over soon.
+_MANY_UPDATES = 200
 
 
 class TrainingLoop:
@@ -201,8 +205,30 @@ class TrainingLoop:
             steps_per_epoch=count * self.micro_batches,
         )
 
+    def _say_duration(self) -> None:
+        """Says beforehand about how long the training takes, if it is known where it ends."""
+        updates = (self.limit.max_steps or 0) - self.limit.step
+        if updates < _MANY_UPDATES or self.cluster.hosts > 1:
+            return
+        seconds = seconds_per_update(
+            self.cluster,
+            self.fitted,
+            self.largest[0],
+            self.objective.fit_batch,
+            self.micro_batches,
+        )
+        minutes = seconds * updates / 60
+        if minutes < 1:
+            return
+        patience = self.settings.training.patience
+        sooner = "; it ends sooner when nothing gets better" if patience else ""
+        self.notice(
+            f"about {minutes:.0f} minutes for {updates:,} updates, validations not counted{sooner}"
+        )
+
     def _train(self) -> None:
         self.rehearse()
+        self._say_duration()
         self.validation.catch_up()
         if self.validation.out_of_patience:
             return

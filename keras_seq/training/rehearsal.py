@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import time
 from collections.abc import Iterator, Sequence
 
 import keras
@@ -19,6 +21,8 @@ from keras_seq.training.state import restore_arrays, training_arrays
 # Shape letters: B rows, S source steps, T target steps.
 
 Shape = tuple[int, int, int]
+# Updates whose time is measured.
+_TIMED = 3
 
 
 def largest_shapes(stream: BatchStream) -> list[Shape]:
@@ -63,13 +67,7 @@ def rehearse(
     """
     before = training_arrays(model)
     for shape in shapes:
-        rows, source_steps, target_steps = shape
-        # The first id that is a token, and a label.
-        target = np.full((rows, target_steps), FIRST_LABEL, np.int32)
-        source = np.full((rows, source_steps), FIRST_LABEL, np.int32)
-        weights = np.full(rows, 1 / (rows * target_steps), np.float32)
-        arrays = {"source": source, "target_input": target, "target_output": target}
-        batch = make(arrays, weights)
+        batch = _largest_batch(shape, make)
         model.optimizer.begin_last_micro_batch()
         try:
             run_fit(cluster, model, functools.partial(_only, batch), batch, steps_per_epoch=1)
@@ -80,6 +78,45 @@ def rehearse(
         # After each, for `fit` ends with the average in place of the weights: on JAX they are one
         # buffer then, which another `fit` cannot give away twice.
         restore_arrays(model, before)
+
+
+def seconds_per_update(
+    cluster: Cluster,
+    model: keras.Model,
+    shape: Shape,
+    make: MakeFitBatch = make_fit_batch,
+    micro_batches: int = 1,
+) -> float:
+    """Measures an update with batches of one shape, and takes the updates back.
+
+    Args:
+        cluster, model, make: As for `rehearse`, which comes first: nothing is compiled here.
+        shape: From `largest_shapes`.
+        micro_batches: Batches of an update.
+
+    Returns:
+        Seconds.
+    """
+    before = training_arrays(model)
+    batch = _largest_batch(shape, make)
+    seconds = []
+    for count in (1, 1 + _TIMED):
+        begin = time.perf_counter()
+        batches = functools.partial(itertools.repeat, batch, count)
+        run_fit(cluster, model, batches, batch, steps_per_epoch=count)
+        seconds.append(time.perf_counter() - begin)
+        restore_arrays(model, before)
+    # The difference is free of what `fit` does before and after the updates.
+    return max(seconds[1] - seconds[0], 0.0) / _TIMED * micro_batches
+
+
+def _largest_batch(shape: Shape, make: MakeFitBatch) -> FitBatch:
+    rows, source_steps, target_steps = shape
+    # The first id that is a token, and a label.
+    target = np.full((rows, target_steps), FIRST_LABEL, np.int32)
+    source = np.full((rows, source_steps), FIRST_LABEL, np.int32)
+    weights = np.full(rows, 1 / (rows * target_steps), np.float32)
+    return make({"source": source, "target_input": target, "target_output": target}, weights)
 
 
 def _only(batch: FitBatch) -> Iterator[FitBatch]:
