@@ -100,6 +100,7 @@ def test_changed_settings_are_all_listed_in_the_resume_error(settings, prepared,
             "seed": 3,
             "model.family": "rnn",
             "training.max_steps": 5,
+            "tokenizer.kind": "unigram",
         }
     )
     with pytest.raises(InputError) as error:

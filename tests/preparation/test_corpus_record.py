@@ -62,7 +62,7 @@ def test_changed_columns_are_refused_and_their_pairs_counted_anew(folder):
     given = {"pairs": "part-1.tsv", "columns": "source=1,target=2", "valid_pairs": None}
     opened(**given)
     opened(**given)
-    assert known_counts("run", settings(**given).data) == (40, 20)
+    assert known_counts("run", settings(**given).data)[:2] == (40, 20)
     changed = given | {"columns": "source=2,target=3"}
     assert known_counts("run", settings(**changed).data) is None
     with pytest.raises(InputError, match="data.columns source=1,target=2 -> source=2,target=3"):

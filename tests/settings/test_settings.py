@@ -6,9 +6,11 @@ import pytest
 
 from keras_seq.settings import (
     PRESETS,
+    CorpusShape,
     Settings,
     SettingsError,
     choose_preset,
+    in_proportion,
     load_settings,
     setting_keys,
 )
@@ -230,19 +232,63 @@ def test_unreadable_settings_file_raises_settings_error(tmp_path):
         load_settings(file=tmp_path / "latin.toml")
 
 
+def sentences(pairs):
+    return CorpusShape(pairs, symbols=False, tokens=14)
+
+
+def symbols(pairs):
+    return CorpusShape(pairs, symbols=True, tokens=7)
+
+
 def test_the_preset_follows_the_size_of_the_corpus():
-    names = [choose_preset(pairs)[0] for pairs in (1, 100_000, 500_000, 5_000_000, 10**8)]
-    assert names == [
+    sizes = (1, 100_000, 500_000, 5_000_000, 10**8)
+    assert [choose_preset(sentences(pairs))[0] for pairs in sizes] == [
         "transformer-tiny",
         "transformer-tiny",
         "transformer-small",
         "transformer-base",
         "transformer-big",
     ]
-    assert [choose_preset(pairs, "rnn")[0] for pairs in (10, 10**7)] == ["rnn-small", "rnn-base"]
-    said = {family: choose_preset(10**7, family)[1] for family in ("rnn", "classifier-bag")}
-    assert said == {
+    rnn = [choose_preset(sentences(pairs), "rnn")[0] for pairs in (10, 10**7)]
+    assert rnn == ["rnn-small", "rnn-base"]
+    reasons = {
+        family: choose_preset(sentences(10**7), family)[1] for family in ("rnn", "classifier-bag")
+    }
+    assert reasons == {
         "rnn": "the size of the corpus (10,000,000 pairs, more than 100,000)",
         # One for every size.
         "classifier-bag": "the model's family",
     }
+
+
+def test_the_preset_follows_the_units_of_a_small_corpus():
+    assert choose_preset(symbols(800))[0] == "rnn-symbols"
+    assert choose_preset(symbols(20_001))[0] == "transformer-tiny"
+    assert choose_preset(symbols(800), "transformer")[0] == "transformer-tiny"
+
+
+@pytest.mark.parametrize("make", [sentences, symbols])
+def test_a_small_corpus_has_settings_in_proportion(make):
+    """Every part of a training fits into it, whatever the size."""
+    for pairs in (1, 30, 800, 5_000, 20_000):
+        shape = make(pairs)
+        name, _ = choose_preset(shape)
+        family = PRESETS[name]["model"]["family"]
+        settings = load_settings(preset=name, adjustments=in_proportion(shape, family))
+        training = settings.training
+        tokens = pairs * (shape.tokens + 1)
+        updates = training.max_epochs * max(1, tokens / training.batch_tokens)
+        assert training.warmup_steps <= max(50, updates / 10)
+        assert 4 <= updates / training.validate_every or updates < 100
+        # The averaged weights are those of a part of the training.
+        assert 1 / (1 - training.ema) <= max(updates / 4, 100)
+
+
+def test_given_settings_stand_over_those_in_proportion():
+    settings = load_settings(
+        preset="rnn-symbols",
+        adjustments=in_proportion(symbols(800), "rnn"),
+        overrides=["training.warmup_steps=7"],
+    )
+    assert settings.training.warmup_steps == 7
+    assert settings.training.max_epochs == 100
