@@ -53,6 +53,9 @@ def with_units(
     asked = {side: tokenizer.of_side(side) for side in sides}
     open_sides = [side for side in sides if _is_open(asked[side])]
     units = {side: _units(counts, side) for side in open_sides}
+    if settings.training.subword_alpha:
+        cut = Units("unigram", "nfc", "training.subword_alpha cuts them in several ways")
+        units = dict.fromkeys(open_sides, cut)
     joint = settings.task == "translate" and tokenizer.joint and len(sides) == 2
     if joint and "joint" in tokenizer.model_fields_set:
         _check_joint(tokenizer)
