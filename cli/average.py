@@ -16,6 +16,13 @@ def average(
     best: Annotated[
         int | None, typer.Option(min=1, help="So many of those with the best BLEU.")
     ] = None,
+    which: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="best|latest|STEP",
+            help="A checkpoint to average, instead of --last or --best; may be given again.",
+        ),
+    ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Delete the run that is at OUTPUT.")
     ] = False,
@@ -27,8 +34,10 @@ def average(
     from keras_seq.run import check_new
     from keras_seq.text import InputError
 
-    if (last is None) == (best is None):
-        raise InputError("give either --last or --best, with how many checkpoints to average")
+    if sum(bool(given) for given in (last, best, which)) != 1:
+        raise InputError(
+            "give either --last or --best, with how many checkpoints to average, or --which"
+        )
     check_new(output, overwrite=overwrite)
     averaging = import_quietly("keras_seq.run_averaging")
     averaging.average_run(
@@ -36,6 +45,7 @@ def average(
         output,
         last or best,
         of="best" if last is None else "last",
+        which=which or (),
         overwrite=overwrite,
         notice=notice,
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 
@@ -35,9 +36,7 @@ def classify(
             help="text: labels; tsv: label and probability; jsonl: all labels, ranked.",
         ),
     ] = "text",
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to classify with.")
-    ] = "best",
+    which: Which = "best",
     batch_size: Annotated[
         int | None, typer.Option(min=1, max=100_000, help="Texts at a time.")
     ] = None,
@@ -56,7 +55,7 @@ def classify(
     opened = Run.open(run, notice=notice)
     opened.require_task("classify")
     columns = columns or opened.settings.data.columns
-    opened.require_weights()
+    opened.require_weights(which)
     classifier = import_quietly("keras_seq.classifier").Classifier.load(
         run, which=which, batch_size=batch_size, notice=notice
     )

@@ -6,9 +6,10 @@ import functools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice, why_not_written
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
@@ -38,9 +39,7 @@ def diagnose(
     worst: Annotated[
         int, typer.Option(min=0, help="Lines of each kind of error in the table.")
     ] = 3,
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to diagnose.")
-    ] = "best",
+    which: Which = "best",
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,7 +74,7 @@ def diagnose(
         raise InputError(f"{html}: the JSON and the page cannot go to one file")
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
-    opened.require_weights()
+    opened.require_weights(which)
     diagnosis_settings(opened.settings, beams, search)
     pairs = list(reading)
     if not pairs:

@@ -6,6 +6,7 @@ import os
 from typing import Annotated, Any, Literal
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
@@ -25,9 +26,7 @@ def export(
         Literal["savedmodel", "ctranslate2", "keras"],
         typer.Option("--format", help="What to write."),
     ] = "savedmodel",
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to export.")
-    ] = "best",
+    which: Which = "best",
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
@@ -76,7 +75,7 @@ def export(
     opened = Run.open(run, notice=notice)
     if format_ == "ctranslate2":
         opened.require_task("translate")
-    opened.require_weights()
+    opened.require_weights(which)
     lines = 100 if verify is None else verify
     if format_ == "savedmodel":
         serving = import_quietly("keras_seq.serving.saved_model")

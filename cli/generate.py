@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
@@ -46,9 +47,7 @@ def generate(
         Literal["text", "jsonl"],
         typer.Option("--format", help="A line for each text: the text, or JSON with its score."),
     ] = "text",
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to generate with.")
-    ] = "best",
+    which: Which = "best",
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
@@ -75,7 +74,7 @@ def generate(
     drawn = opened.settings.task == "vae"
     if not drawn:
         opened.require_task("language-model")
-    opened.require_weights()
+    opened.require_weights(which)
     # Looked at before what takes long to import.
     opened.settings.with_search(search)
     if drawn:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
@@ -21,9 +22,7 @@ def interpolate(
     first: Annotated[str, typer.Argument(help="A line of text.")],
     second: Annotated[str, typer.Argument(help="Another.")],
     steps: Annotated[int, typer.Option(min=0, max=10_000, help="Texts between the two.")] = 5,
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to read and write with.")
-    ] = "best",
+    which: Which = "best",
     *,
     search: dict[str, Any],
 ) -> None:
@@ -38,7 +37,7 @@ def interpolate(
             raise typer.BadParameter("no text in it", param_hint=f"'{name}'")
     opened = Run.open(run, notice=notice)
     opened.require_task("vae")
-    opened.require_weights()
+    opened.require_weights(which)
     # Looked at before what takes long to import.
     opened.settings.with_search(search)
     autoencoder = import_quietly("keras_seq.autoencoder").Autoencoder.load(

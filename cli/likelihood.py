@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 
@@ -35,9 +36,7 @@ def likelihood(
             "token (line number<TAB>token<TAB>log-probability), or all together (JSON)."
         ),
     ] = "line",
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to score with.")
-    ] = "best",
+    which: Which = "best",
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,7 +70,7 @@ def likelihood(
             raise typer.BadParameter("a language model takes one file", param_hint="'target'")
         check_readable(source)
         pairs = (("", line) for line in read_lines(source, notice=notice))
-    opened.require_weights()
+    opened.require_weights(which)
     heavy = import_quietly("keras_seq.likelihood")
     scorer = heavy.LikelihoodScorer.load(run, which=which, ensemble=ensemble or (), notice=notice)
     lines, tokens, total, cut = 0, 0, 0.0, 0

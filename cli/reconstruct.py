@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
@@ -26,9 +27,7 @@ def reconstruct(
         str | None, typer.Argument(help="File of texts, one a line; stdin if absent.")
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Write score<TAB>text.")] = False,
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to read and write with.")
-    ] = "best",
+    which: Which = "best",
     *,
     search: dict[str, Any],
 ) -> None:
@@ -41,7 +40,7 @@ def reconstruct(
     check_readable(name)
     opened = Run.open(run, notice=notice)
     opened.require_task("vae")
-    opened.require_weights()
+    opened.require_weights(which)
     # Looked at before what takes long to import.
     n_best = opened.settings.with_search(search).search.n_best
     autoencoder = import_quietly("keras_seq.autoencoder").Autoencoder.load(

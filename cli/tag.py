@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 
@@ -36,9 +37,7 @@ def tag(
             "jsonl: words and tags.",
         ),
     ] = "text",
-    which: Annotated[
-        Literal["best", "latest"], typer.Option(help="The checkpoint to tag with.")
-    ] = "best",
+    which: Which = "best",
     batch_size: Annotated[
         int | None, typer.Option(min=1, max=100_000, help="Texts at a time.")
     ] = None,
@@ -59,7 +58,7 @@ def tag(
     opened = Run.open(run, notice=notice)
     opened.require_task("tag")
     columns = columns or opened.settings.data.columns
-    opened.require_weights()
+    opened.require_weights(which)
     tagger = import_quietly("keras_seq.tagger").Tagger.load(
         run, which=which, batch_size=batch_size, notice=notice
     )

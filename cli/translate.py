@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import notice
 from keras_seq_cli.output_options import OutputOptions, with_output_options
 from keras_seq_cli.search_options import with_search_options
@@ -49,6 +50,7 @@ def translate(
         str | None,
         typer.Option(help="File: what the translation of each line begins with, or a blank line."),
     ] = None,
+    which: Which = "best",
     ensemble: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,6 +94,7 @@ def translate(
             "engine": any(one != Engine.TENSORFLOW for one in engine or []),
             "quantize": quantize is not None,
             "prefixes": prefixes is not None,
+            "which": which != "best",
             "ensemble": bool(ensemble),
             "input": bool(inputs),
             "output_dir": output_dir is not None,
@@ -110,7 +113,7 @@ def translate(
 
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
-    opened.require_weights()
+    opened.require_weights(which)
     settings = opened.settings.with_search(search).search
     computing, on_ray = _engines(engine or [])
     if quantize is not None and computing != "ctranslate2":
@@ -134,12 +137,13 @@ def translate(
             )
         if computing == "ctranslate2":
             # What is wrong with it is said before there are any workers.
-            load_ctranslate2(run, quantize, search)
+            load_ctranslate2(run, which, quantize, search)
         _translate_files(
             run,
             inputs,
             output_dir,
             on_ray=on_ray,
+            which=which,
             search=search,
             engine=computing,
             quantize=quantize or "float32",
@@ -158,7 +162,7 @@ def translate(
             said = "ray is for the files of --input" if name == "engine" else "needs --input"
             raise typer.BadParameter(said, param_hint=f"'--{name}'")
     together = tuple(ensemble or ())
-    model = RunModel(run, opened, search, settings, computing, quantize, together, shown)
+    model = RunModel(run, opened, which, search, settings, computing, quantize, together, shown)
     translate_text(model, text, output, job)
 
 

@@ -86,7 +86,7 @@ def refuse_options(
     for name in options:
         if name in _FREE:
             continue
-        settled = name in search or name == "ensemble"
+        settled = name in search or name in ("ensemble", "which")
         raise typer.BadParameter(
             "is settled in an export: export again with this option, or translate with the run"
             if settled

@@ -23,6 +23,7 @@ class RunModel:
     Attributes:
         run: Its directory, as it was given.
         opened: The run.
+        which: The checkpoint.
         search: Settings of the search that were given.
         settings: All settings of the search.
         engine: What computes.
@@ -33,6 +34,7 @@ class RunModel:
 
     run: str
     opened: Run
+    which: str
     search: dict[str, Any]
     settings: SearchSettings
     engine: str
@@ -49,7 +51,7 @@ class RunModel:
         self._explainer: Any = None
         if self.engine == "ctranslate2":
             # Here, because it takes no time and what is wrong is said before a file is opened.
-            self.translator = load_ctranslate2(self.run, self.quantize, self.search)
+            self.translator = load_ctranslate2(self.run, self.which, self.quantize, self.search)
         self.shown.check_heads(*attention_shape(self.opened.settings))
         if self.shown.show_beam is not None and self.settings.method != "beam":
             raise typer.BadParameter("sampling has no beam", param_hint="'--show-beam'")
@@ -64,6 +66,7 @@ class RunModel:
         heavy = import_quietly("keras_seq.translator")
         self.translator = heavy.Translator.load(
             self.run,
+            which=self.which,
             ensemble=self.ensemble,
             notice=notice,
             unknown=self.shown.replace_unknown,
@@ -108,8 +111,10 @@ class RunModel:
         )
 
 
-def load_ctranslate2(run: str, quantize: str | None, search: dict[str, Any]) -> Any:
+def load_ctranslate2(run: str, which: str, quantize: str | None, search: dict[str, Any]) -> Any:
     """The translator of `--engine ctranslate2`."""
     from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 
-    return CTranslate2Translator.load(run, quantize=quantize or "float32", notice=notice, **search)
+    return CTranslate2Translator.load(
+        run, which=which, quantize=quantize or "float32", notice=notice, **search
+    )

@@ -69,7 +69,7 @@ class Autoencoder:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: str = "best",
+        which: str | int = "best",
         notice: Callable[[str], None] | None = None,
         **search: Any,
     ) -> Autoencoder:
@@ -77,7 +77,7 @@ class Autoencoder:
 
         Args:
             path: The run directory, of task "vae".
-            which: `"best"` or `"latest"` checkpoint.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             notice: Called with a line for each damaged checkpoint passed over;
                 by default it is a warning.
             **search: Settings of the search to use in place of the run's, such
@@ -90,7 +90,7 @@ class Autoencoder:
         run = Run.open(path, notice=notice)
         run.require_task("vae")
         settings = run.settings.with_search(search)
-        run.require_weights()
+        run.require_weights(which)
         return cls(
             load_model(run, which),
             run.target_tokenizer,

@@ -86,7 +86,7 @@ class Classifier:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: str = "best",
+        which: str | int = "best",
         batch_size: int | None = None,
         notice: Callable[[str], None] | None = None,
     ) -> Classifier:
@@ -94,7 +94,7 @@ class Classifier:
 
         Args:
             path: The run directory, of task "classify".
-            which: `"best"` or `"latest"` checkpoint.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             batch_size: Texts at a time, in place of the run's.
             notice: Called with a line for each damaged checkpoint passed over;
                 by default it is a warning.
@@ -104,7 +104,7 @@ class Classifier:
         """
         run = Run.open(path, notice=notice)
         run.require_task("classify")
-        run.require_weights()
+        run.require_weights(which)
         return cls.of_run(run, load_model(run, which), batch_size)
 
     @classmethod

@@ -42,7 +42,7 @@ class Generator:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: str = "best",
+        which: str | int = "best",
         ensemble: Sequence[str | os.PathLike[str]] = (),
         notice: Callable[[str], None] | None = None,
         **search: Any,
@@ -51,7 +51,7 @@ class Generator:
 
         Args:
             path: The run directory, of task "language-model".
-            which: `"best"` or `"latest"` checkpoint.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             ensemble: Directories of other runs with the same vocabulary, that generate
                 together with it; its settings count.
             notice: Called with a line for each damaged checkpoint passed over;
@@ -66,7 +66,7 @@ class Generator:
         run = Run.open(path, notice=notice)
         run.require_task("language-model")
         settings = run.settings.with_search(search)
-        run.require_weights()
+        run.require_weights(which)
         return cls(load_models(run, ensemble, which, notice), run.target_tokenizer, settings.search)
 
     def __call__(self, prompts: Sequence[str]) -> list[str]:

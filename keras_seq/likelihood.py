@@ -161,7 +161,7 @@ class LikelihoodScorer:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: str = "best",
+        which: str | int = "best",
         ensemble: Sequence[str | os.PathLike[str]] = (),
         notice: Callable[[str], None] | None = None,
     ) -> LikelihoodScorer:
@@ -169,7 +169,7 @@ class LikelihoodScorer:
 
         Args:
             path: The run directory.
-            which: `"best"` or `"latest"` checkpoint.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             ensemble: Directories of other runs with the same vocabularies; probabilities are
                 then the mean of all.
             notice: Called with a line for each damaged checkpoint passed over;
@@ -179,7 +179,7 @@ class LikelihoodScorer:
             InputError: If `path` is not a run with a trained model.
         """
         run = Run.open(path, notice=notice)
-        run.require_weights()
+        run.require_weights(which)
         return cls(
             load_models(run, ensemble, which, notice),
             run.source_tokenizer,

@@ -100,12 +100,12 @@ def named_weights(model: keras.Model) -> dict[str, Any]:
     return named
 
 
-def load_model(run: Run, which: str = "best") -> keras.Model:
+def load_model(run: Run, which: str | int = "best") -> keras.Model:
     """Builds the model of a run and reads its weights.
 
     Args:
         run: An opened run.
-        which: `"best"` or `"latest"`.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
 
     Raises:
         InputError: No whole checkpoint, or not this model's.
@@ -120,7 +120,7 @@ def load_model(run: Run, which: str = "best") -> keras.Model:
 def load_models(
     run: Run,
     others: Sequence[str | os.PathLike[str]] = (),
-    which: str = "best",
+    which: str | int = "best",
     notice: Callable[[str], None] | None = None,
 ) -> Any:
     """Builds the model of a run, or several as one `Ensemble`, and reads the weights.
@@ -128,25 +128,56 @@ def load_models(
     Args:
         run: An opened run.
         others: Directories of runs with the same vocabularies; none for the model alone.
-        which: `"best"` or `"latest"`.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         notice: Called with a line for each damaged checkpoint of theirs passed over;
             by default it is a warning.
 
     Raises:
         InputError: No whole checkpoint, or a run with other vocabularies.
     """
-    if not others:
-        return load_model(run, which)
+    return load_ensemble(open_ensemble(run, others, which, notice), which)
+
+
+def open_ensemble(
+    run: Run,
+    others: Sequence[str | os.PathLike[str]],
+    which: str | int = "best",
+    notice: Callable[[str], None] | None = None,
+) -> list[Run]:
+    """Opens the other runs of an ensemble and checks that all can work together.
+
+    Args:
+        run, others, which, notice: As for `load_models`.
+
+    Returns:
+        `run` and the others.
+
+    Raises:
+        InputError: A run without this checkpoint, or with other vocabularies.
+    """
     runs = [run, *(Run.open(other, notice=notice) for other in others)]
     for other in runs[1:]:
-        other.require_weights()
+        other.require_weights(which)
         if _vocabularies(other) != _vocabularies(run):
             raise InputError(
                 f"{other.path}: its vocabulary is not that of {run.path}, and the runs of an "
                 "ensemble share theirs: train them on the same prepared text, with "
                 "different seeds"
             )
-    return Ensemble([load_model(one, which) for one in runs])
+    return runs
+
+
+def load_ensemble(runs: Sequence[Run], which: str | int = "best") -> Any:
+    """Loads the model of one run, or an `Ensemble` of the models of several.
+
+    Each run's `loaded_step` is then the step of the weights that were read.
+
+    Args:
+        runs: Opened runs, as `open_ensemble` returns them.
+        which: Checkpoint of each run: `"best"`, `"latest"`, or the step of a stored one.
+    """
+    models = [load_model(run, which) for run in runs]
+    return models[0] if len(models) == 1 else Ensemble(models)
 
 
 def _vocabularies(run: Run) -> list[bytes]:

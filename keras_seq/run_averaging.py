@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -20,9 +20,10 @@ __all__ = ["average_run"]
 def average_run(
     run: str | os.PathLike[str],
     directory: str | os.PathLike[str],
-    count: int,
+    count: int | None = None,
     *,
     of: Literal["last", "best"] = "last",
+    which: Sequence[str | int] = (),
     overwrite: bool = False,
     notice: Callable[[str], None] | None = None,
 ) -> list[int]:
@@ -33,8 +34,9 @@ def average_run(
     Args:
         run: A run directory.
         directory: A new or empty directory.
-        count: Positive integer, how many checkpoints.
+        count: Positive integer, how many checkpoints. None if `which` names them.
         of: `"last"` takes the newest, `"best"` those whose validations scored best.
+        which: The checkpoints by name, instead of `count`: `"best"`, `"latest"`, or steps.
         overwrite: Whether an earlier run in `directory` is deleted.
         notice: Called with a line for the user.
 
@@ -44,24 +46,30 @@ def average_run(
     Raises:
         InputError: Fewer checkpoints than asked for, a damaged one, or a directory that
             cannot be used.
-        ValueError: If `count` is not a positive integer.
+        ValueError: If `count` is not a positive integer, or both it and `which` are given.
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 6.1,
         https://arxiv.org/abs/1706.03762
     """
-    if not isinstance(count, int) or count < 1:
+    if (count is None) != bool(which):
+        raise ValueError(f"Pass either `count` or `which`, received {count!r} and {which!r}.")
+    if count is not None and (not isinstance(count, int) or count < 1):
         raise ValueError(f"`count` must be a positive integer, received {count!r}.")
     given = Run.open(run, notice=notice)
     read, written = given.path.resolve(), Path(directory).resolve()
     if written == read or read in written.parents:
         raise InputError(f"{directory}: is the run to average, or lies in it: name another place")
     given.require_weights()
-    steps = _steps(given, count, of)
+    steps = (
+        sorted({given.stored_step(one) for one in which})
+        if count is None
+        else _steps(given, count, of)
+    )
     shapes = weight_shapes(build_run_model(given))
     sums: dict[str, np.ndarray] = {}
     for step in steps:
-        for name, array in given.load_step(step, {"weights": shapes}).tensors["weights"].items():
+        for name, array in given.load_weights(shapes, step).items():
             # In double precision: nothing is lost that float32 could hold.
             sums[name] = sums.get(name, 0.0) + array.astype(np.float64)
     means = {

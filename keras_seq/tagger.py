@@ -83,7 +83,7 @@ class Tagger:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: str = "best",
+        which: str | int = "best",
         batch_size: int | None = None,
         notice: Callable[[str], None] | None = None,
     ) -> Tagger:
@@ -91,7 +91,7 @@ class Tagger:
 
         Args:
             path: The run directory, of task "tag".
-            which: `"best"` or `"latest"` checkpoint.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             batch_size: Texts at a time, in place of the run's.
             notice: Called with a line for each damaged checkpoint passed over;
                 by default it is a warning.
@@ -101,7 +101,7 @@ class Tagger:
         """
         run = Run.open(path, notice=notice)
         run.require_task("tag")
-        run.require_weights()
+        run.require_weights(which)
         return cls.of_run(run, load_model(run, which), batch_size)
 
     @classmethod

@@ -56,7 +56,7 @@ class Translator:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: str = "best",
+        which: str | int = "best",
         ensemble: Sequence[str | os.PathLike[str]] = (),
         unknown: bool = False,
         notice: Callable[[str], None] | None = None,
@@ -66,7 +66,7 @@ class Translator:
 
         Args:
             path: The run directory.
-            which: `"best"` or `"latest"` checkpoint.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             ensemble: Directories of other runs with the same vocabularies, that translate
                 together with it; its settings count.
             unknown: See `Translator`.
@@ -83,7 +83,7 @@ class Translator:
         run = Run.open(path, notice=notice)
         run.require_task("translate")
         settings = run.settings.with_search(search)
-        run.require_weights()
+        run.require_weights(which)
         return cls(
             load_models(run, ensemble, which, notice),
             run.source_tokenizer,

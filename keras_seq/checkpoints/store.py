@@ -95,6 +95,31 @@ class CheckpointStore:
         """The step marked as the best, None if none is."""
         return self._read_pointer("best")
 
+    def select(self, which: str | int) -> str | int:
+        """Checks the name of a checkpoint that a user gave.
+
+        Args:
+            which: `"best"`, `"latest"`, or the step of a stored checkpoint, also as text.
+
+        Returns:
+            `"best"`, `"latest"`, or the step as an integer.
+
+        Raises:
+            InputError: Anything else, with the steps that are stored.
+        """
+        if which in ("best", "latest"):
+            return which
+        text = str(which)
+        steps = self.steps
+        # A name has at most 12 digits; `int` refuses thousands of them.
+        if text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) in steps:
+            return int(text)
+        stored = ", ".join(map(str, steps)) or "none"
+        raise InputError(
+            f"{self.directory}: received checkpoint {text[:40]!r}, expected best, latest or a "
+            f"stored step: {stored}"
+        )
+
     def save(
         self,
         step: int,
@@ -186,8 +211,8 @@ class CheckpointStore:
 
         Args:
             expected: Shape and dtype of each array, by part and name.
-            which: `"best"` or `"latest"`; the latest where no best is marked. Or a step,
-                in whose place no other is taken.
+            which: `"best"`, which is the latest if no best is marked; `"latest"`; or the
+                step of a stored checkpoint. If that step is damaged, no other replaces it.
             notice: In place of the store's own.
             check_all: Whether a checkpoint is damaged where a part is that is not asked for.
 
@@ -203,8 +228,8 @@ class CheckpointStore:
             lambda step: read_checkpoint(self._path(step), step, specs, check_all), which, notice
         )
 
-    def copy_weights(self, store: CheckpointStore, which: str = "best") -> int:
-        """Puts the best or the latest whole checkpoint, its weights alone, into another store.
+    def copy_weights(self, store: CheckpointStore, which: str | int = "best") -> int:
+        """Copies the weights of one checkpoint into another store.
 
         Args:
             store: One without checkpoints.
@@ -226,8 +251,6 @@ class CheckpointStore:
     def _first_whole(
         self, read: Callable[[int], T], which: str | int, notice: Callable[[str], None] | None
     ) -> T:
-        if which not in ("best", "latest") and not isinstance(which, int):
-            raise ValueError(f'which must be "best", "latest" or a step, not {which!r}')
         notice = notice or self._notice
         reasons = []
         for step in self._candidates(which):
@@ -264,11 +287,14 @@ class CheckpointStore:
         return self.directory / f"step-{step:08d}"
 
     def _candidates(self, which: str | int) -> Iterator[int]:
-        if isinstance(which, int):
-            yield which
-            return
         steps = self.steps
-        first = self.best_step if which == "best" else None
+        if not steps:
+            return
+        selected = self.select(which)
+        if isinstance(selected, int):
+            yield selected
+            return
+        first = self.best_step if selected == "best" else None
         if first is None:
             first = self.latest_step
         if first is not None:

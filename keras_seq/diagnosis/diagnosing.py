@@ -24,7 +24,7 @@ def diagnose(
     references: Sequence[str],
     *,
     beams: Sequence[int] = (5, 10, 50),
-    which: str = "best",
+    which: str | int = "best",
     ensemble: Sequence[str | os.PathLike[str]] = (),
     notice: Callable[[str], None] | None = None,
     **search: Any,
@@ -38,7 +38,7 @@ def diagnose(
         sources: Lines of text.
         references: As many lines, a good translation of each.
         beams: Beam sizes; the first is judged, the others are looked at beside it.
-        which: `"best"` or `"latest"` checkpoint.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         ensemble: Directories of other runs with the same vocabularies, that translate
             together with it; its settings count.
         notice: Called with a line when a beam is done, and for each damaged checkpoint
@@ -75,7 +75,7 @@ def diagnose(
     run = Run.open(path, notice=notice)
     searches = diagnosis_settings(run.settings, beams, search, notice)
     run.require_task("translate")
-    run.require_weights()
+    run.require_weights(which)
     tokenizers = run.source_tokenizer, run.target_tokenizer
     # Before the searches, which take long.
     check_target_lengths(tokenizers[1].encode(references))

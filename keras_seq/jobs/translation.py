@@ -61,6 +61,7 @@ def translate_files(
     inputs: str | Sequence[str],
     directory: str | os.PathLike[str],
     *,
+    which: str | int = "best",
     search: Mapping[str, Any] | None = None,
     engine: Engine = "tensorflow",
     quantize: str = "float32",
@@ -80,6 +81,7 @@ def translate_files(
         inputs: Names or patterns, as `expand_names` takes them. No two may have the same base
             name; a `.gz` at its end is left out in the output, which is not compressed.
         directory: For the outputs.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         search: Settings of the search to use in place of the run's.
         engine: What computes: `"tensorflow"` or `"ctranslate2"`.
         quantize: Arithmetic of ctranslate2.
@@ -99,7 +101,7 @@ def translate_files(
     say = notice or (lambda line: None)
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
-    opened.require_weights()
+    opened.require_weights(which)
     settings = load_settings(
         base=opened.settings.to_dict(),
         overrides={f"search.{key}": value for key, value in (search or {}).items()},
@@ -116,8 +118,8 @@ def translate_files(
     try:
         frozen = out / JOB / _FROZEN
         remove(frozen)
-        # A training may go on and find a better checkpoint meanwhile.
-        opened.copy_best(frozen)
+        # A training may find a better checkpoint, or delete this one, in the meantime.
+        opened.copy_checkpoint(frozen, which)
         task = TranslationTask(str(frozen), settings.search.model_dump(), engine, quantize, scores)
         made_with = _made_with(frozen, settings, task)
         try:

@@ -78,6 +78,7 @@ class Run:
         path: The directory.
         settings: The `Settings` it was made with.
         logs: Its `RunLogs`.
+        loaded_step: Step of the checkpoint that was read last; None before the first.
 
     Example:
 
@@ -103,6 +104,7 @@ class Run:
             self.path / "checkpoints", keep=settings.training.keep_checkpoints, notice=notice
         )
         self.logs = RunLogs(self.path)
+        self.loaded_step: int | None = None
         self._vocabularies: tuple[Tokenizer, Vocabulary] | None = None
         self._lock: DirectoryLock | None = None
 
@@ -325,18 +327,19 @@ class Run:
         """Where the run in a directory keeps what it was prepared from."""
         return Path(path) / "data" / "prepared.json"
 
-    def copy_best(self, directory: str | os.PathLike[str]) -> Run:
-        """Makes a run of settings, tokenizers and the best weights, without what they came from.
+    def copy_checkpoint(self, directory: str | os.PathLike[str], which: str | int = "best") -> Run:
+        """Makes a run with the settings, the tokenizers and the weights of one checkpoint.
 
         Args:
             directory: A new one.
+            which: `"best"`, `"latest"`, or the step of a stored checkpoint.
 
         Raises:
             InputError: No whole checkpoint, or `directory` cannot be written.
         """
         copy = Run.create(directory, self.settings)
         copy.save_vocabularies(*self.vocabularies)
-        self._checkpoints.copy_weights(copy._checkpoints)
+        self._checkpoints.copy_weights(copy._checkpoints, which)
         return copy
 
     # What the training tells
@@ -379,6 +382,19 @@ class Run:
         """All steps saved, ascending."""
         return self._checkpoints.steps
 
+    def stored_step(self, which: str | int = "best") -> int:
+        """The step of a checkpoint that is named `"best"`, `"latest"` or by its step.
+
+        Raises:
+            InputError: No such checkpoint is stored.
+        """
+        selected = self._checkpoints.select(which)
+        best = self.best_step if selected == "best" else None
+        step = selected if isinstance(selected, int) else best or self.latest_step
+        if step is None:
+            raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
+        return step
+
     def save_checkpoint(
         self,
         step: int,
@@ -398,12 +414,13 @@ class Run:
         """Marks a saved step as the best; it is never pruned."""
         self._checkpoints.mark_best(step)
 
-    def load_weights(self, expected: Shapes, which: str = "best") -> dict[str, np.ndarray]:
+    def load_weights(self, expected: Shapes, which: str | int = "best") -> dict[str, np.ndarray]:
         """Reads the weights, which must be exactly the expected ones.
 
         Args:
             expected: `{name: (shape, dtype)}` of the model built from `settings`.
-            which: `"best"` (the latest where none is marked) or `"latest"`.
+            which: `"best"`, which is the latest if no best is marked; `"latest"`; or the
+                step of a stored checkpoint.
 
         Returns:
             Arrays by name.
@@ -413,12 +430,15 @@ class Run:
         """
         return self.load_checkpoint({"weights": expected}, which).tensors["weights"]
 
-    def load_checkpoint(self, expected: Mapping[str, Shapes], which: str = "latest") -> Checkpoint:
+    def load_checkpoint(
+        self, expected: Mapping[str, Shapes], which: str | int = "latest"
+    ) -> Checkpoint:
         """Reads several parts of one checkpoint, and its state.
 
         Args:
             expected: `{"weights": {name: (shape, dtype)}, "training": {...}}`.
-            which: `"best"` or `"latest"`.
+            which: `"best"`, `"latest"`, or the step of a stored checkpoint. If that step is
+                damaged, no other replaces it.
 
         Returns:
             `Checkpoint(step, tensors, state)`.
@@ -426,19 +446,11 @@ class Run:
         Raises:
             InputError: No whole checkpoint, or not this model's.
         """
-        return self._checkpoints.load(
+        found = self._checkpoints.load(
             {part: _specs(shapes) for part, shapes in expected.items()}, which
         )
-
-    def load_step(self, step: int, expected: Mapping[str, Shapes]) -> Checkpoint:
-        """As `load_checkpoint`, of one saved step and no other.
-
-        Raises:
-            InputError: It is not there, not whole, or not this model's.
-        """
-        return self._checkpoints.load(
-            {part: _specs(shapes) for part, shapes in expected.items()}, step
-        )
+        self.loaded_step = found.step
+        return found
 
     def require_task(self, task: str) -> None:
         """Refuses a run whose task is another one: InputError, with what is for it."""
@@ -449,18 +461,22 @@ class Run:
                 f"`keras-seq {TASKS[own].command}` uses it"
             )
 
-    def require_weights(self) -> None:
+    def require_weights(self, which: str | int = "best") -> None:
         """Refuses a run that has no weights, or far fewer than its settings ask for.
 
         To be called before the model is built: settings within their bounds can
         still describe a model of terabytes.
 
+        Args:
+            which: The checkpoint that will be read: `"best"`, `"latest"`, or a step.
+
         Raises:
-            InputError: As said.
+            InputError: No checkpoint, too few weights, or `which` is not a stored checkpoint.
         """
         size = self._checkpoints.weights_size()
         if size is None:
             raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
+        self._checkpoints.select(which)
         # Two bytes for each parameter is the least that is ever stored.
         least = 2 * self.settings.model.least_parameters()
         if size < least:

@@ -10,6 +10,7 @@ from typing import Any
 
 from keras_seq.run import Run
 from keras_seq.scoring import bleu
+from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
 from keras_seq.serving.ctranslate2_spec import (
     make_spec,
     open_directory,
@@ -37,21 +38,21 @@ def export_ctranslate2(
     run: Run,
     destination: str | os.PathLike[str],
     *,
-    which: str = "best",
+    which: str | int = "best",
     quantization: str = "float32",
     verify: int = 100,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
     """Publishes a run as a model directory of CTranslate2, whole or not at all.
 
-    The directory has the model, its vocabularies, the SentencePiece models and
-    a README.md with the lines of Python that translate with them; neither Keras
-    nor this package is needed there.
+    The directory has the model, its vocabularies, the SentencePiece models, the step of
+    its weights (`checkpoint.json`) and a README.md with the lines of Python that translate
+    with them; neither Keras nor this package is needed there.
 
     Args:
         run: An opened run with a trained Transformer.
         destination: The directory to make; it must not exist.
-        which: `"best"` or `"latest"` checkpoint.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         quantization: How weights are stored, one of `QUANTIZATIONS`.
         verify: So many lines of the run's validation text must come out of the
             model in float32 as `Translator` translates them, by greedy search,
@@ -74,7 +75,7 @@ def export_ctranslate2(
         )
     require_ctranslate2()
     require_transformer(run)
-    run.require_weights()
+    run.require_weights(which)
     check_destination(destination)
     search = run.settings.search
     longest = run.settings.data.max_source_length + 1
@@ -82,20 +83,22 @@ def export_ctranslate2(
 
     sources, references = (lines[:verify] for lines in run.valid_lines()) if verify else ([], [])
 
-    def spec() -> Any:
+    def spec(which: str | int) -> Any:
         return make_spec(run, which=which, positions=positions)
 
     def write(directory: Path) -> None:
         directory.mkdir()
-        model = spec()
+        model = spec(which)
+        step = run.loaded_step or 0
+        write_file(directory / RECORD_NAME, checkpoint_record([run]))
         model.optimize(quantization=quantization)
         model.save(str(directory))
         _add_text_side(run, directory, quantization, sources)
         if not sources:
             return
         exported = _open_quietly(directory)
-        proved = exported if quantization == "float32" else open_spec(spec(), "float32")
-        expected = _expected(run, which, sources)
+        proved = exported if quantization == "float32" else open_spec(spec(step), "float32")
+        expected = _expected(run, step, sources)
         _require_same(destination, sources, expected, _translated(run, proved, sources))
         say(f"{len(sources)} lines of the validation text come out as keras-seq translates them")
         if quantization != "float32":
@@ -116,12 +119,12 @@ def _open_quietly(directory: Path) -> Any:
         module.set_log_level(level)
 
 
-def _expected(run: Run, which: str, sources: Sequence[str]) -> list[str]:
+def _expected(run: Run, step: int, sources: Sequence[str]) -> list[str]:
     # Keras takes seconds to import; an export that is not verified needs none.
     from keras_seq.translator import Translator
 
     # What there is to say of damaged checkpoints has been said.
-    translator = Translator.load(run.path, which=which, notice=lambda line: None, **_GREEDY)
+    translator = Translator.load(run.path, which=step, notice=lambda line: None, **_GREEDY)
     return translator(sources)
 
 

@@ -129,12 +129,12 @@ def layout(
             yield from norm(f"{side}/layer_norm", f"{side}_norm")
 
 
-def make_spec(run: Run, *, which: str = "best", positions: int) -> Any:
+def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
     """Reads a run's weights into a specification of CTranslate2.
 
     Args:
         run: An opened run.
-        which: `"best"` or `"latest"` checkpoint.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         positions: Longest source or target that the model is to read, in tokens.
 
     Returns:
@@ -147,7 +147,7 @@ def make_spec(run: Run, *, which: str = "best", positions: int) -> Any:
     specs = require_ctranslate2().specs
     model = require_transformer(run)
     run.require_task("translate")
-    run.require_weights()
+    run.require_weights(which)
     source, target = run.source_tokenizer, run.target_tokenizer
     slots = list(
         layout(model, source.vocabulary_size, target.vocabulary_size, run.settings.tokenizer.joint)

@@ -85,7 +85,7 @@ class CTranslate2Translator:
         cls,
         path: str | os.PathLike[str],
         *,
-        which: str = "best",
+        which: str | int = "best",
         quantize: str = "float32",
         notice: Callable[[str], None] | None = None,
         **search: Any,
@@ -94,7 +94,7 @@ class CTranslate2Translator:
 
         Args:
             path: The run directory.
-            which: `"best"` or `"latest"` checkpoint.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             quantize: Arithmetic: `"float32"`, or `"int8"` and what else
                 CTranslate2 has on this processor.
             notice: Called with a line for each damaged checkpoint passed over;

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from pathlib import Path
 
 from keras_seq.modelling import load_model
 from keras_seq.run import Run
+from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
 from keras_seq.serving.publishing import check_destination, publish_directory
 from keras_seq.text import InputError
 
 
-def export_keras(run: Run, destination: str | os.PathLike[str], *, which: str = "best") -> Path:
+def export_keras(
+    run: Run, destination: str | os.PathLike[str], *, which: str | int = "best"
+) -> Path:
     """Writes the model of a run, with its weights, as a `.keras` file.
 
     `import keras_seq.models` and `keras.saving.load_model(file)` give the model
     back, on any backend: `fit`, `encoder` and `decoder_step` included. The
-    vocabulary stays with the run (`Run.open(path).source_tokenizer`).
+    vocabulary stays with the run (`Run.open(path).source_tokenizer`). The file is a
+    ZIP archive, and its entry `checkpoint.json` names the step of the weights.
 
     Args:
         run: An opened run with weights.
         destination: A new file whose name ends in `.keras`.
-        which: `"best"` or `"latest"` checkpoint.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
 
     Returns:
         The file's path.
@@ -33,7 +38,14 @@ def export_keras(run: Run, destination: str | os.PathLike[str], *, which: str = 
     destination = Path(destination)
     if destination.suffix != ".keras":
         raise InputError(f"{destination}: expected a name that ends in .keras")
-    run.require_weights()
+    run.require_weights(which)
     check_destination(destination)
     model = load_model(run, which)
-    return publish_directory(destination, lambda path: model.save(path))
+
+    def write(path: Path) -> None:
+        model.save(path)
+        # Keras reads the entries that it knows and ignores this one.
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(RECORD_NAME, checkpoint_record([run]))
+
+    return publish_directory(destination, write)

@@ -10,14 +10,16 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq import backend
-from keras_seq.modelling import load_models
+from keras_seq.modelling import load_ensemble, open_ensemble
 from keras_seq.run import Run
+from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
 from keras_seq.serving.compaction import compact
 from keras_seq.serving.guide import write_guide
 from keras_seq.serving.publishing import check_base, publish_version
 from keras_seq.serving.served_tasks import Served, served_task
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup
+from keras_seq.storage import write_file
 from keras_seq.text import InputError
 
 
@@ -25,7 +27,7 @@ def export_saved_model(
     run: Run,
     base: str | os.PathLike[str],
     *,
-    which: str = "best",
+    which: str | int = "best",
     ensemble: Sequence[str | os.PathLike[str]] = (),
     text: bool = True,
     verify: int = 100,
@@ -40,7 +42,7 @@ def export_saved_model(
     and truncated `(B, N)`. Where the search found fewer than N, the rest is
     empty with a score of -1e30. Of a language model what goes in are prompts, and
     what comes out is called text in place of translation. Of a classifier and a tagger
-    see `LabelGraph` and `TagGraph`.
+    see `LabelGraph` and `TagGraph`. `checkpoint.json` in the version names the step of the weights.
 
     The version is written beside the others, proved, and only then renamed to
     its number: a server that polls the directory never sees half of it.
@@ -48,7 +50,7 @@ def export_saved_model(
     Args:
         run: An opened run with weights; trained on any backend.
         base: Directory of the versions, made if need be.
-        which: `"best"` or `"latest"` checkpoint.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         ensemble: Directories of other runs with the same vocabularies, that translate
             together with it; its settings count.
         text: False leaves the text operations out, for servers that lack them:
@@ -76,7 +78,7 @@ def export_saved_model(
         )
     say = notice or (lambda line: None)
     base = Path(base)
-    run.require_weights()
+    run.require_weights(which)
     check_base(base)
     settings = run.settings.with_search(search)
     if verify and settings.task == "vae" and settings.search.method == "sampling":
@@ -84,7 +86,8 @@ def export_saved_model(
             "what is drawn from a code hangs on its last bit, so an export that draws cannot be "
             "compared with the run: leave the proof out (--verify 0), or export a beam"
         )
-    model = load_models(run, ensemble, which, notice)
+    runs = open_ensemble(run, ensemble, which, notice)
+    model = load_ensemble(runs, which)
     served = served_task(run, settings)
     # One at least, as an example for the guide.
     inputs = served.inputs()[: max(verify, 1)] or ["1"]
@@ -101,6 +104,7 @@ def export_saved_model(
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )
         compact(version)
+        write_file(version / RECORD_NAME, checkpoint_record(runs))
         if verify:
             seconds = verify_saved_model(
                 version,

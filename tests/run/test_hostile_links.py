@@ -146,7 +146,7 @@ def test_sparse_weights_of_another_run_are_not_copied(run_copy, tmp_path):
         if other != run.best_step:
             shutil.rmtree(run_copy / "checkpoints" / f"step-{other:08d}")
     with pytest.raises(InputError, match="weights.safetensors is sparse"):
-        Run.open(run_copy, notice=lambda line: None).copy_best(tmp_path / "new")
+        Run.open(run_copy, notice=lambda line: None).copy_checkpoint(tmp_path / "new")
 
 
 PIPES = [

@@ -1,0 +1,20 @@
+"""The record in an export of the checkpoints that its weights come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from keras_seq.run import Run
+
+RECORD_NAME = "checkpoint.json"
+
+
+def checkpoint_record(runs: Sequence[Run]) -> bytes:
+    """The content of `checkpoint.json`: the name and the step of each run, as JSON.
+
+    Args:
+        runs: Runs whose weights were read, in the order of the ensemble.
+    """
+    record = {"runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]}
+    return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
