@@ -30,8 +30,7 @@ def score(
         typer.Option(
             "--metric",
             "-m",
-            help="bleu, chrf, ter, or wer and cer of recognised speech; may be given again. "
-            "The first three.",
+            help="bleu, chrf, ter, exact, cer or wer; may be given again. The first three.",
         ),
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
@@ -51,7 +50,7 @@ def score(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, every digit.")] = False,
 ) -> None:
-    """Print BLEU, chrF and TER, or error rates, each with its signature."""
+    """Print BLEU, chrF and TER, exact match or error rates, each with its signature."""
     from keras_seq.scoring import METRICS, compare, with_intervals
     from keras_seq.scoring import score as corpus_score
     from keras_seq.text import InputError

@@ -1,20 +1,23 @@
-"""Strings to BLEU, chrF, TER and error rates, each with the signature that makes it repeatable;
-labels and tags to accuracy and F1."""
+"""Strings to exact match, error rates, chrF, BLEU and TER, each with the signature that makes it
+repeatable; labels and tags to accuracy and F1."""
 
+from .bleu_tokenizers import TOKENIZERS, bleu_tokenizer
 from .comparison import TESTS, Comparison, compare, with_intervals
 from .counts import Counts
 from .detections import DetectionCounts, count_detections, detections
 from .entities import EntityScores, are_entity_tags, entities, entity_scores
 from .error_rate import Errors, character_errors, word_errors
 from .labels import LabelScores, label_scores
-from .score import ERROR_RATES, METRICS, Score, Scores, bleu, score
+from .score import ALL_METRICS, LINE_METRICS, METRICS, Score, Scores, bleu, score
 from .sentence import sentence_chrf
 from .tags import TagScores, tag_scores
 
 __all__ = [
-    "ERROR_RATES",
+    "ALL_METRICS",
+    "LINE_METRICS",
     "METRICS",
     "TESTS",
+    "TOKENIZERS",
     "Comparison",
     "Counts",
     "DetectionCounts",
@@ -26,6 +29,7 @@ __all__ = [
     "TagScores",
     "are_entity_tags",
     "bleu",
+    "bleu_tokenizer",
     "character_errors",
     "compare",
     "count_detections",

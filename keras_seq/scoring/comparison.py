@@ -6,7 +6,8 @@ from typing import Any
 
 from sacrebleu.significance import PairedTest
 
-from .score import METRICS, Scores, make_metrics, score
+from .line_scores import line_counts
+from .score import LINE_METRICS, METRICS, Scores, make_metrics, score
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
 RESAMPLES = 1000
@@ -130,18 +131,33 @@ def with_intervals(
         hypotheses, references, lowercase, tokenize: What it was given.
         samples: How many resamples; sacreBLEU's 1,000 if None.
 
-    Raises:
-        ValueError: An error rate is among the scores, for which there is no such test.
+    Returns:
+        The metrics in the order of `scores`. Mean and interval are None where the error rate of
+        a resample is infinite, because its references are empty.
+
+    Example:
+
+    >>> lines, references = ["a", "b", "c", "d"], [["a", "b", "c", "x"]]
+    >>> scores = score(lines, references, metrics=["exact"])
+    >>> [found] = with_intervals(scores, lines, references)
+    >>> found.value, found.interval
+    (75.0, 37.5)
     """
     asked = [name for name, found in vars(scores).items() if found is not None]
-    made = make_metrics(asked, lowercase=lowercase, tokenize=tokenize)
+    theirs = [name for name in asked if name not in LINE_METRICS]
+    made = make_metrics(theirs, lowercase=lowercase, tokenize=tokenize)
+    samples = samples or RESAMPLES
     found = []
     for name in asked:
+        if name in LINE_METRICS:
+            counts = line_counts(name, hypotheses, references, lowercase)
+            mean, interval, fields = counts.interval(samples)
+            signature = f"nrefs:{len(references)}|{fields}"
+            found.append(Comparison(counts.name, counts.value, signature, mean, interval))
+            continue
         metric = made[name]
         resampled: Any = metric.corpus_score(
-            list(hypotheses),
-            [list(lines) for lines in references],
-            n_bootstrap=samples or RESAMPLES,
+            list(hypotheses), [list(lines) for lines in references], n_bootstrap=samples
         )
         value = Comparison(resampled.name, resampled.score, str(metric.get_signature()))
         # sacreBLEU keeps them under names of its own.

@@ -43,6 +43,31 @@ class Errors:
         return errors / self.length
 
 
+@dataclass(frozen=True)
+class LineErrors:
+    """The errors of each line, in the order of the lines.
+
+    Attributes:
+        substitutions, insertions, deletions, lengths: As those of `Errors`, int64 `(lines,)`.
+    """
+
+    substitutions: np.ndarray
+    insertions: np.ndarray
+    deletions: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Errors of each line, int64 `(lines,)`."""
+        return self.substitutions + self.insertions + self.deletions
+
+    @property
+    def total(self) -> Errors:
+        """The errors of the corpus."""
+        counts = (self.substitutions, self.insertions, self.deletions, self.lengths)
+        return Errors(*(int(count.sum()) for count in counts))
+
+
 def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
     """Counts wrong words, of which spaces are the bounds.
 
@@ -71,7 +96,7 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
         Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech
         2004, section 2
     """
-    return _errors(hypotheses, references, str.split)
+    return line_word_errors(hypotheses, references).total
 
 
 def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
@@ -95,10 +120,20 @@ def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Er
     >>> character_errors(["one too"], ["one  two"])
     Errors(substitutions=1, insertions=0, deletions=0, length=7)
     """
+    return line_character_errors(hypotheses, references).total
+
+
+def line_word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> LineErrors:
+    """Counts wrong words of each line, as `word_errors` does of the corpus."""
+    return _errors(hypotheses, references, str.split)
+
+
+def line_character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> LineErrors:
+    """Counts wrong characters of each line, as `character_errors` does of the corpus."""
     return _errors(hypotheses, references, lambda line: list(" ".join(line.split())))
 
 
-def _errors(hypotheses: Sequence[str], references: Sequence[str], cut: Any) -> Errors:
+def _errors(hypotheses: Sequence[str], references: Sequence[str], cut: Any) -> LineErrors:
     if len(hypotheses) != len(references):
         raise ValueError(f"received {len(hypotheses)} hypotheses and {len(references)} references")
     numbers: dict[str, int] = {}
@@ -111,24 +146,25 @@ def _errors(hypotheses: Sequence[str], references: Sequence[str], cut: Any) -> E
         for reference, hypothesis in zip(references, hypotheses, strict=True)
     ]
     # Lines of like length together, so that little is computed of what is not there.
-    pairs.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
-    substitutions = insertions = deletions = at = 0
-    while at < len(pairs):
+    order = sorted(range(len(pairs)), key=lambda line: (len(pairs[line][1]), len(pairs[line][0])))
+    found = np.zeros((3, len(pairs)), np.int64)
+    at = 0
+    while at < len(order):
         # The lines to come are longer, but twice as long at most.
-        limit = 2 * len(pairs[at][1]) + 1
+        limit = 2 * len(pairs[order[at]][1]) + 1
         count = max(1, _CELLS // (limit + 1))
-        some = [pair for pair in pairs[at : at + count] if len(pair[1]) <= limit]
-        at += len(some)
+        lines = [line for line in order[at : at + count] if len(pairs[line][1]) <= limit]
+        at += len(lines)
+        some = [pairs[line] for line in lines]
         costs = _costs(some)
         replaced = costs % _ERROR
         lengths = np.array([[len(side) for side in pair] for pair in some])
         # What is missing less what is too much is the difference of the lengths.
         missing = (costs // _ERROR - replaced + lengths[:, 0] - lengths[:, 1]) // 2
-        substitutions += int(replaced.sum())
-        deletions += int(missing.sum())
-        insertions += int((missing - lengths[:, 0] + lengths[:, 1]).sum())
-    total = sum(len(reference) for reference, _ in pairs)
-    return Errors(substitutions, insertions, deletions, total)
+        found[:, lines] = replaced, missing - lengths[:, 0] + lengths[:, 1], missing
+    substitutions, insertions, deletions = found
+    sizes = np.array([len(reference) for reference, _ in pairs], np.int64)
+    return LineErrors(substitutions, insertions, deletions, sizes)
 
 
 def _costs(pairs: Sequence[tuple[list[int], list[int]]]) -> np.ndarray:

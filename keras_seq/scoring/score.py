@@ -1,4 +1,4 @@
-"""Corpus scores by sacreBLEU, to every digit, and error rates, with their signatures."""
+"""Corpus scores: those of sacreBLEU to every digit, exact match, and error rates."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,13 +6,14 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from .error_rate import Errors, character_errors, word_errors
+from .bleu_tokenizers import bleu_tokenizer
+from .line_scores import line_counts
 
+# Those of sacreBLEU, computed by default.
 METRICS = ("bleu", "chrf", "ter")
-# Of recognised speech; computed where asked for.
-ERROR_RATES = ("wer", "cer")
-# Of sacreBLEU's tokenizers those that download nothing.
-TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
+# Sums over lines, computed on request.
+LINE_METRICS = ("exact", "cer", "wer")
+ALL_METRICS = (*LINE_METRICS, "chrf", "bleu", "ter")
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Score:
     """One corpus score.
 
     Attributes:
-        name: As sacreBLEU writes it: `BLEU`, `chrF2`, `TER`; or `WER`, `CER`.
+        name: As sacreBLEU writes it: `BLEU`, `chrF2`, `TER`; or `EXACT`, `CER`, `WER`.
         value: The score, usually 0 to 100; for TER, WER and CER, lower is better.
         signature: What somebody else needs to get the same number.
         details: What the metric adds, as BLEU its precisions and brevity
@@ -43,7 +44,7 @@ class Scores:
     """The scores of one set of hypotheses; iterating gives those asked for.
 
     Attributes:
-        bleu, chrf, ter, wer, cer: Each a `Score`, or None if it was not asked for.
+        bleu, chrf, ter, wer, cer, exact: Each a `Score`, or None if it was not asked for.
     """
 
     bleu: Score | None = None
@@ -51,6 +52,7 @@ class Scores:
     ter: Score | None = None
     wer: Score | None = None
     cer: Score | None = None
+    exact: Score | None = None
 
     def __iter__(self) -> Iterator[Score]:
         return (found for found in vars(self).values() if found is not None)
@@ -66,16 +68,19 @@ def score(
 ) -> Scores:
     """Score hypotheses against one or more sets of references.
 
-    The values are sacreBLEU's own, with its defaults (so TER ignores case). Word and
-    character error rate are those of `word_errors` and `character_errors`, in percent.
+    BLEU, chrF and TER are sacreBLEU's own, with its defaults (so TER ignores case). `exact` is
+    the share of lines that equal one of their references, in percent; no character is ignored.
+    Word and character error rate are those of `word_errors` and `character_errors`, in
+    percent. If tokens are separated by spaces, such as phones, the word error rate is their
+    token error rate.
 
     Args:
         hypotheses: The output, a string for each line.
         references: A list of sets, each with one string for each hypothesis:
             `[lines]` for one reference file.
-        metrics: Which of `"bleu"`, `"chrf"`, `"ter"`, `"wer"` and `"cer"`; the
-            last two, of recognised speech, only with one set of references.
-        lowercase: Whether BLEU, chrF and the error rates ignore case.
+        metrics: Which of `ALL_METRICS`: `"exact"`, `"cer"`, `"wer"`, `"chrf"`, `"bleu"` and
+            `"ter"`; the error rates only with one set of references.
+        lowercase: Whether all but TER ignore case.
         tokenize: The tokenizer of BLEU, one of `TOKENIZERS`; None is
             sacreBLEU's choice (`"13a"`).
 
@@ -86,29 +91,32 @@ def score(
         TypeError: If `hypotheses` or a set of references is a string.
         ValueError: If a set of references is empty or has another number of
             lines than the hypotheses (with both counts); if a metric or
-            tokenizer is unknown; if an error rate is asked for with several sets.
+            tokenizer is unknown; if a package or a file of the tokenizer is missing;
+            if an error rate is asked for with several sets.
 
     Example:
 
     >>> found = score(["a dog runs"], [["A dog runs"]], metrics=["chrf"], lowercase=True)
     >>> found.chrf.value
     100.0
+    >>> score(["a dog", "runs"], [["a dog", "ran"]], metrics=["exact"]).exact.text
+    'EXACT = 50.00 nrefs:1|case:mixed|unit:line'
 
     Reference:
         Post, "A Call for Clarity in Reporting BLEU Scores", WMT 2018,
         https://aclanthology.org/W18-6319/
     """
     _check(hypotheses, references)
-    unknown = [name for name in metrics if name not in METRICS + ERROR_RATES]
-    if unknown:
-        choices = ", ".join(METRICS + ERROR_RATES)
-        raise ValueError(f"unknown metric {unknown[0]!r}, expected one of {choices}")
+    if unknown := [name for name in metrics if name not in ALL_METRICS]:
+        raise ValueError(f"unknown metric {unknown[0]!r}, expected one of {', '.join(ALL_METRICS)}")
     translation = [name for name in metrics if name in METRICS]
     made = make_metrics(translation, lowercase=lowercase, tokenize=tokenize)
     found = {name: _scored(made[name], hypotheses, references) for name in made}
     for name in metrics:
-        if name in ERROR_RATES:
-            found[name] = _error_rate(name, hypotheses, references, lowercase)
+        if name in LINE_METRICS:
+            counts = line_counts(name, hypotheses, references, lowercase)
+            signature = f"nrefs:{len(references)}|{counts.signature}"
+            found[name] = Score(counts.name, counts.value, signature, counts.details)
     return Scores(**found)
 
 
@@ -137,7 +145,7 @@ def bleu(
     """
     _check(hypotheses, references)
     # force only keeps sacreBLEU from logging that the text looks tokenized.
-    metric = BLEU(lowercase=lowercase, tokenize=_tokenizer(tokenize), force=True)
+    metric = BLEU(lowercase=lowercase, tokenize=bleu_tokenizer(tokenize), force=True)
     return _scored(metric, hypotheses, references)
 
 
@@ -153,14 +161,14 @@ def make_metrics(
     Raises:
         ValueError: If a metric or tokenizer is unknown.
     """
-    if rates := [name for name in names if name in ERROR_RATES]:
+    if others := [name for name in names if name in LINE_METRICS]:
         raise ValueError(
-            f"no test or interval of {rates[0]!r}: those are sacreBLEU's, of {', '.join(METRICS)}"
+            f"no paired test of {others[0]!r}: sacreBLEU has one for {', '.join(METRICS)}"
         )
     if unknown := [name for name in names if name not in METRICS]:
         raise ValueError(f"unknown metric {unknown[0]!r}, expected one of {', '.join(METRICS)}")
     makers = {
-        "bleu": lambda: BLEU(lowercase=lowercase, tokenize=_tokenizer(tokenize)),
+        "bleu": lambda: BLEU(lowercase=lowercase, tokenize=bleu_tokenizer(tokenize)),
         "chrf": lambda: CHRF(lowercase=lowercase),
         "ter": TER,
     }
@@ -171,36 +179,6 @@ def _scored(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequenc
     found = metric.corpus_score(list(hypotheses), [list(lines) for lines in references])
     details = found.format(width=2).partition(" = ")[2].partition(" ")[2]
     return Score(found.name, found.score, str(metric.get_signature()), details)
-
-
-def _error_rate(
-    name: str,
-    hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
-    lowercase: bool,
-) -> Score:
-    if len(references) > 1:
-        raise ValueError(
-            f"{name!r} takes one set of references, received {len(references)}: one thing was said"
-        )
-    heard, said = list(hypotheses), list(references[0])
-    if lowercase:
-        heard, said = [line.lower() for line in heard], [line.lower() for line in said]
-    count, unit = (word_errors, "word") if name == "wer" else (character_errors, "character")
-    found: Errors = count(heard, said)
-    return Score(
-        name.upper(),
-        100 * found.rate,
-        f"nrefs:1|case:{'lc' if lowercase else 'mixed'}|unit:{unit}|edits:levenshtein",
-        f"{found.substitutions} substitutions, {found.insertions} insertions, "
-        f"{found.deletions} deletions in {found.length} {unit}s",
-    )
-
-
-def _tokenizer(name: str | None) -> str | None:
-    if name is not None and name not in TOKENIZERS:
-        raise ValueError(f"unknown tokenizer {name!r}, expected one of {', '.join(TOKENIZERS)}")
-    return name
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -191,4 +192,8 @@ def test_score_computes_word_and_character_error_rates(keras_seq_command, files)
     outcome = keras_seq_command(
         "score", hypotheses, "-r", references, "-m", "wer", "--confidence", "--samples", 9
     )
-    assert (outcome.code, "no test or interval of 'wer'" in outcome.error) == (2, True)
+    assert re.match(r"WER = 33\.33 \(\d+\.\d\d ± \d+\.\d\d\) nrefs:1\|bs:9\|", outcome.lines[0])
+    outcome = keras_seq_command(
+        "score", hypotheses, references, "-r", references, "-m", "wer", "--paired", "bootstrap"
+    )
+    assert (outcome.code, "no paired test of 'wer'" in outcome.error) == (2, True)

@@ -6,9 +6,17 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from keras_seq.scoring import METRICS, compare, score, with_intervals
+from keras_seq.scoring import (
+    METRICS,
+    character_errors,
+    compare,
+    score,
+    with_intervals,
+    word_errors,
+)
 
 SAMPLES = 60
 
@@ -97,6 +105,43 @@ def test_confidence_intervals_equal_the_sacrebleu_command(corpus, command):
         assert theirs["signature"] == one.signature
         assert theirs["confidence_mean"] == pytest.approx(one.mean, abs=1e-12)
         assert theirs["confidence_var"] == pytest.approx(one.interval, abs=1e-12)
+
+
+def test_intervals_of_line_metrics_equal_resamples_by_hand(corpus):
+    """The definition of sacreBLEU, written out with the functions of a corpus."""
+    references, systems = corpus
+    lines = systems["better"]
+    scores = score(lines, [references], metrics=["exact", "wer", "cer", "ter"])
+    found = with_intervals(scores, lines, [references], samples=SAMPLES)
+    assert [one.name for one in found] == ["TER", "WER", "CER", "EXACT"]
+    generator = np.random.default_rng(12345)
+    values = []
+    for _ in range(SAMPLES):
+        chosen = generator.integers(len(lines), size=len(lines))
+        ours, theirs = [lines[i] for i in chosen], [references[i] for i in chosen]
+        equal = sum(map(str.__eq__, ours, theirs)) / len(ours)
+        values.append([word_errors(ours, theirs).rate, character_errors(ours, theirs).rate, equal])
+    values = 100 * np.sort(values, axis=0)
+    for one, of_metric in zip(found[1:], values.T, strict=True):
+        assert one.value == vars(scores)[one.name.lower()].value
+        assert one.mean == pytest.approx(of_metric.mean())
+        assert one.interval == pytest.approx((of_metric[58] - of_metric[1]) / 2)
+        assert f"|bs:{SAMPLES}|seed:12345|" in one.signature
+
+
+def test_interval_of_exact_match_is_that_of_a_share():
+    """400 of 1,000 lines: the normal approximation of the binomial gives 1.96 sqrt(p q / n)."""
+    lines, references = ["a"] * 1000, ["a"] * 400 + ["b"] * 600
+    scores = score(lines, [references], metrics=["exact"])
+    (found,) = with_intervals(scores, lines, [references])
+    assert found.value == 40 and found.mean == pytest.approx(40, abs=0.3)
+    assert found.interval == pytest.approx(196 * (0.4 * 0.6 / 1000) ** 0.5, rel=0.1)
+
+
+def test_infinite_error_rates_have_no_interval():
+    scores = score(["a", "b"], [["", ""]], metrics=["wer"])
+    (found,) = with_intervals(scores, ["a", "b"], [["", ""]])
+    assert (found.mean, found.interval) == (None, None) and found.text.startswith("WER = inf nrefs")
 
 
 def test_compare_finds_a_better_system_significant_and_a_similar_one_not(corpus):

