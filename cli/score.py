@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from keras_seq_cli.metric_options import Metrics, Tokenize, split_metrics
 from keras_seq_cli.output import emit, notice
 
 if TYPE_CHECKING:
@@ -25,18 +26,9 @@ def score(
         list[str],
         typer.Option("--reference", "-r", help="File of references; may be given again."),
     ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            "-m",
-            help="bleu, chrf, ter, exact, cer or wer; may be given again. The first three.",
-        ),
-    ] = None,
+    metric: Metrics = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
-    tokenize: Annotated[
-        str | None, typer.Option(help="sacreBLEU's tokenizer for BLEU; 13a by default.")
-    ] = None,
+    tokenize: Tokenize = None,
     paired: Annotated[
         Literal["bootstrap", "randomization"] | None,
         typer.Option(help="Test whether each differs from the first by more than chance."),
@@ -50,9 +42,8 @@ def score(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON, every digit.")] = False,
 ) -> None:
-    """Print BLEU, chrF and TER, exact match or error rates, each with its signature."""
-    from keras_seq.scoring import METRICS, compare, with_intervals
-    from keras_seq.scoring import score as corpus_score
+    """Print BLEU, chrF and TER, or the metrics that --metric names, with their signatures."""
+    from keras_seq.scoring import METRICS, compare, scores_by_name
     from keras_seq.text import InputError
 
     if paired and len(hypothesis) == 1:
@@ -61,12 +52,12 @@ def score(
         raise typer.BadParameter("--paired gives intervals, too", param_hint="--confidence")
     if samples and not paired and not confidence:
         raise typer.BadParameter("needs --paired or --confidence", param_hint="--samples")
+    metrics = split_metrics(metric) or list(METRICS)
     lines = _read(hypothesis, reference)
     systems = {name: lines[name] for name in hypothesis}
     references = [lines[name] for name in reference]
     options: dict[str, Any] = {"lowercase": lowercase, "tokenize": tokenize}
-    metrics = metric or METRICS
-    found: dict[str, list[Score] | list[Comparison]] = {}
+    found: dict[str, Sequence[Score | Comparison]] = {}
     try:
         if paired:
             tested = compare(
@@ -75,12 +66,15 @@ def score(
             found |= tested
         else:
             for name, system in systems.items():
-                scores = corpus_score(system, references, metrics=metrics, **options)
-                found[name] = (
-                    with_intervals(scores, system, references, samples=samples, **options)
-                    if confidence
-                    else list(scores)
+                scores = scores_by_name(
+                    system,
+                    references,
+                    metrics,
+                    confidence=confidence,
+                    samples=samples,
+                    **options,
                 )
+                found[name] = list(scores.values())
     except ValueError as error:
         raise InputError(str(error)) from None
     for name in hypothesis[1:] if paired else ():
@@ -114,13 +108,13 @@ def _read(hypotheses: list[str], references: list[str]) -> dict[str, list[str]]:
     return lines
 
 
-def _text_lines(found: dict[str, list[Score] | list[Comparison]]) -> Iterator[str]:
+def _text_lines(found: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
     for name, scores in found.items():
         for one in scores:
             yield one.text if len(found) == 1 else f"{name}\t{one.text}"
 
 
-def _json_lines(found: dict[str, list[Score] | list[Comparison]]) -> Iterator[str]:
+def _json_lines(found: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
     """One object: the systems in order, the first the one compared with."""
     systems = [
         {"system": name, "scores": [vars(one) for one in scores]} for name, scores in found.items()

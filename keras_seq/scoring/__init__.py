@@ -8,6 +8,7 @@ from .detections import DetectionCounts, count_detections, detections
 from .entities import EntityScores, are_entity_tags, entities, entity_scores
 from .error_rate import Errors, character_errors, word_errors
 from .labels import LabelScores, label_scores
+from .named_scores import scores_by_name
 from .score import ALL_METRICS, LINE_METRICS, METRICS, Score, Scores, bleu, score
 from .sentence import sentence_chrf
 from .tags import TagScores, tag_scores
@@ -38,6 +39,7 @@ __all__ = [
     "entity_scores",
     "label_scores",
     "score",
+    "scores_by_name",
     "sentence_chrf",
     "tag_scores",
     "with_intervals",

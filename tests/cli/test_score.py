@@ -53,6 +53,46 @@ def test_score_prints_only_the_requested_metric(keras_seq_command, files):
     assert [line[:5] for line in keras_seq_command(*arguments).lines] == ["chrF2"]
 
 
+@pytest.mark.parametrize(
+    "options", [["-m", "wer,exact,chrf"], ["-m", "wer, exact", "-m", "chrf,wer"]]
+)
+def test_metrics_may_have_commas_between_them(keras_seq_command, files, options):
+    hypotheses, references = files(h=["a b", "c"], r=["a x", "c"])
+    outcome = keras_seq_command("score", hypotheses, "-r", references, *options)
+    chrf = sacrebleu.corpus_chrf(["a b", "c"], [["a x", "c"]]).score
+    values = [("WER", "33.33"), ("EXACT", "50.00"), ("chrF2", f"{chrf:.2f}")]
+    assert [tuple(line.split()[:3:2]) for line in outcome.lines] == values
+
+
+def test_every_metric_has_an_interval(keras_seq_command, files):
+    hypotheses, references = files(h=HYPOTHESES * 9, r=REFERENCES * 9)
+    metrics = "exact,cer,wer,chrf,bleu,ter"
+    options = ["-m", metrics, "--confidence", "--samples", 50, "--json"]
+    outcome = keras_seq_command("score", hypotheses, "-r", references, *options)
+    (system,) = json.loads(outcome.out)["systems"]
+    found = {one["name"]: one for one in system["scores"]}
+    assert list(found) == ["EXACT", "CER", "WER", "chrF2", "BLEU", "TER"]
+    # No line is equal to its reference, whatever is drawn.
+    assert (found.pop("EXACT")["interval"], outcome.code) == (0.0, 0)
+    assert all(one["interval"] > 0 and "bs:50" in one["signature"] for one in found.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-m", "bleu,blue"], "unknown metric 'blue', expected one of exact, cer, wer, chrf, bleu"),
+        (["-m", "bleu,"], "unknown metric ''"),
+        (["-m", "bleu,exact", "--paired", "bootstrap"], "no paired test of 'exact'"),
+        (["--tokenize", "13b"], "unknown tokenizer '13b', expected one of 13a, "),
+    ],
+)
+def test_metric_that_cannot_be_computed_is_one_line(keras_seq_command, files, options, words):
+    one, two, references = files(one=HYPOTHESES, two=OTHERS, r=REFERENCES)
+    outcome = keras_seq_command("score", one, two, "-r", references, *options)
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert outcome.error.startswith(words)
+
+
 def test_score_reads_hypotheses_from_standard_input(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     outcome = keras_seq_command("score", "-", "-r", references, stdin=hypotheses.read_bytes())
