@@ -13,6 +13,7 @@ from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.demo import demo
 from keras_seq_cli.diagnose import diagnose
+from keras_seq_cli.evaluate import evaluate
 from keras_seq_cli.export import export
 from keras_seq_cli.generate import generate
 from keras_seq_cli.interpolate import interpolate
@@ -37,8 +38,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    train, translate, generate, reconstruct, interpolate, classify, tag, score, likelihood,
-    diagnose, prepare, average, export, serve, demo,
+    train, translate, generate, reconstruct, interpolate, classify, tag, evaluate, score,
+    likelihood, diagnose, prepare, average, export, serve, demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(no_args_is_help=command is not demo)(command)

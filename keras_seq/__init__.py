@@ -17,6 +17,7 @@ _NAMES = {
     "Classifier": "keras_seq.classifier",
     "Diagnosis": "keras_seq.diagnosis.verdicts",
     "Devices": "keras_seq.devices",
+    "Evaluation": "keras_seq.evaluation.values",
     "Generator": "keras_seq.generator",
     "InputError": "keras_seq.text",
     "LikelihoodScorer": "keras_seq.likelihood",
@@ -27,6 +28,7 @@ _NAMES = {
     "Tagger": "keras_seq.tagger",
     "Translator": "keras_seq.translator",
     "diagnose": "keras_seq.diagnosis.diagnosing",
+    "evaluate": "keras_seq.evaluation.evaluating",
     "load_settings": "keras_seq.settings",
     "train": "keras_seq.training",
 }
@@ -36,6 +38,7 @@ __all__ = [
     "Classifier",
     "Devices",
     "Diagnosis",
+    "Evaluation",
     "Generator",
     "InputError",
     "LikelihoodScorer",
@@ -48,6 +51,7 @@ __all__ = [
     "__version__",
     "data",
     "diagnose",
+    "evaluate",
     "layers",
     "load_settings",
     "models",
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
     from keras_seq.devices import Devices
     from keras_seq.diagnosis.diagnosing import diagnose
     from keras_seq.diagnosis.verdicts import Diagnosis
+    from keras_seq.evaluation.evaluating import evaluate
+    from keras_seq.evaluation.values import Evaluation
     from keras_seq.generator import Generator
     from keras_seq.likelihood import LikelihoodScorer
     from keras_seq.recognizer import Recognizer

@@ -19,6 +19,7 @@ PUBLIC = {
 # Examples that train, and are skipped here: README or docs show the same, and their blocks run.
 TOO_LONG = {
     "keras_seq.diagnosis.diagnosing",
+    "keras_seq.evaluation.evaluating",
     "keras_seq.generator",
     "keras_seq.training.trainer",
     "keras_seq.translator",

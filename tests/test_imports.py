@@ -37,6 +37,7 @@ WITH_RUN = {
     "likelihood",
     "recognizer",
     "diagnosis",
+    "evaluation",
     "output",
     "pages",
     "demo",
@@ -94,6 +95,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "diagnosis": (
         BELOW_RUN | {"likelihood", "lines", "modelling", "run", "translator"},
         {"keras", "numpy"},
+    ),
+    "evaluation": (
+        BELOW_RUN
+        | {"classifier", "likelihood", "lines", "modelling", "run", "tagger", "translator"},
+        {"numpy"},
     ),
     # Matplotlib is an extra, and needed by pictures alone.
     "output": (BELOW_RUN | {"lines", "run", "searches"}, {"keras", "matplotlib", "numpy"}),

@@ -1,0 +1,84 @@
+"""The files of a test set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from keras_seq.run import Run
+from keras_seq.text import (
+    InputError,
+    check_readable,
+    check_same_length,
+    read_labelled,
+    read_lines,
+    read_pairs,
+    read_tsv,
+)
+
+Name = str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class EvaluationFiles:
+    """Names of the files of a test set, each None if it is absent.
+
+    Attributes:
+        pairs: `source<TAB>target` lines, for task `translate`.
+        source, target: Instead of `pairs`, two files with as many lines.
+        text: Lines of text, for task `language-model`.
+        data: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
+    """
+
+    pairs: Name = None
+    source: Name = None
+    target: Name = None
+    text: Name = None
+    data: Name = None
+
+    def read(self, run: Run, notice: Callable[[str], None] | None = None) -> list[tuple[str, str]]:
+        """Reads the test set of a run.
+
+        Args:
+            run: An opened run. Its task says which files are expected.
+            notice: Called with a line for each repair of a file.
+
+        Returns:
+            Inputs and references. A language model has no inputs, so these are "".
+
+        Raises:
+            InputError: If the files are not those of the task, cannot be read, or are empty.
+        """
+        found = self._read(run.settings.task, notice)
+        if not found:
+            raise InputError(f"{self._given()[0][1]}: empty, there is nothing to evaluate")
+        return found
+
+    def _given(self) -> list[tuple[str, str]]:
+        return [(name, os.fspath(path)) for name, path in vars(self).items() if path is not None]
+
+    def _read(self, task: str, notice: Callable[[str], None] | None) -> list[tuple[str, str]]:
+        names = [name for name, _ in self._given()]
+        if task == "translate" and names == ["source", "target"]:
+            source, target = self.source or "-", self.target or "-"
+            reading = read_pairs(source, target, notice=notice)
+            check_same_length(source, target)
+            return list(reading)
+        expected = {"translate": "pairs", "language-model": "text"}.get(task, "data")
+        if names != [expected]:
+            received = ", ".join(f"--{name}" for name in names) or "no file"
+            other = ", or --source and --target" if task == "translate" else ""
+            raise InputError(
+                f"received {received}, expected --{expected} FILE{other}: the task of the run is "
+                f"{task!r}"
+            )
+        path = self._given()[0][1]
+        check_readable(path)
+        if task == "translate":
+            return list(read_tsv(path, notice=notice))
+        if task == "language-model":
+            return [("", line) for line in read_lines(path, notice=notice)]
+        pairs = read_labelled(path, tagged=task == "tag", notice=notice)
+        # Neither a text without a label nor one without words can be scored.
+        return [(text, label) for text, label in pairs if label]

@@ -1,0 +1,262 @@
+"""`keras-seq evaluate` and `keras_seq.evaluate`, against the files that other commands write."""
+
+import json
+import math
+import shutil
+
+import numpy as np
+import pytest
+import sacrebleu
+from label_runs import labelled_lines, tagged_lines, write_lines
+
+import keras_seq
+from keras_seq.evaluation import evaluation_metrics
+from keras_seq.evaluation.label_values import label_values
+from keras_seq.evaluation.resampling import resampled
+from keras_seq.run import Run
+from keras_seq.scoring import entity_scores, label_scores
+
+PAIRS = [
+    ("the 3rd of may 1999", "1999-05-03"),
+    ("12 june 2034", "2034-06-12"),
+    ("monday, 1 july 2002", "2002-07-01"),
+    ("5/6/1987", "1987-06-05"),
+] * 3
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    return write_lines(tmp_path / "test.tsv", PAIRS)
+
+
+def values_of(outcome):
+    """Values by the printed names, in their order."""
+    return {line.split(" = ")[0]: float(line.split(" = ")[1].split()[0]) for line in outcome.lines}
+
+
+@pytest.mark.slow
+def test_translations_are_those_of_translate_and_scores_those_of_sacrebleu(
+    tiny_run, pairs, tmp_path, keras_seq_command
+):
+    output = tmp_path / "out.txt"
+    options = ["--which", 2, "--beam", 1]
+    outcome = keras_seq_command("evaluate", tiny_run, "--pairs", pairs, "-o", output, *options)
+    assert outcome.code == 0, outcome.err
+    sources = "".join(f"{source}\n" for source, _ in PAIRS).encode()
+    translated = keras_seq_command("translate", tiny_run, *options, stdin=sources)
+    assert output.read_bytes() == translated.out
+    found, references = translated.lines, [[reference for _, reference in PAIRS]]
+    expected = {
+        "BLEU": sacrebleu.corpus_bleu(found, references).score,
+        "EXACT": 100 * sum(map(str.__eq__, found, references[0])) / len(found),
+        "chrF2": sacrebleu.corpus_chrf(found, references).score,
+        "TER": sacrebleu.corpus_ter(found, references).score,
+    }
+    values = values_of(outcome)
+    assert set(values) == {"EXACT", "CER", "WER", "chrF2", "BLEU", "TER"}
+    for name, value in expected.items():
+        assert values[name] == pytest.approx(value, abs=0.005)
+    assert all(" ± " in line and "|bs:1000|" in line for line in outcome.lines)
+    assert f"{tiny_run}: step 2, 12 lines\n" in outcome.err
+
+
+def test_metric_that_chose_the_best_checkpoint_is_first(tiny_run, classifier_run, tmp_path):
+    copy = shutil.copytree(tiny_run, tmp_path / "run")
+    result = json.loads((copy / "result.json").read_text())
+    result["result"]["metric"] = "ter"
+    (copy / "result.json").write_text(json.dumps(result))
+    expected = ("ter", "exact", "cer", "wer", "chrf", "bleu")
+    assert evaluation_metrics(Run.open(copy)) == expected
+    (copy / "result.json").write_text('{"result": 5}')
+    assert evaluation_metrics(Run.open(copy)) == ("exact", "cer", "wer", "chrf", "bleu", "ter")
+    assert evaluation_metrics(Run.open(classifier_run)) == ("macro_f1", "accuracy")
+
+
+@pytest.mark.slow
+def test_two_files_give_the_same_as_one(tiny_run, pairs, tmp_path, keras_seq_command):
+    for name, side in (("source", 0), ("target", 1)):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS))
+    options = ["-m", "exact,bleu", "--tokenize", "char", "--no-confidence", "--json", "--beam", 1]
+    one = keras_seq_command("evaluate", tiny_run, "--pairs", pairs, *options)
+    files = ["--source", tmp_path / "source", "--target", tmp_path / "target"]
+    two = keras_seq_command("evaluate", tiny_run, *files, *options)
+    assert (one.code, one.out) == (0, two.out)
+    found = json.loads(one.out)
+    assert (found["checkpoint"], found["lines"]) == ("best", 12)
+    assert found["step"] == Run.open(tiny_run).best_step
+    assert list(found["metrics"]) == ["exact", "bleu"]
+    bleu = found["metrics"]["bleu"]
+    assert "tok:char" in bleu["signature"] and bleu["interval"] is None
+
+
+@pytest.mark.slow
+def test_python_gives_scores_and_translations(tiny_run):
+    sources, references = zip(*PAIRS, strict=True)
+    found = keras_seq.evaluate(tiny_run, sources, references, metrics=["cer"], beam_size=1)
+    assert found.outputs == tuple(keras_seq.Translator.load(tiny_run, beam_size=1)(sources))
+    assert list(found.metrics) == ["cer"] and found.metrics["cer"].interval is not None
+
+
+@pytest.mark.parametrize(
+    ("sources", "references", "error"),
+    [("a", ["a"], TypeError), ([], [], ValueError), (["a"], ["a", "b"], ValueError)],
+)
+def test_wrong_examples_raise_an_error(tiny_run, sources, references, error):
+    with pytest.raises(error):
+        keras_seq.evaluate(tiny_run, sources, references)
+
+
+def test_classifier_has_accuracy_and_macro_f1(classifier_run, tmp_path, keras_seq_command):
+    lines = [*labelled_lines(40, seed=5), ("today we see ice", "dry")]
+    data = write_lines(tmp_path / "data.tsv", lines)
+    output = tmp_path / "labels"
+    outcome = keras_seq_command("evaluate", classifier_run, "--data", data, "-o", output)
+    texts = "".join(f"{text}\n" for text, _ in lines).encode()
+    given = keras_seq_command("classify", classifier_run, stdin=texts).lines
+    assert output.read_text().split("\n")[:-1] == given
+    truth = [label for _, label in lines]
+    scores = []
+    for label in set(truth) | set(given):
+        pairs = [(one == label, other == label) for one, other in zip(truth, given, strict=True)]
+        scores.append(2 * pairs.count((True, True)) / sum(map(sum, pairs)))
+    assert values_of(outcome) == {
+        "macro F1": pytest.approx(np.mean(scores), abs=5e-5),
+        "accuracy": pytest.approx(np.mean(np.equal(truth, given)), abs=5e-5),
+    }
+
+
+@pytest.mark.slow
+def test_tagger_has_entity_f1_only_for_tags_of_entities(tagger_run, tmp_path, keras_seq_command):
+    lines = [*tagged_lines(30, seed=5), ("ada left berlin", "O O B-LOC")]
+    data = write_lines(tmp_path / "data.tsv", lines)
+    outcome = keras_seq_command("evaluate", tagger_run, "--data", data)
+    texts = "".join(f"{text}\n" for text, _ in lines).encode()
+    given = [line.split() for line in keras_seq_command("tag", tagger_run, stdin=texts).lines]
+    truth = [tags.split() for _, tags in lines]
+    found = values_of(outcome)
+    assert list(found) == ["entity F1", "accuracy", "macro F1"]
+    assert found["entity F1"] == pytest.approx(entity_scores(truth, given).f1, abs=5e-5)
+    right = [
+        one == other
+        for pair in zip(truth, given, strict=True)
+        for one, other in zip(*pair, strict=True)
+    ]
+    assert found["accuracy"] == pytest.approx(np.mean(right), abs=5e-5)
+    write_lines(data, [("ada left", "NOUN VERB")])
+    outcome = keras_seq_command("evaluate", tagger_run, "--data", data)
+    assert list(values_of(outcome)) == ["accuracy", "macro F1"]
+    outcome = keras_seq_command("evaluate", tagger_run, "--data", data, "-m", "entity_f1")
+    assert outcome.code == 2
+    assert outcome.error.startswith("metric 'entity_f1': the tags are not of entities")
+
+
+@pytest.mark.slow
+def test_language_model_has_the_perplexity_of_likelihood(tmp_path, keras_seq_command):
+    text = tmp_path / "text"
+    text.write_text("a b c d\nb c\n\nd a b\n" * 20)
+    settings = keras_seq.load_settings(
+        preset="lm-gru",
+        overrides={
+            "data.text": str(text),
+            "model.units": 8,
+            "model.embedding_units": 8,
+            "training.max_steps": 1,
+            "training.sample_count": 0,
+        },
+    )
+    keras_seq.train(settings, tmp_path / "run", notice=[].append)
+    outcome = keras_seq_command("evaluate", tmp_path / "run", "--text", text)
+    assert outcome.code == 0, outcome.err
+    corpus = keras_seq_command("likelihood", tmp_path / "run", text, "--each", "corpus")
+    expected = json.loads(corpus.out)
+    assert values_of(outcome)["perplexity"] == pytest.approx(expected["perplexity"], abs=0.005)
+    assert f"tokens:{expected['tokens']}|" in outcome.lines[0]
+
+
+WRONG = [
+    ([], "received no file, expected --pairs FILE, or --source and --target: the task of the run"),
+    (["--data", "FILE"], "received --data, expected --pairs FILE"),
+    (["--pairs", "FILE", "--text", "FILE"], "received --pairs, --text, expected --pairs FILE"),
+    (["--source", "FILE"], "received --source, expected --pairs FILE"),
+    (["--pairs", "absent"], "absent: no such file"),
+    (["--pairs", "EMPTY"], "EMPTY: empty, there is nothing to evaluate"),
+    (["--source", "FILE", "--target", "EMPTY"], "EMPTY"),
+    (["--pairs", "FILE", "-m", "exact,blue"], "metric 'blue': expected one of exact, cer, wer"),
+    (["--pairs", "FILE", "-m", "macro_f1"], "metric 'macro_f1': expected one of exact, cer, wer"),
+    (["--pairs", "FILE", "--tokenize", "13b"], "tokenize: unknown tokenizer '13b'"),
+    (["--pairs", "FILE", "--beam", "0"], "search.beam_size: "),
+    (["--pairs", "FILE", "--which", "3"], "received checkpoint '3', expected best, latest or"),
+    (["--pairs", "FILE", "-o", "absent/file"], "absent/file: cannot be written"),
+    (["--pairs", "FILE", "--no-confidence", "--samples", "5"], "needs --confidence"),
+]
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+@pytest.mark.parametrize(("options", "words"), WRONG)
+def test_wrong_option_or_file_is_one_line(
+    tiny_run, pairs, options, words, tmp_path, keras_seq_command
+):
+    (tmp_path / "EMPTY").touch()
+    values = {"FILE": pairs, "EMPTY": tmp_path / "EMPTY"}
+    outcome = keras_seq_command("evaluate", tiny_run, *(values.get(one, one) for one in options))
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert words in outcome.error
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-m", "bleu"], "metric 'bleu': expected one of accuracy, macro_f1, because the task"),
+        (["--tokenize", "13a"], "tokenize: received '13a', but task 'classify' has no BLEU"),
+        (["--ensemble", "x"], "ensemble: a run of task 'classify' is evaluated alone"),
+        (["--beam", "2"], "search.beam_size: no text is written with task 'classify'"),
+    ],
+)
+def test_option_of_another_task_is_one_line(
+    classifier_run, options, words, tmp_path, keras_seq_command
+):
+    data = write_lines(tmp_path / "data.tsv", labelled_lines(3, seed=5))
+    outcome = keras_seq_command("evaluate", classifier_run, "--data", data, *options)
+    assert (outcome.code, outcome.out) == (2, b"")
+    assert words in outcome.error
+
+
+@pytest.mark.usefixtures("without_tensorflow")
+def test_run_without_a_metric_names_reconstruct(tmp_path, keras_seq_command):
+    Run.create(tmp_path / "run", keras_seq.load_settings(preset="vae"))
+    outcome = keras_seq_command("evaluate", tmp_path / "run", "--text", "x")
+    assert outcome.code == 2
+    assert "task 'vae' has no metric of a test set" in outcome.error
+    assert "keras-seq reconstruct" in outcome.error
+
+
+def test_interval_of_a_share_is_that_of_the_normal_approximation():
+    """Of 2,000 lines, 30 % right: the half width is 1.96 standard errors."""
+    right = np.arange(2000) % 10 < 3
+    mean, half = resampled(lambda counts: counts @ right / 2000, 2000, 1000)
+    assert mean == pytest.approx(0.3, abs=0.002)
+    assert half == pytest.approx(1.96 * math.sqrt(0.3 * 0.7 / 2000), rel=0.1)
+
+
+def test_intervals_of_labels_are_those_of_scores_of_the_resampled_lines():
+    """The counts of a resample give what `label_scores` and `entity_scores` give of its lines."""
+    generator = np.random.default_rng(3)
+    tags = np.array(["O", "B-a", "I-a", "B-b"])
+    sizes = generator.integers(1, 6, size=25)
+    truth, given = ([list(map(str, generator.choice(tags, size))) for size in sizes] for _ in "12")
+    samples = 40
+    found = label_values(truth, given, ["accuracy", "macro_f1", "entity_f1"], samples)
+    again = np.random.default_rng(12345)
+    values = {"accuracy": [], "macro_f1": [], "entity_f1": []}
+    for _ in range(samples):
+        chosen = again.integers(25, size=25)
+        true_ones, given_ones = ([side[i] for i in chosen] for side in (truth, given))
+        words = label_scores(*(sum(side, []) for side in (true_ones, given_ones)))
+        values["accuracy"].append(words.accuracy)
+        values["macro_f1"].append(words.macro_f1)
+        values["entity_f1"].append(entity_scores(true_ones, given_ones).f1)
+    for name, every in values.items():
+        every.sort()
+        assert found[name].mean == pytest.approx(np.mean(every))
+        assert found[name].interval == pytest.approx((every[-2] - every[1]) / 2)
