@@ -35,6 +35,12 @@ def evaluate(
         str | None,
         typer.Option(help="text<TAB>label lines for a classifier; text<TAB>tags for a tagger."),
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of --pairs or --data, as source=1,target=3; the run's if absent."
+        ),
+    ] = None,
     metric: Metrics = None,
     tokenize: Tokenize = None,
     confidence: Annotated[
@@ -83,7 +89,7 @@ def evaluate(
             raise typer.BadParameter("a language model writes no text here", param_hint="--output")
         if wrong := why_not_written(output):
             raise InputError(wrong)
-    examples = EvaluationFiles(pairs, source, target, text, data).read(opened, notice)
+    examples = EvaluationFiles(pairs, source, target, text, data, columns).read(opened, notice)
     evaluation_metrics(opened, metrics, examples)
     sources, references = zip(*examples, strict=True)
     found = import_quietly("keras_seq.evaluation.evaluating").evaluate(

@@ -14,7 +14,7 @@ from keras_seq.text import (
     read_labelled,
     read_lines,
     read_pairs,
-    read_tsv,
+    read_table,
 )
 
 Name = str | os.PathLike[str] | None
@@ -29,6 +29,7 @@ class EvaluationFiles:
         source, target: Instead of `pairs`, two files with as many lines.
         text: Lines of text, for task `language-model`.
         data: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
+        columns: The columns of `pairs` or `data`, as for `read_table`; None takes those of the run.
     """
 
     pairs: Name = None
@@ -36,6 +37,7 @@ class EvaluationFiles:
     target: Name = None
     text: Name = None
     data: Name = None
+    columns: str | None = None
 
     def read(self, run: Run, notice: Callable[[str], None] | None = None) -> list[tuple[str, str]]:
         """Reads the test set of a run.
@@ -50,15 +52,21 @@ class EvaluationFiles:
         Raises:
             InputError: If the files are not those of the task, cannot be read, or are empty.
         """
-        found = self._read(run.settings.task, notice)
+        found = self._read(run.settings.task, self.columns or run.settings.data.columns, notice)
         if not found:
             raise InputError(f"{self._given()[0][1]}: empty, there is nothing to evaluate")
         return found
 
     def _given(self) -> list[tuple[str, str]]:
-        return [(name, os.fspath(path)) for name, path in vars(self).items() if path is not None]
+        return [
+            (name, os.fspath(path))
+            for name, path in vars(self).items()
+            if path is not None and name != "columns"
+        ]
 
-    def _read(self, task: str, notice: Callable[[str], None] | None) -> list[tuple[str, str]]:
+    def _read(
+        self, task: str, columns: str | None, notice: Callable[[str], None] | None
+    ) -> list[tuple[str, str]]:
         names = [name for name, _ in self._given()]
         if task == "translate" and names == ["source", "target"]:
             source, target = self.source or "-", self.target or "-"
@@ -76,9 +84,9 @@ class EvaluationFiles:
         path = self._given()[0][1]
         check_readable(path)
         if task == "translate":
-            return list(read_tsv(path, notice=notice))
+            return list(read_table(path, columns=columns, notice=notice))
         if task == "language-model":
             return [("", line) for line in read_lines(path, notice=notice)]
-        pairs = read_labelled(path, tagged=task == "tag", notice=notice)
+        pairs = read_labelled(path, tagged=task == "tag", columns=columns, notice=notice)
         # Neither a text without a label nor one without words can be scored.
         return [(text, label) for text, label in pairs if label]
