@@ -41,6 +41,8 @@ class LabelCrossEntropy(keras.losses.Loss):
     1.3863
     """
 
+    smoothed_value = True
+
     def __init__(
         self,
         label_smoothing=0.0,
@@ -64,10 +66,20 @@ class LabelCrossEntropy(keras.losses.Loss):
         """Loss of each label, of the shape of `y_true`."""
         rows = ops.reshape(ops.maximum(y_true, 0), (-1, 1))
         logits = ops.reshape(y_pred, (-1, 1, y_pred.shape[-1]))
-        return ops.reshape(token_losses(rows, logits, self.label_smoothing), ops.shape(y_true))
+        losses = token_losses(rows, logits, self.label_smoothing, self.smoothed_value)
+        return ops.reshape(losses, ops.shape(y_true))
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+class ComparableLabelCrossEntropy(LabelCrossEntropy):
+    """`LabelCrossEntropy` that reports its value without label smoothing; internal.
+
+    See `losses.ComparableCrossEntropy`.
+    """
+
+    smoothed_value = False
 
 
 class ChainLoss(keras.losses.Loss):

@@ -11,7 +11,7 @@ from keras_seq.data.ids import INSIDE
 from keras_seq.settings import Settings
 from keras_seq.text import FIRST_LABEL
 from keras_seq.training.feed import Arrays, FitBatch
-from keras_seq.training.label_losses import NO_LABEL, ChainLoss, LabelCrossEntropy
+from keras_seq.training.label_losses import NO_LABEL, ChainLoss, ComparableLabelCrossEntropy
 
 
 def label_numbers(ids: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ class ClassificationObjective:
 
     def loss(self, model: keras.Model) -> Any:
         """Of the logits."""
-        return LabelCrossEntropy(self._smoothing, "sum")
+        return ComparableLabelCrossEntropy(self._smoothing, "sum")
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
         """`{"source": (B, S)}`, the numbers of the labels `(B,)`, the weights."""
@@ -80,7 +80,7 @@ class TaggingObjective:
     def loss(self, model: Any) -> Any:
         """Of the logits of the steps that begin words."""
         if model.field is None:
-            return LabelCrossEntropy(self._smoothing, "sum")
+            return ComparableLabelCrossEntropy(self._smoothing, "sum")
         return ChainLoss(model.field, "sum")
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:

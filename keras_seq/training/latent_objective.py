@@ -10,7 +10,7 @@ import numpy as np
 from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch
 from keras_seq.training.latent_teaching import DivergenceLoss, LatentTeaching
-from keras_seq.training.losses import SequenceCrossEntropy
+from keras_seq.training.losses import ComparableCrossEntropy
 from keras_seq.training.rates import cyclical_annealing, linear_annealing
 
 
@@ -33,7 +33,7 @@ class LatentObjective:
 
     def loss(self, model: Any = None) -> Any:
         """Of the logits, and of the divergence, which has its weight in it."""
-        loss = SequenceCrossEntropy(self._training.label_smoothing, "sum")
+        loss = ComparableCrossEntropy(self._training.label_smoothing, "sum")
         return {"logits": loss, "divergence": DivergenceLoss()}
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:

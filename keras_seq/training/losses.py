@@ -54,6 +54,9 @@ class SequenceCrossEntropy(keras.losses.Loss):
         Vision", 2016, section 7, https://arxiv.org/abs/1512.00567
     """
 
+    # Whether the smoothing is a part of the value; it always is one of the gradient.
+    smoothed_value = True
+
     def __init__(
         self,
         label_smoothing=0.0,
@@ -90,16 +93,28 @@ class SequenceCrossEntropy(keras.losses.Loss):
     def call(self, y_true, y_pred):
         """Loss of each token, `(B, T)`."""
         y_true = ops.cast(y_true, "int32")
+        options = (self.label_smoothing, self.smoothed_value)
         if len(y_pred.shape) == 3:
-            return token_losses(y_true, y_pred, self.label_smoothing)
+            return token_losses(y_true, y_pred, *options)
         repeated = ops.repeat(y_true[..., None], y_pred.shape[2], axis=-1)
-        return ops.mean(token_losses(repeated, y_pred, self.label_smoothing), axis=-1)
+        return ops.mean(token_losses(repeated, y_pred, *options), axis=-1)
 
     def get_config(self):
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
 
 
-def token_losses(y_true, logits, label_smoothing=0.0):
+class ComparableCrossEntropy(SequenceCrossEntropy):
+    """`SequenceCrossEntropy` that reports its value without label smoothing; internal.
+
+    The gradient is that of the smoothed loss, so a training is the same to the bit. The value is
+    the cross-entropy that a validation reports, and costs nothing more: it is a part of
+    the smoothed loss, which no update needs.
+    """
+
+    smoothed_value = False
+
+
+def token_losses(y_true, logits, label_smoothing=0.0, smoothed_value=True):
     """Label-smoothed cross-entropy of each token, with its gradient written out.
 
         loss     = logsumexp(z) - (1 - e) z_y - e mean(z)
@@ -112,6 +127,8 @@ def token_losses(y_true, logits, label_smoothing=0.0):
         y_true: Int32 tensor `(B, T)`.
         logits: Float tensor `(B, T, V)`.
         label_smoothing: Float in [0, 1), the e above.
+        smoothed_value: Whether the value is the loss above, or the one without smoothing,
+            logsumexp(z) - z_y. The gradient is the same.
 
     Returns:
         Float32 tensor `(B, T)`.
@@ -124,9 +141,10 @@ def token_losses(y_true, logits, label_smoothing=0.0):
         probabilities = ops.softmax(logits, axis=-1)  # (B * T, V)
         at_label = _at(probabilities, labels)
         log_sum = _log_sum(logits, probabilities, at_label, labels)
-        losses = log_sum - (1.0 - label_smoothing) * _at(logits, labels)
-        if label_smoothing:
-            losses = losses - label_smoothing * ops.mean(logits, axis=-1)
+        share_of_all = label_smoothing if smoothed_value else 0.0
+        losses = log_sum - (1.0 - share_of_all) * _at(logits, labels)
+        if share_of_all:
+            losses = losses - share_of_all * ops.mean(logits, axis=-1)
 
         def gradient(*arguments, upstream=None):
             scale = (arguments[0] if upstream is None else upstream)[:, None]

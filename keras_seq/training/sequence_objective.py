@@ -10,7 +10,7 @@ import numpy as np
 from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
-from keras_seq.training.losses import SequenceCrossEntropy
+from keras_seq.training.losses import ComparableCrossEntropy
 from keras_seq.training.teaching import training_model
 
 
@@ -34,7 +34,7 @@ class SequenceObjective:
 
     def loss(self, model: Any = None) -> Any:
         """Of the logits, and of the attention."""
-        loss = SequenceCrossEntropy(self._settings.training.label_smoothing, "sum")
+        loss = ComparableCrossEntropy(self._settings.training.label_smoothing, "sum")
         if not self._guided:
             return loss
         return {"logits": loss, "attention": GuidedAlignmentLoss(self._guided)}

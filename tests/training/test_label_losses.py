@@ -10,7 +10,11 @@ from keras import ops
 from sklearn.metrics import log_loss
 
 from keras_seq.layers import ConditionalRandomField
-from keras_seq.training.label_losses import ChainLoss, LabelCrossEntropy
+from keras_seq.training.label_losses import (
+    ChainLoss,
+    ComparableLabelCrossEntropy,
+    LabelCrossEntropy,
+)
 
 pytestmark = pytest.mark.jax
 
@@ -41,6 +45,18 @@ def test_label_cross_entropy_equals_scikit_learn_log_loss():
         total = real.sum() if weights is None else weights[real].sum()
         summed = float(LabelCrossEntropy(reduction="sum")(TRUE, LOGITS, weights))
         assert summed == pytest.approx(expected * total, 1e-5)
+
+
+def test_comparable_label_loss_has_the_plain_value_and_the_smoothed_gradient():
+    plain, smoothed = ComparableLabelCrossEntropy(0.2), LabelCrossEntropy(0.2)
+    expected = float(LabelCrossEntropy()(TRUE, LOGITS, WEIGHTS))
+    assert float(plain(TRUE, LOGITS, WEIGHTS)) == pytest.approx(expected, rel=1e-5)
+    assert abs(float(smoothed(TRUE, LOGITS, WEIGHTS)) - expected) > 0.01
+    found = [
+        differentiation.gradients(lambda z, loss=loss: loss(TRUE, z, WEIGHTS), [LOGITS])[0][0]
+        for loss in (plain, smoothed)
+    ]
+    np.testing.assert_array_equal(*found)
 
 
 def test_smoothing_gives_a_share_to_every_label():

@@ -9,6 +9,7 @@ from differentiation import gradients
 from keras import ops
 
 from keras_seq.training import SequenceCrossEntropy
+from keras_seq.training.losses import ComparableCrossEntropy
 
 pytestmark = pytest.mark.jax
 
@@ -185,3 +186,14 @@ def test_sequence_cross_entropy_rejects_reductions_that_count_padding(reduction)
 def test_sequence_cross_entropy_rejects_an_invalid_label_smoothing(smoothing):
     with pytest.raises(ValueError, match=rf"`label_smoothing` must be in \[0, 1\).*{smoothing}"):
         SequenceCrossEntropy(smoothing)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+def test_comparable_cross_entropy_has_the_plain_value_and_the_smoothed_gradient(smoothing):
+    plain, smoothed = ComparableCrossEntropy(smoothing), SequenceCrossEntropy(smoothing)
+    value = float(plain(TRUE, LOGITS, WEIGHTS))
+    assert value == pytest.approx(expected_loss(TRUE, LOGITS, 0.0, WEIGHTS), rel=1e-5)
+    # Finite differences of the smoothed loss are in a test above.
+    (gradient,), _ = gradients(lambda logits: plain(TRUE, logits, WEIGHTS), [LOGITS])
+    (expected,), _ = gradients(lambda logits: smoothed(TRUE, logits, WEIGHTS), [LOGITS])
+    np.testing.assert_array_equal(gradient, expected)
