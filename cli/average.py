@@ -14,7 +14,7 @@ def average(
     output: Annotated[str, typer.Argument(help="Run directory to make.")],
     last: Annotated[int | None, typer.Option(min=1, help="So many of the newest.")] = None,
     best: Annotated[
-        int | None, typer.Option(min=1, help="So many of those with the best BLEU.")
+        int | None, typer.Option(min=1, help="This many of those with the best validations.")
     ] = None,
     which: Annotated[
         list[str] | None,

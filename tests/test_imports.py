@@ -72,7 +72,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # Before Keras is imported: what is wrong with a user's files is found in a moment. Looks
     # whether KerasHub is installed, and imports nothing of it.
     "preparation": (
-        {"checkpoints", "data", "storage", "run", "settings", "text"},
+        {"checkpoints", "data", "storage", "run", "scoring", "settings", "text"},
         {"keras_hub", "numpy"},
     ),
     "demo": (BELOW_RUN | {"run", "preparation"}, set()),

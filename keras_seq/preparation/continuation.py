@@ -39,8 +39,9 @@ _MAY_CHANGE = {
     "training.max_epochs",
     "training.patience",
     "training.max_skipped",
-    # How often to look and to save, what to keep and to show: the updates are the same, though
-    # the best of other looks may be another.
+    # How often to look and to save, what to keep and to show, and which value decides: the updates
+    # are the same, though the best of other looks may be another.
+    "training.monitor",
     "training.validate_every",
     "training.checkpoint_every",
     "training.keep_checkpoints",

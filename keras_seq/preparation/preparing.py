@@ -85,6 +85,7 @@ def prepare_run(
         InputError: Wrong files or a directory that cannot be used.
     """
     check_new(directory, overwrite=overwrite)
+    _check_scoring(settings)
     validation_files(settings.data, settings.task)
     check_start(settings, directory, notice)
     if settings.data.prepared is not None:
@@ -110,6 +111,20 @@ def prepare_run(
         run.discard()
         raise
     return run
+
+
+def _check_scoring(settings: Settings) -> None:
+    """InputError if the tokenizer of BLEU needs a package or a file that is missing."""
+    tokenize = settings.score.tokenize
+    if tokenize == "auto":
+        return
+    # sacreBLEU takes a moment to import.
+    from keras_seq.scoring import bleu_tokenizer
+
+    try:
+        bleu_tokenizer(tokenize)
+    except ValueError as error:
+        raise InputError(f"score.tokenize: {error}") from None
 
 
 def _lock_new(directory: Path) -> DirectoryLock:

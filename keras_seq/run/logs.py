@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_seq.settings import MONITORS
 from keras_seq.storage import check_regular, open_to_append, reason
 from keras_seq.text import read_lines
 
@@ -28,14 +29,20 @@ class RunLogs:
         _append(self.path / "metrics.jsonl", json.dumps(dict(values), ensure_ascii=False) + "\n")
 
     def validation_scores(self) -> dict[int, float]:
-        """BLEU of each validation in metrics.jsonl, by step."""
+        """The monitored value of each validation in metrics.jsonl, by step; larger is better.
+
+        A value of which lower ones are better is negated. A line without a monitor is of the
+        first version of the format, which monitored BLEU.
+        """
         path = check_regular(self.path / "metrics.jsonl")
         scores: dict[int, float] = {}
         for line in read_lines(path) if path.exists() else ():
             try:
                 entry = json.loads(line)
                 if entry["kind"] == "validation":
-                    scores[int(entry["step"])] = float(entry["bleu"])
+                    monitor = entry.get("monitor", "bleu")
+                    sign = -1 if MONITORS[monitor].lower_is_better else 1
+                    scores[int(entry["step"])] = sign * float(entry[monitor])
             except (ValueError, KeyError, TypeError, RecursionError):
                 # Whatever else stands there is no score.
                 continue

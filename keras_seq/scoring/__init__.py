@@ -9,6 +9,7 @@ from .entities import EntityScores, are_entity_tags, entities, entity_scores
 from .error_rate import Errors, character_errors, word_errors
 from .labels import LabelScores, label_scores
 from .named_scores import scores_by_name
+from .metric_choice import MetricChoice, choose_bleu_tokenizer, choose_metric
 from .score import ALL_METRICS, LINE_METRICS, METRICS, Score, Scores, bleu, score
 from .sentence import sentence_chrf
 from .tags import TagScores, tag_scores
@@ -25,6 +26,7 @@ __all__ = [
     "EntityScores",
     "Errors",
     "LabelScores",
+    "MetricChoice",
     "Score",
     "Scores",
     "TagScores",
@@ -32,6 +34,8 @@ __all__ = [
     "bleu",
     "bleu_tokenizer",
     "character_errors",
+    "choose_bleu_tokenizer",
+    "choose_metric",
     "compare",
     "count_detections",
     "detections",

@@ -23,7 +23,9 @@ from keras_seq.settings.label_models import (
 )
 from keras_seq.settings.latent_models import SequenceVAESettings
 from keras_seq.settings.loading import load_settings
+from keras_seq.settings.monitors import MONITORS, TEXT_MONITORS, Monitor
 from keras_seq.settings.presets import PRESETS, choose_preset
+from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import SearchSettings
 from keras_seq.settings.sequence_models import (
     RecurrentLanguageModelSettings,
@@ -49,21 +51,25 @@ __all__ = [
     "BACKBONE_CLASSES",
     "FAMILIES",
     "MAX_FILE_BYTES",
+    "MONITORS",
     "PRESETS",
     "PREFIX",
     "SIDES",
     "SUBWORDS",
     "TASKS",
+    "TEXT_MONITORS",
     "BackboneClassifierSettings",
     "BackboneSeq2SeqSettings",
     "BackboneSettings",
     "BagClassifierSettings",
     "CorpusShape",
     "DataSettings",
+    "Monitor",
     "RecurrentClassifierSettings",
     "RecurrentLanguageModelSettings",
     "RecurrentSettings",
     "RecurrentTaggerSettings",
+    "ScoreSettings",
     "SearchSettings",
     "SequenceVAESettings",
     "Settings",

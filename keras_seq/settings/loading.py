@@ -67,7 +67,7 @@ def load_settings(
         _merge(merged, layer)
         _merge(given, layer)
     settings = Settings.from_dict(merged)
-    for name in ("data", "tokenizer", "model", "training", "search"):
+    for name in ("data", "tokenizer", "model", "training", "search", "score"):
         getattr(settings, name).model_fields_set.intersection_update(given.get(name, {}))
     for side in SIDES:
         own = given.get("tokenizer", {}).get(side, {})

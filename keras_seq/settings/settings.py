@@ -29,6 +29,7 @@ from keras_seq.settings.label_models import (
     TransformerTaggerSettings,
 )
 from keras_seq.settings.latent_models import SequenceVAESettings
+from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import NOT_OF_METHOD, SearchSettings
 from keras_seq.settings.section import Section
 from keras_seq.settings.sequence_models import (
@@ -91,6 +92,7 @@ class Settings(Section):
     model: ModelSettings = TransformerSettings()
     training: TrainingSettings = TrainingSettings()
     search: SearchSettings = SearchSettings()
+    score: ScoreSettings = ScoreSettings()
 
     @model_validator(mode="before")
     @classmethod

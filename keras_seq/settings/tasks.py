@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from keras_seq.settings.errors import show
+from keras_seq.settings.errors import choices, show
+from keras_seq.settings.monitors import TEXT_MONITORS
 from keras_seq.settings.search import SearchSettings
 from keras_seq.text import LABELLED, PAIR, TAGGED, Roles, parse_columns
 
@@ -23,6 +24,7 @@ class Task(NamedTuple):
         mirrored: Whether a line of `data.text` is its own source.
         training: Settings of the section `training` that are this task's alone.
         roles: The words for the two columns of a file in `data.columns`.
+        monitors: Values of `training.monitor` that a validation of it computes.
     """
 
     families: tuple[str, ...]
@@ -33,6 +35,7 @@ class Task(NamedTuple):
     mirrored: bool = False
     training: tuple[str, ...] = ()
     roles: Roles | None = None
+    monitors: tuple[str, ...] = ("loss", "perplexity", "accuracy")
 
     @property
     def command(self) -> str:
@@ -50,7 +53,7 @@ _SOURCELESS = {
         "data.alignments",
         "search.coverage_penalty",
     )
-}
+} | {"score.tokenize": "no text is scored"}
 _WRITES_NO_TEXT = {
     key: "no text is written"
     for key in (
@@ -64,6 +67,7 @@ _WRITES_NO_TEXT = {
         "training.from_run_vocabulary",
         "training.validation_beam_size",
         "data.alignments",
+        "score.tokenize",
         *(f"search.{key}" for key in SearchSettings.model_fields if key != "batch_size"),
     )
 }
@@ -76,6 +80,7 @@ _ITS_OWN_SOURCE = {
     "training.source_embeddings": "source and target have one table: training.target_embeddings",
     "training.validation_beam_size": "validation decodes as search says",
     "search.coverage_penalty": "the model has no attention",
+    "score.tokenize": "no text is scored",
 }
 _PAIRS = ("columns", "source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
 _LINES = ("text", "valid_text")
@@ -89,6 +94,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             {},
             "translate {} < input > output",
             roles=PAIR,
+            monitors=(*TEXT_MONITORS, "loss", "perplexity", "accuracy"),
         ),
         "language-model": Task(
             ("lm-transformer", "lm-rnn"), (*_LINES, "packed"), _SOURCELESS, "generate {} --n-best 5"
@@ -100,6 +106,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             "classify {} < input > output",
             has_labels=True,
             roles=LABELLED,
+            monitors=("loss", "accuracy", "macro_f1"),
         ),
         "tag": Task(
             ("tagger-rnn", "tagger-transformer"),
@@ -108,6 +115,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             "tag {} < input > output",
             has_labels=True,
             roles=TAGGED,
+            monitors=("loss", "accuracy", "macro_f1", "entity_f1"),
         ),
         "vae": Task(
             ("vae-rnn",),
@@ -116,6 +124,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             "generate {} --count 5",
             mirrored=True,
             training=("kl_weight", "kl_annealing", "kl_annealing_steps", "kl_cycles", "free_bits"),
+            monitors=("perplexity", "elbo", "reconstruction"),
         ),
     }
 )
@@ -144,6 +153,11 @@ def refuse_of_other_tasks(name: str, settings: Any) -> None:
                 )
     if task.roles is not None and settings.data.columns is not None:
         _check_columns(settings.data, task.roles)
+    if (monitor := settings.training.monitor) not in ("auto", *task.monitors):
+        raise ValueError(
+            f"training.monitor: received {monitor!r}, expected "
+            f"{choices(('auto', *task.monitors))} with task {name!r}"
+        )
     for dotted, reason in task.without.items():
         section, key = dotted.split(".")
         fields = getattr(settings, section)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from keras_seq.settings.monitors import MonitorName
 from keras_seq.settings.section import Section, a_choice, a_number, a_share, a_text
 
 
@@ -89,8 +90,11 @@ class TrainingSettings(Section):
     max_epochs: int | None = a_number(None, 1, 10**6, "Stop after so many passes over the data.")
     validate_every: int = a_number(1000, 1, 10**9, "Updates between validations.")
     checkpoint_every: int = a_number(1000, 1, 10**9, "Updates between checkpoints.")
+    monitor: MonitorName = a_choice(
+        "auto", "Value that decides which checkpoint is best. auto: by task and validation text."
+    )
     patience: int = a_number(
-        10, 0, 10**6, "Validations without a better score until the stop; 0: off."
+        10, 0, 10**6, "Validations without a better value of monitor until the stop; 0: off."
     )
     max_skipped: int = a_number(
         10, 1, 10**6, "Updates skipped in a row, as not finite, until the stop."

@@ -30,12 +30,11 @@ class AutoencoderValidator:
 
     Attributes:
         signature: "", for there is no score of text.
-        monitor: The key of what it gives that a training is judged by.
-        mode: "min": a smaller value of that is better.
+        monitor: The key of the value that decides which checkpoint is best.
     """
 
-    monitor = "perplexity"
-    mode = "min"
+    tie_break: str | None = None
+    reason = ""
 
     def __init__(
         self,
@@ -64,6 +63,8 @@ class AutoencoderValidator:
         self._shown = [*range(0, len(texts), every)][:count]
         self._texts = [texts[i] for i in self._shown]
         self.signature = ""
+        monitor = self._training.monitor
+        self.monitor: str = "perplexity" if monitor == "auto" else monitor
 
     def __call__(self, step: int, minutes: float) -> dict[str, float]:
         """Validates.
@@ -105,6 +106,11 @@ class AutoencoderValidator:
         self._run.logs.append_samples("\n".join(lines))
         self._events.write_samples(step, [*zip(self._texts, written, strict=True)])
         self._run.logs.append_metrics(
-            {"kind": "validation", "step": step, **rounded({"minutes": minutes, **results})}
+            {
+                "kind": "validation",
+                "step": step,
+                **rounded({"minutes": minutes, **results}),
+                "monitor": self.monitor,
+            }
         )
         return results

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keras_seq.settings import TASKS, Settings
+from keras_seq.settings import MONITORS, TASKS, Settings
 
 if TYPE_CHECKING:
     from keras_seq.training.result import TrainingResult
@@ -29,8 +29,10 @@ def model_card(
         start = f", from the weights of `{base}`"
         start += f", step {start_step:,}" if start_step is not None else ""
     score = f"validation {result.metric} | {result.best:{result.digits}}"
-    if result.metric == "bleu":
-        score = f"validation BLEU | {result.best:.2f}, signature `{result.signature}`"
+    if name := MONITORS[result.metric].score_name:
+        score = f"validation {name} | {result.best:.2f}, signature `{result.signature}`"
+    if result.reason:
+        score += f" |\n| judged by {MONITORS[result.metric].label} | {result.reason}"
     decoding = ""
     if settings.task == "translate":
         decoding = f"\n| decoding in validation | beam {settings.training.validation_beam_size} |"

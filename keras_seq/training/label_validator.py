@@ -16,7 +16,7 @@ from keras_seq.run import Run
 from keras_seq.scoring import are_entity_tags, label_scores, tag_scores
 from keras_seq.settings import Settings
 from keras_seq.tagger import Tagger
-from keras_seq.text import words_of
+from keras_seq.text import InputError, words_of
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import batch_shapes
@@ -37,12 +37,16 @@ class LabelValidator:
 
     Attributes:
         monitor: "macro_f1" of a classifier; of a tagger "entity_f1" where all tags are those of
-            entities, B-PER or I-PER and the like, or "accuracy".
-        mode: "max": a larger value is better.
+            entities, B-PER or I-PER and the like, or "accuracy"; unless the settings name
+            another one.
         signature: "", for there is no score of text.
+
+    Raises:
+        InputError: If the settings name "entity_f1" and the tags are not those of entities.
     """
 
-    mode = "max"
+    tie_break: str | None = None
+    reason = ""
 
     def __init__(
         self,
@@ -68,6 +72,13 @@ class LabelValidator:
             _, lines = run.valid_lines()
             known = run.labels.names, {tag for line in lines for tag in words_of(line)}
             self.monitor = "entity_f1" if all(map(are_entity_tags, known)) else "accuracy"
+        if (asked := self._training.monitor) != "auto":
+            if asked == "entity_f1" and self.monitor != asked:
+                raise InputError(
+                    "training.monitor: received 'entity_f1', but the tags are not those of "
+                    "entities such as B-PER: expected 'accuracy', 'macro_f1' or 'loss'"
+                )
+            self.monitor = asked
 
     def __call__(self, step: int, minutes: float) -> dict[str, float]:
         """Validates.
@@ -108,7 +119,12 @@ class LabelValidator:
         self._run.logs.append_samples("\n".join(lines))
         self._events.write_samples(step, [sample[1:] for sample in samples])
         self._run.logs.append_metrics(
-            {"kind": "validation", "step": step, **rounded({"minutes": minutes, **results})}
+            {
+                "kind": "validation",
+                "step": step,
+                **rounded({"minutes": minutes, **results}),
+                "monitor": self.monitor,
+            }
         )
         return results
 

@@ -30,12 +30,11 @@ class LanguageModelValidator:
 
     Attributes:
         signature: "", for there is no score of text.
-        monitor: The key of what it gives that a training is judged by.
-        mode: "min": a smaller value of that is better.
+        monitor: The key of the value that decides which checkpoint is best.
     """
 
-    monitor = "perplexity"
-    mode = "min"
+    tie_break: str | None = None
+    reason = ""
 
     def __init__(
         self,
@@ -59,6 +58,8 @@ class LanguageModelValidator:
             search = search.model_copy(update={"n_best": count, "beam_size": beam, "batch_size": 1})
             self._generator = Generator(model, run.target_tokenizer, search)
         self.signature = ""
+        monitor = self._training.monitor
+        self.monitor: str = "perplexity" if monitor == "auto" else monitor
 
     def __call__(self, step: int, minutes: float) -> dict[str, float]:
         """Validates.
@@ -87,7 +88,12 @@ class LanguageModelValidator:
         self._run.logs.append_samples("\n".join(lines))
         self._events.write_samples(step, [(text,) for text in texts])
         self._run.logs.append_metrics(
-            {"kind": "validation", "step": step, **rounded({"minutes": minutes, **results})}
+            {
+                "kind": "validation",
+                "step": step,
+                **rounded({"minutes": minutes, **results}),
+                "monitor": self.monitor,
+            }
         )
         return results
 

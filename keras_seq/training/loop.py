@@ -17,6 +17,7 @@ from keras_seq.checkpoints import NotFiniteError
 from keras_seq.cluster import Cluster
 from keras_seq.modelling import build_run_model, weight_arrays, weight_shapes
 from keras_seq.run import Run
+from keras_seq.settings import MONITORS
 from keras_seq.text import InputError
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Validation
@@ -121,19 +122,29 @@ class TrainingLoop:
         self.events = EventLog(
             run.tensorboard_directory, initial_step=step, enabled=not cluster.follows
         )
-        self.validator = make_validator(run, self.model, self.fitted, notice, self.events)
+        judged = self.begin.validation
+        if judged and self.settings.task == "translate":
+            # Checkpoints of the first version of the format do not name it.
+            judged = {"monitor": "bleu", **judged}
+        self.validator = make_validator(
+            run, self.model, self.fitted, notice, self.events, judged.get("monitor")
+        )
         self.validator.signature = self.begin.signature
+        monitor = MONITORS[self.validator.monitor]
         self.validation = Validation(
             self._validate,
             every=training.validate_every,
             monitor=self.validator.monitor,
-            mode=self.validator.mode,
+            mode=monitor.mode,
             patience=training.patience,
             on_best=lambda step, results: run.mark_best(step),
             initial_step=step,
+            tie_break=self.validator.tie_break,
+            loss=None if monitor.worst is None else "loss",
+            is_worst=monitor.is_worst,
         )
         self.validation.set_model(self.fitted)
-        self.validation.restore(self.begin.validation)
+        self.validation.restore(judged)
         self.guard = NanGuard(
             limit=training.max_skipped, report=self._tell_skipped, on_limit=self._give_up
         )
@@ -296,7 +307,9 @@ class TrainingLoop:
         patience = self.settings.training.patience
         try:
             result = TrainingResult(path=str(self.run.path), **stored["result"])
-            ended = self.limit.reached() or 0 < patience <= stored["without_better"]
+            # Values of another metric say nothing about whether this one still improves.
+            same = result.metric == self.validator.monitor
+            ended = self.limit.reached() or (same and 0 < patience <= stored["without_better"])
         except (KeyError, TypeError):
             return None
         return result if ended and result.steps == self.begin.step else None
@@ -310,6 +323,7 @@ class TrainingLoop:
             best=float(self.validation.best or 0.0),
             best_step=int(self.validation.best_step or 0),
             signature=self.validator.signature,
+            reason=self.validator.reason,
         )
         card = model_card(self.settings, result, self.model.count_params(), self.run.start_step)
         self.run.write_card(card)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from keras_seq.settings import MONITORS
+
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -11,12 +13,12 @@ class TrainingResult:
         path: The run directory.
         steps: Updates made.
         minutes: Wall time, that of earlier processes included.
-        metric: What validations are judged by: "bleu", "perplexity" of a language model
-            or, at most, of a variational autoencoder,
-            "macro_f1" of a classifier, "entity_f1" or "accuracy" of a tagger.
+        metric: The value that decided which checkpoint is best, one of
+            `keras_seq.settings.MONITORS`.
         best: Its value in the best validation.
         best_step: The update it was reached at.
-        signature: sacreBLEU's signature of a BLEU, "" of anything else.
+        signature: The signature of a score of text, "" of anything else.
+        reason: Why the metric was chosen, "" if the settings name it or the task has no other.
     """
 
     path: str
@@ -26,15 +28,16 @@ class TrainingResult:
     best: float
     best_step: int
     signature: str
+    reason: str = ""
 
     @property
     def digits(self) -> str:
-        """How the best value is written: shares with more digits."""
-        return ".4f" if self.metric in ("macro_f1", "entity_f1", "accuracy") else ".2f"
+        """Format of the best value: shares and losses have more digits."""
+        return f".{MONITORS[self.metric].digits}f"
 
     @property
     def score(self) -> str:
         """The best value with its name, as it is printed."""
-        if self.metric == "bleu":
-            return f"BLEU = {self.best:.2f} at step {self.best_step} {self.signature}"
+        if name := MONITORS[self.metric].score_name:
+            return f"{name} = {self.best:.2f} at step {self.best_step} {self.signature}"
         return f"{self.metric} {self.best:{self.digits}} at step {self.best_step}"

@@ -9,13 +9,13 @@ import keras
 from keras_seq import backend
 from keras_seq.data import TokenCorpus, sequential_batches
 from keras_seq.run import Run
-from keras_seq.scoring import bleu
 from keras_seq.training.attention_view import AttentionView
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.callbacks.attention_snapshots import attention_picture
 from keras_seq.training.evaluation import make_evaluation
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import batch_shapes
+from keras_seq.training.judging import judging_of
 from keras_seq.training.rounding import rounded
 from keras_seq.translator import Translator
 
@@ -23,7 +23,7 @@ Notice = Callable[[str], None]
 
 
 class TranslationValidator:
-    """Loss and BLEU of a run's validation text, with the averaged weights.
+    """Loss, accuracy and scores of a run's validation text, with the averaged weights.
 
     Args:
         run: A prepared run; metrics and samples are appended to its logs.
@@ -31,15 +31,17 @@ class TranslationValidator:
         fitted: What is compiled and trained, of the same weights.
         notice: Called with each line for the user.
         events: Where samples and a picture of attention go.
+        resumed_monitor: The monitor of the checkpoint that the training resumes from, or None.
 
     Attributes:
-        signature: sacreBLEU's signature of the last score, "" before it.
-        monitor: The key of what it gives that a training is judged by.
-        mode: "max": a larger value of that is better.
-    """
+        signature: The signature of the last score of the monitor, "" before it.
+        monitor: The key of the value that decides which checkpoint is best.
+        tie_break: The key of the error rate that decides between equal values, or None.
+        reason: Why this monitor was chosen, "" if the settings name it.
 
-    monitor = "bleu"
-    mode = "max"
+    Raises:
+        InputError: If the tokenizer of BLEU needs a package or a file that is missing.
+    """
 
     def __init__(
         self,
@@ -48,7 +50,14 @@ class TranslationValidator:
         fitted: keras.Model,
         notice: Notice,
         events: EventLog,
+        resumed_monitor: str | None = None,
     ) -> None:
+        _, references = run.valid_lines()
+        self._judging = judging_of(run.settings, references, resumed_monitor)
+        self.monitor = self._judging.monitor
+        self.tie_break = self._judging.tie_break
+        self.reason = self._judging.reason
+        self._warned = False
         self._run = run
         self._fitted = fitted
         self._notice = notice
@@ -73,6 +82,8 @@ class TranslationValidator:
             run.settings.data.max_source_length,
         )
         self.signature = ""
+        for line in self._judging.notices():
+            notice(line)
 
     def __call__(self, step: int, minutes: float) -> dict[str, float]:
         """Validates.
@@ -82,7 +93,7 @@ class TranslationValidator:
             minutes: Minutes trained.
 
         Returns:
-            `loss`, `perplexity`, `accuracy` and `bleu`.
+            `loss`, `perplexity`, `accuracy` and two metrics of the decoded text.
         """
         backend.sync_variables(self._fitted)
         sources, references = self._run.valid_lines()
@@ -96,14 +107,20 @@ class TranslationValidator:
             # On every host, or none: they compute together.
             views = samples[:1] if self._events.installed else []
             pictures = [attention_picture(self._attend(view[1], view[3])) for view in views]
-        score = bleu(hypotheses, [references])
-        self.signature = score.signature
-        results["bleu"] = score.value
+        scores = self._judging.scores(hypotheses, references)
+        results |= {name: score.value for name, score in scores.items()}
+        signature = next(iter(scores.values())).signature
+        self.signature = signature if self.monitor in scores else ""
+        shown = ", ".join(f"{score.name} = {score.value:.2f}" for score in scores.values())
         self._notice(
             f"validation at step {step:,}, {minutes:.1f} min: loss {results['loss']:.3f}, "
             f"perplexity {results['perplexity']:.2f}, token accuracy {results['accuracy']:.3f}, "
-            f"BLEU = {score.value:.2f} {score.signature}"
+            f"{shown} {signature}"
         )
+        contradiction = self._judging.contradiction(results)
+        if contradiction and not self._warned:
+            self._warned = True
+            self._notice(contradiction)
         lines = _sample_lines(step, samples)
         for line in lines:
             self._notice(line)
@@ -115,7 +132,8 @@ class TranslationValidator:
                 "kind": "validation",
                 "step": step,
                 **rounded({"minutes": minutes, **results}),
-                "signature": score.signature,
+                "monitor": self.monitor,
+                "signature": signature,
             }
         )
         return results

@@ -19,21 +19,24 @@ class Validator(Protocol):
     """Measures a run's model on its validation text, with the averaged weights.
 
     Attributes:
-        monitor: The key of what it gives that a training is judged by.
-        mode: "max" or "min", which values of it are better.
-        signature: sacreBLEU's signature of the last score, "" where there is none.
+        monitor: The key of the value that decides which checkpoint is best, one of
+            `keras_seq.settings.MONITORS`.
+        tie_break: The key of the number that decides between equal values, lower is better; or
+            None.
+        reason: Why this monitor was chosen, "" if the settings name it or the task has no other.
+        signature: The signature of the last score of the monitor, "" if it has none.
     """
 
     monitor: str
-    mode: str
+    tie_break: str | None
+    reason: str
     signature: str
 
     def __call__(self, step: int, minutes: float) -> dict[str, float]:
-        """Validates after so many updates and minutes, and tells and logs what it finds."""
+        """Validates after `step` updates, and reports and logs the results."""
 
 
 _VALIDATORS: dict[str, Callable[..., Validator]] = {
-    "translate": TranslationValidator,
     "language-model": LanguageModelValidator,
     "classify": LabelValidator,
     "tag": LabelValidator,
@@ -47,6 +50,7 @@ def make_validator(
     fitted: keras.Model,
     notice: Callable[[str], None],
     events: EventLog,
+    resumed_monitor: str | None = None,
 ) -> Any:
     """The validator of a run's task.
 
@@ -56,5 +60,12 @@ def make_validator(
         fitted: What is compiled and trained, of the same weights.
         notice: Called with each line for the user.
         events: Where samples and pictures go.
+        resumed_monitor: The monitor of the checkpoint that the training resumes from, or None.
+
+    Raises:
+        InputError: If the validation text has nothing that `training.monitor` could measure.
     """
-    return _VALIDATORS[run.settings.task](run, model, fitted, notice, events)
+    arguments = (run, model, fitted, notice, events)
+    if run.settings.task == "translate":
+        return TranslationValidator(*arguments, resumed_monitor)
+    return _VALIDATORS[run.settings.task](*arguments)

@@ -53,7 +53,9 @@ def test_card_of_a_trained_run_agrees_with_its_result_and_its_command_runs(
 ):
     card = (tiny_run / "README.md").read_text("utf-8")
     result = json.loads((tiny_run / "result.json").read_text("utf-8"))["result"]
-    score, signature = re.search(r"validation BLEU \| ([\d.]+), signature `(.*)` \|", card).groups()
+    pattern = r"validation EXACT \| ([\d.]+), signature `(.*)` \|"
+    score, signature = re.search(pattern, card).groups()
+    assert f"| judged by exact match | {result['reason']} |" in card
     assert float(score) == round(result["best"], 2)
     assert signature == result["signature"]
     best, last = re.search(r"at step \| (\d+) of (\d+) \|", card).groups()

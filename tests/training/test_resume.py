@@ -166,7 +166,7 @@ def test_completed_run_is_not_trained_again(folder, family, straight):
     stored = json.loads((folder / "straight" / "result.json").read_text())["result"]
     assert stored == {
         key: getattr(result, key)
-        for key in ("steps", "minutes", "metric", "best", "best_step", "signature")
+        for key in ("steps", "minutes", "metric", "best", "best_step", "signature", "reason")
     }
     assert [path.stat().st_mtime_ns for path in files] == before
 

@@ -47,7 +47,7 @@ def events(folder):
 
 
 def test_tensorboard_score_steps_and_samples_match_the_other_logs(folder, events):
-    assert [event.step for event in events.Scalars("validation/bleu")] == [3, STEPS]
+    assert [event.step for event in events.Scalars("validation/exact")] == [3, STEPS]
     text = "".join(
         f"  step {event.step}, line {line}\n" + event.tensor_proto.string_val[0].decode() + "\n"
         for i in range(2)

@@ -84,12 +84,17 @@ def test_training_validates_every_n_updates_and_at_the_end(first, folder):
     for line in validations:
         assert line["perplexity"] == pytest.approx(math.exp(line["loss"]), rel=1e-3)
         assert 0 <= line["accuracy"] <= 1
-        assert 0 <= line["bleu"] <= 100
+        # Symbols with spaces between them.
+        assert line["monitor"] == "exact"
+        assert 0 <= line["exact"] <= 100 and line["wer"] >= 0
         assert line["minutes"] > 0
-        assert "tok:13a" in line["signature"] and "version:" in line["signature"]
-    best = max(validations, key=lambda line: line["bleu"])
+        assert line["signature"] == result.signature == "nrefs:1|case:mixed|unit:line"
+    best = max(validations, key=lambda line: (line["exact"], -line["wer"]))
+    if len({line["exact"] for line in validations}) == 1:
+        # Until the monitored value moves, the loss decides.
+        best = min(validations, key=lambda line: line["loss"])
     assert result.best_step == best["step"]
-    assert result.best == pytest.approx(best["bleu"], rel=1e-4)
+    assert (result.metric, result.best) == ("exact", pytest.approx(best["exact"], rel=1e-4))
     marked = (folder / "first" / "checkpoints" / "best").read_text().strip()
     assert marked == f"step-{best['step']:08}"
     assert (result.steps, result.path) == (STEPS, str(folder / "first"))
@@ -120,7 +125,8 @@ def test_training_reports_its_progress_on_standard_error(first):
     lines = said.splitlines()
     assert any("200 of 200 pairs kept" in line for line in lines)
     assert sum(line.startswith("validation at step") for line in lines) == 3
-    assert any(f"validation at step {STEPS}," in line and "BLEU = " in line for line in lines)
+    assert any(f"validation at step {STEPS}," in line and "EXACT = " in line for line in lines)
+    assert any(line.startswith("judged by exact match: the validation ref") for line in lines)
 
 
 def test_saved_weights_are_the_average_of_the_trained_weights(first, folder):

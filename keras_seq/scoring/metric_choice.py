@@ -1,0 +1,159 @@
+"""The metric that fits a text, chosen by ordered rules from the references alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+# Scripts whose words have no spaces between them: Thai, Lao, Tibetan, Myanmar, Khmer, kana and Han.
+_UNSPACED_SCRIPTS = (
+    (0x0E00, 0x0FFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFF9D),
+    (0x20000, 0x323AF),
+)
+
+
+@dataclass(frozen=True)
+class MetricChoice:
+    """A metric and why it was taken.
+
+    Attributes:
+        metric: `"exact"`, `"chrf"` or `"bleu"`.
+        companion: The second metric to show. With `"exact"` it is an error rate, which decides
+            between equal values.
+        reason: A clause such as "the validation references have 1.0 words a line on average".
+    """
+
+    metric: str
+    companion: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Text:
+    """What the rules read of the references."""
+
+    lines: int
+    distinct: int
+    words: float
+    with_four_words: float
+    tokens: int
+    distinct_tokens: int
+    token_length: float
+    spaces: float
+    unspaced_script: float
+    characters: float
+
+    @classmethod
+    def of(cls, references: Sequence[str]) -> "_Text":
+        words = [line.split() for line in references]
+        tokens = [token for line in words for token in line]
+        counts = [len(line) for line in words]
+        lines = len(references)
+        # White space is no character of a script.
+        characters = sum(map(len, tokens))
+        unspaced = sum(_is_unspaced(character) for token in tokens for character in token)
+        return cls(
+            lines=lines,
+            distinct=len(set(references)),
+            words=len(tokens) / lines,
+            with_four_words=sum(count >= 4 for count in counts) / lines,
+            tokens=len(tokens),
+            distinct_tokens=len(set(tokens)),
+            token_length=characters / max(len(tokens), 1),
+            spaces=(len(tokens) - lines) / max(characters, 1),
+            unspaced_script=unspaced / max(characters, 1),
+            characters=median(map(len, references)),
+        )
+
+    @property
+    def is_unsegmented(self) -> bool:
+        """Words have no spaces between them: fewer than one in 20 characters."""
+        return self.spaces < 1 / 20 and self.unspaced_script > 0.5
+
+
+def choose_metric(references: Sequence[str]) -> MetricChoice:
+    """The metric that fits references. The first rule that applies decides:
+
+    1. A closed set, at most 20 distinct lines or 5 % of the lines, and each twice on average or
+       more: exact match.
+    2. Symbols separated by spaces, such as phones: two or more in a line on average, at most 2.5
+       characters each, at most 200 distinct, each five times on average or more: exact match,
+       shown with the word error rate, which is that of the symbols.
+    3. Text without spaces between words, in a script that has none, of more than 8 characters:
+       chrF.
+    4. Short lines, at most 40 characters, with fewer than four words on average or in half of the
+       lines, so that BLEU finds no sequences of four words: exact match.
+    5. Longer lines with as few words: chrF.
+    6. Everything else: BLEU.
+
+    Lengths of lines are medians. Nothing but the references is read, so the same text always
+    gives the same choice.
+
+    Args:
+        references: A string for each line.
+
+    Returns:
+        The choice.
+
+    Example:
+
+    >>> choose_metric(["2034-09-26", "2034-09-27", "2034-09-28"]).metric
+    'exact'
+    """
+    if not references:
+        return MetricChoice("bleu", "chrf", "there are no validation references")
+    text = _Text.of(references)
+    have = "the validation references have"
+    if text.distinct <= max(20, text.lines // 20) and 2 * text.distinct <= text.lines:
+        reason = f"{have} {text.distinct:,} distinct values in {text.lines:,} lines"
+        return MetricChoice("exact", "cer", reason)
+    if (
+        text.words >= 2
+        and text.token_length <= 2.5
+        and text.distinct_tokens <= 200
+        and text.tokens >= 5 * text.distinct_tokens
+    ):
+        reason = (
+            f"the validation references are {text.distinct_tokens:,} symbols, of "
+            f"{text.token_length:.1f} characters on average, separated by spaces"
+        )
+        return MetricChoice("exact", "wer", reason)
+    if text.is_unsegmented and text.characters > 8:
+        return MetricChoice("chrf", "bleu", f"{have} no spaces between words")
+    words = f"{have} {text.words:.1f} words a line on average"
+    if text.words < 4 or text.with_four_words < 0.5:
+        if text.words >= 4:
+            share = f"{100 * text.with_four_words:.0f} %"
+            words = f"{share} of the validation references have four words or more"
+        if text.characters <= 40:
+            return MetricChoice("exact", "cer", words)
+        return MetricChoice("chrf", "bleu", f"{words}, and {text.characters:.0f} characters")
+    return MetricChoice("bleu", "chrf", words)
+
+
+def choose_bleu_tokenizer(references: Sequence[str]) -> str:
+    """The tokenizer of BLEU that fits references.
+
+    Args:
+        references: A string for each line.
+
+    Returns:
+        `"char"` if words have no spaces between them, in a script that has none, else `"13a"`.
+
+    Example:
+
+    >>> choose_bleu_tokenizer(["犬が走っている。"])
+    'char'
+    """
+    return "char" if references and _Text.of(references).is_unsegmented else "13a"
+
+
+def _is_unspaced(character: str) -> bool:
+    code = ord(character)
+    return code >= 0x0E00 and any(first <= code <= last for first, last in _UNSPACED_SCRIPTS)

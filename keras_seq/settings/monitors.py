@@ -1,0 +1,75 @@
+"""Values that a training can be judged by: their names, and which of them are better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
+
+MonitorName = Literal[
+    "auto",
+    "exact",
+    "cer",
+    "wer",
+    "chrf",
+    "bleu",
+    "ter",
+    "loss",
+    "perplexity",
+    "accuracy",
+    "macro_f1",
+    "entity_f1",
+    "elbo",
+    "reconstruction",
+]
+
+
+class Monitor(NamedTuple):
+    """One value of a validation.
+
+    Attributes:
+        label: Its name in a sentence.
+        score_name: The name of a score of text before its signature, "" of other values.
+        lower_is_better: Whether smaller values are better.
+        worst: The value that a model without any skill has, None if there is none.
+        digits: Decimals that are printed.
+    """
+
+    label: str
+    score_name: str = ""
+    lower_is_better: bool = False
+    worst: float | None = None
+    digits: int = 2
+
+    @property
+    def mode(self) -> Literal["max", "min"]:
+        """The `mode` of callbacks: "max" or "min"."""
+        return "min" if self.lower_is_better else "max"
+
+    def is_worst(self, value: float) -> bool:
+        """Whether a value is printed as the worst one, or is beyond it."""
+        if self.worst is None:
+            return False
+        value, worst = round(value, self.digits), self.worst
+        return value >= worst if self.lower_is_better else value <= worst
+
+
+MONITORS: Mapping[str, Monitor] = MappingProxyType(
+    {
+        "exact": Monitor("exact match", "EXACT", worst=0.0),
+        "cer": Monitor("character error rate", "CER", lower_is_better=True, worst=100.0),
+        "wer": Monitor("word error rate", "WER", lower_is_better=True, worst=100.0),
+        "chrf": Monitor("chrF", "chrF2", worst=0.0),
+        "bleu": Monitor("BLEU", "BLEU", worst=0.0),
+        "ter": Monitor("TER", "TER", lower_is_better=True, worst=100.0),
+        "loss": Monitor("loss", lower_is_better=True, digits=4),
+        "perplexity": Monitor("perplexity", lower_is_better=True),
+        "accuracy": Monitor("accuracy", worst=0.0, digits=4),
+        "macro_f1": Monitor("macro F1", worst=0.0, digits=4),
+        "entity_f1": Monitor("entity F1", worst=0.0, digits=4),
+        "elbo": Monitor("evidence lower bound"),
+        "reconstruction": Monitor("reconstruction loss", lower_is_better=True, digits=4),
+    }
+)
+# Scores of decoded text, which `keras_seq.scoring` computes.
+TEXT_MONITORS = tuple(name for name, monitor in MONITORS.items() if monitor.score_name)
