@@ -8,8 +8,8 @@ from .detections import DetectionCounts, count_detections, detections
 from .entities import EntityScores, are_entity_tags, entities, entity_scores
 from .error_rate import Errors, character_errors, word_errors
 from .labels import LabelScores, label_scores
-from .named_scores import scores_by_name
 from .metric_choice import MetricChoice, choose_bleu_tokenizer, choose_metric
+from .named_scores import scores_by_name
 from .score import ALL_METRICS, LINE_METRICS, METRICS, Score, Scores, bleu, score
 from .sentence import sentence_chrf
 from .tags import TagScores, tag_scores
