@@ -18,7 +18,7 @@ from keras_seq.likelihood import LikelihoodScorer, perplexity_of
 from keras_seq.lines import best_texts
 from keras_seq.modelling import load_ensemble, open_ensemble
 from keras_seq.run import Run
-from keras_seq.scoring import Comparison, scores_by_name
+from keras_seq.scoring import Comparison, choose_bleu_tokenizer, scores_by_name
 from keras_seq.tagger import Tagger
 from keras_seq.text import InputError, words_of
 from keras_seq.translator import Translator
@@ -59,7 +59,7 @@ def evaluate(
         ensemble: Directories of other runs with the same vocabularies, whose probabilities are
             averaged with those of this run. Of `translate` and `language-model`.
         metrics: Names from the table; none for all, the one that chose the best checkpoint first.
-        tokenize: Tokenizer of BLEU; None is sacreBLEU's choice (`"13a"`).
+        tokenize: Tokenizer of BLEU; None is that of the run's `score.tokenize`.
         confidence: Whether to add 95 % confidence intervals by bootstrap resampling of lines.
         samples: Number of resamples; 1,000 if None.
         notice: Called with a line for each damaged checkpoint that is skipped; by default it is
@@ -101,6 +101,7 @@ def evaluate(
     cut = 0
     if run.settings.task == "translate":
         outputs, cut = _translations(run, model, sources, search)
+        tokenize = tokenize or _tokenizer(run, references)
         found = _text_values(outputs, references, names, tokenize, resamples)
     elif run.settings.task == "language-model":
         found = _perplexity(run, model, references, resamples)
@@ -129,6 +130,12 @@ def _translations(
     found = translator.translate(sources)
     cut = sum(any(one.truncated for one in hypotheses[:1]) for hypotheses in found)
     return tuple(best_texts(found)), cut
+
+
+def _tokenizer(run: Run, references: Sequence[str]) -> str:
+    """The tokenizer of BLEU that the run's validation would take for this text."""
+    chosen = run.settings.score.tokenize
+    return choose_bleu_tokenizer(references) if chosen == "auto" else chosen
 
 
 def _text_values(
