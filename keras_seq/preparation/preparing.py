@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from keras_seq.data import CorpusCounts, TokenPair, pack, write_corpus
+from keras_seq.preparation.concatenation import Concatenation
 from keras_seq.preparation.encoders import make_encoder
 from keras_seq.preparation.encoding import Encoded, PairEncoder, encode_here
 from keras_seq.preparation.files import (
@@ -219,19 +221,28 @@ def prepare(
             lost.add(encoded)
             yield from encoded.pairs
 
+    joining = Concatenation(
+        data.concatenation, data.max_source_length, data.max_target_length, settings.seed
+    )
+
     def pieces() -> Iterator[TokenPair]:
         lines = (pair.target for pair in tokens() if len(pair.target))
         return (TokenPair((), piece) for piece in pack(lines, data.max_target_length))
 
     written = write_corpus(
         run.train_directory,
-        pieces() if data.packed else tokens(),
+        pieces() if data.packed else joining(tokens()),
         weights=train.has_weights or data.class_weights != "none",
         alignments=train.has_alignments,
         packed=data.packed or labelled,
         **lengths,
     )
-    report("training", written, settings, train, say)
+    own = replace(written, kept=written.kept - joining.added)
+    report("training", own, settings, train, say)
+    if joining.added:
+        say(
+            f"{joining.added:,} training pairs added, two pairs joined in each (data.concatenation)"
+        )
     if lost.count:
         say(lost.text)
     if broken:

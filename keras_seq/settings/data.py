@@ -39,6 +39,9 @@ class DataSettings(Section):
     prepared: str | None = a_text("Directory made by `keras-seq prepare`, in place of all text.")
     max_source_length: int = a_number(200, 1, 100_000, "Longest source kept, in tokens.")
     max_target_length: int = a_number(200, 1, 100_000, "Longest target kept, in tokens.")
+    concatenation: float = a_number(
+        0.0, 0, 100, "Training pairs added for each pair: two random pairs, one after the other."
+    )
     bucket_width: int = a_number(1, 1, 10_000, "Lengths this close share a batch.")
     packed: bool = a_choice(
         False, "Join the lines of `text`, and cut them at `max_target_length` tokens."

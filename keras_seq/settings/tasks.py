@@ -82,7 +82,16 @@ _ITS_OWN_SOURCE = {
     "search.coverage_penalty": "the model has no attention",
     "score.tokenize": "no text is scored",
 }
-_PAIRS = ("columns", "source", "target", "pairs", "valid_source", "valid_target", "valid_pairs")
+_PAIRS = (
+    "columns",
+    "concatenation",
+    "source",
+    "target",
+    "pairs",
+    "valid_source",
+    "valid_target",
+    "valid_pairs",
+)
 _LINES = ("text", "valid_text")
 _LABELLED = ("columns", "labelled", "valid_labelled")
 

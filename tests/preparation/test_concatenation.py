@@ -1,0 +1,61 @@
+"""Training pairs that are two pairs of the corpus joined."""
+
+import itertools
+
+from keras_seq.data import TokenCorpus, TokenPair
+from keras_seq.preparation import prepare_run
+from keras_seq.preparation.concatenation import Concatenation
+from keras_seq.settings import load_settings
+
+PAIRS = [TokenPair([10 + n, 20 + n], [30 + n], 1.0 + n, [(1, 0)]) for n in range(5)]
+
+
+def test_added_pairs_are_two_pairs_one_after_the_other():
+    found = list(Concatenation(2.0, 10, 10, seed=1)(PAIRS))
+    assert found[:5] == PAIRS and len(found) == 15
+    possible = {
+        (
+            (*first.source, *second.source),
+            (*first.target, *second.target),
+            (first.weight + second.weight) / 2,
+            ((1, 0), (3, 1)),
+        )
+        for first, second in itertools.product(PAIRS, PAIRS)
+    }
+    assert {
+        (tuple(pair.source), tuple(pair.target), pair.weight, tuple(pair.links))
+        for pair in found[5:]
+    } <= possible
+
+
+def test_the_same_seed_adds_the_same_pairs():
+    runs = [list(Concatenation(1.0, 10, 10, seed=seed)(PAIRS)) for seed in (1, 1, 2)]
+    assert runs[0] == runs[1] != runs[2]
+
+
+def test_no_pair_is_added_that_is_too_long_or_counts_nothing():
+    joining = Concatenation(3.0, 3, 10, seed=1)
+    assert list(joining(PAIRS)) == PAIRS and joining.added == 0
+    empty = [TokenPair([], [1]), TokenPair([1], [2], 0.0)]
+    assert list(Concatenation(3.0, 9, 9, seed=1)(empty)) == empty
+
+
+def test_a_run_is_prepared_with_them(tmp_path):
+    (tmp_path / "pairs.tsv").write_text("".join(f"w{n}a\tx y\n" for n in range(40)))
+    (tmp_path / "valid.tsv").write_text("w1a\tx y\n")
+    notices: list[str] = []
+    settings = load_settings(
+        overrides={
+            "data.pairs": str(tmp_path / "pairs.tsv"),
+            "data.valid_pairs": str(tmp_path / "valid.tsv"),
+            "data.concatenation": 0.5,
+        }
+    )
+    run = prepare_run(settings, tmp_path / "run", notice=notices.append)
+    corpus = TokenCorpus.open(run.train_directory)
+    texts = run.target_tokenizer.decode(corpus.target(row) for row in range(len(corpus)))
+    assert sorted(set(texts)) in (["x y", "x y x y"], ["x y", "x yx y"])
+    assert len(texts) == 60
+    assert "training: 40 of 40 pairs kept" in notices
+    assert any(line.startswith("20 training pairs added") for line in notices)
+    assert len(TokenCorpus.open(run.valid_directory)) == 1
