@@ -118,7 +118,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "embedding_units": 128,
             "encoder_units": 128,
             "decoder_units": 256,
-            "attention_units": 128,
+            "attention": "luong",
             "dropout": 0.6,
         },
         "training": {
