@@ -9,21 +9,6 @@ from keras_seq.models.recurrent_parts import join_directions
 # Shape letters: B batch, N samples, S steps, D features, U units.
 
 
-class Remasked(keras.layers.Layer):
-    """Gives a tensor the mask that comes as an argument: a loss leaves out what is not real."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        # What is float32 stays so under every policy.
-        self._convert_input_args = False
-        self.built = True
-
-    def call(self, inputs, mask=None):
-        # Another tensor, for Keras keeps the mask on the tensor itself.
-        return ops.copy(inputs)
-
-
 def sound_inputs(features):
     """The symbolic source of a model that listens.
 

@@ -8,6 +8,7 @@ from keras_seq.layers.exact_dense import ExactDense
 from keras_seq.layers.seeds import split_seed
 from keras_seq.layers.token_embedding import TokenEmbedding
 from keras_seq.models.cell_step import CellStep, Unmasked
+from keras_seq.models.output_mask import masked_logits
 
 # Shape letters: B batch, T target steps, K beam, D vector, E embedding, U units, V vocabulary.
 
@@ -106,7 +107,7 @@ class RecurrentDecoder:
             vector: Symbolic `(B, D)` that the first layer reads besides each token, or None.
 
         Returns:
-            Float32 logits `(B, T, V)`.
+            Float32 logits `(B, T, V)`, with the mask of the target.
         """
         x = Unmasked(dtype=self.dtype, name="unmasked")(self.embedding(target))
         for i, (layer, names) in enumerate(zip(self.layers, self.names, strict=True)):
@@ -116,7 +117,7 @@ class RecurrentDecoder:
             first = None if states is None else [states[name] for name in names]
             outputs = layer(inputs, initial_state=first)
             x = x + outputs if i else outputs
-        return self.to_logits(self.dropouts[-1](x))
+        return masked_logits(self.to_logits(self.dropouts[-1](x)), target)
 
     def step(self, memory):
         """One step of K hypotheses, after `logits` has built the layers.

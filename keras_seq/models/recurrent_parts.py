@@ -18,6 +18,7 @@ from keras_seq.layers.token_embedding import TokenEmbedding
 from keras_seq.models.attention_output import WithWeights
 from keras_seq.models.cell_step import CellStep
 from keras_seq.models.checks import check_choice, check_sizes
+from keras_seq.models.output_mask import masked_logits
 
 # Shape letters: B batch, S source steps, T target steps, K beam, U units, V words.
 
@@ -282,7 +283,8 @@ def decode(parts, target, memory, states, layers=()):
         layers: Those whose weights are asked for: none, or (0,).
 
     Returns:
-        Float32 logits `(B, T, V)`; the weights of each of `layers`, `(B, 1, T, S)`.
+        Float32 logits `(B, T, V)`, with the mask of the target; the weights of each of
+        `layers`, `(B, 1, T, S)`.
     """
     first = {"cell": states[0]}
     if parts.attention_cell.feeds_output:
@@ -301,7 +303,7 @@ def decode(parts, target, memory, states, layers=()):
         parts.upper_layers, parts.upper_dropouts, states[1:], strict=True
     ):
         x = x + upper(dropped(x), initial_state=initial)
-    return parts.to_logits(parts.output_dropout(x)), attention
+    return masked_logits(parts.to_logits(parts.output_dropout(x)), target), attention
 
 
 def make_decoder_step(parts, memory, attending=False):

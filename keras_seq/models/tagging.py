@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.conditional_random_field import ConditionalRandomField
+from keras_seq.models.output_mask import Remasked
 from keras_seq.models.text_model import to_logits
 
 # Shape letters: B batch, S steps, U units, N tags.
@@ -20,6 +21,8 @@ def tagger_inputs():
 def tagger_outputs(x, inputs, config, seed, dtype):
     """A dict of `logits` and `tags`, and the field that found these, or None.
 
+    The logits carry a mask, True at the first token of each word.
+
     Args:
         x: Symbolic tensor `(B, S, U)`.
         inputs: From `tagger_inputs`.
@@ -32,6 +35,9 @@ def tagger_outputs(x, inputs, config, seed, dtype):
     logits = to_logits(x, config["num_tags"], config["dropout"], seed, dtype)
     if config["crf"]:
         field = ConditionalRandomField(dtype=dtype, name="field")
-        return {"logits": logits, "tags": field(logits, inputs_mask=begins)}, field
-    tags = ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)
-    return {"logits": logits, "tags": tags}, None
+        tags = field(logits, inputs_mask=begins)
+    else:
+        field = None
+        tags = ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)
+    # Not on the tags: Keras takes `(B, S)` for S numbers of one answer, and fails at their mask.
+    return {"logits": Remasked(name="masked_logits")(logits, mask=begins), "tags": tags}, field

@@ -10,8 +10,9 @@ from keras_seq.layers.layer_normalization import LayerNormalization
 from keras_seq.layers.seeds import split_seed
 from keras_seq.models.cell_step import Unmasked
 from keras_seq.models.checks import check_sizes
-from keras_seq.models.listener import Remasked, sound_inputs
+from keras_seq.models.listener import sound_inputs
 from keras_seq.models.method import Method
+from keras_seq.models.output_mask import Remasked
 
 # Shape letters: B batch, N samples, S steps, D features, U units, W words, C convolved steps.
 
