@@ -18,7 +18,7 @@ os.environ["PDOC_ALLOW_EXEC"] = "1"
 import pdoc
 
 # The packages whose names are public, without the files in them.
-MODULES = [f"keras_seq.{name}" for name in ("layers", "models", "search", "training")]
+MODULES = [f"keras_seq.{name}" for name in ("layers", "metrics", "models", "search", "training")]
 MODULES += [r"!keras_seq\.\w+\."]
 TEMPLATES = Path(__file__).parent / "reference"
 

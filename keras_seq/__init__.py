@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_MODULES = ("data", "layers", "models", "scoring", "search", "text", "training", "vectors")
+_MODULES = (
+    "data",
+    "layers",
+    "metrics",
+    "models",
+    "scoring",
+    "search",
+    "text",
+    "training",
+    "vectors",
+)
 _NAMES = {
     "Autoencoder": "keras_seq.autoencoder",
     "Classifier": "keras_seq.classifier",
@@ -54,6 +64,7 @@ __all__ = [
     "evaluate",
     "layers",
     "load_settings",
+    "metrics",
     "models",
     "scoring",
     "search",
@@ -64,7 +75,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from keras_seq import data, layers, models, scoring, search, text, training, vectors
+    from keras_seq import data, layers, metrics, models, scoring, search, text, training, vectors
     from keras_seq.autoencoder import Autoencoder
     from keras_seq.classifier import Classifier
     from keras_seq.devices import Devices

@@ -144,6 +144,35 @@ def compiled(
     )
 
 
+def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: Any) -> Any:
+    """Calls a function of numpy arrays, in compiled code too.
+
+    On TensorFlow XLA cannot compile the call: a model needs `jit_compile=False`.
+
+    Args:
+        function: Takes numpy arrays, returns a float32 array. It must not use Keras.
+        shape: The shape of what it returns.
+        *arrays: Tensors.
+
+    Returns:
+        Float32 tensor.
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        result = tf.numpy_function(function, arrays, tf.float32)
+        result.set_shape(shape)
+        return result
+    if name() == "jax":
+        import jax
+
+        def call(*values: Any) -> np.ndarray:
+            return function(*map(np.asarray, values))
+
+        return jax.pure_callback(call, jax.ShapeDtypeStruct(tuple(shape), np.float32), *arrays)
+    return keras.ops.convert_to_tensor(function(*map(to_numpy, arrays)))
+
+
 def gather(values: Any, index: Any) -> Any:
     """Picks along an axis: `(A, ..., B, ...)` by `(A, ..., J)` -> `(A, ..., J, ...)`.
 

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from keras_seq import layers, models, search
+from keras_seq import layers, metrics, models, search
 
 pytestmark = [pytest.mark.jax, pytest.mark.docs]
 
 ROOT = Path(__file__).resolve().parents[1]
 # What an example may use without importing it.
 PUBLIC = {
-    name: getattr(module, name) for module in (layers, models, search) for name in module.__all__
+    name: getattr(module, name)
+    for module in (layers, metrics, models, search)
+    for name in module.__all__
 }
 # Examples that train, and are skipped here: README or docs show the same, and their blocks run.
 TOO_LONG = {
@@ -58,7 +60,7 @@ def test_docstring_examples_pass(name, tmp_path, monkeypatch):
     ("module", "name"),
     [
         (module, name)
-        for module in (layers, models, search)
+        for module in (layers, metrics, models, search)
         for name in module.__all__
         if isinstance(getattr(module, name), type) and not issubclass(getattr(module, name), tuple)
     ],

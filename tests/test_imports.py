@@ -66,6 +66,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "layers": (set(), {"keras"}),
     # KerasHub is an extra, for pretrained encoders.
     "models": ({"layers"}, {"keras", "keras_hub"}),
+    "metrics": ({"backend", "scoring"}, {"keras", "numpy", "sacrebleu"}),
     "search": ({"backend"}, {"keras", "numpy"}),
     "training.callbacks": ({"backend", "storage"}, {"keras", "numpy"}),
     "run": ({"checkpoints", "storage", "settings", "text"}, {"numpy"}),
@@ -125,7 +126,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
     # The public names, loaded when asked for; and `python -m keras_seq`.
-    "keras_seq": (ABOVE_RUN | {"training", "serving"}, set()),
+    "keras_seq": (ABOVE_RUN | {"metrics", "training", "serving"}, set()),
     "__main__": ({"cli"}, set()),
     "cli": (
         ABOVE_RUN | {"jobs", "training", "serving", "serving.http"},

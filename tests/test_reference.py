@@ -16,7 +16,7 @@ from keras_seq import layers
 pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("layers", "models", "search", "training")
+MODULES = ("layers", "metrics", "models", "search", "training")
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,116 @@
+"""Token error rate, by the edit distance of Levenshtein."""
+
+import keras
+from keras import ops
+
+from keras_seq.metrics.summed import SummedMetric, add, ratio
+from keras_seq.metrics.tokens import PREDICTED_FILL, TRUE_FILL, pairs_of_rows
+
+# Shape letters: B batch, N steps of the truth, M steps of the prediction, V vocabulary.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class EditDistance(SummedMetric):
+    """Token error rate: edit distance to the truth per token of the truth.
+
+        rate = sum of w_b Levenshtein(y_b, prediction_b) / sum of w_b |y_b|
+
+    The sums run over all batches, so the rate is that of the corpus and not a mean over rows.
+    It exceeds 1 where predictions are much longer than the truth. A row ends with its first
+    `end_id`: the end token counts, and what follows it does not. A row of padding alone, which
+    fills up a batch, does not count.
+
+    Logits come from a model that reads the true tokens before each step (teacher forcing), so
+    their rate is lower than that of decoded ids. For the rate of translations pass the ids that
+    a search found.
+
+    Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
+
+    Args:
+        pad_id: Id of padding, or None if no id is padding.
+        end_id: Id of the end token, or None if rows end with padding alone.
+        name: Name of the metric.
+        dtype: Dtype of the result.
+
+    Call arguments:
+        y_true: Integer ids `(B, T)`.
+        y_pred: Float logits `(B, T, V)`, whose mask is respected, or integer ids `(B, M)`.
+        sample_weight: Optional weights `(B,)`.
+
+    Returns:
+        Float scalar, 0 at least; 0 before the first row.
+
+    Raises:
+        ValueError: If a shape does not fit.
+
+    Example:
+
+    >>> metric = EditDistance()
+    >>> true = keras.ops.array([[5, 6, 7, 3]])
+    >>> float(metric(true, keras.ops.array([[5, 7, 3, 0]])))
+    0.25
+
+    Reference:
+        Levenshtein, "Binary codes capable of correcting deletions, insertions, and
+        reversals", 1966
+    """
+
+    def __init__(self, pad_id=0, end_id=3, name="edit_distance", dtype=None):
+        super().__init__(pad_id, name, dtype)
+        self.end_id = end_id
+        self.errors = self.add_sum("errors")
+        self.total = self.add_sum("total")
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        true, true_lengths, ids, lengths, weights = pairs_of_rows(
+            y_true, y_pred, sample_weight, self.pad_id, self.end_id, keep_end=True
+        )
+        distances = levenshtein(true, true_lengths, ids, lengths)
+        add(self.errors, ops.sum(ops.cast(distances, "float32") * weights))
+        add(self.total, ops.sum(ops.cast(true_lengths, "float32") * weights))
+
+    def result(self):
+        return ops.cast(ratio(self.errors, self.total), self.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "end_id": self.end_id}
+
+
+def levenshtein(true, true_lengths, ids, lengths):
+    """Edit distance of each pair of rows, int32 `(B,)`.
+
+    The table of distances is filled along its antidiagonals, whose cells do not depend on each
+    other: cell i of antidiagonal k is the distance of the first i true tokens to the first k - i
+    predicted ones.
+
+    Args:
+        true: Int32 ids `(B, N)`.
+        true_lengths: Int32 `(B,)`, tokens of each row.
+        ids: Int32 ids `(B, M)`.
+        lengths: Int32 `(B,)`.
+    """
+    # Column i is the i-th token, counted from 1.
+    true = ops.pad(true, [[0, 0], [1, 0]], constant_values=TRUE_FILL)
+    ids = ops.pad(ids, [[0, 0], [1, 0]], constant_values=PREDICTED_FILL)
+    cells = ops.cumsum(ops.ones_like(true), axis=1) - 1  # (B, N + 1)
+    last_id = ops.shape(ids)[1] - 1
+    lasts = true_lengths + lengths
+
+    def shifted(diagonal):
+        return ops.pad(diagonal[:, :-1], [[0, 0], [1, 0]])
+
+    def fill_next(k, two_before, one_before, found):
+        others = ops.take_along_axis(ids, ops.clip(k - cells, 0, last_id), axis=1)
+        replaced = shifted(two_before) + ops.cast(ops.not_equal(true, others), "int32")
+        skipped = ops.minimum(one_before, shifted(one_before)) + 1
+        diagonal = ops.minimum(replaced, skipped)
+        # The borders of the table: nothing against k tokens. Cells beyond them are not read.
+        border = ops.logical_or(ops.equal(cells, 0), cells >= k)
+        diagonal = ops.where(border, k, diagonal)
+        at_end = ops.take_along_axis(diagonal, true_lengths[:, None], axis=1)[:, 0]
+        return k + 1, one_before, diagonal, ops.where(ops.equal(lasts, k), at_end, found)
+
+    zeros = ops.zeros_like(true)
+    start = (ops.ones((), "int32"), zeros, zeros, ops.zeros_like(true_lengths))
+    most = ops.max(lasts, initial=0)
+    return ops.while_loop(lambda k, *_: k <= most, fill_next, start)[-1]

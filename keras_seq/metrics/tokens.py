@@ -1,0 +1,205 @@
+"""Which tokens and rows of a batch count, and with which weight."""
+
+import keras
+from keras import ops
+
+# Shape letters: B batch, T steps, N steps of the truth, M steps of the prediction, V vocabulary.
+
+# Fill values of `rows_of`: two different ones, so padding never matches padding.
+TRUE_FILL, PREDICTED_FILL = -1, -2
+
+
+class MaskOf(keras.layers.Layer):
+    """Returns the Keras mask of a tensor, or None. Keras passes masks to layers only."""
+
+    def __init__(self):
+        super().__init__(autocast=False, name="mask_of")
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs, mask=None):
+        return None if mask is None else ops.copy(mask)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None
+
+
+def real_tokens(y_true, y_pred, pad_id):
+    """Bool `(B, T)`, True where `y_true` is not padding and the mask of the prediction is True.
+
+    Args:
+        y_true: Integers `(B, T)`.
+        y_pred: Tensor `(B, T, V)` or `(B, M)`. Only logits are read for a mask.
+        pad_id: Id of padding, or None.
+    """
+    real = ops.ones_like(y_true, dtype="bool")
+    if pad_id is not None:
+        real = ops.not_equal(y_true, pad_id)
+    mask = MaskOf()(y_pred) if len(y_pred.shape) == 3 else None
+    return real if mask is None else ops.logical_and(real, ops.cast(mask, "bool"))
+
+
+def as_ids(name, ids):
+    """Int32 tensor `(B, T)`.
+
+    Args:
+        name: Argument name for the error message.
+        ids: Integers `(B, T)`.
+
+    Raises:
+        ValueError: If the rank is not 2.
+    """
+    ids = ops.convert_to_tensor(ids)
+    if len(ids.shape) != 2:
+        raise ValueError(
+            f"`{name}` must be integer ids of shape (batch, steps), received shape "
+            f"{tuple(ids.shape)}."
+        )
+    return ops.cast(ids, "int32")
+
+
+def as_logits(y_true, y_pred):
+    """Logits `(B, T, V)` as a tensor.
+
+    Args:
+        y_true: Integers `(B, T)`.
+        y_pred: Logits.
+
+    Raises:
+        ValueError: If the shape does not fit `y_true`.
+    """
+    y_pred = ops.convert_to_tensor(y_pred)
+    shape = tuple(y_pred.shape)
+    if len(shape) != 3:
+        raise ValueError(
+            f"`y_pred` must be logits of shape (batch, steps, vocabulary), received shape {shape}."
+        )
+    if None not in (shape[1], y_true.shape[1]) and shape[1] != y_true.shape[1]:
+        raise ValueError(
+            f"`y_true` and `y_pred` must have the same steps, received {y_true.shape[1]} and "
+            f"{shape[1]}."
+        )
+    return y_pred
+
+
+def predicted_ids(y_true, y_pred):
+    """The prediction as a tensor, and its ids: int32 `(B, T)` or `(B, M)`.
+
+    Args:
+        y_true: Integers `(B, T)`.
+        y_pred: Logits `(B, T, V)` or integer ids `(B, M)`.
+
+    Raises:
+        ValueError: If `y_pred` is neither.
+    """
+    y_pred = ops.convert_to_tensor(y_pred)
+    if len(y_pred.shape) == 3:
+        y_pred = as_logits(y_true, y_pred)
+        return y_pred, ops.cast(ops.argmax(y_pred, axis=-1), "int32")
+    dtype = keras.backend.standardize_dtype(y_pred.dtype)
+    if len(y_pred.shape) != 2 or "int" not in dtype:
+        raise ValueError(
+            "`y_pred` must be logits of shape (batch, steps, vocabulary) or integer ids of shape "
+            f"(batch, steps), received {dtype} of shape {tuple(y_pred.shape)}."
+        )
+    return y_pred, ops.cast(y_pred, "int32")
+
+
+def token_weights(real, sample_weight):
+    """Float weights `(B, T)`, 0 where `real` is False.
+
+    Args:
+        real: Bool `(B, T)`.
+        sample_weight: None, a scalar, `(B,)`, `(B, 1)` or `(B, T)`.
+    """
+    weights = ops.cast(real, "float32")
+    if sample_weight is None:
+        return weights
+    sample_weight = ops.cast(ops.convert_to_tensor(sample_weight), "float32")
+    if len(sample_weight.shape) == 1:
+        sample_weight = sample_weight[:, None]
+    return ops.where(real, weights * sample_weight, 0.0)
+
+
+def row_weights(real, sample_weight):
+    """Float weights `(B,)`, 0 for a row without a real token, such as one that fills up a batch.
+
+    Args:
+        real: Bool `(B, T)`.
+        sample_weight: None, a scalar, `(B,)` or `(B, 1)`.
+
+    Raises:
+        ValueError: If there is a weight for each step.
+    """
+    counts = ops.any(real, axis=1)
+    weights = ops.cast(counts, "float32")
+    if sample_weight is None:
+        return weights
+    sample_weight = ops.cast(ops.convert_to_tensor(sample_weight), "float32")
+    shape = tuple(sample_weight.shape)
+    if len(shape) > 2 or (len(shape) == 2 and shape[1] != 1):
+        raise ValueError(
+            f"`sample_weight` must have one weight per row, shape (batch,), received shape {shape}."
+        )
+    if len(shape) == 2:
+        sample_weight = sample_weight[:, 0]
+    return ops.where(counts, weights * sample_weight, 0.0)
+
+
+def rows_of(ids, real, end_id, keep_end, fill):
+    """The real tokens of each row, moved to its beginning and cut at the end token.
+
+    Args:
+        ids: Integers `(B, T)`.
+        real: Bool `(B, T)`.
+        end_id: Id of the end token, or None.
+        keep_end: Whether the end token is part of the row.
+        fill: Integer that fills up the rows.
+
+    Returns:
+        Int32 ids `(B, T)` and lengths `(B,)`.
+    """
+    if end_id is not None:
+        ends = ops.cast(ops.logical_and(real, ops.equal(ids, end_id)), "int32")
+        before = ops.cumsum(ends, axis=1) - (ends if keep_end else 0)
+        real = ops.logical_and(real, ops.equal(before, 0))
+    steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1
+    # All keys differ, so the order does not depend on how a backend sorts equal ones.
+    order = ops.argsort(ops.where(real, steps, steps + ops.shape(ids)[1]), axis=1)
+    lengths = ops.sum(ops.cast(real, "int32"), axis=1)
+    moved = ops.take_along_axis(ids, order, axis=1)
+    return ops.where(steps < lengths[:, None], moved, fill), lengths
+
+
+def pairs_of_rows(y_true, y_pred, sample_weight, pad_id, end_id, keep_end):
+    """Truth and prediction as rows of tokens.
+
+    A prediction of logits has the real steps of the truth. A prediction of ids has all its steps
+    without padding. Both are cut at their own first end token.
+
+    Args:
+        y_true: Integers `(B, N)`.
+        y_pred: Logits `(B, N, V)` or integer ids `(B, M)`.
+        sample_weight: As for `row_weights`.
+        pad_id: Id of padding, or None.
+        end_id: Id of the end token, or None.
+        keep_end: Whether the end token is part of a row.
+
+    Returns:
+        The truth, ids `(B, N)` filled with `TRUE_FILL`, and lengths `(B,)`; the prediction, ids
+        filled with `PREDICTED_FILL`, and lengths; weights `(B,)`.
+    """
+    y_true = as_ids("y_true", y_true)
+    y_pred, ids = predicted_ids(y_true, y_pred)
+    real = real_tokens(y_true, y_pred, pad_id)
+    if len(y_pred.shape) == 3:
+        real_ids = real
+    elif pad_id is None:
+        real_ids = ops.ones_like(ids, dtype="bool")
+    else:
+        real_ids = ops.not_equal(ids, pad_id)
+    return (
+        *rows_of(y_true, real, end_id, keep_end, TRUE_FILL),
+        *rows_of(ids, real_ids, end_id, keep_end, PREDICTED_FILL),
+        row_weights(real, sample_weight),
+    )
