@@ -147,11 +147,11 @@ def compiled(
 def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: Any) -> Any:
     """Calls a function of numpy arrays, in compiled code too.
 
-    On TensorFlow XLA cannot compile the call: a model needs `jit_compile=False`.
+    XLA cannot compile the call on TensorFlow, so a model needs `jit_compile=False` there.
 
     Args:
         function: Takes numpy arrays, returns a float32 array. It must not use Keras.
-        shape: The shape of what it returns.
+        shape: Shape of the array that the function returns.
         *arrays: Tensors.
 
     Returns:

@@ -43,6 +43,17 @@ def test_compiled_function_converts_integer_inputs_to_int32():
         assert numpy_of(result).tolist() == [1, 2]
 
 
+def test_a_function_of_the_host_is_called_in_compiled_code():
+    def lengths(ids):
+        return np.array([sum(map(bool, row)) for row in ids.tolist()], "float32")
+
+    ids = np.array([[5, 0, 0], [6, 7, 0]], "int32")
+    called = backend.on_host(lengths, (2,), ops.convert_to_tensor(ids))
+    assert numpy_of(called).tolist() == [1, 2]
+    compiled = backend.compiled(lambda ids: backend.on_host(lengths, (2,), ids) + 1, [], ranks=[2])
+    assert numpy_of(compiled(ids)).tolist() == [2, 3]
+
+
 @pytest.mark.parametrize(
     ("static", "rows", "multiple", "shape"),
     [(False, 8, 4, (3, 5)), (True, None, 4, (4, 8)), (True, 8, 16, (8, 16))],

@@ -34,8 +34,8 @@ class BLEU(SummedMetric):
     * Ids without `decode`: BLEU of tokens, as sacreBLEU computes it of the ids with a space
       between and `tokenize="none"`. It runs in compiled code. With subwords it is not
       comparable to BLEU of words.
-    * Ids with `decode`: BLEU of the decoded texts, computed on the host. On TensorFlow the model
-      must be compiled with `jit_compile=False` or `run_eagerly=True`.
+    * Ids with `decode`: BLEU of the decoded texts, computed on the host, in compiled code too. XLA
+      cannot do that on TensorFlow: with a GPU compile the model with `jit_compile=False`.
     * Lists of strings, in `update_state` called by hand.
 
     The end token is not text: it does not count, nor does what follows it. A row of padding
@@ -131,15 +131,16 @@ class BLEU(SummedMetric):
         return [found.sys_len, found.ref_len, *found.counts, *found.totals]
 
     def result(self):
-        unmatched = ops.equal(self.matches, 0)
+        matches, totals = map(ops.convert_to_tensor, (self.matches, self.totals))
+        unmatched = ops.equal(matches, 0)
         # The n-th order without a match counts 1 / 2^n matches.
-        smoothed = ops.power(2.0, -ops.cumsum(ops.cast(unmatched, self.matches.dtype)))
-        precisions = ratio(ops.where(unmatched, smoothed, self.matches), self.totals)
+        smoothed = ops.power(2.0, -ops.cumsum(ops.cast(unmatched, matches.dtype)))
+        precisions = ratio(ops.where(unmatched, smoothed, matches), totals)
         positive = ops.maximum(precisions, 1e-30)
         mean = ops.exp(ops.mean(ops.log(positive)))
         penalty = ops.exp(ops.minimum(1.0 - ratio(self.true_length, self.length), 0.0))
         # Without any match, or without one n-gram of four, the score is 0.
-        defined = ops.logical_and(ops.any(self.matches > 0), ops.all(self.totals > 0))
+        defined = ops.logical_and(ops.any(matches > 0), ops.all(totals > 0))
         return ops.cast(ops.where(defined, 100.0 * penalty * mean, 0.0), self.dtype)
 
     def get_config(self):
@@ -187,10 +188,10 @@ def _statistics_of_tokens(true, true_lengths, ids, lengths, weights):
 
 
 def _longer(shorter, left, right, order):
-    """Whether the n-grams at i of `left` and at j of `right` are equal, bool `(B, M, N)`.
+    """Equality of the n-grams at i of `left` and at j of `right`, bool `(B, M, N)`.
 
     Args:
-        shorter: The same of n-grams one token shorter; None for those of one token.
+        shorter: Equality of the n-grams that are one token shorter; None if n is 1.
         left: Ids `(B, M)`.
         right: Ids `(B, N)`.
         order: Integer n.

@@ -28,8 +28,8 @@ class ChrF(SummedMetric):
     count. Counts are sums over all batches.
 
     It takes lists of strings, in `update_state` called by hand, or ids with `decode`. Both are
-    computed on the host. With ids on TensorFlow the model must be compiled with
-    `jit_compile=False` or `run_eagerly=True`. The end token does not count, nor does what
+    computed on the host, ids in compiled code too. XLA cannot do that on TensorFlow: with a GPU
+    compile the model with `jit_compile=False`. The end token does not count, nor does what
     follows it, nor a row of padding alone.
 
     Logits come from a model that reads the true tokens before each step (teacher forcing), so
@@ -107,13 +107,14 @@ class ChrF(SummedMetric):
 
     def result(self):
         # Orders that one side has no n-gram of are left out of the means.
-        counted = ops.logical_and(self.found > 0, self.expected > 0)
-        orders = ops.sum(ops.cast(counted, self.found.dtype))
+        found, expected = map(ops.convert_to_tensor, (self.found, self.expected))
+        counted = ops.logical_and(found > 0, expected > 0)
+        orders = ops.sum(ops.cast(counted, found.dtype))
 
         def mean(totals):
             return ratio(ops.sum(ops.where(counted, ratio(self.matches, totals), 0.0)), orders)
 
-        precision, recall = mean(self.found), mean(self.expected)
+        precision, recall = mean(found), mean(expected)
         score = ratio((1 + BETA**2) * precision * recall, BETA**2 * precision + recall)
         return ops.cast(100.0 * score, self.dtype)
 

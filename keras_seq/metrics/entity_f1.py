@@ -33,7 +33,7 @@ class EntityF1(SummedMetric):
         tags: List of N strings, the name of each tag: "O", and "B-", "I-", "E-" or "S-" with a
             type.
         pad_id: Tag id of padding and of tokens that begin no word, or None if only the mask
-            says so.
+            excludes them.
         name: Name of the metric.
         dtype: Dtype of the result.
 
@@ -86,7 +86,7 @@ class EntityF1(SummedMetric):
             add(variable, ops.sum(count * weights))
 
     def _flags(self, tags):
-        """Of each word: the type of its entity, 0 for none; whether it is the first, the last."""
+        """Type of the entity of each word, 0 outside; True at first words; True at last words."""
         kinds = ops.take(ops.convert_to_tensor(self._kinds, "int32"), tags)
         opening = ops.take(ops.convert_to_tensor(self._opening, "bool"), tags)
         continuing = ops.take(ops.convert_to_tensor(self._continuing, "bool"), tags)
@@ -108,7 +108,7 @@ class EntityF1(SummedMetric):
 
 
 def _row(tag, kinds):
-    """Number of the type, whether the next word can continue it, whether it continues another."""
+    """Number of the type; True if the next word can continue it; True if it continues another."""
     found = entities([tag])
     if not found:
         return 0, False, False
@@ -117,7 +117,7 @@ def _row(tag, kinds):
 
 
 def _right(true, found):
-    """How many true entities of each row were found, float32 `(B,)`.
+    """Number of true entities of each row that were found, float32 `(B,)`.
 
     An entity was found if at each of its words both sides have the same type, first words and
     last words.

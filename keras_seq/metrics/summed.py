@@ -39,5 +39,7 @@ def add(variable, increment):
 
 def ratio(numerator, denominator):
     """`numerator / denominator`, 0 where the denominator is 0."""
+    # On JAX not every operation takes a variable.
+    numerator, denominator = map(ops.convert_to_tensor, (numerator, denominator))
     empty = ops.equal(denominator, 0)
     return ops.where(empty, 0.0, numerator / ops.where(empty, 1.0, denominator))

@@ -5,7 +5,6 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_seq import backend
 from keras_seq.metrics.tokens import pairs_of_rows
@@ -84,15 +83,15 @@ def statistics_of_ids(
 
     def summed(true: Any, true_lengths: Any, ids: Any, lengths: Any, weights: Any) -> np.ndarray:
         counted = np.flatnonzero(weights)
-        sides = [
+        truths, predictions = (
             decode([side[row, : many[row]].tolist() for row in counted])
             for side, many in ((true, true_lengths), (ids, lengths))
-        ]
-        total = statistics_of_lines(statistics, *sides, weights[counted])
+        )
+        total = statistics_of_lines(statistics, truths, predictions, weights[counted])
         return np.broadcast_to(total, (count,)).astype("float32")
 
     rows = pairs_of_rows(y_true, y_pred, sample_weight, pad_id, end_id, keep_end=False)
-    return backend.on_host(summed, (count,), *map(ops.stop_gradient, rows))
+    return backend.on_host(summed, (count,), *rows)
 
 
 def decode_config(decode: Decode | None) -> Any:

@@ -1,4 +1,4 @@
-"""Which tokens and rows of a batch count, and with which weight."""
+"""Tokens and rows of a batch that count, and their weights."""
 
 import keras
 from keras import ops
