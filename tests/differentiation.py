@@ -1,4 +1,4 @@
-"""Gradients of any function of tensors and variables, on either backend, and quick calls of it."""
+"""Gradients of any function of tensors and variables, on each backend, and quick calls of it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,6 +39,13 @@ def gradients(
         import jax
 
         by_variable, by_array = quick(jax.grad(compute, argnums=(0, 1)))(values, tensors)
+    elif keras.backend.backend() == "torch":
+        import torch
+
+        values = [tensor.detach().requires_grad_() for tensor in values]
+        tensors = [tensor.detach().requires_grad_() for tensor in tensors]
+        found = torch.autograd.grad(compute(values, tensors), [*values, *tensors])
+        by_variable, by_array = found[: len(values)], found[len(values) :]
     else:
         import tensorflow as tf
 

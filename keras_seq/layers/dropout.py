@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.custom_gradient import custom_gradient
+
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class Dropout(keras.layers.Dropout):
@@ -43,13 +45,12 @@ class Dropout(keras.layers.Dropout):
             return self(ops.relu(inputs), training=True)
         mask, scale = self._draw(inputs)
 
-        @ops.custom_gradient
+        @custom_gradient
         def dropped(inputs):
             outputs = ops.relu(inputs) * (mask * scale)
 
-            def gradient(*arguments, upstream=None):
-                pull = arguments[0] if upstream is None else upstream
-                return ops.where(outputs > 0, pull * scale, 0)
+            def gradient(upstream):
+                return ops.where(outputs > 0, upstream * scale, 0)
 
             return outputs, gradient
 

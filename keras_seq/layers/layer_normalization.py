@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.custom_gradient import custom_gradient
 from keras_seq.layers.precision import at_least_float32
 
 # Shape letters: N rows, D features.
@@ -56,15 +57,14 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
 
 def _normalization(epsilon):
-    @ops.custom_gradient
+    @custom_gradient
     def normalize(rows, gamma, beta):
         """`(N, D)`, `(D,)`, `(D,)` -> `(N, D)`."""
         centered = rows - ops.mean(rows, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + epsilon)
         normal = centered * scale
 
-        def gradient(*arguments, upstream=None):
-            (upstream,) = arguments or (upstream,)
+        def gradient(upstream):
             along = upstream * normal
             # Sums over rows and means over features as products: TensorFlow's sums are slower.
             ones = ops.ones((1, ops.shape(rows)[0]), rows.dtype)

@@ -167,6 +167,8 @@ class LuongAttention(keras.layers.Layer):
             key = value * ops.cast(self.features[0] ** -0.5, value.dtype)
         if self.score == "general":
             key = ops.matmul(value, self.kernel)  # (B, S, D_q)
+            # On torch, Keras computes products of float64 in float32.
+            key = ops.cast(key, value.dtype)
         if self.score == "concat":
             key = ops.matmul(value, self.value_kernel)  # (B, S, U)
         return {"key": key, "value": value}

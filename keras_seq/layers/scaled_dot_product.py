@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.custom_gradient import custom_gradient
 from keras_seq.layers.precision import at_least_float32
 
 # Shape letters: B batch, H heads, T query steps, S key steps, D size of a head.
@@ -116,24 +117,16 @@ def _weigh(query, key, value, bias=None):
     return context, gradients
 
 
-@ops.custom_gradient
+@custom_gradient
 def _context(query, key, value):
-    context, gradients = _weigh(query, key, value)
-
-    def gradient(*arguments, upstream=None):
-        # Keras' backends hand over the incoming gradient by position or by name.
-        (upstream,) = arguments or (upstream,)
-        return gradients(upstream)
-
-    return context, gradient
+    return _weigh(query, key, value)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _context_with_bias(query, key, value, bias):
     context, gradients = _weigh(query, key, value, bias)
 
-    def gradient(*arguments, upstream=None):
-        (upstream,) = arguments or (upstream,)
+    def gradient(upstream):
         return *gradients(upstream), ops.zeros_like(bias)
 
     return context, gradient

@@ -3,6 +3,8 @@
 import keras
 from keras import ops, tree
 
+from keras_seq.layers.custom_gradient import custom_gradient
+
 # Shape letters: B batch, T steps, D and G features.
 
 
@@ -77,11 +79,9 @@ class StepMatrix:
         return _product(inputs, self.matrix, self.transposed)
 
 
-@ops.custom_gradient
+@custom_gradient
 def _product(inputs, matrix, transposed):
-    def gradient(*arguments, upstream=None):
-        # Keras' backends hand over the incoming gradient by position or by name.
-        (upstream,) = arguments or (upstream,)
+    def gradient(upstream):
         return (
             ops.matmul(upstream, transposed),
             ops.matmul(ops.transpose(inputs), upstream),

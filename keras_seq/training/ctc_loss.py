@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.ctc_logits import blank_frames
+from keras_seq.layers.custom_gradient import custom_gradient
 from keras_seq.layers.precision import at_least_float32
 from keras_seq.layers.step_loop import run_steps
 
@@ -146,7 +147,7 @@ def _negative_log_likelihood(labels, logits, counts):
     states = _states(labels)  # (B, S)
     last = 2 * ops.sum(ops.cast(ops.not_equal(labels, 0), "int32"), axis=1)  # (B,)
 
-    @ops.custom_gradient
+    @custom_gradient
     def losses_of(logits):
         log_probabilities = ops.log_softmax(logits, axis=-1)
         chosen = ops.take_along_axis(log_probabilities, states[:, None, :], axis=2)  # (B, T, S)
@@ -154,9 +155,8 @@ def _negative_log_likelihood(labels, logits, counts):
         # All alignments go through some state at the first frame.
         likelihood = ops.logsumexp(forward[:, 0] + backward[:, 0] - chosen[:, 0], axis=1)
 
-        def gradient(*arguments, upstream=None):
-            scale = arguments[0] if upstream is None else upstream
-            scale = ops.where(counts, scale, ops.zeros_like(scale))[:, None, None]
+        def gradient(upstream):
+            scale = ops.where(counts, upstream, ops.zeros_like(upstream))[:, None, None]
             passing = ops.exp(forward + backward - chosen - likelihood[:, None, None])
             spread = ops.one_hot(states, logits.shape[-1], dtype=logits.dtype)  # (B, S, V)
             return scale * (ops.exp(log_probabilities) - ops.matmul(passing, spread))

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.layers.custom_gradient import custom_gradient
 
 # Shape letters: B batch, T target steps, V vocabulary.
 
@@ -136,7 +137,7 @@ def token_losses(y_true, logits, label_smoothing=0.0, smoothed_value=True):
     vocabulary = logits.shape[-1]
     labels = ops.reshape(y_true, (-1,))  # (B * T,)
 
-    @ops.custom_gradient
+    @custom_gradient
     def losses_of(logits):
         probabilities = ops.softmax(logits, axis=-1)  # (B * T, V)
         at_label = _at(probabilities, labels)
@@ -146,8 +147,8 @@ def token_losses(y_true, logits, label_smoothing=0.0, smoothed_value=True):
         if share_of_all:
             losses = losses - share_of_all * ops.mean(logits, axis=-1)
 
-        def gradient(*arguments, upstream=None):
-            scale = (arguments[0] if upstream is None else upstream)[:, None]
+        def gradient(upstream):
+            scale = upstream[:, None]
             # Nothing else reads the probabilities by now, so they become the gradient in place.
             pulls = backend.product_or_zero(probabilities, scale)
             share = label_smoothing / vocabulary

@@ -1,4 +1,4 @@
-"""Gradients on either backend."""
+"""Gradients on each backend."""
 
 import functools
 from collections.abc import Callable
@@ -43,7 +43,7 @@ def loss(
                 broad = [1] * len(shape)
                 broad[0], broad[position] = mask.shape
                 output = ops.where(mask.reshape(broad), output, ops.zeros((), dtype))
-        total = total + ops.sum(output * factors.astype(dtype))
+        total = total + ops.sum(ops.multiply(output, factors.astype(dtype)))
     return total
 
 
@@ -113,6 +113,18 @@ def functions_of(
 
         def differentiate(tensors):
             return both(tensors)[1]
+    elif keras.backend.backend() == "torch":
+        value = compute
+
+        def differentiate(tensors):
+            import torch
+
+            # Leaves that record what is computed from them.
+            leaves = {name: tensor.detach().requires_grad_() for name, tensor in tensors.items()}
+            found = torch.autograd.grad(
+                compute(leaves), list(leaves.values()), allow_unused=True, materialize_grads=True
+            )
+            return dict(zip(leaves, found, strict=True))
     else:
         value = compute
 

@@ -327,24 +327,36 @@ NOT_LAYERS = {
 FIRST = {row.public_name: row.name for row in reversed(ROWS)}
 
 
-def marked(row: Row, *values: Any, jax: bool = False) -> Any:
+def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
     """A parameter of a law: the first row of each public name by default, the others `slow`.
 
     On JAX most of a law's time is compilation. That the outputs of every row agree with those of
     TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
     too. With `jax`, for gradients, half precision and steps, the first rows run there as well.
+
+    With `torch`, the first rows of layers run on torch. Models do not, because Keras infers their
+    shapes there by calling their layers on 83 steps, which takes up to 20 s for one model.
     """
-    first = row.name in FIRST.values()
-    marks = ([pytest.mark.jax] if jax else []) if first else [pytest.mark.slow]
+    marks = []
+    if row.name not in FIRST.values():
+        marks = [pytest.mark.slow]
+    else:
+        if jax:
+            marks.append(pytest.mark.jax)
+        if torch and row.public_name in layers.__all__:
+            marks.append(pytest.mark.torch)
     name = "-".join([*map(str, values[:-1]), row.name])
     return pytest.param(*(values or [row]), id=name, marks=marks)
 
 
-def rows_where(condition: Callable[[Row], Any], *, jax: bool = False) -> Any:
+def rows_where(
+    condition: Callable[[Row], Any], *, jax: bool = False, torch: bool = False
+) -> Any:
     """`parametrize` of a law that holds for some of the rows."""
-    rows = [marked(row, jax=jax) for row in ROWS if condition(row)]
+    rows = [marked(row, jax=jax, torch=torch) for row in ROWS if condition(row)]
     return pytest.mark.parametrize("row", rows)
 
 
 every_row = rows_where(lambda row: True)
-every_row_on_jax = rows_where(lambda row: True, jax=True)
+every_row_on_torch = rows_where(lambda row: True, torch=True)
+every_row_on_all_backends = rows_where(lambda row: True, jax=True, torch=True)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from conformance.harness import SIZES, built, make_arrays, outputs_of, run
-from conformance.table import every_row
+from conformance.table import every_row_on_torch
 
 
-@every_row
+@every_row_on_torch
 @pytest.mark.parametrize("index", range(SIZES["B"]))
 def test_row_alone_gives_the_same_outputs_as_in_a_batch(row, index):
     arrays = make_arrays(row)
@@ -15,7 +15,7 @@ def test_row_alone_gives_the_same_outputs_as_in_a_batch(row, index):
         np.testing.assert_allclose(got, together[index : index + 1], rtol=0, atol=row.tolerance)
 
 
-@every_row
+@every_row_on_torch
 def test_other_batch_mates_change_nothing(row):
     arrays = make_arrays(row)
     others = make_arrays(row, seed=1)

@@ -16,9 +16,9 @@ from conformance.harness import (
     run,
     step_mask,
 )
-from conformance.table import every_row, rows_where
+from conformance.table import every_row_on_torch, rows_where
 
-masked_rows = rows_where(lambda row: row.masks)
+masked_rows = rows_where(lambda row: row.masks, torch=True)
 
 
 def spoil(row: Row, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -41,7 +41,7 @@ def test_nan_in_padding_does_not_change_the_outputs(row):
     assert_same(row, run(row, built(row), spoiled), outputs_of(row))
 
 
-@rows_where(lambda row: row.masks, jax=True)
+@rows_where(lambda row: row.masks, jax=True, torch=True)
 def test_nan_in_padding_does_not_change_the_gradients(row):
     expected = gradients_of(row)
     for path, gradient in gradients(row, built(row), spoil(row, make_arrays(row))).items():
@@ -51,13 +51,13 @@ def test_nan_in_padding_does_not_change_the_gradients(row):
         )
 
 
-@every_row
+@every_row_on_torch
 def test_more_padding_does_not_change_the_outputs(row):
     longer = run(row, built(row), make_arrays(row, longer={"S": ROOM, "T": ROOM}))
     assert_same(row, longer, outputs_of(row))
 
 
-@rows_where(lambda row: row.padded_axes, jax=True)
+@rows_where(lambda row: row.padded_axes, jax=True, torch=True)
 def test_more_padding_does_not_change_the_gradients(row):
     expected = gradients_of(row)
     padding = dict.fromkeys(row.padded_axes, ROOM)
@@ -82,7 +82,7 @@ def real_gradient(row: Row, name: str, gradient: np.ndarray) -> np.ndarray:
     return kept
 
 
-@every_row
+@every_row_on_torch
 def test_a_wholly_masked_row_is_finite(row):
     nothing = {axis: (0, *rest) for axis, (_, *rest) in LENGTHS.items()}
     arrays = make_arrays(row, lengths=nothing)
@@ -92,7 +92,7 @@ def test_a_wholly_masked_row_is_finite(row):
         assert np.isfinite(gradient).all(), path
 
 
-@every_row
+@every_row_on_torch
 def test_a_wholly_masked_row_leaves_the_others_alone(row):
     nothing = {axis: (0, *rest) for axis, (_, *rest) in LENGTHS.items()}
     got = run(row, built(row), make_arrays(row, lengths=nothing))

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_seq.layers.custom_gradient import custom_gradient
 from keras_seq.layers.step_loop import read_once
 
 
@@ -33,15 +34,14 @@ def normalizer(layer, shifts):
     shifts = [ops.cast(read_once(shift), gamma.dtype) for shift in shifts if shift is not None]
     shift = sum(shifts[1:], shifts[0]) if shifts else None
 
-    @ops.custom_gradient
+    @custom_gradient
     def standardize(inputs):
         centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + layer.epsilon)
         outputs = centered * scale
 
         # The chain through mean and variance has twice as many steps, which a loop would repeat.
-        def gradient(*arguments, upstream=None):
-            (upstream,) = arguments or (upstream,)
+        def gradient(upstream):
             along = ops.mean(upstream * outputs, axis=-1, keepdims=True)
             mean = ops.mean(upstream, axis=-1, keepdims=True)
             return (upstream - mean - outputs * along) * scale
