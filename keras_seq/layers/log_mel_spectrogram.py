@@ -167,6 +167,9 @@ class LogMelSpectrogram(keras.layers.Layer):
         doubles = "float64" in (keras.backend.standardize_dtype(samples.dtype), self.compute_dtype)
         dtype = "float64" if doubles else "float32"
         count = self._count(ops.shape(samples)[1])
+        if keras.backend.backend() == "torch" and count == 0:
+            # torch fails on a Fourier transform of nothing.
+            return ops.zeros((ops.shape(samples)[0], 0, self.num_mels), self.compute_dtype)
         # JAX cannot take, not even nothing, from nothing.
         samples = ops.pad(samples, [[0, 0], [0, 1]])
         starts = ops.arange(count, dtype="int32") * self._step

@@ -10,8 +10,9 @@ from keras_seq.layers.step_loop import run_steps
 
 # Shape letters: B batch, T frames, L labels, S = 2 L + 1 states, V vocabulary.
 
-# Far below every sum of log-probabilities, and finite, so that differences of it are.
-_NEVER = -1e30
+# Far below every sum of log-probabilities, and finite, so that differences of it are. It is a power
+# of 2 because Keras' torch backend rounds maxima of float64 to float32, which must not change it.
+_NEVER = -(2.0**100)
 # Between what a network says and what `blank_frames` writes.
 _SURE = -1e8
 

@@ -325,6 +325,11 @@ NOT_LAYERS = {
 }
 
 FIRST = {row.public_name: row.name for row in reversed(ROWS)}
+# The first row of each layer. Models are left out, because Keras infers their shapes on torch by
+# calling their layers on 83 steps, which takes up to 20 s for one model.
+ON_TORCH = [
+    row for row in ROWS if row.name in FIRST.values() and row.public_name in layers.__all__
+]
 
 
 def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
@@ -333,9 +338,7 @@ def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> An
     On JAX most of a law's time is compilation. That the outputs of every row agree with those of
     TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
     too. With `jax`, for gradients, half precision and steps, the first rows run there as well.
-
-    With `torch`, the first rows of layers run on torch. Models do not, because Keras infers their
-    shapes there by calling their layers on 83 steps, which takes up to 20 s for one model.
+    With `torch`, the rows of `ON_TORCH` run on torch.
     """
     marks = []
     if row.name not in FIRST.values():
@@ -343,7 +346,7 @@ def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> An
     else:
         if jax:
             marks.append(pytest.mark.jax)
-        if torch and row.public_name in layers.__all__:
+        if torch and row in ON_TORCH:
             marks.append(pytest.mark.torch)
     name = "-".join([*map(str, values[:-1]), row.name])
     return pytest.param(*(values or [row]), id=name, marks=marks)

@@ -1,4 +1,4 @@
-"""TensorFlow and JAX give the same numbers from the same weights."""
+"""All backends give the same numbers from the same weights."""
 
 import os
 import subprocess
@@ -9,11 +9,11 @@ import keras
 import numpy as np
 import pytest
 from conformance.harness import assert_same, outputs_of
-from conformance.table import ROWS
+from conformance.table import ON_TORCH, ROWS
 
 pytestmark = pytest.mark.process
 
-OTHER = {"tensorflow": "jax", "jax": "tensorflow"}
+OTHER = {"tensorflow": "jax", "jax": "tensorflow", "torch": "tensorflow"}
 
 
 @pytest.fixture(scope="session")
@@ -24,14 +24,20 @@ def other_outputs(tmp_path_factory):
         "KERAS_BACKEND": OTHER[keras.backend.backend()],
         "PYTHONPATH": str(Path(__file__).parents[1]),
     }
-    subprocess.run(
-        [sys.executable, "-m", "conformance.outputs", str(path)], env=environment, check=True
-    )
+    names = [row.name for row in ON_TORCH] if keras.backend.backend() == "torch" else []
+    command = [sys.executable, "-m", "conformance.outputs", str(path), *names]
+    subprocess.run(command, env=environment, check=True)
     with np.load(path) as arrays:
         return dict(arrays)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_tensorflow_and_jax_outputs_agree(row, other_outputs):
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=row.name, marks=[pytest.mark.torch] if row in ON_TORCH else [])
+        for row in ROWS
+    ],
+)
+def test_outputs_of_two_backends_agree(row, other_outputs):
     expected = [other_outputs[f"{row.name} {index}"] for index in range(len(row.outputs))]
     assert_same(row, outputs_of(row), expected)

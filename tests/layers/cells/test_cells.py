@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 import reference_recurrent as reference
-from differentiation import quick
+from differentiation import gradients, quick
 from keras import ops, tree
 from layers.cells import plain_cells as plain
 
@@ -21,7 +21,7 @@ from keras_seq.layers import (
     PeepholeLSTMCell,
 )
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 FEATURES, UNITS, STEPS = 3, 4, 5
 LENGTHS = (5, 3, 1)
@@ -105,6 +105,39 @@ def test_rnn_over_padded_rows_equals_numpy(name, backwards):
         np.testing.assert_allclose(got, expected, atol=1e-5)
         for state, wanted in zip(states, last, strict=True):
             np.testing.assert_allclose(numpy_of(state)[row], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name", ["layer-norm-lstm-normalized", "layer-norm-lstm-plain", "layer-norm-simple", "lstm"]
+)
+def test_gradients_in_a_loop_equal_central_differences_of_numpy(name):
+    cell, step = made(name)
+    layer = RNN(cell)
+    row = inputs_of(3)[:1]
+    (factors,) = np.random.default_rng(2).normal(size=(1, UNITS))
+    (by_inputs,), by_weights = gradients(
+        lambda inputs: ops.sum(ops.multiply(layer(inputs), factors.astype("float32"))),
+        [row],
+        cell.trainable_weights,
+    )
+    inputs, weights = row[0].astype("float64"), step.keywords["weights"]
+
+    def slopes(array):
+        """By each number of an array that `step` reads."""
+        found = np.zeros(array.shape)
+        for place in np.ndindex(array.shape):
+            value, sides = array[place], []
+            for array[place] in (value + 1e-5, value - 1e-5):
+                outputs, _ = plain.unroll(step, inputs, tree.flatten(cell.state_size))
+                sides.append(outputs[-1] @ factors)
+            array[place] = value
+            found[place] = (sides[0] - sides[1]) / 2e-5
+        return found
+
+    np.testing.assert_allclose(by_inputs[0], slopes(inputs), rtol=0, atol=1e-4)
+    assert len(by_weights) == len(weights)
+    for gradient, array in zip(by_weights, weights.values(), strict=True):
+        np.testing.assert_allclose(gradient, slopes(array), rtol=0, atol=1e-4)
 
 
 def test_forget_gates_start_open():

@@ -1,0 +1,130 @@
+"""Gradients written by hand, against central differences of the same formulas in float64 numpy."""
+
+import keras
+import numpy as np
+import pytest
+from differentiation import gradients
+from keras import ops
+from layers.cells import plain_cells as plain
+
+from keras_seq.layers.cells.normalization import normalizer
+from keras_seq.layers.custom_gradient import custom_gradient
+from keras_seq.layers.layer_normalization import LayerNormalization
+from keras_seq.layers.scaled_dot_product import MASKED, attention_context
+from keras_seq.layers.step_loop import StepMatrix
+
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
+
+EPSILON = 1e-3
+
+
+def drawn(*shapes):
+    generator = np.random.default_rng(0)
+    return [generator.normal(size=shape).astype("float32") for shape in shapes]
+
+
+def central_differences(function, arrays):
+    """The derivative of a scalar numpy function by every number of every array."""
+    arrays = [array.astype("float64") for array in arrays]
+    found = []
+    for array in arrays:
+        slopes = np.zeros(array.shape)
+        for place in np.ndindex(array.shape):
+            value = array[place]
+            array[place] = value + 1e-5
+            above = function(*arrays)
+            array[place] = value - 1e-5
+            slopes[place] = (above - function(*arrays)) / 2e-5
+            array[place] = value
+        found.append(slopes)
+    return found
+
+
+def attention(query, key, value, bias=0.0):
+    powers = np.exp(query @ key.swapaxes(-1, -2) + bias)
+    return powers / powers.sum(axis=-1, keepdims=True) @ value
+
+
+def normalized(rows, gamma, beta):
+    return np.stack([plain.normalize(row, gamma, beta, EPSILON) for row in rows])
+
+
+def normalized_by_layer(training):
+    layer = LayerNormalization(epsilon=EPSILON)
+    layer.build((None, 6))
+
+    def call(rows, gamma, beta):
+        with keras.StatelessScope([(layer.gamma, gamma), (layer.beta, beta)]):
+            return layer(rows, training=training)
+
+    return call
+
+
+def normalized_in_cell(rows, gamma, beta):
+    layer = keras.layers.LayerNormalization(epsilon=EPSILON)
+    layer.build((None, 6))
+    with keras.StatelessScope([(layer.gamma, gamma), (layer.beta, beta)]):
+        return normalizer(layer, [layer.beta])(rows)
+
+
+BIAS = np.where(np.arange(5) < np.array([[5], [3]]), 0.0, MASKED)[:, None, None].astype("float32")
+SHAPES_OF_ATTENTION = [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3)]
+PLACES = {
+    "attention": (attention_context, attention, SHAPES_OF_ATTENTION),
+    "attention-bias": (
+        lambda *parts: attention_context(*parts, ops.convert_to_tensor(BIAS)),
+        lambda *parts: attention(*parts, BIAS.astype("float64")),
+        SHAPES_OF_ATTENTION,
+    ),
+    "step-matrix": (
+        lambda inputs, matrix: StepMatrix(matrix)(inputs),
+        lambda inputs, matrix: inputs @ matrix,
+        [(3, 4), (4, 5)],
+    ),
+    "normalization-in-a-cell": (normalized_in_cell, normalized, [(3, 6), (6,), (6,)]),
+    "layer-normalization": (normalized_by_layer(True), normalized, [(3, 6), (6,), (6,)]),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_gradients_equal_central_differences_of_numpy(place):
+    function, formula, shapes = PLACES[place]
+    arrays = drawn(*shapes)
+    expected = formula(*(array.astype("float64") for array in arrays))
+    # Factors of its own for each output: the gradient that comes in is never 1.
+    (factors,) = drawn(expected.shape)
+    found, _ = gradients(lambda *parts: ops.sum(ops.multiply(function(*parts), factors)), arrays)
+    numeric = central_differences(lambda *parts: np.sum(formula(*parts) * factors), arrays)
+    for gradient, slopes in zip(found, numeric, strict=True):
+        np.testing.assert_allclose(gradient, slopes, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_gradient_function_gets_the_gradient_by_the_output(count):
+    """With as many inputs as the backends might take for it: torch passes them as well."""
+    seen = []
+
+    @custom_gradient
+    def total(*inputs):
+        def gradient(upstream):
+            seen.append(tuple(upstream.shape))
+            by_inputs = tuple(upstream * (number + 1) for number in range(count))
+            return by_inputs if count > 1 else by_inputs[0]
+
+        return sum(inputs), gradient
+
+    arrays = drawn(*[(3,)] * count)
+    factors = np.array([5.0, -1.0, 0.5], "float32")
+    found, _ = gradients(lambda *parts: ops.sum(ops.multiply(total(*parts), factors)), arrays)
+    assert seen == [(3,)]
+    for number, gradient in enumerate(found):
+        np.testing.assert_allclose(gradient, factors * (number + 1))
+
+
+def test_function_of_several_outputs_is_refused_by_name():
+    @custom_gradient
+    def both(inputs):
+        return (inputs, inputs), lambda one, other: one + other
+
+    with pytest.raises(TypeError, match=r"`both` returned several outputs \(tuple\), expected one"):
+        both(ops.ones((3,)))
