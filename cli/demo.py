@@ -25,9 +25,13 @@ def demo(
 
     Dates as people write them in some 40 locales become dates in ISO 8601.
     """
+    import os
+
     from keras_seq.demo import prepare_demo
+    from keras_seq.devices import check_backend
     from keras_seq.threads import share_cores_in_training
 
+    check_backend(os.environ.get("KERAS_BACKEND"))
     share_cores_in_training()
     run, test = prepare_demo(directory, overrides=set_, overwrite=overwrite, notice=notice)
     from keras_seq.scoring import score

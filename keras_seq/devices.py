@@ -124,7 +124,10 @@ def check_backend(name: str | None) -> None:
         InputError: As said.
     """
     if name not in (None, "", "tensorflow", "jax"):
-        raise InputError(f"KERAS_BACKEND={name} trains no models: set tensorflow or jax")
+        raise InputError(
+            f"KERAS_BACKEND={name}: training and decoding run on TensorFlow and JAX only: set "
+            "KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax"
+        )
     if name == "jax" and importlib.util.find_spec("jax") is None:
         raise InputError(
             "--backend jax: JAX is not installed: pip install 'keras-seq[jax]', or leave it out "

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_seq import backend
+from keras_seq.devices import check_backend
 from keras_seq.models import (
     BackboneClassifier,
     BackboneSeq2Seq,
@@ -60,7 +61,11 @@ def build_model(
 
     Returns:
         A model of `keras_seq.models`.
+
+    Raises:
+        InputError: Keras' backend neither trains nor decodes here.
     """
+    check_backend(backend.name())
     arguments = settings.model.model_dump()
     family = _FAMILIES[arguments.pop("family")]
     members = arguments.pop("members", 1)

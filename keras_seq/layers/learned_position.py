@@ -66,16 +66,24 @@ class LearnedPosition(keras.layers.Layer):
             initializer=keras.initializers.RandomNormal(stddev=0.02),
         )
 
+    def compute_output_shape(self, input_shape):
+        # Without this, Keras calls the layer on 83 steps on torch if their number is unknown.
+        self._check_steps(input_shape)
+        return input_shape
+
     def call(self, inputs):
-        steps = inputs.shape[1]
+        self._check_steps(inputs.shape)
+        return self._add(inputs, ops.arange(ops.shape(inputs)[1]))
+
+    def _check_steps(self, shape):
+        steps = shape[1]
         # On JAX an unknown number is an object that compares with none.
         if isinstance(steps, int) and steps > self.length:
             raise ValueError(
                 f"`LearnedPosition` has vectors for {self.length} steps, received "
-                f"{steps} in the shape {tuple(inputs.shape)}: give a larger `length`, "
+                f"{steps} in the shape {tuple(shape)}: give a larger `length`, "
                 "or use positions that need no table, as `SinusoidalPosition`."
             )
-        return self._add(inputs, ops.arange(ops.shape(inputs)[1]))
 
     def step(self, inputs, position):
         """Adds the vector of one position to every vector.

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.search.limits import length_limits
 from keras_seq.search.random_numbers import row_keys
 
@@ -62,7 +63,13 @@ def read_source(model, source, **options):
 
     Raises:
         ValueError: If an option is out of range.
+        NotImplementedError: On torch.
     """
+    if backend.name() == "torch":
+        raise NotImplementedError(
+            "Search and sampling run on TensorFlow and JAX, received the Keras backend 'torch': set "
+            "KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax."
+        )
     if isinstance(source, Mapping):
         tensors, is_ids = keras.tree.map_structure(ops.convert_to_tensor, source), False
     else:

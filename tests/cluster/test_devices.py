@@ -75,7 +75,7 @@ def test_too_many_or_indivisible_devices_raise_input_error(options, there, kind,
 def test_check_backend_accepts_tensorflow_and_jax_but_not_openvino():
     for name in (None, "", "tensorflow", "jax"):
         check_backend(name)
-    with pytest.raises(InputError, match="KERAS_BACKEND=openvino trains no models"):
+    with pytest.raises(InputError, match="KERAS_BACKEND=openvino: training and decoding run on"):
         check_backend("openvino")
 
 
@@ -111,9 +111,19 @@ def test_train_command_rejects_unavailable_devices(tmp_path, options, words):
 
 
 @pytest.mark.process
+def test_demo_rejects_the_torch_backend_before_it_writes(tmp_path, keras_seq_process):
+    outcome = keras_seq_process("demo", tmp_path / "demo", KERAS_BACKEND="torch")
+    assert outcome.code == 2 and not (tmp_path / "demo").exists()
+    assert outcome.error.startswith("KERAS_BACKEND=torch: training and decoding run on TensorFlow")
+
+
+@pytest.mark.process
 def test_torch_backend_is_rejected_with_a_clear_error(tmp_path):
     said = refused(tmp_path, KERAS_BACKEND="torch")
-    assert said == "keras-seq: KERAS_BACKEND=torch trains no models: set tensorflow or jax\n"
+    assert said == (
+        "keras-seq: KERAS_BACKEND=torch: training and decoding run on TensorFlow and JAX only: "
+        "set KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax\n"
+    )
 
 
 @pytest.mark.process

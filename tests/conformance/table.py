@@ -327,9 +327,7 @@ NOT_LAYERS = {
 FIRST = {row.public_name: row.name for row in reversed(ROWS)}
 # The first row of each layer. Models are left out, because Keras infers their shapes on torch by
 # calling their layers on 83 steps, which takes up to 20 s for one model.
-ON_TORCH = [
-    row for row in ROWS if row.name in FIRST.values() and row.public_name in layers.__all__
-]
+ON_TORCH = [row for row in ROWS if row.name in FIRST.values() and row.public_name in layers.__all__]
 
 
 def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
@@ -352,9 +350,7 @@ def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> An
     return pytest.param(*(values or [row]), id=name, marks=marks)
 
 
-def rows_where(
-    condition: Callable[[Row], Any], *, jax: bool = False, torch: bool = False
-) -> Any:
+def rows_where(condition: Callable[[Row], Any], *, jax: bool = False, torch: bool = False) -> Any:
     """`parametrize` of a law that holds for some of the rows."""
     rows = [marked(row, jax=jax, torch=torch) for row in ROWS if condition(row)]
     return pytest.mark.parametrize("row", rows)

@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_seq.layers import ConditionalRandomField
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 STEPS, TAGS = 5, 3
 # Full, padded, with gaps, padded on the left, and nothing at all.
@@ -118,7 +118,8 @@ def test_without_transitions_each_step_stands_alone():
     layer.transitions.assign(np.zeros((TAGS, TAGS)))
     log_softmax = numpy_of(ops.log_softmax(POTENTIALS))
     expected = np.take_along_axis(log_softmax, TRUE_TAGS[..., None], axis=-1).sum(axis=(1, 2))
-    np.testing.assert_allclose(layer.log_likelihood(POTENTIALS, TRUE_TAGS), expected, atol=1e-5)
+    got = numpy_of(layer.log_likelihood(POTENTIALS, TRUE_TAGS))
+    np.testing.assert_allclose(got, expected, atol=1e-5)
     np.testing.assert_array_equal(numpy_of(layer(POTENTIALS)), POTENTIALS.argmax(axis=-1))
 
 
@@ -143,7 +144,8 @@ def test_log_partition_is_accurate_for_1_and_200_steps(steps):
         scores = pairs.max(axis=0) + np.log(np.exp(pairs - pairs.max(axis=0)).sum(axis=0))
         scores = scores + potential
     expected = log_sum(scores + end)
-    np.testing.assert_allclose(float(layer.log_partition(potentials)[0]), expected, rtol=1e-5)
+    got = numpy_of(layer.log_partition(potentials))
+    np.testing.assert_allclose(got[0], expected, rtol=1e-5)
 
 
 def test_given_tags_add_their_negative_log_likelihood_to_the_losses():
@@ -152,7 +154,7 @@ def test_given_tags_add_their_negative_log_likelihood_to_the_losses():
     np.testing.assert_array_equal(numpy_of(decoded), numpy_of(layer(POTENTIALS, inputs_mask=MASK)))
     layer(POTENTIALS, TRUE_TAGS, inputs_mask=MASK)
     (loss,) = layer.losses
-    np.testing.assert_allclose(float(loss), -numpy_of(likelihood).mean(), rtol=1e-6)
+    np.testing.assert_allclose(numpy_of(loss), -numpy_of(likelihood).mean(), rtol=1e-6)
 
 
 @pytest.mark.slow

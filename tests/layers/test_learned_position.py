@@ -38,6 +38,18 @@ def test_sequence_longer_than_the_table_raises_value_error():
         made()(np.zeros((1, 7, 4), "float32"))
 
 
+@pytest.mark.torch
+def test_functional_model_takes_sequences_of_unknown_length():
+    """Also on torch, where Keras would call the layer on more steps than it has vectors."""
+    inputs = keras.Input((None, 4))
+    layer = made()
+    model = keras.Model(inputs, layer(inputs))
+    assert model.output_shape == (None, None, 4)
+    x = np.ones((2, 5, 4), "float32")
+    expected = x + np.asarray(layer.get_weights()[0])[:5]
+    np.testing.assert_allclose(model.predict_on_batch(x), expected, atol=1e-6)
+
+
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX knows each length")
 def test_unknown_sequence_length_is_checked_at_run_time():
     import tensorflow as tf

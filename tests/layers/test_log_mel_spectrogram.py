@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_seq.layers import LogMelSpectrogram
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 SMALL = {"sampling_rate": 8000, "num_mels": 12, "frame_length": 200, "frame_step": 80}
 

@@ -12,7 +12,7 @@ from keras import ops
 from keras_seq.training import CTCLoss, ctc_needed_frames
 from keras_seq.training.ctc_loss import ctc_losses
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 FRAMES, VOCABULARY = 5, 4
 # Labels and the frames that are real. Equal neighbours need a blank between them.

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 generator = np.random.default_rng(1)
 
 
+@pytest.mark.torch
 def test_guided_alignment_loss_is_weighted_cross_entropy_of_linked_rows():
     attention = generator.random((3, 4, 5)).astype("float32")
     attention /= attention.sum(-1, keepdims=True)

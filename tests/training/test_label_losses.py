@@ -16,7 +16,7 @@ from keras_seq.training.label_losses import (
     LabelCrossEntropy,
 )
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 GENERATOR = np.random.default_rng(1)
 LABELS = 4

@@ -57,6 +57,7 @@ def test_divergence_weight_follows_the_schedule_per_update(model):
         np.testing.assert_allclose(found, min(1, (batch // 2) / 4) * whole, rtol=1e-4)
 
 
+@pytest.mark.torch
 def test_divergence_loss_ignores_padding_rows():
     loss = DivergenceLoss()
     ids, divergence = np.array([[5, 3], [0, 0], [0, 7]]), np.array([1.5, np.nan, 2.0], "float32")

@@ -11,7 +11,7 @@ from keras import ops
 from keras_seq.training import SequenceCrossEntropy
 from keras_seq.training.losses import ComparableCrossEntropy
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 TRUE = np.array([[4, 1, 8, 0], [2, 0, 0, 0], [7, 7, 3, 1]], "int32")
 LOGITS = 5 * np.random.default_rng(0).normal(size=(3, 4, 9)).astype("float32")

@@ -9,6 +9,8 @@ from keras import ops
 
 from keras_seq.training import SequenceCrossEntropy, sequence_loss
 
+pytestmark = pytest.mark.torch
+
 B, T, V = 3, 4, 5
 RANDOM = np.random.default_rng(0)
 LOGITS = RANDOM.normal(size=(B, T, V)).astype("float32")
