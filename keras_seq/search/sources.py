@@ -67,8 +67,8 @@ def read_source(model, source, **options):
     """
     if backend.name() == "torch":
         raise NotImplementedError(
-            "Search and sampling run on TensorFlow and JAX, received the Keras backend 'torch': set "
-            "KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax."
+            "Search and sampling run on TensorFlow and JAX, received the Keras backend 'torch': "
+            "set KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax."
         )
     if isinstance(source, Mapping):
         tensors, is_ids = keras.tree.map_structure(ops.convert_to_tensor, source), False

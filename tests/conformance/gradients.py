@@ -121,8 +121,12 @@ def functions_of(
 
             # Leaves that record what is computed from them.
             leaves = {name: tensor.detach().requires_grad_() for name, tensor in tensors.items()}
+            total = compute(leaves)
+            if not total.requires_grad:
+                # torch raises an error where nothing at all has a gradient.
+                return {name: torch.zeros_like(leaf) for name, leaf in leaves.items()}
             found = torch.autograd.grad(
-                compute(leaves), list(leaves.values()), allow_unused=True, materialize_grads=True
+                total, list(leaves.values()), allow_unused=True, materialize_grads=True
             )
             return dict(zip(leaves, found, strict=True))
     else:

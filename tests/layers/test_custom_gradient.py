@@ -1,5 +1,7 @@
 """Gradients written by hand, against central differences of the same formulas in float64 numpy."""
 
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from differentiation import gradients
 from keras import ops
 from layers.cells import plain_cells as plain
 
+from keras_seq.layers import custom_gradient as custom_gradient_module
 from keras_seq.layers.cells.normalization import normalizer
 from keras_seq.layers.custom_gradient import custom_gradient
 from keras_seq.layers.layer_normalization import LayerNormalization
@@ -91,7 +94,7 @@ def test_gradients_equal_central_differences_of_numpy(place):
     function, formula, shapes = PLACES[place]
     arrays = drawn(*shapes)
     expected = formula(*(array.astype("float64") for array in arrays))
-    # Factors of its own for each output: the gradient that comes in is never 1.
+    # Every output has another factor, so that no upstream gradient is 1.
     (factors,) = drawn(expected.shape)
     found, _ = gradients(lambda *parts: ops.sum(ops.multiply(function(*parts), factors)), arrays)
     numeric = central_differences(lambda *parts: np.sum(formula(*parts) * factors), arrays)
@@ -119,6 +122,17 @@ def test_gradient_function_gets_the_gradient_by_the_output(count):
     assert seen == [(3,)]
     for number, gradient in enumerate(found):
         np.testing.assert_allclose(gradient, factors * (number + 1))
+
+
+def test_no_other_module_uses_the_decorator_of_keras():
+    """Its gradient functions are called otherwise on each backend."""
+    folder = Path(custom_gradient_module.__file__).parents[1]
+    users = [
+        path.name
+        for path in folder.rglob("*.py")
+        if "ops.custom_gradient" in path.read_text(encoding="utf-8")
+    ]
+    assert users == ["custom_gradient.py"]
 
 
 def test_function_of_several_outputs_is_refused_by_name():
