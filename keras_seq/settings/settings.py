@@ -177,6 +177,25 @@ class Settings(Section):
         return self
 
     @model_validator(mode="after")
+    def _members_are_trained_plainly(self) -> Settings:
+        members = getattr(self.model, "members", 1)
+        if members == 1:
+            return self
+        for key, plain in (
+            ("guided_alignment", 0.0),
+            ("scheduled_sampling", "none"),
+            ("source_embeddings", None),
+            ("target_embeddings", None),
+            ("from_run_vocabulary", "keep"),
+        ):
+            if (received := getattr(self.training, key)) != plain:
+                raise ValueError(
+                    f"training.{key}: received {received!r}, which model.members {members} "
+                    "excludes: expected model.members 1"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _some_attention_to_guide(self) -> Settings:
         if not self.training.guided_alignment:
             return self
