@@ -63,7 +63,7 @@ class ChrF(SummedMetric):
     Example:
 
     >>> round(float(ChrF()(["a dog runs", "a cat"], ["a dog ran", "a cat"])), 2)
-    68.17
+    49.74
 
     Reference:
         Popović, "chrF: character n-gram F-score for automatic MT evaluation", WMT 2015,

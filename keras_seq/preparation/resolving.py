@@ -103,7 +103,7 @@ def _choose(
             notice(
                 f"settings in proportion to {shape.pairs:,} pairs: batches of "
                 f"{training['batch_tokens']:,} tokens, {training['warmup_steps']:,} updates of "
-                f"warm-up, a validation every {training['validate_every']:,}, at most "
+                f"warm-up, a validation every {training['validate_every']:,} updates, at most "
                 f"{training['max_epochs']:,} epochs"
             )
     return name, adjustments

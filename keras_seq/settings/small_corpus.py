@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T", int, float)
 
 # Larger corpora are trained as their preset says.
 MOST_PAIRS = 20_000
-# Passes over the text, by the number of pairs: small corpora need more of them to get as many
-# updates. Training usually ends sooner, because nothing gets better.
-_EPOCHS = ((1_000, 100), (5_000, 60), (MOST_PAIRS, 40))
-# Models whose probabilities are averaged.
-_MEMBERS = ((1_000, 5), (5_000, 4), (MOST_PAIRS, 2))
-_VALIDATIONS = 20
+# Updates of a training: this factor times the root of the number of pairs.
+_UPDATES = 40
+# Models whose probabilities are averaged, by the number of pairs.
+_MEMBERS = ((1_000, 4), (5_000, 2), (MOST_PAIRS, 1))
+# Joined pairs that are added for each pair.
+_CONCATENATION = ((1_000, 2.0), (5_000, 1.0), (MOST_PAIRS, 0.5))
+_VALIDATIONS = 16
 
 
 class CorpusShape(NamedTuple):
@@ -51,28 +56,31 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
 
     >>> values = in_proportion(CorpusShape(800, True, 7.5), "rnn")
     >>> values["training"]["max_epochs"], values["training"]["warmup_steps"]
-    (100, 50)
+    (38, 57)
     """
-    length = shape.tokens + 1
-    batch_tokens = int(min(max(shape.pairs * length / 30, 1024), 4096))
-    epochs = _by_size(_EPOCHS, shape.pairs)
-    updates = max(1, round(epochs * max(1.0, shape.pairs * length / batch_tokens)))
+    added = _by_size(_CONCATENATION, shape.pairs) if shape.symbols else 0.0
+    # A joined pair is twice as long.
+    tokens = shape.pairs * (shape.tokens + 1) * (1 + 2 * added)
+    batch_tokens = int(min(max(tokens / 100, 1024), 4096))
+    updates = round(_UPDATES * math.sqrt(shape.pairs))
     every = max(10, round(updates / _VALIDATIONS))
     values: dict[str, Any] = {
         "training": {
             "batch_tokens": batch_tokens,
-            "warmup_steps": max(50, round(updates / 20)),
-            "ema": round(min(max(1 - 6 / updates, 0.99), 0.998), 4),
-            "max_epochs": epochs,
+            "warmup_steps": max(20, round(updates / 20)),
+            "ema": round(min(max(1 - 6 / updates, 0.98), 0.998), 4),
+            "max_epochs": max(1, round(updates / max(1.0, tokens / batch_tokens))),
             "validate_every": every,
             "checkpoint_every": every,
             "patience": 6,
         }
     }
+    if added:
+        values["data"] = {"concatenation": added}
     if shape.symbols and family == "rnn":
         values["model"] = {"members": _by_size(_MEMBERS, shape.pairs)}
     return values
 
 
-def _by_size(table: tuple[tuple[int, int], ...], pairs: int) -> int:
+def _by_size(table: Sequence[tuple[int, T]], pairs: int) -> T:
     return next(value for limit, value in table if pairs <= limit)
