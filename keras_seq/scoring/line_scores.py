@@ -39,7 +39,7 @@ class LineCounts:
     def interval(self, samples: int) -> tuple[float | None, float | None, str]:
         """The mean over resamples of the lines, and half the width of their 95 % interval.
 
-        The definition is that of sacreBLEU: half the distance between the 2.5 % and the 97.5 %
+        sacreBLEU has the same definition: half the distance between the 2.5 % and the 97.5 %
         quantile of the scores of `samples` resamples, each of as many lines as there are.
 
         Args:

@@ -84,7 +84,7 @@ def choose_metric(references: Sequence[str]) -> MetricChoice:
        more: exact match.
     2. Symbols separated by spaces, such as phones: two or more in a line on average, at most 2.5
        characters each, at most 200 distinct, each five times on average or more: exact match,
-       shown with the word error rate, which is that of the symbols.
+       shown with the word error rate, each symbol a word.
     3. Text without spaces between words, in a script that has none, of more than 8 characters:
        chrF.
     4. Short lines, at most 40 characters, with fewer than four words on average or in half of the

@@ -107,9 +107,9 @@ class SequenceCrossEntropy(keras.losses.Loss):
 class ComparableCrossEntropy(SequenceCrossEntropy):
     """`SequenceCrossEntropy` that reports its value without label smoothing; internal.
 
-    The gradient is that of the smoothed loss, so a training is the same to the bit. The value is
-    the cross-entropy that a validation reports, and costs nothing more: it is a part of
-    the smoothed loss, which no update needs.
+    The gradient is the same as of `SequenceCrossEntropy`. The value is the cross-entropy that a
+    validation reports. It needs one pass over the logits less than the smoothed one, and no update
+    depends on it.
     """
 
     smoothed_value = False
