@@ -212,6 +212,7 @@ def rendered_settings():
         FAMILIES,
         TASKS,
         DataSettings,
+        ScoreSettings,
         SearchSettings,
         Settings,
         TokenizerSettings,
@@ -224,6 +225,7 @@ def rendered_settings():
         **{f"model, with `model.family = '{name}'`": kind for name, kind in FAMILIES.items()},
         "training": TrainingSettings,
         "search": SearchSettings,
+        "score": ScoreSettings,
     }
     task, seed = Settings.model_fields["task"], Settings.model_fields["seed"]
     parts = [
@@ -235,9 +237,16 @@ def rendered_settings():
     for title, section in sections.items():
         parts.append(f"\n## {title}\n\n| key | default | |\n|---|---|---|\n")
         prefix = title.split(",")[0]
+        nested = []
         for key, field in section.model_fields.items():
+            if field.description is None:
+                nested.append(f"`{prefix}.{key}.*`")
+                continue
             default = "none" if field.default is None else str(field.default).lower()
+            default = "a space" if default == " " else default
             parts.append(f"| `{prefix}.{key}` | {default} | {field.description} |\n")
+        if nested:
+            parts.append(f"\n{' and '.join(nested)}: the same settings for one side alone.\n")
     return "".join(parts)
 
 
