@@ -57,6 +57,13 @@ RECURRENT = {
 }
 
 
+def ensemble(name: str | None = None, **options: Any) -> models.EnsembleSeq2Seq:
+    def member(name: str) -> models.RecurrentSeq2Seq:
+        return models.RecurrentSeq2Seq(**RECURRENT, **options, name=name)
+
+    return models.EnsembleSeq2Seq.of(member, 2)
+
+
 def attention_cell(query: str = "current", input_feeding: bool = True) -> layers.AttentionCell:
     return layers.AttentionCell(
         keras.layers.GRUCell(8),
@@ -241,6 +248,15 @@ ROWS = [
             ("post", {"norm": "post", "activation": "gelu"}),
         )
     ),
+    Row(
+        "EnsembleSeq2Seq",
+        make=ensemble,
+        inputs=IDS,
+        outputs=["BTV"],
+        call=lambda model, arrays: model(arrays),
+        float32_outputs=[0],
+        step=steps.model,
+    ),
     *(
         Row(
             f"RecurrentSeq2Seq-{name}",
@@ -313,6 +329,7 @@ ROWS = [
 # Public functions and samplers, which have tests of their own.
 NOT_LAYERS = {
     "CategoricalSampler",
+    "Ensemble",
     "GreedySampler",
     "ScheduledEmbeddingSampler",
     "ScheduledOutputSampler",
