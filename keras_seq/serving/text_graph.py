@@ -11,7 +11,7 @@ import tensorflow_text
 from keras_seq.data.ids import EOS, PAD, UNK
 from keras_seq.serving.http.text_libraries import NORMALIZING, SENTENCEPIECE
 from keras_seq.text import TextRules, Tokenizer
-from keras_seq.text.stored_model import without_prefix
+from keras_seq.text.stored_model import without_log_line, without_prefix
 
 # Shape letters: B batch, S source steps, N texts.
 
@@ -43,7 +43,8 @@ class TextGraph:
         self._rules = tokenizer.rules
         model = without_prefix(tokenizer.to_bytes())
         self._adds_prefix = model is not None
-        self._processor = _OPERATIONS.sentencepiece_op(model=model or tokenizer.to_bytes())
+        model = without_log_line(model or tokenizer.to_bytes())
+        self._processor = _OPERATIONS.sentencepiece_op(model=model)
 
     def encode(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any]:
         """Turns text into ids.

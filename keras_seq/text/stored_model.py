@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import struct
+import zlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -22,7 +24,18 @@ MAX_VOCABULARY = 1_000_000
 _MAX_PIECE_BYTES = 1024
 # Field numbers of sentencepiece_model.proto, with what counts when a field is absent.
 _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3
-_NAME_FIELD, _PREFIX_FIELD, _COLLAPSE_FIELD = 1, 3, 4
+_NAME_FIELD, _TABLE_FIELD, _PREFIX_FIELD, _COLLAPSE_FIELD = 1, 2, 3, 4
+# A table of SentencePiece's own compiler with one rule: the noncharacters U+FDD3 U+FDD4 become
+# U+FDD3. A table without a rule, or with one that changes nothing, cannot be compiled.
+_NO_RULES = (
+    "eNoV0lWQkAUUBtB/FpiRVLpRpLsE6VJg6Q5hkQYJQZDuRjp26Vq6FBCUJaRbQRdQWFpCuhvJs3fm3Pmevpd7g7hB"
+    "EGyOE9yPDgmiQkOC8Eg5Rg4LCSLiBbEzNL71AQlJQGIS8SFJSMpHJCcZKUlBalKRljSkJx0ZycDHZCIzn5CFT8lG"
+    "VnKQnVzkJA+5yUdeCpCfQhSkCIUpymd8TjFKUJxSlKQMpSlHWSpQni+oSCW+pAqVqUoo1alGTWpQm1rUpQ71qUdD"
+    "GtCYRnxFE5rRlOaE0YKvaUVL2tCadrSlA+3pyDd0phPf0oVudKU73/E9PehFT/rQm370ZQD9GcRAhjCYYbFHZgTD"
+    "GcVIxjCasfzAeMYxkQlMZhJTmUI405hOBDOZwWxmMZc5zGceC1nAIiJZwmKWsZQVLGcVK1nDan7iR9axlp9Zz0Y2"
+    "8Cu/EMUmtsS+ONvYynZ+Yyc72M0u9rKH/ezjIAc4zCH+4HeOcoS/+JNjRHOC4/zD35ziJKeJ4SxnOM85LnKBS/zL"
+    "FS7zH1e5zjVucoPb3OIud7jPPR7ygMc84ilPeM4zXvKCV/zPG17zjrexPVHhwXu8MIpM"
+)
 _SPECIAL_FIELDS = {"pad": 43, "unk": 40, "bos": 41, "eos": 42}
 _KIND_FIELD = 3
 Engine = Literal["unigram", "bpe", "word", "char"]
@@ -100,7 +113,17 @@ def without_prefix(model: bytes) -> bytes | None:
     return None
 
 
-def _with_normalizer(model: bytes, number: int, value: str | bool) -> bytes:
+def without_log_line(model: bytes) -> bytes:
+    """A model whose normalizer has a table, which changes nothing that is in a text.
+
+    The SentencePiece in tensorflow-text logs a line for each model without a table.
+    """
+    if _settings(model, _NORMALIZER_SPEC).get(_TABLE_FIELD):
+        return model
+    return _with_normalizer(model, _TABLE_FIELD, zlib.decompress(base64.b64decode(_NO_RULES)))
+
+
+def _with_normalizer(model: bytes, number: int, value: str | bool | bytes) -> bytes:
     changed = b""
     for section, content in read_fields(model):
         if section == _NORMALIZER_SPEC and isinstance(content, bytes):
@@ -189,7 +212,7 @@ def build_model(
     kinds = {kind: number for number, kind in _KINDS.items()}
     trainer = field(_KIND_FIELD, kinds[engine]) + field(35, byte_fallback)
     trainer += b"".join(field(number, value) for number, value in SPECIAL_SETTINGS.items())
-    normalizer = field(_NAME_FIELD, name) + (field(2, charsmap) if charsmap else b"")
+    normalizer = field(_NAME_FIELD, name) + (field(_TABLE_FIELD, charsmap) if charsmap else b"")
     normalizer += field(_PREFIX_FIELD, prefix) + field(_COLLAPSE_FIELD, not keep_spaces)
     normalizer += field(5, mark_spaces)
     return model + field(_TRAINER_SPEC, trainer) + field(_NORMALIZER_SPEC, normalizer)
@@ -237,7 +260,7 @@ def read_model(model: bytes) -> ForeignModel:
         _check_pieces(processor)
         trainer = _settings(model, _TRAINER_SPEC)
         normalizer = _settings(model, _NORMALIZER_SPEC)
-        charsmap = normalizer.get(2, b"")
+        charsmap = normalizer.get(_TABLE_FIELD, b"")
         return ForeignModel(
             stored_pieces(model),
             (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()),
@@ -253,8 +276,7 @@ def read_model(model: bytes) -> ForeignModel:
     except InputError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(f"not a SentencePiece model ({reason})") from None
+        raise InputError("not a SentencePiece model, nor a tokenizer.json") from error
 
 
 def _settings(model: bytes, section: int) -> dict[int, int | bytes]:

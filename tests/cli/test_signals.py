@@ -12,7 +12,7 @@ def work(*_, **__):
     if twice:
         signal.raise_signal(signal.SIGINT)
         done.append(2)
-    return []
+    return {}
 """
 
 
@@ -23,7 +23,7 @@ def interrupted(keras_seq_command, monkeypatch, tmp_path):
     def run(module, twice=False, code=130):
         names = {"__name__": module, "signal": signal, "done": [], "twice": twice}
         exec(WORK, names)
-        monkeypatch.setattr("keras_seq.scoring.score", names["work"])
+        monkeypatch.setattr("keras_seq.scoring.scores_by_name", names["work"])
         (tmp_path / "text").write_text("a b c d\n", encoding="utf-8")
         outcome = keras_seq_command("score", tmp_path / "text", "--reference", tmp_path / "text")
         assert (outcome.code, outcome.out) == (code, b"")

@@ -294,7 +294,7 @@ def test_translate_with_an_export_imports_neither_tensorflow_nor_keras(tiny_expo
         check=False,
     )
     # Nor has TensorFlow's library anything to say.
-    assert (result.returncode, result.stderr.count("\n")) in ((0, 0), (0, 1))
+    assert (result.returncode, result.stderr.count("\n")) in ((0, 0), (0, 1)), result.stderr
     assert "oneDNN" not in result.stderr
     assert result.stdout.count("\n") == 2
 

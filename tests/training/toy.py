@@ -36,6 +36,7 @@ def toy_settings(folder: Path, **overrides: object) -> Settings:
         overrides={
             "data.pairs": str(folder / "train.tsv"),
             "data.valid_pairs": str(folder / "valid.tsv"),
+            "tokenizer.kind": "unigram",
             "model.num_encoder_layers": 1,
             "model.num_decoder_layers": 1,
             "model.units": 16,
