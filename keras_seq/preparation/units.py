@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from keras_seq.preparation.files import PairCounts
@@ -48,47 +48,73 @@ def with_units(
         SettingsError: A joint vocabulary was asked for, and the sides have different settings.
     """
     tokenizer = settings.tokenizer
-    say = notice or (lambda line: None)
     sides = _sides(settings)
     asked = {side: tokenizer.of_side(side) for side in sides}
-    open_sides = [side for side in sides if _is_open(asked[side])]
-    units = {side: _units(counts, side) for side in open_sides}
+    units = _chosen_units(settings, counts, asked)
+    found = {side: _filled(asked[side], units.get(side)) for side in sides}
+    for side, unit in units.items():
+        if notice and asked[side].kind == "auto":
+            name = "vocabulary" if len(sides) == 1 else f"{side} vocabulary"
+            notice(f"{name} of {_NAMES[unit.kind]}: {unit.reason}")
+    chosen = TokenizerSettings(**_arranged(settings, found))
+    # What the user gave stays known as such.
+    for new, old in (
+        (chosen, tokenizer),
+        (chosen.source, tokenizer.source),
+        (chosen.target, tokenizer.target),
+    ):
+        new.model_fields_set.intersection_update(old.model_fields_set)
+    return settings.model_copy(update={"tokenizer": chosen})
+
+
+def _chosen_units(
+    settings: Settings, counts: PairCounts, asked: Mapping[Side, VocabularySettings]
+) -> dict[Side, Units]:
+    """The units of the sides whose settings leave them open."""
+    open_sides = [
+        side
+        for side, values in asked.items()
+        if values.model is None and "auto" in (values.kind, values.normalization)
+    ]
     if settings.training.subword_alpha:
         cut = Units("unigram", "nfc", "training.subword_alpha cuts them in several ways")
-        units = dict.fromkeys(open_sides, cut)
-    joint = settings.task == "translate" and tokenizer.joint and len(sides) == 2
-    if joint and "joint" in tokenizer.model_fields_set:
-        _check_joint(tokenizer)
+        return dict.fromkeys(open_sides, cut)
+    units = {
+        side: choose_units(getattr(counts, side) or LineStatistics(), is_target=side == "target")
+        for side in open_sides
+    }
+    if _wants_joint(settings):
+        _check_joint(settings.tokenizer)
         if len({unit.kind for unit in units.values()}) > 1:
-            units = dict.fromkeys(
-                open_sides, Units("unigram", "nfc", "tokenizer.joint, and the sides differ")
-            )
-    found = {side: _filled(asked[side], units.get(side)) for side in sides}
-    for side in open_sides:
-        if asked[side].kind == "auto":
-            name = "vocabulary" if len(sides) == 1 else f"{side} vocabulary"
-            say(f"{name} of {_NAMES[found[side].kind or 'unigram']}: {units[side].reason}")
-    same = all(values == found[sides[0]] for values in found.values())
-    if len(sides) == 1 or (
-        joint and same and (found["source"].kind in SUBWORDS or found["source"].model)
-    ):
-        values = {**found[sides[0]].model_dump(), "joint": tokenizer.joint}
-    elif joint and "joint" in tokenizer.model_fields_set and same:
-        values = {**found["source"].model_dump(), "joint": True}
-    else:
-        values = {**tokenizer.model_dump(exclude={"source", "target"}), "joint": False}
-        for key in ("kind", "normalization"):
-            # What stands for both sides must not read as if it were to be chosen.
-            if values[key] == "auto":
-                values[key] = getattr(found["target"], key)
-        values |= {side: _differing(found[side], values) for side in sides}
-    chosen = TokenizerSettings(**values)
-    chosen.model_fields_set.intersection_update(tokenizer.model_fields_set)
-    for side in SIDES:
-        getattr(chosen, side).model_fields_set.intersection_update(
-            getattr(tokenizer, side).model_fields_set
-        )
-    return settings.model_copy(update={"tokenizer": chosen})
+            both = Units("unigram", "nfc", "tokenizer.joint, and the sides differ")
+            return dict.fromkeys(open_sides, both)
+    return units
+
+
+def _wants_joint(settings: Settings) -> bool:
+    """Whether the user asked for a joint vocabulary, which is not left to the text then."""
+    tokenizer = settings.tokenizer
+    given = "joint" in tokenizer.model_fields_set
+    return settings.task == "translate" and given and tokenizer.joint
+
+
+def _arranged(settings: Settings, found: Mapping[Side, VocabularySettings]) -> dict[str, Any]:
+    """The settings of the vocabularies, in common where they are the same."""
+    tokenizer = settings.tokenizer
+    first = next(iter(found.values()))
+    if len(found) == 1:
+        return {**first.model_dump(), "joint": tokenizer.joint}
+    same = all(values == first for values in found.values())
+    subwords = first.kind in SUBWORDS or first.model is not None
+    if same and tokenizer.joint and (subwords or _wants_joint(settings)):
+        return {**first.model_dump(), "joint": True}
+    common = tokenizer.model_dump(exclude={"source", "target"})
+    for key in ("kind", "normalization"):
+        # What stands for both sides must not read as if it were to be chosen.
+        if common[key] == "auto":
+            common[key] = getattr(found["target"], key)
+    differing: dict[str, Any] = {side: _differing(values, common) for side, values in found.items()}
+    return {**common, "joint": False, **differing}
 
 
 def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
@@ -127,15 +153,6 @@ def _sides(settings: Settings) -> tuple[Side, ...]:
     return SIDES if settings.training.from_hub is None else ("target",)
 
 
-def _is_open(values: VocabularySettings) -> bool:
-    return values.model is None and "auto" in (values.kind, values.normalization)
-
-
-def _units(counts: PairCounts, side: Side) -> Units:
-    statistics = getattr(counts, side)
-    return choose_units(statistics or LineStatistics(), is_target=side == "target")
-
-
 def _filled(values: VocabularySettings, units: Units | None) -> VocabularySettings:
     if units is None:
         return values
@@ -149,7 +166,7 @@ def _filled(values: VocabularySettings, units: Units | None) -> VocabularySettin
     return values.model_copy(update=update)
 
 
-def _differing(values: VocabularySettings, common: dict[str, Any]) -> VocabularySettings:
+def _differing(values: VocabularySettings, common: Mapping[str, Any]) -> VocabularySettings:
     differing = {
         key: value
         for key, value in values.model_dump().items()
