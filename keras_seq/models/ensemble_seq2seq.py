@@ -32,7 +32,7 @@ class EnsembleSeq2Seq(keras.Model):
     Returns:
         Float32 log-probabilities `(B, T, V)`.
 
-    What search needs (`encoder`, `initial_state`, `decoder_step`, ...) is that of `Ensemble`.
+    Search uses the same methods as of `Ensemble`: `encoder`, `initial_state`, `decoder_step`, ...
 
     Raises:
         ValueError: If there is no member, or their vocabularies have different sizes.

@@ -92,7 +92,7 @@ def _chosen_units(
 
 
 def _wants_joint(settings: Settings) -> bool:
-    """Whether the user asked for a joint vocabulary, which is not left to the text then."""
+    """Tests if the user asked for a joint vocabulary."""
     tokenizer = settings.tokenizer
     given = "joint" in tokenizer.model_fields_set
     return settings.task == "translate" and given and tokenizer.joint
@@ -118,7 +118,7 @@ def _arranged(settings: Settings, found: Mapping[Side, VocabularySettings]) -> d
 
 
 def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
-    """What a corpus is like, for the choice of a preset.
+    """Describes a corpus for the choice of a preset.
 
     Args:
         settings: With the units chosen.

@@ -20,7 +20,7 @@ _VALIDATIONS = 16
 
 
 class CorpusShape(NamedTuple):
-    """What a corpus is like, for the choice of a preset.
+    """Size and units of a corpus, for the choice of a preset.
 
     Attributes:
         pairs: Pairs of lines with text.
@@ -34,7 +34,7 @@ class CorpusShape(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """Whether its training has settings in proportion."""
+        """True if its training has settings in proportion."""
         return 0 < self.pairs <= MOST_PAIRS
 
 

@@ -1,4 +1,4 @@
-"""How text is cut into tokens."""
+"""Settings of the vocabularies."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TokenizerSettings(Section):
         return self
 
     def of_side(self, side: Side) -> VocabularySettings:
-        """The settings of one side's vocabulary, none of them None but those that may be."""
+        """The settings of one side's vocabulary, those of both sides where it has none."""
         own = getattr(self, side)
         return VocabularySettings(
             **{
@@ -104,5 +104,5 @@ class TokenizerSettings(Section):
         )
 
     def asks_for_size(self, side: Side) -> bool:
-        """Whether the user asked for a size, which is then not lowered without a word."""
+        """Tests if the user asked for a size. Such a size is never lowered."""
         return "size" in self.model_fields_set or "size" in getattr(self, side).model_fields_set

@@ -49,7 +49,7 @@ _MAX_SYMBOL_CHARACTERS = 100
 
 @dataclass(frozen=True)
 class VocabularyPlan:
-    """What a vocabulary to learn shall be like; see `Tokenizer.train`.
+    """Options of a vocabulary to learn; see `Tokenizer.train`.
 
     Attributes:
         rules: Its kind, and what happens to text before it is cut.
@@ -117,7 +117,7 @@ def learn_model(
 
     Args:
         sentences: Strings; blank ones are skipped.
-        plan: What it shall be like.
+        plan: Options of the vocabulary.
         sample_size, seed, notice: As for `Tokenizer.train`.
 
     Returns:
@@ -145,7 +145,7 @@ def learn_model(
 
 
 def without_surrogates(text: str) -> str:
-    """Text with U+FFFD in place of lone surrogates, which no text has."""
+    """Replaces lone surrogates, which are not text, by U+FFFD."""
     # isascii is a flag lookup; most lines need nothing more.
     if text.isascii():
         return text
@@ -153,7 +153,7 @@ def without_surrogates(text: str) -> str:
 
 
 class _Spaces:
-    """Whether spaces at the ends of lines and runs of spaces are kept."""
+    """Decides about spaces at the ends of lines and runs of spaces."""
 
     def __init__(self, keep: bool | None) -> None:
         self._given = keep
@@ -169,7 +169,7 @@ class _Spaces:
 
 
 def has_extra_spaces(sentence: str) -> bool:
-    """Whether a line begins or ends with a space or has two in a row."""
+    """Tests if a line begins or ends with a space or has two in a row."""
     return bool(sentence) and (sentence[0] == " " or sentence[-1] == " " or "  " in sentence)
 
 

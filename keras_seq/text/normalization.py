@@ -1,4 +1,4 @@
-"""What happens to a line of text before it is cut into tokens, and what is undone afterwards."""
+"""Normalization of text before it is cut into tokens, and its reversal after decoding."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Normalized(NamedTuple):
 
 @dataclass(frozen=True)
 class TextRules:
-    """How lines are normalized before they are cut, and which unit the cutting goes by.
+    """Rules for normalizing lines before they are cut, and the unit they are cut into.
 
     Attributes:
         kind: The kind of the vocabulary: "unigram", "bpe", "char", "word" or "byte"; None for a
@@ -127,17 +127,17 @@ class TextRules:
 
     @property
     def decomposes(self) -> bool:
-        """Whether pieces are of decomposed characters."""
+        """True if pieces are made of decomposed characters."""
         return self.form == "nfd"
 
     def apply(self, text: str) -> str:
-        """Returns what a SentencePiece model with these rules is given; "" for a blank line."""
+        """Returns the input of a SentencePiece model with these rules; "" for a blank line."""
         if not text or text.isspace():
             return ""
         return self._escape(self.canonical(text.translate(_ON_ONE_LINE)))
 
     def undo(self, text: str) -> str:
-        """Returns the text of what a SentencePiece model with these rules gave."""
+        """Returns the text that the output of a SentencePiece model with these rules stands for."""
         text = self._unescaped(text)
         return unicodedata.normalize("NFC", text) if self.decomposes else text
 
@@ -163,7 +163,7 @@ class TextRules:
         return text if text.isascii() else text.replace(_ESCAPED_MARK, SPACE_MARK)
 
     def apply_with_places(self, text: str) -> Normalized:
-        """Returns what `apply` does, and where each character comes from."""
+        """Applies the rules and tracks where each character comes from."""
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []

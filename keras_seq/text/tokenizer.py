@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """What an id stands for.
+    """The text of a token id.
 
     Attributes:
         text: Characters, with U+2581 for a space.
@@ -173,12 +173,12 @@ class Tokenizer:
 
     @property
     def kind(self) -> str:
-        """How text is cut: "unigram", "bpe", "char", "word" or "byte"."""
+        """The kind of vocabulary: "unigram", "bpe", "char", "word" or "byte"."""
         return self.rules.kind or model_kind(self.to_bytes())
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """What each id stands for."""
+        """The pieces in the order of their ids."""
         return [
             Piece(piece.text, piece.score, piece.type in (NORMAL, USER_DEFINED), is_symbol)
             for piece in stored_pieces(self.to_bytes())
@@ -219,8 +219,8 @@ class Tokenizer:
             lines: A list of strings.
 
         Returns:
-            For each line a list as long as that of `encode`, of the first character and
-            the one behind the last, counted in the line as it was given. White space
+            For each token of `encode` the place of its first character and
+            the place behind its last one, counted in the line as it was given. White space
             belongs to the token behind it. Of several tokens for one character
             all but the last have no width and stand before it.
         """
@@ -254,7 +254,7 @@ class Tokenizer:
             ids: Lists or integer arrays, one for each line.
 
         Returns:
-            One string for each list. Bytes that are no UTF-8 come out as
+            One string for each list. Bytes that are not UTF-8 come out as
             U+FFFD and line ends as spaces, so that a line stays one line.
 
         Raises:

@@ -21,12 +21,12 @@ _SMALLER = 3
 
 
 class Units(NamedTuple):
-    """What text is cut into.
+    """The units of a vocabulary.
 
     Attributes:
         kind: The kind of vocabulary.
         normalization: The normalization form.
-        reason: Why, for a message.
+        reason: The reason, as part of a message.
     """
 
     kind: Kind
@@ -38,8 +38,7 @@ def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units
     """Chooses the units of one side's vocabulary.
 
     Words where they are a small closed set of symbols that come again and again, such as
-    phones. Of a source they must also be short: other words than those of the training text
-    will come there. Characters where lines are short and the alphabet is small. Subwords otherwise.
+    phones. Of a source they must also be short: new words will come there. Characters where lines are short and the alphabet is small. Subwords otherwise.
 
     Args:
         statistics: Of the training lines of that side.

@@ -1,4 +1,4 @@
-"""How translations are judged in validation: the monitored value and the metrics shown with it."""
+"""The monitored value of a translation run, and the metrics shown with it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HIGH_ACCURACY = 0.9
 
 @dataclass(frozen=True)
 class Judging:
-    """What a validation of translations computes, and what decides.
+    """The metrics of a validation of translations, and the one that decides.
 
     Attributes:
         monitor: A key of `keras_seq.settings.MONITORS`.
@@ -95,7 +95,7 @@ class Judging:
 def judging_of(
     settings: Settings, references: Sequence[str], resumed_monitor: str | None = None
 ) -> Judging:
-    """How the translations of a run are judged.
+    """Chooses the metrics of a run's validations.
 
     Args:
         settings: Those of the run.
