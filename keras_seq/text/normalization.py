@@ -137,7 +137,7 @@ class TextRules:
         return self._escape(self.canonical(text.translate(_ON_ONE_LINE)))
 
     def undo(self, text: str) -> str:
-        """Returns the text that the output of a SentencePiece model with these rules stands for."""
+        """Returns the text for the output of a SentencePiece model with these rules."""
         text = self._unescaped(text)
         return unicodedata.normalize("NFC", text) if self.decomposes else text
 
