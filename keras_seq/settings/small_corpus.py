@@ -56,7 +56,7 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
 
     >>> values = in_proportion(CorpusShape(800, True, 7.5), "rnn")
     >>> values["training"]["max_epochs"], values["training"]["warmup_steps"]
-    (38, 57)
+    (34, 57)
     """
     added = _by_size(_CONCATENATION, shape.pairs) if shape.symbols else 0.0
     # A joined pair is twice as long.

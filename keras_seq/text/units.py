@@ -38,7 +38,8 @@ def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units
     """Chooses the units of one side's vocabulary.
 
     Words where they are a small closed set of symbols that come again and again, such as
-    phones. Of a source they must also be short: new words will come there. Characters where lines are short and the alphabet is small. Subwords otherwise.
+    phones. Of a source they must also be short, because new words will come there. Characters where
+    lines are short and the alphabet is small. Subwords otherwise.
 
     Args:
         statistics: Of the training lines of that side.
