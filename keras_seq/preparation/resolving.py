@@ -15,6 +15,7 @@ from keras_seq.settings import (
     PREFIX,
     PRESETS,
     DataSettings,
+    RecurrentSettings,
     Settings,
     choose_preset,
     in_proportion,
@@ -90,10 +91,12 @@ def _choose(
     settings: Settings, counts: PairCounts, notice: Notice | None
 ) -> tuple[str, dict[str, Any]]:
     """The preset for a corpus, and settings in proportion where it is small."""
-    given = settings.model.family if "family" in settings.model.model_fields_set else None
     shape = corpus_shape(settings, counts)
     translates = settings.task == "translate"
-    name, reason = choose_preset(shape, settings.model.family if given or not translates else None)
+    # Settings of the model that another family lacks say which family is meant.
+    given = settings.model.model_fields_set
+    is_open = translates and given <= set(RecurrentSettings.model_fields) - {"family"}
+    name, reason = choose_preset(shape, None if is_open else settings.model.family)
     family = PRESETS[name]["model"]["family"]
     adjustments = in_proportion(shape, family) if translates and shape.is_small else {}
     if notice:

@@ -130,3 +130,21 @@ def test_joint_vocabulary_is_one_where_it_was_asked_for(tmp_path):
 def test_dates_are_subwords_and_characters(prepare):
     run, _ = prepare(date_pairs(300))
     assert (run.source_tokenizer.kind, run.target_tokenizer.kind) == ("char", "char")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "family"),
+    [
+        ({}, "rnn"),
+        ({"model.dropout": 0.1}, "rnn"),
+        ({"model.units": 16, "model.num_heads": 2}, "transformer"),
+        ({"model.family": "transformer"}, "transformer"),
+        ({"model.family": "rnn", "model.encoder_units": 4}, "rnn"),
+    ],
+    ids=str,
+)
+def test_given_settings_of_the_model_keep_its_family(tmp_path, overrides, family):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in PHONES), encoding="utf-8")
+    settings, _ = resolve_settings(overrides={"data.pairs": str(path), **overrides})
+    assert settings.model.family == family
