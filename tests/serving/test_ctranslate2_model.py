@@ -54,7 +54,8 @@ def test_exported_directory_is_complete_and_its_readme_code_runs(learned, tmp_pa
     assert export_ctranslate2(learned, destination, notice=notices.append) == destination
     assert notices == ["4 lines of the validation text come out as keras-seq translates them"]
     names = {"source.model", "target.model", "source_vocabulary.json", "target_vocabulary.json"}
-    assert set(os.listdir(destination)) == {"README.md", "config.json", "model.bin"} | names
+    common = {"README.md", "checkpoint.json", "config.json", "model.bin"}
+    assert set(os.listdir(destination)) == common | names
     translated = run_readme(destination)
     assert translated == Translator.load(learned.path)(SOURCES[:2])
     assert translated[1] == TARGETS[1]
@@ -66,7 +67,8 @@ def test_a_joint_vocabulary_is_kept_once(tmp_path):
     destination = export_ctranslate2(run, tmp_path / "model", notice=notices.append)
     assert notices == ["4 lines of the validation text come out as keras-seq translates them"]
     names = {"joint.model", "shared_vocabulary.json"}
-    assert set(os.listdir(destination)) == {"README.md", "config.json", "model.bin"} | names
+    common = {"README.md", "checkpoint.json", "config.json", "model.bin"}
+    assert set(os.listdir(destination)) == common | names
     assert len(run_readme(destination)) == 2
     # So is its table, which three layers use.
     table = 4 * run.source_tokenizer.vocabulary_size * run.settings.model.units
