@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keras_seq.settings.errors import SettingsError
-from keras_seq.settings.small_corpus import MOST_PAIRS, CorpusShape
+from keras_seq.settings.small_corpus import MOST_PAIRS, MOST_PAIRS_OF_SYMBOLS, CorpusShape
 
 
 def _transformer(
@@ -309,12 +309,13 @@ def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, s
     >>> choose_preset(CorpusShape(29_000, False, 14))
     ('transformer-tiny', 'the size of the corpus (29,000 pairs, at most 100,000)')
     >>> choose_preset(CorpusShape(800, True, 7))
-    ('rnn-symbols', 'the corpus (800 pairs, at most 20,000, of short sequences of symbols)')
+    ('rnn-symbols', 'the corpus (800 pairs, at most 5,000, of short sequences of symbols)')
     """
     pairs = shape.pairs
-    if shape.symbols and shape.is_small and family in (None, "rnn"):
+    most = MOST_PAIRS if family == "rnn" else MOST_PAIRS_OF_SYMBOLS
+    if shape.symbols and pairs <= most and family in (None, "rnn"):
         return "rnn-symbols", (
-            f"the corpus ({pairs:,} pairs, at most {MOST_PAIRS:,}, of short sequences of symbols)"
+            f"the corpus ({pairs:,} pairs, at most {most:,}, of short sequences of symbols)"
         )
     family = family or "transformer"
     if family not in _LARGEST:

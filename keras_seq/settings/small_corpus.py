@@ -10,12 +10,14 @@ T = TypeVar("T", int, float)
 
 # Larger corpora are trained as their preset says.
 MOST_PAIRS = 20_000
+# Recurrent models are better than Transformers on smaller corpora of short sequences of symbols.
+MOST_PAIRS_OF_SYMBOLS = 5_000
 # Updates of a training: this factor times the root of the number of pairs.
 _UPDATES = 40
 # Models whose probabilities are averaged, by the number of pairs.
-_MEMBERS = ((1_000, 4), (5_000, 2), (MOST_PAIRS, 1))
+_MEMBERS = ((1_000, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1))
 # Joined pairs that are added for each pair.
-_CONCATENATION = ((1_000, 2.0), (5_000, 1.0), (MOST_PAIRS, 0.5))
+_CONCATENATION = ((1_000, 2.0), (MOST_PAIRS_OF_SYMBOLS, 1.0), (MOST_PAIRS, 0.5))
 _VALIDATIONS = 16
 
 

@@ -263,7 +263,9 @@ def test_the_preset_follows_the_size_of_the_corpus():
 
 def test_the_preset_follows_the_units_of_a_small_corpus():
     assert choose_preset(symbols(800))[0] == "rnn-symbols"
-    assert choose_preset(symbols(20_001))[0] == "transformer-tiny"
+    assert choose_preset(symbols(5_001))[0] == "transformer-tiny"
+    assert choose_preset(symbols(5_001), "rnn")[0] == "rnn-symbols"
+    assert choose_preset(symbols(20_001), "rnn")[0] == "rnn-small"
     assert choose_preset(symbols(800), "transformer")[0] == "transformer-tiny"
 
 
@@ -276,7 +278,8 @@ def test_a_small_corpus_has_settings_in_proportion(make):
         family = PRESETS[name]["model"]["family"]
         settings = load_settings(preset=name, adjustments=in_proportion(shape, family))
         training = settings.training
-        tokens = pairs * (shape.tokens + 1)
+        # Joined pairs are twice as long.
+        tokens = pairs * (shape.tokens + 1) * (1 + 2 * settings.data.concatenation)
         updates = training.max_epochs * max(1, tokens / training.batch_tokens)
         assert training.warmup_steps <= max(50, updates / 10)
         assert 4 <= updates / training.validate_every or updates < 100
@@ -291,4 +294,5 @@ def test_given_settings_stand_over_those_in_proportion():
         overrides=["training.warmup_steps=7"],
     )
     assert settings.training.warmup_steps == 7
-    assert settings.training.max_epochs == 100
+    expected = in_proportion(symbols(800), "rnn")["training"]["max_epochs"]
+    assert settings.training.max_epochs == expected
