@@ -37,6 +37,7 @@ PAGES_WITH_OWN_TESTS = [
         "kernel-regression.md",
         "language-models.md",
         "latent-variables.md",
+        "metrics.md",
         "migration.md",
         "output.md",
         "pretrained-encoders.md",

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 
 from keras_seq.data import TokenPair
+from keras_seq.text import UNK_ID
 
 # Pairs of a large corpus that are joined are drawn from this many.
 _MAX_KEPT = 100_000
@@ -15,7 +16,8 @@ class Concatenation:
     """Adds pairs that are each two random pairs of the corpus, one after the other.
 
     A joined pair shows the model longer sequences, other positions and other contexts. On small
-    corpora this regularizes the attention.
+    corpora this regularizes the attention. The unknown token separates the two on both sides: without
+    it the task would be another one wherever order matters, such as reversing words.
 
     Args:
         rate: Pairs added for each pair of the corpus.
@@ -59,10 +61,10 @@ class Concatenation:
 
 
 def _joined(first: TokenPair, second: TokenPair) -> TokenPair:
-    sources, targets = len(first.source), len(first.target)
+    sources, targets = len(first.source) + 1, len(first.target) + 1
     return TokenPair(
-        [*first.source, *second.source],
-        [*first.target, *second.target],
+        [*first.source, UNK_ID, *second.source],
+        [*first.target, UNK_ID, *second.target],
         (first.weight + second.weight) / 2,
         [*first.links, *((source + sources, target + targets) for source, target in second.links)],
     )

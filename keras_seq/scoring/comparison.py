@@ -1,12 +1,12 @@
 """Whether one system is better than another, or by chance, by sacreBLEU's own tests."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from sacrebleu.significance import PairedTest
 
-from .line_scores import line_counts
+from .line_scores import line_counts, resampled_rows
 from .score import LINE_METRICS, METRICS, Scores, make_metrics, score
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
@@ -156,10 +156,40 @@ def with_intervals(
             found.append(Comparison(counts.name, counts.value, signature, mean, interval))
             continue
         metric = made[name]
-        resampled: Any = metric.corpus_score(
-            list(hypotheses), [list(lines) for lines in references], n_bootstrap=samples
-        )
-        value = Comparison(resampled.name, resampled.score, str(metric.get_signature()))
-        # sacreBLEU keeps them under names of its own.
-        found.append(replace(value, mean=float(resampled._mean), interval=float(resampled._ci)))
+        lines = list(hypotheses), [list(one) for one in references]
+        mean, interval = _interval(metric, *lines, samples)
+        # After it, because the signature names the resamples.
+        value = metric.corpus_score(*lines)
+        signature = str(metric.get_signature())
+        found.append(Comparison(value.name, float(value.score), signature, mean, interval))
     return found
+
+
+def _interval(
+    metric: Any, hypotheses: list[str], references: list[list[str]], samples: int
+) -> tuple[float, float]:
+    """Mean and half the width of the 95 % interval of a metric of sacreBLEU, by its resamples."""
+    try:
+        resampled = metric.corpus_score(hypotheses, references, n_bootstrap=samples)
+    except TypeError:
+        # Where the score of a resample is 0, sacreBLEU 2.6 takes the mean of numbers of two types,
+        # which Python refuses.
+        return _own_interval(metric, hypotheses, references, samples)
+    # sacreBLEU keeps them under names of its own.
+    return float(resampled._mean), float(resampled._ci)
+
+
+def _own_interval(
+    metric: Any, hypotheses: list[str], references: list[list[str]], samples: int
+) -> tuple[float, float]:
+    scores = sorted(
+        float(
+            metric.corpus_score(
+                [hypotheses[row] for row in rows],
+                [[lines[row] for row in rows] for lines in references],
+            ).score
+        )
+        for rows in resampled_rows(len(hypotheses), samples)
+    )
+    outside = samples // 40
+    return sum(scores) / samples, (scores[samples - outside - 1] - scores[outside]) / 2

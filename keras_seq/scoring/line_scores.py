@@ -1,6 +1,6 @@
 """Metrics that are sums over lines: exact match, character and word error rate."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,11 +49,8 @@ class LineCounts:
             Mean, half width and the fields of the signature. The numbers are None if the
             references of some resample are empty and its error rate is infinite.
         """
-        generator = np.random.default_rng(_SEED)
-        lines = len(self.counts)
         values = np.empty(samples)
-        for number in range(samples):
-            chosen = generator.integers(lines, size=lines)
+        for number, chosen in enumerate(resampled_rows(len(self.counts), samples)):
             values[number] = _ratio(int(self.counts[chosen].sum()), int(self.sizes[chosen].sum()))
         signature = f"bs:{samples}|seed:{_SEED}|{self.signature}"
         if not np.isfinite(values).all():
@@ -62,6 +59,13 @@ class LineCounts:
         outside = samples // 40
         half = 0.5 * (values[samples - outside - 1] - values[outside])
         return float(values.mean()), float(half), signature
+
+
+def resampled_rows(lines: int, samples: int) -> Iterator[np.ndarray]:
+    """Yields the rows of each resample, as many as there are lines."""
+    generator = np.random.default_rng(_SEED)
+    for _ in range(samples):
+        yield generator.integers(lines, size=lines)
 
 
 def line_counts(

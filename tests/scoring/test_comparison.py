@@ -177,3 +177,16 @@ def test_invalid_compare_arguments_raise_value_error(change, said):
     systems, references = arguments.pop("systems"), arguments.pop("references")
     with pytest.raises(ValueError, match=said):
         compare(systems, references, **arguments)
+
+
+def test_intervals_where_the_score_of_some_resamples_is_0():
+    """sacreBLEU takes the mean of a float of Python and one of numpy there, and fails."""
+    hypotheses, references = ["abc", "xyz", "q"], ["abd", "uvw", "r"]
+    scores = score(hypotheses, [references], metrics=["chrf"])
+    [found] = with_intervals(scores, hypotheses, [references])
+    # A resample with the first line alone, one of 27, is above the upper quantile; one without
+    # it scores 0.
+    most = score(["abc"], [["abd"]], metrics=["chrf"]).chrf.value
+    assert found.interval == pytest.approx(most / 2)
+    assert 0 < found.mean < most
+    assert "bs:1000|seed:12345" in found.signature
