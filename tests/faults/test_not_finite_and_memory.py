@@ -30,7 +30,7 @@ make, made = optimizer.SkippingAdam, []
 def noted(*arguments, **options):
     made.append(make(*arguments, **options))
     return made[-1]
-class Loss(objective.SequenceCrossEntropy):
+class Loss(objective.ComparableCrossEntropy):
     def call(self, target, logits):
         updates = 0
         if made[-1].built:
@@ -38,7 +38,7 @@ class Loss(objective.SequenceCrossEntropy):
         ruin = keras.ops.where(WHERE, float("nan"), 1.0)
         return super().call(target, logits) * ruin
 optimizer.SkippingAdam = noted
-objective.SequenceCrossEntropy = Loss
+objective.ComparableCrossEntropy = Loss
 """
 
 

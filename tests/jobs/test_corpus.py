@@ -230,7 +230,7 @@ def test_workers_read_the_same_columns_as_one_process(keras_seq_command, tmp_pat
         csv.writer(stream).writerows([("to", "n", "from"), *rows])
     data = {"data.pairs": str(tmp_path / "table.csv"), "data.columns": "source=from,target=to"}
     settings, counts = resolve_settings(overrides=[*TINY, *(f"{k}={v}" for k, v in data.items())])
-    assert counts == (300, 300)
+    assert counts[:2] == (300, 300)
     alone = prepare_run(settings, tmp_path / "alone", counts=counts).path
     arguments = ["prepare", tmp_path / "out", "--pairs", data["data.pairs"], *SET]
     outcome = keras_seq_command(*arguments, "--workers", 2, "--columns", data["data.columns"])
