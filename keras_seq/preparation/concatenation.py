@@ -16,8 +16,8 @@ class Concatenation:
     """Adds pairs that are each two random pairs of the corpus, one after the other.
 
     A joined pair shows the model longer sequences, other positions and other contexts. On small
-    corpora this regularizes the attention. The unknown token separates the two on both sides: without
-    it the task would be another one wherever order matters, such as reversing words.
+    corpora this regularizes the attention. The unknown token separates the two on both sides:
+    without it the task would be another one wherever order matters, such as reversing words.
 
     Args:
         rate: Pairs added for each pair of the corpus.
