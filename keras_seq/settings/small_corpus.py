@@ -17,7 +17,7 @@ _UPDATES = 40
 # Models whose probabilities are averaged, by the number of pairs.
 _MEMBERS = ((1_000, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1))
 # Joined pairs that are added for each pair.
-_CONCATENATION = ((1_000, 2.0), (MOST_PAIRS_OF_SYMBOLS, 1.0), (MOST_PAIRS, 0.5))
+_CONCATENATION = ((1_000, 2.0), (MOST_PAIRS_OF_SYMBOLS, 1.0), (MOST_PAIRS, 0.0))
 _VALIDATIONS = 16
 
 
