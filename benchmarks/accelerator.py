@@ -63,16 +63,16 @@ def main():
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
     # Before TensorFlow is imported, as the command does it.
-    from keras_seq.threads import share_cores_in_training
+    from keras_seq.runtime.threads import configure_training_threads
 
     if options.backend == "tensorflow" and options.device != "gpu" and options.devices is None:
-        share_cores_in_training()
+        configure_training_threads()
     import keras
     import numpy as np
 
     from keras_seq import Devices, backend, load_settings
     from keras_seq.cluster import start_cluster
-    from keras_seq.modelling import build_model
+    from keras_seq.run.models import build_model
     from keras_seq.training.fitting import run_fit
     from keras_seq.training.optimizer import compile_model
     from keras_seq.training.precision import dtype_policy

@@ -74,10 +74,10 @@ def show(title: str, settings: tuple, figures: list[dict]) -> None:
 
 def decoded(repeat: int) -> list[float]:
     """Seconds for all sentences, for each length."""
-    from keras_seq.threads import share_cores
+    from keras_seq.runtime.threads import configure_threads
 
     # One search: as `keras-seq translate` has it.
-    share_cores(1)
+    configure_threads(1)
 
     import numpy as np
 

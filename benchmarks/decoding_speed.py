@@ -25,10 +25,10 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--max-length", type=int, action="append", default=[])
     arguments = parser.parse_args()
-    from keras_seq.threads import share_cores, usable_cores
+    from keras_seq.runtime.threads import configure_threads, usable_cores
 
     # As `keras-seq translate` has it.
-    share_cores(usable_cores())
+    configure_threads(usable_cores())
 
     from keras_seq import Translator
     from keras_seq.text import read_lines

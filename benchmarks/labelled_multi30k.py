@@ -23,8 +23,8 @@ from pathlib import Path
 import machine
 
 import keras_seq
-from keras_seq.modelling import load_models
 from keras_seq.run import Run
+from keras_seq.run.models import load_models
 from keras_seq.scoring import label_scores
 from keras_seq.text import read_labelled, read_lines
 

@@ -22,8 +22,8 @@ import machine
 from kneser_ney import KneserNey
 
 import keras_seq
-from keras_seq.modelling import load_models
 from keras_seq.run import Run
+from keras_seq.run.models import load_models
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 
 FILES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}

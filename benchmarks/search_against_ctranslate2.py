@@ -27,7 +27,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     from keras_seq import Translator
-    from keras_seq.likelihood import LikelihoodScorer
+    from keras_seq.inference.likelihood import LikelihoodScorer
     from keras_seq.serving import CTranslate2Translator
     from keras_seq.text import read_lines
 

@@ -37,10 +37,10 @@ def main() -> None:
     folder = machine.multi30k()
 
     from keras_seq.preparation import prepare_run
+    from keras_seq.runtime.threads import configure_training_threads
     from keras_seq.settings import load_settings
-    from keras_seq.threads import share_cores_in_training
 
-    share_cores_in_training()
+    configure_training_threads()
     files = {
         f"{prefix}{side}": str(folder / f"{split}.{language}.gz")
         for split, prefix in (("train", ""), ("val", "valid_"))
@@ -103,15 +103,15 @@ class Turn:
         import keras
 
         from keras_seq.cluster import start_cluster
-        from keras_seq.devices import Devices
-        from keras_seq.modelling import build_run_model
+        from keras_seq.run.models import build_run_model
+        from keras_seq.runtime.devices import Devices
         from keras_seq.training.feed import training_stream
         from keras_seq.training.objectives import make_objective
         from keras_seq.training.optimizer import compile_model
-        from keras_seq.training.precision import dtype_policy, settle_precision
+        from keras_seq.training.precision import dtype_policy, resolve_precision
 
         self.cluster = start_cluster(Devices(), tell)
-        settle_precision(run, tell, self.cluster)
+        resolve_precision(run, tell, self.cluster)
         keras.utils.set_random_seed(run.settings.seed)
         self.settings = run.settings
         self.training = run.settings.training
@@ -124,8 +124,8 @@ class Turn:
 
     def train(self, start, stop):
         """Wall and processor seconds of these batches, and their tokens."""
+        from keras_seq.training.batch_splitting import parts_by
         from keras_seq.training.feed import fit_batches
-        from keras_seq.training.parts import parts_by
         from keras_seq.training.state import restore_arrays, training_arrays
 
         count = self.training.micro_batches

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+
 from keras_seq_cli.output import notice
 from keras_seq_cli.quiet import import_quietly
 
@@ -39,7 +40,7 @@ def average(
             "give either --last or --best, with how many checkpoints to average, or --which"
         )
     check_new(output, overwrite=overwrite)
-    averaging = import_quietly("keras_seq.run_averaging")
+    averaging = import_quietly("keras_seq.run.averaging")
     averaging.average_run(
         run,
         output,

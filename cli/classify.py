@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
@@ -42,7 +43,7 @@ def classify(
     ] = None,
 ) -> None:
     """Give each line its label; or, with --data, accuracy, F1 and the table of confusion."""
-    from keras_seq.lines import numbered
+    from keras_seq.inference.hypothesis import numbered
     from keras_seq.run import Run
     from keras_seq.text import InputError, check_readable, read_labelled, read_lines
 
@@ -56,7 +57,7 @@ def classify(
     opened.require_task("classify")
     columns = columns or opened.settings.data.columns
     opened.require_weights(which)
-    classifier = import_quietly("keras_seq.classifier").Classifier.load(
+    classifier = import_quietly("keras_seq.inference.classifier").Classifier.load(
         run, which=which, batch_size=batch_size, notice=notice
     )
     if data is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 
@@ -27,20 +28,20 @@ def demo(
     """
     import os
 
-    from keras_seq.demo import prepare_demo
-    from keras_seq.devices import check_backend
-    from keras_seq.threads import share_cores_in_training
+    from keras_seq.preparation.demo import prepare_demo
+    from keras_seq.runtime.devices import check_backend
+    from keras_seq.runtime.threads import configure_training_threads
 
     check_backend(os.environ.get("KERAS_BACKEND"))
-    share_cores_in_training()
+    configure_training_threads()
     run, test = prepare_demo(directory, overrides=set_, overwrite=overwrite, notice=notice)
     from keras_seq.scoring import score
 
     import_quietly("keras_seq.training").train(run.settings, run, notice=notice)
     sources, references = [pair[0] for pair in test], [pair[1] for pair in test]
-    hypotheses = import_quietly("keras_seq.translator").Translator.load(run.path, notice=notice)(
-        sources
-    )
+    hypotheses = import_quietly("keras_seq.inference.translator").Translator.load(
+        run.path, notice=notice
+    )(sources)
     right = sum(found == wanted for found, wanted in zip(hypotheses, references, strict=True))
     width = max(len(source) for source in sources[:_SHOWN])
     emit(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice, why_not_written
 from keras_seq_cli.quiet import import_quietly
@@ -16,7 +17,7 @@ from keras_seq_cli.search_options import with_search_options
 
 if TYPE_CHECKING:
     from keras_seq import Diagnosis
-    from keras_seq.diagnosis.verdicts import Line, Summary
+    from keras_seq.analysis.diagnosis.verdicts import Line, Summary
 
 # A diagnosis is of a beam, and has an option for its sizes.
 _NOT_ASKED = ("method", "beam_size", "n_best", "temperature", "top_k", "top_p", "seed")
@@ -54,10 +55,10 @@ def diagnose(
 
     Where the model prefers the reference to its output, the search missed it: a search error.
     """
-    from keras_seq.diagnosis.settings import diagnosis_settings
+    from keras_seq.analysis.diagnosis.settings import diagnosis_settings
     from keras_seq.run import Run
+    from keras_seq.runtime.threads import configure_threads, usable_cores
     from keras_seq.text import InputError, check_same_length, read_pairs
-    from keras_seq.threads import share_cores, usable_cores
 
     beams = _beams(beam)
     reading = read_pairs(source, reference, notice=notice)
@@ -80,8 +81,8 @@ def diagnose(
     if not pairs:
         raise InputError(f"{source}: empty, there is nothing to diagnose")
     sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-    share_cores(usable_cores())
-    heavy = import_quietly("keras_seq.diagnosis.diagnosing")
+    configure_threads(usable_cores())
+    heavy = import_quietly("keras_seq.analysis.diagnosis.diagnosing")
     try:
         found = heavy.diagnose(
             run,
@@ -98,7 +99,7 @@ def diagnose(
         raise InputError(f"{name}:{error.index + 1}: {error.what}") from None
     made = {"run": Path(run).resolve().name, "checkpoint": which} | found.to_dict()
     if html is not None:
-        from keras_seq.pages import make_page
+        from keras_seq.analysis.pages import make_page
 
         _write(html, make_page("diagnosis", made))
     if as_json is not None and as_json != "-":

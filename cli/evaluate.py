@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.metric_options import Metrics, Tokenize, split_metrics
 from keras_seq_cli.output import emit, notice, why_not_written

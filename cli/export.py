@@ -6,6 +6,7 @@ import os
 from typing import Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
@@ -92,7 +93,7 @@ def export(
     elif format_ == "ctranslate2":
         if lines:
             # What is compared with.
-            import_quietly("keras_seq.translator")
+            import_quietly("keras_seq.inference.translator")
         serving = import_quietly("keras_seq.serving.ctranslate2_model")
         path = serving.export_ctranslate2(
             opened,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
@@ -91,7 +92,7 @@ def generate(
     if count is not None:
         raise typer.BadParameter("--count: not with a language model, which has --n-best")
     lines = iter(prompt or [""]) if prompts is None else read_lines(prompts, notice=notice)
-    generator = import_quietly("keras_seq.generator").Generator.load(
+    generator = import_quietly("keras_seq.inference.generator").Generator.load(
         run, which=which, ensemble=ensemble or (), notice=notice, **search
     )
 
@@ -116,7 +117,7 @@ def generate(
 def _drawn(
     run: str, which: str, search: dict[str, Any], count: int, seed: int, output_format: str
 ) -> Iterator[str]:
-    autoencoder = import_quietly("keras_seq.autoencoder").Autoencoder.load(
+    autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search
     )
     for text in autoencoder.sample(count, seed):

@@ -6,6 +6,7 @@ import functools
 from typing import Annotated, Any
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
@@ -40,7 +41,7 @@ def interpolate(
     opened.require_weights(which)
     # Looked at before what takes long to import.
     opened.settings.with_search(search)
-    autoencoder = import_quietly("keras_seq.autoencoder").Autoencoder.load(
+    autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search
     )
     emit(autoencoder.interpolate(first, second, steps))

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 
 if TYPE_CHECKING:
-    from keras_seq.likelihood import Likelihood, LikelihoodScorer
+    from keras_seq.inference.likelihood import Likelihood, LikelihoodScorer
 
 # Pairs scored at a time, so that a large file takes little memory.
 _PAIRS = 2048
@@ -71,7 +72,7 @@ def likelihood(
         check_readable(source)
         pairs = (("", line) for line in read_lines(source, notice=notice))
     opened.require_weights(which)
-    heavy = import_quietly("keras_seq.likelihood")
+    heavy = import_quietly("keras_seq.inference.likelihood")
     scorer = heavy.LikelihoodScorer.load(run, which=which, ensemble=ensemble or (), notice=notice)
     lines, tokens, total, cut = 0, 0, 0.0, 0
 

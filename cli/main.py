@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+
+import keras_seq
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.demo import demo
@@ -27,8 +29,6 @@ from keras_seq_cli.tag import tag
 from keras_seq_cli.train import train
 from keras_seq_cli.translate import translate
 from keras_seq_cli.vectors import vectors
-
-import keras_seq
 
 app = typer.Typer(
     name="keras-seq",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.options_in_place import option, put_in_place
 from keras_seq_cli.output import why_not_written
 
@@ -100,7 +101,7 @@ class OutputOptions:
             if self._is_given(name) and not attention:
                 _refuse(name, "needs --alignment, --replace-unknown or --attention")
         if self.attention == "png":
-            from keras_seq.output.attention_image import can_save_images
+            from keras_seq.analysis.attention_image import can_save_images
 
             if not can_save_images():
                 _refuse("attention", "png needs matplotlib: pip install 'keras-seq[plot]'")

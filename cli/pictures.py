@@ -69,8 +69,9 @@ class AttentionPictures:
             notice(f"{self._path}: the first {len(self._kept)} lines; {self._left:,} are left out")
 
     def _print(self, drawn: Sequence[tuple[int, str, str, Any]]) -> None:
-        from keras_seq_cli.attention_map import print_map
         from rich.console import Console
+
+        from keras_seq_cli.attention_map import print_map
 
         explain = self._explain()
         stream: Any = sys.stderr
@@ -86,7 +87,7 @@ class AttentionPictures:
                 stream.close()
 
     def _write_page(self, path: str) -> None:
-        from keras_seq.pages.page import make_page
+        from keras_seq.analysis.pages.page import make_page
 
         explain = self._explain()
         lines = []
@@ -117,7 +118,7 @@ class AttentionPictures:
         _write(path, make_page("attention", data))
 
     def _write_images(self, path: Path) -> None:
-        from keras_seq.output.attention_image import save_attention_image
+        from keras_seq.analysis.attention_image import save_attention_image
 
         explain = self._explain()
         for number, source, text, one in self._kept:
@@ -162,7 +163,7 @@ class BeamPictures:
 
     def finish(self) -> None:
         """Writes the page."""
-        from keras_seq.pages.page import make_page
+        from keras_seq.analysis.pages.page import make_page
 
         if not self._kept:
             notice(f"{self._path}: not written, there is nothing to show")

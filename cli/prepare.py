@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.output import notice
 from keras_seq_cli.signals import sigterm_exits
 from keras_seq_cli.text_options import with_text_options

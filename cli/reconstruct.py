@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
@@ -32,7 +33,7 @@ def reconstruct(
     search: dict[str, Any],
 ) -> None:
     """Write each line as it comes out of its code: what the code keeps of a text."""
-    from keras_seq.lines import written_lines
+    from keras_seq.inference.hypothesis import written_lines
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
 
@@ -43,7 +44,7 @@ def reconstruct(
     opened.require_weights(which)
     # Looked at before what takes long to import.
     n_best = opened.settings.with_search(search).search.n_best
-    autoencoder = import_quietly("keras_seq.autoencoder").Autoencoder.load(
+    autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search
     )
     lines = read_lines(name, notice=notice)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.metric_options import Metrics, Tokenize, split_metrics
 from keras_seq_cli.output import emit, notice
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import typer
+
 from keras_seq_cli.options_in_place import option, put_in_place
 
 # Written out, for reading them off the settings would make `--help` wait for what reads those.

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+
 from keras_seq_cli.output import notice
 from keras_seq_cli.quiet import without_noise
 

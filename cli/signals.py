@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
-from keras_seq.interruption import raise_in_our_code
+from keras_seq.runtime.signals import raise_in_our_code
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
@@ -59,7 +60,7 @@ def tag(
     opened.require_task("tag")
     columns = columns or opened.settings.data.columns
     opened.require_weights(which)
-    tagger = import_quietly("keras_seq.tagger").Tagger.load(
+    tagger = import_quietly("keras_seq.inference.tagger").Tagger.load(
         run, which=which, batch_size=batch_size, notice=notice
     )
     if data is not None:

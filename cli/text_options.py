@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.options_in_place import option, put_in_place
 
 _TASKS = Literal["translate", "language-model", "classify", "tag", "vae"]

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.signals import leaves_at_once, sigterm_exits
 from keras_seq_cli.text_options import with_text_options
 
 if TYPE_CHECKING:
-    from keras_seq.devices import Devices
+    from keras_seq.runtime.devices import Devices
 
 
 @with_text_options
@@ -108,18 +109,18 @@ def train(
     import tempfile
     from datetime import datetime, timedelta
 
-    from keras_seq.batch_search import known_budget, settle_batch
-    from keras_seq.devices import Devices, check_backend
     from keras_seq.preparation import (
         check_directory,
         known_counts,
+        known_initial_checkpoint,
         known_preset,
-        known_start,
         open_or_prepare,
         prepare_run,
         resolve_settings,
     )
-    from keras_seq.threads import share_cores_in_training
+    from keras_seq.preparation.batch_size import choose_batch_size, known_budget
+    from keras_seq.runtime.devices import Devices, check_backend
+    from keras_seq.runtime.threads import configure_training_threads
 
     if stop_after is not None and not 0 < stop_after < 10**7:
         raise typer.BadParameter("must be a number of minutes", param_hint="'--stop-after'")
@@ -144,7 +145,7 @@ def train(
         device, devices, model_devices, tuple(hosts.split(",")) if hosts is not None else (), host
     )
     if used.kind in (None, "cpu") and used.count in (None, 1) and not used.together:
-        share_cores_in_training()
+        configure_training_threads()
     if used.host > 0:
         # The first host prepares the run, and tells.
         with sigterm_exits():
@@ -165,7 +166,7 @@ def train(
         ],
         notice=notice,
         known=lambda data: known_counts(run, data),
-        started=lambda path: path if overwrite else known_start(run, path),
+        started=lambda path: path if overwrite else known_initial_checkpoint(run, path),
         pretrained=lambda name: None if overwrite else known_preset(run, name),
     )
     if dry_run:
@@ -183,7 +184,7 @@ def train(
         )
         if find_batch:
             # Before this process takes the device's memory.
-            settle_batch(prepared, used, notice)
+            choose_batch_size(prepared, used, notice)
         # Only now, so that what is wrong with the text or the settings is said at once.
         training = import_quietly("keras_seq.training", _start(used))
         # Hosts end together: they have to take leave of each other.
@@ -198,8 +199,8 @@ def _start(devices: Devices) -> Callable[[], None]:
     """What is done with the backend first of all."""
 
     def start() -> None:
-        from keras_seq.cluster import wake
+        from keras_seq.cluster import initialize
 
-        wake(devices)
+        initialize(devices)
 
     return start

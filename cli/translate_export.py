@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+
 from keras_seq_cli.output_options import OutputOptions
 from keras_seq_cli.quiet import without_noise
 

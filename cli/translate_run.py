@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
+
 from keras_seq_cli.output import notice
 from keras_seq_cli.output_options import OutputOptions
 from keras_seq_cli.pictures import AttentionPictures, BeamPictures
@@ -43,7 +44,7 @@ class RunModel:
     shown: OutputOptions
 
     def __post_init__(self) -> None:
-        from keras_seq.output.attention_choice import attention_shape
+        from keras_seq.analysis.attention_layer import attention_shape
 
         self.n_best = self.settings.n_best
         self.batch_size = self.settings.batch_size
@@ -63,7 +64,7 @@ class RunModel:
 
     def load(self) -> None:
         """Loads the model."""
-        heavy = import_quietly("keras_seq.translator")
+        heavy = import_quietly("keras_seq.inference.translator")
         self.translator = heavy.Translator.load(
             self.run,
             which=self.which,
@@ -86,7 +87,7 @@ class RunModel:
     def explain(self) -> Any:
         """What tells the attention of translations; once the model is loaded."""
         if self._explainer is None:
-            from keras_seq.output.explaining import Explainer
+            from keras_seq.analysis.explanation import Explainer
 
             self._explainer = Explainer(
                 self.opened,
@@ -99,7 +100,7 @@ class RunModel:
         return self._explainer
 
     def _beam_view(self) -> Any:
-        from keras_seq.output.beam_view import BeamView
+        from keras_seq.analysis.beam_tree import BeamView
 
         return BeamView(
             self.translator.model,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import typer
+
 from keras_seq_cli.output import emit, notice, why_not_written
 from keras_seq_cli.output_options import OutputOptions
 from keras_seq_cli.progress import Progress, said_meanwhile, wants_progress
@@ -101,7 +102,7 @@ class _Answers:
     """Translations of lines as they are written."""
 
     def __init__(self, model: Model, job: TextJob, *, one_at_a_time: bool) -> None:
-        from keras_seq.output.formats import OutputFormat
+        from keras_seq.inference.output_formats import OutputFormat
 
         self._model = model
         self._shown = shown = job.shown
@@ -133,7 +134,7 @@ class _Answers:
 
     def __call__(self, lines: list[str], prefixes: list[str] | None, first: int) -> Iterator[str]:
         """What is written for some lines."""
-        from keras_seq.lines import cut_notice, numbered
+        from keras_seq.inference.hypothesis import cut_notice, numbered
 
         found: list[Any] = [[]] * len(lines)
         aligned: list[Any] = [None] * len(lines)
@@ -165,9 +166,9 @@ class _Answers:
 
     def load(self) -> None:
         """Loads the model."""
-        from keras_seq.threads import share_cores, usable_cores
+        from keras_seq.runtime.threads import configure_threads, usable_cores
 
-        share_cores(1 if self._one_at_a_time else usable_cores())
+        configure_threads(1 if self._one_at_a_time else usable_cores())
         with said_meanwhile(f"loading {self._model.run}"):
             self._model.load()
 

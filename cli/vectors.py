@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
 from keras_seq_cli.output import emit, notice, why_not_written
 from keras_seq_cli.signals import sigterm_exits
 
@@ -162,7 +163,7 @@ def plot(
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
 ) -> None:
     """Draw a map of words by t-SNE: near each other where their vectors are."""
-    from keras_seq.pages import make_page
+    from keras_seq.analysis.pages import make_page
     from keras_seq.text import InputError
     from keras_seq.vectors import WordVectors
     from keras_seq.vectors.mapping import map_page, require, save_map_image, vector_map

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 from keras_seq import layers
-from keras_seq.training import SequenceCrossEntropy
+from keras_seq.losses import SequenceCrossEntropy
 
 LETTERS, START, END = 20, 2, 3
 VOCABULARY = LETTERS + 4

@@ -12,9 +12,9 @@ import zlib
 import keras
 import numpy as np
 
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import ConditionedGenerator
 from keras_seq.search import beam_search
-from keras_seq.training import SequenceCrossEntropy
 
 COLOURS = {"red": (1, 0, 0), "green": (0, 0.8, 0), "blue": (0.1, 0.2, 1), "white": (1, 1, 1)}
 SIZES, SHAPES = {"small": 3, "large": 6}, ("circle", "square", "triangle", "cross")

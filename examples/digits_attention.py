@@ -12,10 +12,10 @@ import numpy as np
 from spoken_digits import RATE, WORDS, say
 
 from keras_seq.layers import LogMelSpectrogram
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import AttentionRecognizer
 from keras_seq.scoring import character_errors, word_errors
 from keras_seq.search import beam_search
-from keras_seq.training import SequenceCrossEntropy
 
 # Ids 0 to 3 are padding, the unknown, start and end.
 START, END, FIRST = 2, 3, 4

@@ -14,12 +14,12 @@ import keras
 import numpy as np
 from spoken_digits import RATE, WORDS, say
 
-from keras_seq import Recognizer
-from keras_seq.checkpoints import CheckpointStore
+from keras_seq import Recognizer, callbacks
 from keras_seq.layers import LogMelSpectrogram
+from keras_seq.losses import CTCLoss
 from keras_seq.models import CTCRecognizer
 from keras_seq.scoring import character_errors, word_errors
-from keras_seq.training import CTCLoss, callbacks
+from keras_seq.storage.checkpoints import CheckpointStore
 
 ROWS = 32
 

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 from keras_seq import layers
-from keras_seq.training import SequenceCrossEntropy
+from keras_seq.losses import SequenceCrossEntropy
 
 LETTERS, START, END, LONGEST = 20, 2, 3, 8
 VOCABULARY = LETTERS + 4

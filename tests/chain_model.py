@@ -42,7 +42,7 @@ class ChainModel:
         # The start token brings every hypothesis to state 0.
         return {"beam": {"at": ops.full((batch, beam_size), -1, dtype="int32")}, "shared": {}}
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         return state
 
     def attending_step(self, inputs, training=None):

@@ -75,7 +75,13 @@ def keras_seq_command(capsysbinary, monkeypatch) -> Callable[..., Outcome]:
 @pytest.fixture
 def without_tensorflow(monkeypatch) -> None:
     """Makes every import of Keras or a backend an error."""
-    for name in ("tensorflow", "keras", "jax", "keras_seq.training", "keras_seq.translator"):
+    for name in (
+        "tensorflow",
+        "keras",
+        "jax",
+        "keras_seq.training",
+        "keras_seq.inference.translator",
+    ):
         monkeypatch.setitem(sys.modules, name, None)
 
 

@@ -81,7 +81,7 @@ class KnownModel:
         batch = ops.shape(memory["mask"])[0]
         return {"beam": {"none": ops.zeros((batch, beam_size))}, "shared": {}}
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         return state
 
     def decoder_step(self, inputs, training=None):

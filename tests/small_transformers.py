@@ -6,11 +6,11 @@ import keras
 import numpy as np
 import reference_transformer as reference
 
-from keras_seq.modelling import build_run_model, named_weights, weight_arrays
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.run import Run
+from keras_seq.run.models import build_run_model, named_weights, weight_arrays
 from keras_seq.settings import load_settings
 from keras_seq.text import Tokenizer
-from keras_seq.training import SequenceCrossEntropy
 
 SOURCES = ["the cat sees the dog", "a dog", "the small dog runs to the cat and sleeps", "cat"]
 TARGETS = ["der hund sieht die katze", "ein hund", "die katze schläft", "katze und hund"]

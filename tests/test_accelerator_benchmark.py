@@ -29,9 +29,9 @@ import json, sys
 import jax
 import keras
 import numpy as np
-from keras_seq.modelling import build_model
+from keras_seq.run.models import build_model
 from keras_seq.settings import load_settings
-from keras_seq.training import SequenceCrossEntropy
+from keras_seq.losses import SequenceCrossEntropy
 overrides, vocabulary, rows, source, target = json.loads(sys.argv[1])
 model = build_model(load_settings(overrides=overrides), vocabulary, vocabulary)
 loss = SequenceCrossEntropy(0.1, "sum")

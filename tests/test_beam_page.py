@@ -9,13 +9,13 @@ import pytest
 from keras import ops
 from web_page import HOSTILE, browser, find, page_errors  # noqa: F401
 
+from keras_seq.analysis.beam_tree import BeamView
+from keras_seq.analysis.pages.page import make_page
 from keras_seq.data.ids import BOS, EOS
+from keras_seq.inference.translator import Translator
 from keras_seq.models import RecurrentSeq2Seq, Transformer
-from keras_seq.output.beam_view import BeamView
-from keras_seq.pages.page import make_page
 from keras_seq.settings import SettingsError, load_settings
 from keras_seq.text import Tokenizer
-from keras_seq.translator import Translator
 
 LINE = "a dog sees a cat"
 

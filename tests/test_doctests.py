@@ -20,11 +20,11 @@ PUBLIC = {
 }
 # Examples that train, and are skipped here: README or docs show the same, and their blocks run.
 TOO_LONG = {
-    "keras_seq.diagnosis.diagnosing",
+    "keras_seq.analysis.diagnosis.diagnosing",
     "keras_seq.evaluation.evaluating",
-    "keras_seq.generator",
+    "keras_seq.inference.generator",
     "keras_seq.training.trainer",
-    "keras_seq.translator",
+    "keras_seq.inference.translator",
 }
 FOLDERS = {"keras_seq": ROOT / "keras_seq", "keras_seq_cli": ROOT / "cli"}
 # Of layers and models the contract shows that JAX says what TensorFlow says; their examples are

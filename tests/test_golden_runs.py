@@ -14,8 +14,8 @@ import safetensors.numpy
 from training.toy import quiet_train
 
 import keras_seq
-from keras_seq.modelling import load_model, named_weights
 from keras_seq.run import Run
+from keras_seq.run.models import load_model, named_weights
 from keras_seq.settings import load_settings
 
 ARCHIVE = Path(__file__).parent / "golden" / "format-1.tar.xz"

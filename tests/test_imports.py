@@ -17,100 +17,46 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
-TENSORS = {"backend", "graph_memory", "devices", "cluster", "layers", "models", "search"}
-PLAIN = {"storage", "interruption", "memory", "threads"}
-BELOW_RUN = PLAIN | {"text", "scoring", "data", "settings", "checkpoints"} | TENSORS
-WITH_RUN = {
-    "run",
-    "preparation",
-    "modelling",
-    "run_averaging",
-    "batch_search",
-    "lines",
-    "searches",
-    "id_search",
-    "translator",
-    "generator",
-    "autoencoder",
-    "classifier",
-    "tagger",
-    "likelihood",
-    "recognizer",
-    "diagnosis",
-    "evaluation",
-    "output",
-    "pages",
-    "demo",
-    "vectors",
-}
-ABOVE_RUN = BELOW_RUN | WITH_RUN | {"keras_seq"}
+PLAIN = {"storage", "storage.checkpoints", "runtime", "text", "scoring", "data", "settings"}
+TENSORS = {"backend", "cluster", "layers", "losses", "schedules", "models", "search"}
+WITH_RUN = {"run", "run.models", "preparation", "inference", "evaluation", "analysis", "vectors"}
+ABOVE_RUN = PLAIN | TENSORS | WITH_RUN | {"keras_seq"}
 ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # The package tokenizers is an extra, for vocabularies that it made.
     "text": (set(), TEXT_ONLY | {"tokenizers"}),
     "scoring": (set(), TEXT_ONLY),
     "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
     "storage": ({"text"}, set()),
-    "interruption": (set(), set()),
-    "memory": (set(), set()),
-    "threads": (set(), set()),
-    "checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
+    "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
+    # Checks whether JAX is installed, and imports it nowhere.
+    "runtime": ({"text"}, {"jax", "tensorflow"}),
     "data": ({"storage", "text"}, {"numpy"}),
     "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
-    "graph_memory": (set(), {"tensorflow"}),
-    # Looks whether JAX is installed, and imports nothing.
-    "devices": ({"text"}, {"jax"}),
-    "cluster": (
-        {"backend", "devices", "memory", "text", "threads"},
-        {"keras", "numpy", "tensorflow", "jax"},
-    ),
+    "cluster": ({"backend", "runtime", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
     "layers": (set(), {"keras"}),
+    "losses": ({"backend", "layers"}, {"keras"}),
+    "schedules": (set(), {"keras"}),
     # KerasHub is an extra, for pretrained encoders.
     "models": ({"layers"}, {"keras", "keras_hub"}),
     "metrics": ({"backend", "scoring"}, {"keras", "numpy", "sacrebleu"}),
     "search": ({"backend"}, {"keras", "numpy"}),
-    "training.callbacks": ({"backend", "storage"}, {"keras", "numpy"}),
-    "run": ({"checkpoints", "storage", "settings", "text"}, {"numpy"}),
-    # Before Keras is imported: what is wrong with a user's files is found in a moment. Looks
+    "callbacks": ({"backend", "storage"}, {"keras", "numpy"}),
+    "run": ({"storage", "storage.checkpoints", "settings", "text"}, {"numpy"}),
+    "run.models": (PLAIN | TENSORS | {"run"}, {"keras", "numpy"}),
+    "run.averaging": (PLAIN | {"run", "run.models"}, {"numpy"}),
+    # Before Keras is imported: what is wrong with a user's files is found in a moment. Checks
     # whether KerasHub is installed, and imports nothing of it.
-    "preparation": (
-        {"checkpoints", "data", "storage", "run", "scoring", "settings", "text"},
-        {"keras_hub", "numpy"},
-    ),
-    "demo": (BELOW_RUN | {"run", "preparation"}, set()),
-    "modelling": (BELOW_RUN | {"run"}, {"keras", "numpy"}),
-    "batch_search": (BELOW_RUN | {"keras_seq", "run"}, {"numpy"}),
-    "run_averaging": (BELOW_RUN | {"run", "modelling"}, {"numpy"}),
-    "lines": ({"text"}, set()),
-    "searches": ({"search", "settings", "text"}, {"keras"}),
-    "id_search": (BELOW_RUN | {"lines", "searches"}, {"keras", "numpy"}),
-    "translator": (BELOW_RUN | {"run", "modelling", "lines", "id_search"}, set()),
-    "generator": (BELOW_RUN | {"run", "modelling", "lines", "id_search"}, set()),
-    "autoencoder": (
-        BELOW_RUN | {"run", "modelling", "lines", "searches"},
-        {"keras", "numpy"},
-    ),
-    "classifier": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
-    "tagger": (BELOW_RUN | {"run", "modelling"}, {"keras", "numpy"}),
-    "recognizer": ({"backend", "search"}, {"keras", "numpy"}),
-    "likelihood": (BELOW_RUN | {"run", "modelling", "lines"}, {"keras", "numpy"}),
-    "diagnosis": (
-        BELOW_RUN | {"likelihood", "lines", "modelling", "run", "translator"},
-        {"keras", "numpy"},
-    ),
-    "evaluation": (
-        BELOW_RUN
-        | {"classifier", "likelihood", "lines", "modelling", "run", "tagger", "translator"},
-        {"numpy"},
-    ),
+    "preparation": (PLAIN | {"keras_seq", "run"}, {"keras_hub", "numpy"}),
+    "inference": (PLAIN | TENSORS | {"run", "run.models"}, {"keras", "numpy"}),
+    "evaluation": (PLAIN | {"inference", "run", "run.models"}, {"numpy"}),
     # Matplotlib is an extra, and needed by pictures alone.
-    "output": (BELOW_RUN | {"lines", "run", "searches"}, {"keras", "matplotlib", "numpy"}),
-    "pages": (set(), set()),
-    # Numba, matplotlib and scikit-learn are extras.
-    "vectors": (
-        {"checkpoints", "storage", "settings", "text"},
-        {"matplotlib", "numba", "numpy", "sklearn", "threadpoolctl"},
+    "analysis": (
+        PLAIN | TENSORS | {"inference", "run", "run.models"},
+        {"keras", "matplotlib", "numpy"},
     ),
-    "training": (ABOVE_RUN | {"training.callbacks"}, {"keras", "numpy", "tensorboard"}),
+    # Numba, matplotlib and scikit-learn are extras.
+    "vectors": (PLAIN, {"matplotlib", "numba", "numpy", "sklearn", "threadpoolctl"}),
+    "training": (ABOVE_RUN | {"callbacks"}, {"keras", "numpy", "tensorboard"}),
     # Versions are found as a server finds them.
     "serving": (
         ABOVE_RUN | {"serving.graph_file", "serving.http"},
@@ -122,14 +68,17 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "serving.graph_file": ({"storage", "text"}, set()),
     # A server needs the exported graph alone: no Keras, no run.
     "serving.http": (
-        {"serving.graph_file", "storage", "interruption", "text", "threads"},
+        {"runtime", "serving.graph_file", "storage", "text"},
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
     # The public names, loaded when asked for; and `python -m keras_seq`.
-    "keras_seq": (ABOVE_RUN | {"metrics", "training", "serving"}, set()),
+    "keras_seq": (
+        ABOVE_RUN | {"callbacks", "jobs", "metrics", "run.averaging", "serving", "training"},
+        set(),
+    ),
     "__main__": ({"cli"}, set()),
     "cli": (
-        ABOVE_RUN | {"jobs", "training", "serving", "serving.http"},
+        ABOVE_RUN | {"jobs", "run.averaging", "serving", "serving.http", "training"},
         {"typer", "click", "rich"},
     ),
 }
@@ -161,10 +110,9 @@ def part_of(name: str) -> str:
         return "cli"
     if package != "keras_seq":
         return ""
-    if rest[:2] == ["training", "callbacks"]:
-        return "training.callbacks"
-    if rest[:2] in (["serving", "http"], ["serving", "graph_file"]):
-        return ".".join(rest[:2])
+    inner = ".".join(rest[:2])
+    if inner in ARROWS:
+        return inner
     return rest[0] if rest else "keras_seq"
 
 
@@ -316,7 +264,7 @@ def plant(name: str, source: str, is_package: bool = False) -> dict[str, Module]
         ("keras_seq.search.planted", "import keras_seq.models", "keras_seq.models"),
         ("keras_seq.training.planted", "import tensorflow_text", "tensorflow_text"),
         ("keras_seq.training.planted", "import keras_seq_cli.main", "keras_seq_cli.main"),
-        ("keras_seq.training.callbacks.planted", "import keras_seq.run", "keras_seq.run"),
+        ("keras_seq.callbacks.planted", "import keras_seq.run", "keras_seq.run"),
         (
             "keras_seq.data.planted",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import keras_seq.models",

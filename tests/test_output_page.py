@@ -25,7 +25,7 @@ COMMANDS = [line for block in blocks("bash") for line in block.splitlines()]
 
 @pytest.fixture(scope="module")
 def load():
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     return functools.cache(Translator.load)
 
@@ -33,7 +33,7 @@ def load():
 @pytest.fixture
 def run_line(keras_seq_command, load, tiny_run, tmp_path, monkeypatch):
     """Runs a line of the page in a folder with its files."""
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
     monkeypatch.chdir(tmp_path)

@@ -167,6 +167,7 @@ def test_every_link_leads_somewhere():
 
 def click_command():
     import typer
+
     from keras_seq_cli.main import app
 
     return typer.main.get_command(app)

@@ -16,7 +16,16 @@ from keras_seq import layers
 pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("layers", "metrics", "models", "search", "training")
+MODULES = (
+    "callbacks",
+    "layers",
+    "losses",
+    "metrics",
+    "models",
+    "schedules",
+    "search",
+    "training",
+)
 
 
 @pytest.fixture(scope="module")

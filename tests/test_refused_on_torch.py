@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_seq.modelling import build_model
 from keras_seq.models import TransformerLanguageModel
+from keras_seq.run.models import build_model
 from keras_seq.search import beam_search, sample
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_seq import threads
+from keras_seq.runtime import threads
 from keras_seq.settings import SearchSettings
 
 pytestmark = pytest.mark.docs
@@ -98,4 +98,4 @@ def test_search_page_python_sets_the_thread_variables(monkeypatch):
     (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     exec(block, {})
     assert os.environ[threads._WITHIN] == "1"
-    assert threads.searches_at_a_time() == os.cpu_count()
+    assert threads.num_search_threads() == os.cpu_count()

@@ -16,8 +16,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 from training_speed import Turn
 
 from keras_seq.run import Run
+from keras_seq.runtime.threads import configure_training_threads
 from keras_seq.settings import load_settings
-from keras_seq.threads import share_cores_in_training
 
 # What a preset has otherwise than the shape that all share.
 SHAPES = {
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, required=True)
     parser.add_argument("--precision", choices=["float32", "bfloat16"], required=True)
     arguments = parser.parse_args()
-    share_cores_in_training()
+    configure_training_threads()
     run = Run.open(arguments.run)
     turn = Turn(Run(run.path, settings_of(run, arguments.shape, arguments.precision)))
     done = 0

@@ -24,7 +24,7 @@ import machine  # noqa: E402
 import worker  # noqa: E402
 from runs import trained  # noqa: E402
 
-from keras_seq.threads import share_cores  # noqa: E402
+from keras_seq.runtime.threads import configure_threads  # noqa: E402
 
 LENGTHS = (16, 64, 128, 256, 512, 1024)
 SENTENCES, SOURCE, BEAM = 8, 15, 5
@@ -39,12 +39,12 @@ def main() -> None:
     lengths = options.length or LENGTHS
     print(machine.describe())
     # One search: as `keras-seq translate` has it.
-    share_cores(1)
+    configure_threads(1)
 
     import numpy as np
 
-    from keras_seq.modelling import load_model
     from keras_seq.run import Run
+    from keras_seq.run.models import load_model
     from keras_seq.serving.ctranslate2_spec import make_spec, open_spec, vocabularies
 
     run = Run.open(trained(options.work))

@@ -45,7 +45,7 @@ class Cluster:
         model: keras.Model,
         batches: Callable[[], Iterator[Any]],
         example: Any,
-        parts_of: PartsOf,
+        split_batch: PartsOf,
         **options: Any,
     ) -> None:
         """Trains a compiled model, as its own `fit` does, in the order of the batches.
@@ -54,7 +54,7 @@ class Cluster:
             model: Built in `scope`, compiled, its optimizer built.
             batches: Function that gives an iterator over this host's batches.
             example: One of them, for its ranks.
-            parts_of: Shares the rows of a batch out to cores that take a part each.
+            split_batch: Shares the rows of a batch out to cores that take a part each.
             **options: `steps_per_epoch`, `epochs` and `callbacks` of `keras.Model.fit`.
         """
         feed = backend.batch_feed(batches, example)

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from keras_seq.cluster.alone import Cluster, Numbers
-from keras_seq.devices import Devices, count_used
+from keras_seq.runtime.devices import Devices, count_used
 
 # Kernels whose input is what the kernel before them gave: these are cut along their input.
 _CUT_FIRST = re.compile(r"(output_kernel|projection/kernel|embeddings)$")

@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_seq import backend
 from keras_seq.cluster.alone import Cluster
-from keras_seq.devices import Devices, check_backend
+from keras_seq.runtime.devices import Devices, check_backend
 from keras_seq.text import InputError
 
 # As long as the first host may prepare the text.
@@ -40,7 +40,7 @@ def configure(devices: Devices) -> None:
         ) from None
 
 
-def wake(devices: Devices) -> None:
+def initialize(devices: Devices) -> None:
     """Lets the backend say at once all that it says when it starts.
 
     Args:
@@ -51,7 +51,7 @@ def wake(devices: Devices) -> None:
     """
     configure(devices)
     # Where hosts are to meet, nothing may be computed before.
-    backend.wake(compute=not devices.together)
+    backend.initialize(compute=not devices.together)
 
 
 def start_cluster(devices: Devices, notice: Callable[[str], None]) -> Cluster:

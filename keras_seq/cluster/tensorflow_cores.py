@@ -17,7 +17,7 @@ from keras_seq.cluster.tensorflow_loop import (
     Update,
     signature_of,
 )
-from keras_seq.memory import keep_freed_memory
+from keras_seq.runtime.malloc import keep_freed_memory
 
 
 class TensorFlowCores(TensorFlowLoop):
@@ -26,7 +26,7 @@ class TensorFlowCores(TensorFlowLoop):
     Threads that share each operation wait for each other at its end, some thousand times an
     update, and those of the small ones have nothing to share. So the rows are shared out, and
     threads meet once an update. It is of use where TensorFlow has one thread for an
-    operation and as many operations at a time as there are parts (`threads.share_cores`).
+    operation and as many operations at a time as there are parts (`threads.configure_threads`).
 
     Args:
         parts: Of a batch; fewer where it has fewer rows.
@@ -37,13 +37,13 @@ class TensorFlowCores(TensorFlowLoop):
         keep_freed_memory()
 
     @contextlib.contextmanager
-    def _updates(self, model: keras.Model, example: Any, parts_of: PartsOf) -> Iterator[Update]:
+    def _updates(self, model: keras.Model, example: Any, split_batch: PartsOf) -> Iterator[Update]:
         gradients, apply = self._made_for(model, lambda: _functions(model, example))
         with ThreadPoolExecutor(max(1, self._parts - 1)) as pool:
 
             def update(batch: Any) -> Any:
                 arrays = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
-                parts = parts_of(arrays, self._parts)
+                parts = split_batch(arrays, self._parts)
                 others = [
                     pool.submit(gradients, part, number)
                     for number, part in enumerate(parts[1:], start=1)

@@ -24,8 +24,8 @@ from keras_seq.cluster.tensorflow_loop import (
     Update,
     signature_of,
 )
-from keras_seq.devices import Devices, count_used
-from keras_seq.threads import parts_at_a_time
+from keras_seq.runtime.devices import Devices, count_used
+from keras_seq.runtime.threads import num_training_threads
 
 
 def configure(devices: Devices) -> None:
@@ -68,7 +68,7 @@ def start(devices: Devices) -> Cluster:
         return TensorFlowCluster(_several_hosts(), devices.host, len(devices.hosts))
     count = count_devices(devices)
     if count == 1:
-        parts = 1 if tf.config.list_logical_devices("GPU") else parts_at_a_time()
+        parts = 1 if tf.config.list_logical_devices("GPU") else num_training_threads()
         return TensorFlowCores(parts) if parts > 1 else Cluster()
     strategy = tf.distribute.MirroredStrategy(_names(devices)[:count])
     return TensorFlowCluster(strategy, 0, 1)
@@ -105,7 +105,7 @@ class TensorFlowCluster(TensorFlowLoop):
         return self._strategy.scope()
 
     def _updates(
-        self, model: keras.Model, example: Any, parts_of: PartsOf
+        self, model: keras.Model, example: Any, split_batch: PartsOf
     ) -> contextlib.AbstractContextManager[Update]:
         update: Update = self._made_for(model, lambda: self._update_of(model, example))
         return contextlib.nullcontext(update)

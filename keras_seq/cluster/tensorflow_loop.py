@@ -31,7 +31,7 @@ class TensorFlowLoop(Cluster):
         model: keras.Model,
         batches: Callable[[], Iterator[Any]],
         example: Any,
-        parts_of: PartsOf,
+        split_batch: PartsOf,
         **options: Any,
     ) -> None:
         """As `Cluster.fit`; at its end the weights are what they are, and not their average."""
@@ -41,7 +41,7 @@ class TensorFlowLoop(Cluster):
             options.get("callbacks"), model=model, epochs=epochs, steps=steps, verbose=0
         )
         model.stop_training = False
-        with self._updates(model, example, parts_of) as update:
+        with self._updates(model, example, split_batch) as update:
             callbacks.on_train_begin()
             for epoch in range(epochs):
                 callbacks.on_epoch_begin(epoch)
@@ -71,7 +71,7 @@ class TensorFlowLoop(Cluster):
     _made: Any = None
 
     def _updates(
-        self, model: keras.Model, example: Any, parts_of: PartsOf
+        self, model: keras.Model, example: Any, split_batch: PartsOf
     ) -> contextlib.AbstractContextManager[Update]:
         """What makes updates, while this is entered."""
         raise NotImplementedError

@@ -1,9 +1,9 @@
 """Token ids to batches: the corpus on disk, length buckets and the batch stream."""
 
 from keras_seq.data.corpus import TokenCorpus
-from keras_seq.data.drawn import PairSampling
 from keras_seq.data.packing import pack
 from keras_seq.data.padding import padding_share, token_counts
+from keras_seq.data.sampled_pairs import PairSampling
 from keras_seq.data.sequential import sequential_batches
 from keras_seq.data.stream import BatchStream
 from keras_seq.data.writing import CorpusCounts, TokenPair, write_corpus

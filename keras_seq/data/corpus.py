@@ -283,12 +283,12 @@ def _read_index(path: Path) -> dict:
     try:
         if index["dtype"] not in ("uint16", "uint32"):
             raise ValueError(index["dtype"])
-        sourceless, packed = index.get("sourceless", False), index.get("packed", False)
-        if sourceless not in (True, False) or packed not in (True, False):
-            raise ValueError((sourceless, packed))
+        target_only, packed = index.get("sourceless", False), index.get("packed", False)
+        if target_only not in (True, False) or packed not in (True, False):
+            raise ValueError((target_only, packed))
         shards = [
             {name: _positive(shard[name]) for name in ("pairs", "target_tokens")}
-            | {"source_tokens": _at_least(shard["source_tokens"], 0 if sourceless else 1)}
+            | {"source_tokens": _at_least(shard["source_tokens"], 0 if target_only else 1)}
             | {"links": _at_least(shard.get("links", 0), 0)}
             for shard in index["shards"]
         ]
@@ -309,7 +309,7 @@ def _read_index(path: Path) -> dict:
         "max_lengths": max_lengths,
         "weights": weights,
         "links": links and np.dtype(links).newbyteorder("<"),
-        "sourceless": sourceless,
+        "sourceless": target_only,
         "packed": packed,
     }
 

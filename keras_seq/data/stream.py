@@ -7,10 +7,10 @@ from typing import TypeVar
 import numpy as np
 
 from keras_seq.data.batch import Batch, Pairs, make_batch
-from keras_seq.data.chance import Purpose, row_keys
 from keras_seq.data.corpus import TokenCorpus
-from keras_seq.data.drawn import DrawnPairs, PairSampling, plan_lengths
+from keras_seq.data.counter_rng import Purpose, row_keys
 from keras_seq.data.plan import Lengths, Shapes, make_plan
+from keras_seq.data.sampled_pairs import PairSampling, SampledPairs, plan_lengths
 from keras_seq.data.word_dropout import drop_words
 
 # Tokens of drawn pairs that are kept at hand: enough for the batches of an update.
@@ -132,7 +132,7 @@ class BatchStream:
         # One tuple, set at once: threads that fetch ahead never see half an epoch.
         self._epoch: tuple[int, np.ndarray, np.ndarray] | None = None
         # What was drawn lately, so that a batch and its total are not drawn twice.
-        self._recent: dict[int, DrawnPairs] = {}
+        self._recent: dict[int, SampledPairs] = {}
         self._recent_lock = threading.Lock()
 
     @property
@@ -246,7 +246,7 @@ class BatchStream:
             drawn = self._recent.get(k)
         if drawn is None:
             _, source_steps, target_steps = self._plan.shape[number].tolist()
-            drawn = DrawnPairs(
+            drawn = SampledPairs(
                 self._corpus,
                 members,
                 self._sampling,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from keras_seq.data.batch import Batch
-from keras_seq.data.chance import uniforms
+from keras_seq.data.counter_rng import counter_uniforms
 from keras_seq.data.ids import BOS, EOS, PAD, UNK
 
 
@@ -25,7 +25,7 @@ def drop_words(batch: Batch, key: str, share: float, keys: np.ndarray) -> Batch:
 
     Example:
 
-    >>> from keras_seq.data.chance import Purpose, row_keys
+    >>> from keras_seq.data.counter_rng import Purpose, row_keys
     >>> keys = row_keys(1, 0, np.arange(1), Purpose.SOURCE_WORDS)
     >>> batch = {"source": np.array([[*range(4, 14), 3, 0]], np.int32)}
     >>> drop_words(batch, "source", 0.3, keys)["source"].tolist()
@@ -39,6 +39,6 @@ def drop_words(batch: Batch, key: str, share: float, keys: np.ndarray) -> Batch:
     """
     ids = batch[key].copy()
     rows = ids[: len(keys)]
-    dropped = uniforms(keys, ids.shape[1]) < share
+    dropped = counter_uniforms(keys, ids.shape[1]) < share
     rows[dropped & (rows != PAD) & (rows != BOS) & (rows != EOS)] = UNK
     return {**batch, key: ids}

@@ -81,7 +81,7 @@ def write_corpus(
     vocabulary_size: int | None = None,
     weights: bool = False,
     alignments: bool = False,
-    sourceless: bool = False,
+    target_only: bool = False,
     packed: bool = False,
 ) -> CorpusCounts:
     """Writes pairs of token ids to a directory that `TokenCorpus.open` maps into memory.
@@ -103,7 +103,7 @@ def write_corpus(
         weights: Whether the weights of the pairs are stored, four bytes a pair.
             Without it they are not looked at.
         alignments: Whether the links between their tokens are stored.
-        sourceless: Whether there are targets only, as for a language model: sources
+        target_only: Whether there are targets only, as for a language model: sources
             are empty then, and no reason to leave a pair out.
         packed: Whether targets are pieces of a stream of sentences, which may begin and
             end anywhere, with an end and a begin token between two sentences. Batches then
@@ -144,7 +144,7 @@ def write_corpus(
             dropped_empty = dropped_long = dropped_weightless = 0
             for plain in pairs:
                 pair = TokenPair(*plain)
-                if (len(pair.source) == 0 and not sourceless) or len(pair.target) == 0:
+                if (len(pair.source) == 0 and not target_only) or len(pair.target) == 0:
                     dropped_empty += 1
                 elif len(pair.source) > max_source_length or len(pair.target) > max_target_length:
                     dropped_long += 1
@@ -168,7 +168,7 @@ def write_corpus(
             "max_target_length": max_target_length,
             "weights": weights,
             "links": None if links is None else f"uint{8 * links.itemsize}",
-            "sourceless": sourceless,
+            "sourceless": target_only,
             "packed": packed,
             "counts": asdict(counts),
             "shards": shards.written,

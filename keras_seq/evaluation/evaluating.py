@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.classifier import Classifier
 from keras_seq.evaluation.label_values import label_values
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics, search_of_one
 from keras_seq.evaluation.resampling import SEED, resampled
 from keras_seq.evaluation.values import Evaluation, MetricValue
-from keras_seq.likelihood import LikelihoodScorer, perplexity_of
-from keras_seq.lines import best_texts
-from keras_seq.modelling import load_ensemble, open_ensemble
+from keras_seq.inference.classifier import Classifier
+from keras_seq.inference.hypothesis import best_texts
+from keras_seq.inference.likelihood import LikelihoodScorer, perplexity_of
+from keras_seq.inference.tagger import Tagger
+from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
+from keras_seq.run.models import load_ensemble, open_ensemble
 from keras_seq.scoring import Comparison, choose_bleu_tokenizer, scores_by_name
-from keras_seq.tagger import Tagger
 from keras_seq.text import InputError, words_of
-from keras_seq.translator import Translator
 
 __all__ = ["evaluate"]
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from keras_seq.lines import numbered
+from keras_seq.inference.hypothesis import numbered
 from keras_seq.text import read_lines
 
 Notice = Callable[[str], None]

@@ -106,8 +106,8 @@ def unpack(body: bytes) -> Encoded:
 
 def _pairs(body: bytes) -> list[Example]:
     return [
-        Example(source, target, weight, tuple((one, other) for one, other in links), sourceless)
-        for source, target, weight, links, sourceless in json.loads(body)
+        Example(source, target, weight, tuple((one, other) for one, other in links), target_only)
+        for source, target, weight, links, target_only in json.loads(body)
     ]
 
 

@@ -16,7 +16,7 @@ import keras_seq
 from keras_seq.jobs.chunks import Chunk, Notice, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, ending
 from keras_seq.jobs.worker_process import receive, send
-from keras_seq.threads import usable_cores
+from keras_seq.runtime.threads import usable_cores
 
 # Appended, so that it hides nothing; where keras_seq is installed it is there already.
 _START = (

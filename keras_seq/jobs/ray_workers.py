@@ -14,8 +14,8 @@ from typing import Any
 from keras_seq.jobs.chunks import Chunk, Notice, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, explained
 from keras_seq.jobs.local_workers import default_workers
+from keras_seq.runtime.threads import usable_cores
 from keras_seq.text import InputError
-from keras_seq.threads import usable_cores
 
 _WAIT_SECONDS = 30.0
 _KNOCK_SECONDS = 10.0
@@ -77,7 +77,7 @@ def run_on_ray(
                 ray.shutdown()
 
 
-def share_cores(nodes: Sequence[int], workers: int | None) -> tuple[int, int]:
+def configure_threads(nodes: Sequence[int], workers: int | None) -> tuple[int, int]:
     """How many workers of how many cores each, at most, find room on machines of these cores."""
     total = sum(nodes)
     workers = min(workers or default_workers(total), total)
@@ -137,7 +137,7 @@ class _Team:
             raise InputError("--engine ray: the cluster has no CPU to work on")
         self._ray = ray
         self._notice = notice
-        self._size, self._cores = share_cores(nodes, workers)
+        self._size, self._cores = configure_threads(nodes, workers)
         if workers and self._size < workers:
             notice(f"the cluster has {self._size} CPUs: {self._size} workers, not {workers}")
         # Sent once to each machine, not with each chunk.

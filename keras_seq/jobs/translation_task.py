@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from keras_seq.inference.hypothesis import Hypothesis, cut_notice, written_lines
 from keras_seq.jobs.chunks import Chunk, Result
-from keras_seq.lines import Hypothesis, cut_notice, written_lines
-from keras_seq.threads import share_cores
+from keras_seq.runtime.threads import configure_threads
 
 Engine = Literal["tensorflow", "ctranslate2"]
 
@@ -51,7 +51,7 @@ class TranslationTask:
         # Read by TensorFlow and by what CTranslate2 computes with, when they are imported.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-        share_cores(threads)
+        configure_threads(threads)
         translator: Any = None
 
         def work(chunk: Chunk) -> Result:
@@ -85,6 +85,6 @@ class TranslationTask:
             from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 
             return CTranslate2Translator.load(directory, quantize=self.quantize, **self.search)
-        from keras_seq.translator import Translator
+        from keras_seq.inference.translator import Translator
 
         return Translator.load(directory, **self.search)

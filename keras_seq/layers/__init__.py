@@ -1,10 +1,16 @@
 """Layers that Keras 3 lacks: tensors in, tensors out."""
 
-from keras_seq.layers.ancestry import ancestry_bias, record_step
-from keras_seq.layers.attention_cell import AttentionCell
-from keras_seq.layers.attention_decoder import AttentionDecoder
-from keras_seq.layers.bahdanau_attention import BahdanauAttention
-from keras_seq.layers.bahdanau_monotonic_attention import BahdanauMonotonicAttention
+from keras_seq.layers.attention.attention_cell import AttentionCell
+from keras_seq.layers.attention.attention_decoder import AttentionDecoder
+from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.bahdanau_monotonic_attention import BahdanauMonotonicAttention
+from keras_seq.layers.attention.beam_cache import beam_cache_mask, update_ancestors
+from keras_seq.layers.attention.location_sensitive_attention import LocationSensitiveAttention
+from keras_seq.layers.attention.luong_attention import LuongAttention
+from keras_seq.layers.attention.luong_monotonic_attention import LuongMonotonicAttention
+from keras_seq.layers.attention.monotonic import monotonic_attention
+from keras_seq.layers.attention.multi_head_cross_attention import MultiHeadCrossAttention
+from keras_seq.layers.attention.multi_head_self_attention import MultiHeadSelfAttention
 from keras_seq.layers.cells.dropout_cell import DropoutCell
 from keras_seq.layers.cells.esn_cell import ESNCell
 from keras_seq.layers.cells.gru_cell import GRUCell
@@ -17,39 +23,33 @@ from keras_seq.layers.cells.residual_cell import ResidualCell
 from keras_seq.layers.cells.rnn import RNN
 from keras_seq.layers.cells.stacks import bidirectional, stacked
 from keras_seq.layers.cells.zoneout_cell import ZoneoutCell
-from keras_seq.layers.character_convolution import CharacterConvolution
 from keras_seq.layers.conditional_random_field import ConditionalRandomField
 from keras_seq.layers.convolutional_encoder import ConvolutionalEncoder
-from keras_seq.layers.ctc_logits import CTCLogits
-from keras_seq.layers.decoder_block import TransformerDecoderBlock
-from keras_seq.layers.encoder_block import TransformerEncoderBlock
-from keras_seq.layers.feed_forward import FeedForward
-from keras_seq.layers.hashed_trigram_embedding import HashedTrigramEmbedding
-from keras_seq.layers.learned_position import LearnedPosition
-from keras_seq.layers.linear_biases import LinearBiases
-from keras_seq.layers.location_sensitive_attention import LocationSensitiveAttention
-from keras_seq.layers.log_mel_spectrogram import LogMelSpectrogram
-from keras_seq.layers.luong_attention import LuongAttention
-from keras_seq.layers.luong_monotonic_attention import LuongMonotonicAttention
+from keras_seq.layers.embedding.character_convolution import CharacterConvolution
+from keras_seq.layers.embedding.hashed_trigram_embedding import HashedTrigramEmbedding
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.masked_pooling import MaskedPooling
-from keras_seq.layers.monotonic import monotonic_attention
-from keras_seq.layers.multi_head_cross_attention import MultiHeadCrossAttention
-from keras_seq.layers.multi_head_self_attention import MultiHeadSelfAttention
-from keras_seq.layers.relative_position import RelativePosition
+from keras_seq.layers.positions.learned_position import LearnedPosition
+from keras_seq.layers.positions.linear_biases import LinearBiases
+from keras_seq.layers.positions.relative_position import RelativePosition
+from keras_seq.layers.positions.rotary_position import RotaryPosition
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.reparameterized_sampling import ReparameterizedSampling
 from keras_seq.layers.reversed_sequence import ReversedSequence
-from keras_seq.layers.rotary_position import RotaryPosition
-from keras_seq.layers.sampled_decoder import SampledDecoder
-from keras_seq.layers.samplers import (
+from keras_seq.layers.sampling.sampled_decoder import SampledDecoder
+from keras_seq.layers.sampling.samplers import (
     CategoricalSampler,
     GreedySampler,
     ScheduledEmbeddingSampler,
     ScheduledOutputSampler,
     TrainingSampler,
 )
-from keras_seq.layers.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.strided_convolution import StridedConvolution
-from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.layers.speech.ctc_logits import CTCLogits
+from keras_seq.layers.speech.log_mel_spectrogram import LogMelSpectrogram
+from keras_seq.layers.speech.strided_convolution import StridedConvolution
+from keras_seq.layers.transformer.decoder_block import TransformerDecoderBlock
+from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
+from keras_seq.layers.transformer.feed_forward import FeedForward
 
 __all__ = [
     "AttentionCell",
@@ -97,9 +97,9 @@ __all__ = [
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
     "ZoneoutCell",
-    "ancestry_bias",
+    "beam_cache_mask",
     "bidirectional",
     "monotonic_attention",
-    "record_step",
+    "update_ancestors",
     "stacked",
 ]

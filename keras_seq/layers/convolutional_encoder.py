@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.attention_scores import check_dropout
-from keras_seq.layers.exact_dense import ExactDense
-from keras_seq.layers.scaled_dot_product import zero_padding
-from keras_seq.layers.seeds import split_seed
+from keras_seq.layers.internal.attention_scores import check_dropout
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.seeds import split_seed
 
 # Shape letters: B batch, S source steps, D features, U units.
 

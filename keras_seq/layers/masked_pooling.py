@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.maximum import masked_maximum
-from keras_seq.layers.precision import at_least_float32
-from keras_seq.layers.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.maximum import masked_maximum
+from keras_seq.layers.internal.precision import at_least_float32
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
 # Shape letters: B batch, S steps, D features.
 

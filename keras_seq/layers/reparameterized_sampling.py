@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.precision import at_least_float32
-from keras_seq.layers.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.precision import at_least_float32
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
 # Shape letters: B batch, T steps, U units.
 

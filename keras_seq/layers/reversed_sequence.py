@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
 # Shape letters: B batch, S steps, D features.
 

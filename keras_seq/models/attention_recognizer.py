@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.layers.attention_cell import has_state
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.layers.attention.attention_cell import has_state
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.models.attention_output import attending_step, attention_model
 from keras_seq.models.checks import check_choice, check_sizes
 from keras_seq.models.listener import listen, sound_inputs
@@ -226,7 +226,7 @@ class AttentionRecognizer(keras.Model):
             "shared": {},
         }
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """The state itself, which has room for any number of steps."""
         return state
 

@@ -2,9 +2,9 @@
 
 import keras
 
-from keras_seq.layers.exact_dense import ExactDense
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.masked_pooling import MaskedPooling
-from keras_seq.layers.seeds import split_seed
 from keras_seq.models.backbone_encoder import backbone_encoder, make_backbone
 from keras_seq.models.checks import check_choice, check_sizes
 from keras_seq.models.text_model import TextModel, to_logits

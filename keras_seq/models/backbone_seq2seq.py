@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import keras
 
-from keras_seq.layers.decoder_block import TransformerDecoderBlock
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.exact_dense import ExactDense
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
+from keras_seq.layers.transformer.decoder_block import TransformerDecoderBlock
 from keras_seq.models.backbone_encoder import backbone_encoder, make_backbone
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.text_encoders import BLOCK_ARGUMENTS

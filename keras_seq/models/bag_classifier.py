@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.exact_dense import ExactDense
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.masked_pooling import MaskedPooling
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.token_embedding import TokenEmbedding
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.text_model import TextModel, to_logits
 

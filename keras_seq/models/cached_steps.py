@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.ancestry import ancestry_bias, make_room, record_step
+from keras_seq.layers.attention.beam_cache import beam_cache_mask, compact_cache, update_ancestors
 
 # Shape letters: B batch, H heads, K beam, L places of a cache, each with K slots.
 
@@ -75,19 +75,19 @@ def longer_state(state, length):
     """A state with room for `length` more steps; slots that are nobody's past are given up."""
     caches = dict(state["shared"])
     place = caches.pop("place")
-    past, place, caches = make_room(state["beam"]["past"], place, caches, length)
+    past, place, caches = compact_cache(state["beam"]["past"], place, caches, length)
     return {"beam": {"past": past}, "shared": {"place": place, **caches}}
 
 
 class _Record(keras.layers.Layer):
-    """`record_step` as an operation of the graph."""
+    """`update_ancestors` as an operation of the graph."""
 
     def call(self, past, place):
-        return record_step(past, place)
+        return update_ancestors(past, place)
 
 
 class _Bias(keras.layers.Layer):
-    """`ancestry_bias` as an operation of the graph."""
+    """`beam_cache_mask` as an operation of the graph."""
 
     def call(self, past):
-        return ancestry_bias(past)
+        return beam_cache_mask(past)

@@ -31,7 +31,7 @@ class CellStep(keras.layers.Layer):
         return None
 
 
-class Unmasked(keras.layers.Layer):
+class DropMask(keras.layers.Layer):
     """Hands on a tensor without its mask, which would only slow down a recurrent layer."""
 
     def __init__(self, **kwargs):

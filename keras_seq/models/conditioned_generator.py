@@ -55,7 +55,7 @@ class ConditionedGenerator(keras.Model):
         `target[:, t]`.
 
     Besides itself the model offers, over the same weights, `encoder`,
-    `decoder_step`, `initial_state` and `extended_state`, as `RecurrentSeq2Seq` does, so that
+    `decoder_step`, `initial_state` and `grow_state`, as `RecurrentSeq2Seq` does, so that
     `keras_seq.search` takes it: `beam_search(model, images)`.
 
     Masks: padding follows what is real and cannot change it.
@@ -173,7 +173,7 @@ class ConditionedGenerator(keras.Model):
         """The state before the first step; see `RecurrentSeq2Seq.initial_state`."""
         return initial_state(self.decoder_step, memory, beam_size)
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """The state itself, which has room for any number of steps."""
         return state
 

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.ctc_logits import CTCLogits
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.strided_convolution import StridedConvolution
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.speech.ctc_logits import CTCLogits
+from keras_seq.layers.speech.strided_convolution import StridedConvolution
 from keras_seq.models.checks import check_choice, check_sizes
 from keras_seq.models.listener import sound_inputs
 
@@ -26,7 +26,7 @@ class CTCRecognizer(keras.Model):
 
         P(y | x)  = sum over alignments a of y of prod over t of P(a_t | x)
 
-    It is trained by `training.CTCLoss` on labels without times, and `search.ctc_greedy_search`
+    It is trained by `losses.CTCLoss` on labels without times, and `search.ctc_greedy_search`
     or `search.ctc_beam_search` reads the labels off its logits.
 
     Shapes: B batch, N samples, S steps of features, F frames, D features, V labels.
@@ -38,7 +38,7 @@ class CTCRecognizer(keras.Model):
             features where the inputs have them already.
         strides: Positive integers, one for each convolution: F is S + 1 divided by each in
             turn, rounded up; the step more is padding. A label needs a frame, and two equal
-            ones three; see `training.ctc_needed_frames`.
+            ones three; see `losses.ctc_needed_frames`.
         convolution_units: Positive integer, the features of a convolution.
         cell: "gru" or "lstm".
         num_layers: Positive integer L.

@@ -79,11 +79,11 @@ class Ensemble:
             ]
         )
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """The states of all models, with room for more steps."""
         return _joined(
             [
-                model.extended_state(own, length)
+                model.grow_state(own, length)
                 for model, own in zip(self.models, _parted(state), strict=True)
             ]
         )

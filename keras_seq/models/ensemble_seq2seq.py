@@ -93,9 +93,9 @@ class EnsembleSeq2Seq(keras.Model):
         """The states of all members before the first step."""
         return self._parts.ensemble.initial_state(memory, beam_size, length)
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """The states of all members, with room for more steps."""
-        return self._parts.ensemble.extended_state(state, length)
+        return self._parts.ensemble.grow_state(state, length)
 
     def decoder_step(self, inputs, training=False):
         """One step of K hypotheses by all members: `logits` are log-probabilities."""

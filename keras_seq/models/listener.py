@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.models.recurrent_parts import join_directions
 
 # Shape letters: B batch, N samples, S steps, D features, U units.

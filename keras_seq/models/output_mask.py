@@ -6,7 +6,7 @@ from keras import ops
 # Shape letters: B batch, T target steps, V vocabulary.
 
 
-class Remasked(keras.layers.Layer):
+class AttachMask(keras.layers.Layer):
     """Attaches the `mask` argument to a tensor, so that losses leave out what is not real."""
 
     def __init__(self, **kwargs):
@@ -31,4 +31,4 @@ def masked_logits(logits, target):
     Returns:
         The logits, symbolic. `keras.metrics` and `keras.losses` count their real steps only.
     """
-    return Remasked(name="masked_logits")(logits, mask=ops.not_equal(target, 0))
+    return AttachMask(name="masked_logits")(logits, mask=ops.not_equal(target, 0))

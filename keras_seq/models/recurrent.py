@@ -82,7 +82,7 @@ class RecurrentSeq2Seq(keras.Model):
     * `encoder`: functional model, ids `(B, S)` -> memory, a dict of tensors;
     * `decoder_step`: functional model of `token` `(B, K)`, `position` `()`,
       `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
-    * `initial_state(memory, beam_size, length)`, and `extended_state(state, length)`
+    * `initial_state(memory, beam_size, length)`, and `grow_state(state, length)`
       with room for more steps;
     * `with_attention()`: itself, with attention weights as a second output.
 
@@ -243,7 +243,7 @@ class RecurrentSeq2Seq(keras.Model):
             beam[name] = ops.broadcast_to(state[:, None], (batch, beam_size, state.shape[-1]))
         return {"beam": beam, "shared": {}}
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """The state itself, which has room for any number of steps."""
         return state
 

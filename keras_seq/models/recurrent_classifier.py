@@ -2,8 +2,8 @@
 
 import keras
 
+from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.masked_pooling import KINDS, MaskedPooling
-from keras_seq.layers.seeds import split_seed
 from keras_seq.models.checks import check_choice, check_sizes
 from keras_seq.models.text_encoders import recurrent_encoder
 from keras_seq.models.text_model import TextModel, to_logits

@@ -3,11 +3,11 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.exact_dense import ExactDense
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.token_embedding import TokenEmbedding
-from keras_seq.models.cell_step import CellStep, Unmasked
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.models.cell_step import CellStep, DropMask
 from keras_seq.models.output_mask import masked_logits
 
 # Shape letters: B batch, T target steps, K beam, D vector, E embedding, U units, V vocabulary.
@@ -109,7 +109,7 @@ class RecurrentDecoder:
         Returns:
             Float32 logits `(B, T, V)`, with the mask of the target.
         """
-        x = Unmasked(dtype=self.dtype, name="unmasked")(self.embedding(target))
+        x = DropMask(dtype=self.dtype, name="unmasked")(self.embedding(target))
         for i, (layer, names) in enumerate(zip(self.layers, self.names, strict=True)):
             inputs = self.dropouts[i](x)
             if i == 0 and vector is not None:

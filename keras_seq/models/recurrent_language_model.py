@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import keras
 
 from keras_seq.models.recurrent_decoder import RecurrentDecoder, initial_state
-from keras_seq.models.sourceless import no_attention, sourceless_encoder
+from keras_seq.models.target_only import dummy_encoder, no_attention
 
 # Shape letters: B batch, S source steps, T target steps, U units, K beam, V vocabulary.
 
@@ -46,7 +46,7 @@ class RecurrentLanguageModel(keras.Model):
         `target[:, t]`.
 
     Besides itself the model offers, over the same weights, `encoder`,
-    `decoder_step`, `initial_state` and `extended_state`, as `RecurrentSeq2Seq` does.
+    `decoder_step`, `initial_state` and `grow_state`, as `RecurrentSeq2Seq` does.
 
     Masks: padding follows what is real and cannot change it.
 
@@ -113,7 +113,7 @@ class RecurrentLanguageModel(keras.Model):
             "tie_output": tie_output,
             "seed": seed,
         }
-        encoder = sourceless_encoder(source)
+        encoder = dummy_encoder(source)
         self._parts = SimpleNamespace(encoder=encoder, decoder_step=decoder.step(encoder.output))
 
     @property
@@ -135,7 +135,7 @@ class RecurrentLanguageModel(keras.Model):
         """The state before the first step, zeros; see `RecurrentSeq2Seq.initial_state`."""
         return initial_state(self.decoder_step, memory, beam_size)
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """The state itself, which has room for any number of steps."""
         return state
 

@@ -5,16 +5,16 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.layers.attention_cell import AttentionCell, has_state
-from keras_seq.layers.attention_decoder import AttentionDecoder
-from keras_seq.layers.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.attention_cell import AttentionCell, has_state
+from keras_seq.layers.attention.attention_decoder import AttentionDecoder
+from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.location_sensitive_attention import LocationSensitiveAttention
+from keras_seq.layers.attention.luong_attention import LuongAttention
 from keras_seq.layers.convolutional_encoder import ConvolutionalEncoder
-from keras_seq.layers.exact_dense import ExactDense
-from keras_seq.layers.location_sensitive_attention import LocationSensitiveAttention
-from keras_seq.layers.luong_attention import LuongAttention
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.models.attention_output import WithWeights
 from keras_seq.models.cell_step import CellStep
 from keras_seq.models.checks import check_choice, check_sizes

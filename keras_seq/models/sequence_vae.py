@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.exact_dense import ExactDense
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.reparameterized_sampling import ReparameterizedSampling
-from keras_seq.layers.seeds import split_seed
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.recurrent_decoder import RecurrentDecoder, initial_state
 from keras_seq.models.recurrent_parts import bidirectional_layers, recurrent_reader
@@ -64,7 +64,7 @@ class SequenceVAE(keras.Model):
         `target[:, t]`.
 
     Besides itself the model offers, over the same weights, `encoder`,
-    `decoder_step`, `initial_state` and `extended_state`, as `RecurrentSeq2Seq`
+    `decoder_step`, `initial_state` and `grow_state`, as `RecurrentSeq2Seq`
     does, and
 
     * `posterior`: functional model, ids `(B, S)` -> `mean` and `log_variance` `(B, Z)`;
@@ -235,7 +235,7 @@ class SequenceVAE(keras.Model):
         """The state before the first step; see `RecurrentSeq2Seq.initial_state`."""
         return initial_state(self.decoder_step, memory, beam_size)
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """The state itself, which has room for any number of steps."""
         return state
 
@@ -262,7 +262,7 @@ class LatentDecoder:
         self.variables = model.variables
         self.decoder_step = model.decoder_step
         self.initial_state = model.initial_state
-        self.extended_state = model.extended_state
+        self.grow_state = model.grow_state
         self._first = model._parts.first
         self._latent = model.decoder.input["latent"]
 

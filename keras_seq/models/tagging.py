@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.conditional_random_field import ConditionalRandomField
-from keras_seq.models.output_mask import Remasked
+from keras_seq.models.output_mask import AttachMask
 from keras_seq.models.text_model import to_logits
 
 # Shape letters: B batch, S steps, U units, N tags.
@@ -40,4 +40,4 @@ def tagger_outputs(x, inputs, config, seed, dtype):
         field = None
         tags = ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)
     # Not on the tags: Keras takes `(B, S)` for S numbers of one answer, and fails at their mask.
-    return {"logits": Remasked(name="masked_logits")(logits, mask=begins), "tags": tags}, field
+    return {"logits": AttachMask(name="masked_logits")(logits, mask=begins), "tags": tags}, field

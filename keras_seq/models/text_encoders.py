@@ -2,12 +2,12 @@
 
 from keras import ops
 
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.encoder_block import TransformerEncoderBlock
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
+from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
 from keras_seq.models.checks import check_choice, check_sizes
 from keras_seq.models.recurrent_parts import CHOICES, bidirectional_layers, recurrent_reader
 

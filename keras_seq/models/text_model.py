@@ -2,9 +2,9 @@
 
 import keras
 
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.exact_dense import ExactDense
-from keras_seq.layers.precision import at_least_float32
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.precision import at_least_float32
 
 
 class TextModel(keras.Model):

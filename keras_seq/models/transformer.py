@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.layers.decoder_block import TransformerDecoderBlock
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.encoder_block import TransformerEncoderBlock
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.token_embedding import TokenEmbedding
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
+from keras_seq.layers.transformer.decoder_block import TransformerDecoderBlock
+from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
 from keras_seq.models.text_encoders import BLOCK_ARGUMENTS
 from keras_seq.models.transformer_decoder_model import TransformerDecoderModel
 
@@ -60,7 +60,7 @@ class Transformer(TransformerDecoderModel):
     * `encoder`: functional model, ids `(B, S)` -> memory, a dict of tensors;
     * `decoder_step`: functional model of `token` `(B, K)`, `position` `()`,
       `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
-    * `initial_state(memory, beam_size, length)`, and `extended_state(state, length)`
+    * `initial_state(memory, beam_size, length)`, and `grow_state(state, length)`
       with room for more steps;
     * `with_attention(layer, head)`: itself, with attention weights as a second output.
 

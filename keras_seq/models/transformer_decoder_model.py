@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.layers.token_embedding import scoring_kernels_at_hand
+from keras_seq.layers.embedding.token_embedding import cached_output_kernels
 from keras_seq.models.attention_output import WithWeights, attending_step, attention_model
 from keras_seq.models.cached_steps import (
     empty_state,
@@ -112,7 +112,7 @@ class TransformerDecoderModel(keras.Model):
 
     def step_scope(self):
         """A context for steps, which score words by a table that is turned about once."""
-        return scoring_kernels_at_hand([self._parts.embedding])
+        return cached_output_kernels([self._parts.embedding])
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step.
@@ -130,7 +130,7 @@ class TransformerDecoderModel(keras.Model):
             self.decoder_step, ops.shape(memory["mask"])[0], beam_size, length, self.compute_dtype
         )
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """A state that holds `length` more steps than `state`.
 
         Args:

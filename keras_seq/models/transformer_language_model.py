@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.layers.dropout import Dropout
-from keras_seq.layers.encoder_block import TransformerEncoderBlock
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.seeds import split_seed
-from keras_seq.layers.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.token_embedding import TokenEmbedding, scoring_kernels_at_hand
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding, cached_output_kernels
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
+from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
 from keras_seq.models.cached_steps import (
     empty_state,
     like_inputs,
@@ -19,7 +19,7 @@ from keras_seq.models.cached_steps import (
     step_inputs,
 )
 from keras_seq.models.method import Method
-from keras_seq.models.sourceless import no_attention, sourceless_encoder
+from keras_seq.models.target_only import dummy_encoder, no_attention
 
 # Shape letters: B batch, S source steps, T target steps, D units, H heads, K beam, V vocabulary.
 
@@ -64,7 +64,7 @@ class TransformerLanguageModel(keras.Model):
         `target[:, t]`.
 
     Besides itself the model offers, over the same weights, `encoder`,
-    `decoder_step`, `initial_state` and `extended_state`, as `Transformer` does.
+    `decoder_step`, `initial_state` and `grow_state`, as `Transformer` does.
 
     Masks: taken from the ids; padding changes nothing.
 
@@ -151,7 +151,7 @@ class TransformerLanguageModel(keras.Model):
         self._config = config
         self._parts = SimpleNamespace(
             embedding=embedding,
-            encoder=sourceless_encoder(source),
+            encoder=dummy_encoder(source),
             decoder_step=_decoder_step(embedding, position, blocks, final_norm, units, num_heads),
         )
 
@@ -172,7 +172,7 @@ class TransformerLanguageModel(keras.Model):
 
     def step_scope(self):
         """A context for steps, which score words by a table that is turned about once."""
-        return scoring_kernels_at_hand([self._parts.embedding])
+        return cached_output_kernels([self._parts.embedding])
 
     def initial_state(self, memory, beam_size, length):
         """The state before the first step; see `Transformer.initial_state`."""
@@ -180,7 +180,7 @@ class TransformerLanguageModel(keras.Model):
             self.decoder_step, ops.shape(memory["mask"])[0], beam_size, length, self.compute_dtype
         )
 
-    def extended_state(self, state, length):
+    def grow_state(self, state, length):
         """A state that holds `length` more steps than `state`."""
         return longer_state(state, length)
 

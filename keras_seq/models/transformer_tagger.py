@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import keras
 
-from keras_seq.layers.seeds import split_seed
+from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.tagging import tagger_inputs, tagger_outputs
 from keras_seq.models.text_encoders import transformer_encoder

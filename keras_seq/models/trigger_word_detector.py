@@ -5,14 +5,14 @@ from types import SimpleNamespace
 import keras
 from keras import ops
 
-from keras_seq.layers.exact_dense import ExactDense
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.seeds import split_seed
-from keras_seq.models.cell_step import Unmasked
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.models.cell_step import DropMask
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.listener import sound_inputs
 from keras_seq.models.method import Method
-from keras_seq.models.output_mask import Remasked
+from keras_seq.models.output_mask import AttachMask
 
 # Shape letters: B batch, N samples, S steps, D features, U units, W words, C convolved steps.
 
@@ -131,10 +131,13 @@ class TriggerWordDetector(keras.Model):
 
         source, x, mask = sound_inputs(features)
         # What comes after the last real frame is seen by none before it: no mask is needed.
-        x = parts.normalization(Unmasked(dtype=dtype, name="unmasked")(x))
+        x = parts.normalization(DropMask(dtype=dtype, name="unmasked")(x))
         logits, _ = _answers(parts, parts.convolution(x), [None] * num_layers)
         super().__init__(
-            inputs=source, outputs=Remasked(name="answers")(logits, mask=mask), name=name, **kwargs
+            inputs=source,
+            outputs=AttachMask(name="answers")(logits, mask=mask),
+            name=name,
+            **kwargs,
         )
         # A functional model takes no `dtype`, and would have the global policy whatever its layers.
         if dtype is not None:

@@ -41,7 +41,7 @@ def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
         data=data.labelled,
         tagged=task == "tag",
         columns=data.columns,
-        mirrored=TASKS[task].mirrored,
+        autoencoding=TASKS[task].autoencoding,
         weights=data.weights,
         alignments=data.alignments,
         file_weights=data.file_weights,
@@ -63,7 +63,7 @@ def validation_files(data: DataSettings, task: str = "translate") -> PairFiles |
         data=data.valid_labelled,
         tagged=task == "tag",
         columns=data.columns,
-        mirrored=TASKS[task].mirrored,
+        autoencoding=TASKS[task].autoencoding,
         option="--valid-",
     )
     files.check()

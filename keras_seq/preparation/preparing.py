@@ -28,14 +28,14 @@ from keras_seq.preparation.held_out import hold_out
 from keras_seq.preparation.record import make_record
 from keras_seq.preparation.reporting import LostTargets, report, report_unknown_labels
 from keras_seq.preparation.sharing import share_prepared, with_prepared
-from keras_seq.preparation.starting_point import (
-    check_start,
-    keep_start,
+from keras_seq.preparation.units import with_units
+from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies, with_learned
+from keras_seq.preparation.warm_start import (
+    check_initial_checkpoint,
+    copy_initial_checkpoint,
     keeps_vocabulary,
     vocabulary_run,
 )
-from keras_seq.preparation.units import with_units
-from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies, with_learned
 from keras_seq.run import Run, check_new
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import DirectoryLock, reason
@@ -89,7 +89,7 @@ def prepare_run(
     check_new(directory, overwrite=overwrite)
     _check_scoring(settings)
     validation_files(settings.data, settings.task)
-    check_start(settings, directory, notice)
+    check_initial_checkpoint(settings, directory, notice)
     if settings.data.prepared is not None:
         shared = with_prepared(settings)
         settings, counts = shared.settings, shared.counts
@@ -104,7 +104,7 @@ def prepare_run(
             prepare(settings, run, notice, counts=counts, labour=labour)
         else:
             share_prepared(run, notice)
-            keep_start(run, notice)
+            copy_initial_checkpoint(run, notice)
         record = make_record(run, settings.data, settings.tokenizer, counts)
         run.write_preparation(record)
         if labour is not None:
@@ -196,14 +196,14 @@ def prepare(
     if base is None:
         run.update_settings(with_learned(settings, source, target))
     run.save_vocabularies(source, target)
-    keep_start(run, say)
+    copy_initial_checkpoint(run, say)
     data = settings.data
-    mirrored = TASKS[settings.task].mirrored
+    autoencoding = TASKS[settings.task].autoencoding
     lengths: dict[str, Any] = {
-        "max_source_length": data.max_target_length if mirrored else data.max_source_length,
+        "max_source_length": data.max_target_length if autoencoding else data.max_source_length,
         "max_target_length": data.max_source_length if labelled else data.max_target_length,
         "vocabulary_size": max(source.vocabulary_size, target.vocabulary_size),
-        "sourceless": train.sourceless,
+        "target_only": train.target_only,
     }
     encoder = make_encoder(settings, source, target, kept)
     linked = broken = 0

@@ -9,8 +9,8 @@ from typing import Any
 from keras_seq.preparation.files import Notice, PairCounts, count_pairs
 from keras_seq.preparation.pretrained import fetch_preset
 from keras_seq.preparation.sharing import with_prepared
-from keras_seq.preparation.starting_point import base_settings
 from keras_seq.preparation.units import corpus_shape, with_units
+from keras_seq.preparation.warm_start import base_settings
 from keras_seq.settings import (
     PREFIX,
     PRESETS,

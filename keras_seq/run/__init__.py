@@ -2,7 +2,7 @@
 
 from keras_seq.run.checks import check_new, is_run
 from keras_seq.run.directory import Run, Shapes
-from keras_seq.run.following import FollowedRun
+from keras_seq.run.read_only import ReadOnlyRun
 from keras_seq.run.vocabularies import Vocabulary
 
-__all__ = ["FollowedRun", "Run", "Shapes", "Vocabulary", "check_new", "is_run"]
+__all__ = ["ReadOnlyRun", "Run", "Shapes", "Vocabulary", "check_new", "is_run"]

@@ -9,7 +9,7 @@
     data/source.vectors, .target   word vectors that embeddings began with, if any
     data/prepared.json             what all this was made from; written last
                                    (data/train may be another's, which `data.prepared` names)
-    checkpoints/                   see `keras_seq.checkpoints`
+    checkpoints/                   see `keras_seq.storage.checkpoints`
     result.json                    what a finished training came to
     metrics.jsonl, samples.txt, tensorboard/, README.md
     corpus/                        text that the package made itself, if it did
@@ -29,8 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.checkpoints import Checkpoint, CheckpointStore
-from keras_seq.checkpoints.tensor_file import TensorSpec, tensor_spec
 from keras_seq.run.checks import MARK, WORK, check_new
 from keras_seq.run.logs import RunLogs
 from keras_seq.run.vocabularies import Vocabulary, read_vocabularies, write_vocabularies
@@ -50,6 +48,8 @@ from keras_seq.storage import (
     remove_temporaries,
     write_file,
 )
+from keras_seq.storage.checkpoints import Checkpoint, CheckpointStore
+from keras_seq.storage.checkpoints.tensor_file import TensorSpec, tensor_spec
 from keras_seq.text import InputError, Labels, Tokenizer, read_lines
 
 # In the order of deleting: what a kill leaves has no checkpoint and is not prepared.

@@ -10,15 +10,15 @@ from keras_seq.backend import gather
 from keras_seq.search.candidates import best_of_log_probabilities, best_of_logits
 from keras_seq.search.constraints import Constraints
 from keras_seq.search.coverage import coverage_score
+from keras_seq.search.decode_loop import decode_loop, to_length
 from keras_seq.search.hypotheses import (
-    NEVER,
+    NEG_INF,
     best_of,
     merge_finished,
     reorder_state,
 )
 from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.sources import read_source
-from keras_seq.search.steps import take_steps, to_length
 
 # Shape letters: B batch, S source steps, K beam, N n-best, L steps, C capacity, V vocabulary,
 # P prefix steps, W candidates of a step.
@@ -32,7 +32,7 @@ class SearchRecord(NamedTuple):
     Attributes:
         tokens: Int32 `(B, L, W)`.
         parents: Int32 `(B, L, W)`; the place of the hypothesis that it continues.
-        totals: Float32 `(B, L, W)`; the summed log-probability, `NEVER` for none.
+        totals: Float32 `(B, L, W)`; the summed log-probability, `NEG_INF` for none.
         kept: Bool `(B, L, W)`; False where others left it no place.
         places: Int32 `(B, L, K)`; the candidate that holds each place at the next step.
         steps: Int32 `(B,)`; the steps that the row took; what follows them is 0.
@@ -84,7 +84,7 @@ def beam_search(
 
     Runs on any backend, eager or compiled. Works on models with the contract
     of `keras_seq.models`: `encoder`, `initial_state`, `decoder_step`,
-    `extended_state`. Nothing of the memory is copied for a hypothesis.
+    `grow_state`. Nothing of the memory is copied for a hypothesis.
 
     Args:
         model: The model, or an `Ensemble`.
@@ -206,7 +206,7 @@ def beam_search(
         totals, tokens, parents = continuations(
             taken, loop, rows, ops.cast(out["logits"], "float32")
         )
-        exists = totals > NEVER / 2
+        exists = totals > NEG_INF / 2
         ended = ops.equal(tokens, end_token)  # (B, W)
         lives = ops.logical_and(exists, ops.logical_not(ended))
         # Places that finished hypotheses hold are not given to continuations.
@@ -228,13 +228,13 @@ def beam_search(
             {**loop["finished"], "tokens": before["finished"]},
             {
                 "scores": ops.where(
-                    leaving, totals / penalty(taken + 1) + covered(attention, rows), NEVER
+                    leaving, totals / penalty(taken + 1) + covered(attention, rows), NEG_INF
                 ),
                 "tokens": histories,
                 "lengths": ops.where(leaving, taken + 1, 0),
             },
         )
-        live_scores, chosen = ops.top_k(ops.where(staying, totals, NEVER), beam_size)
+        live_scores, chosen = ops.top_k(ops.where(staying, totals, NEG_INF), beam_size)
         chosen = ops.cast(chosen, "int32")
         # A later end can at best keep the sum it has, divided by the largest penalty, and lose
         # nothing to coverage. Where none lives that bound is below any finished score.
@@ -242,7 +242,7 @@ def beam_search(
         now_done = ops.logical_or(
             finished["scores"][:, n_best - 1] >= best_possible,
             ops.logical_or(
-                ops.logical_or(live_scores[:, 0] <= NEVER / 2, count >= room),
+                ops.logical_or(live_scores[:, 0] <= NEG_INF / 2, count >= room),
                 taken + 1 >= rows["most"],
             ),
         )
@@ -286,12 +286,12 @@ def beam_search(
 
     def begin(capacity):
         # All hypotheses start alike, so only the first may live: the others would be its copies.
-        first_scores = ops.where(ops.arange(beam_size) == 0, 0.0, NEVER)
+        first_scores = ops.where(ops.arange(beam_size) == 0, 0.0, NEG_INF)
         loop = {
             "token": ops.full((batch, beam_size), start_token, dtype="int32"),
             "scores": ops.broadcast_to(first_scores[None], (batch, beam_size)),
             "finished": {
-                "scores": ops.full((batch, n_best), NEVER, dtype="float32"),
+                "scores": ops.full((batch, n_best), NEG_INF, dtype="float32"),
                 "lengths": ops.zeros((batch, n_best), dtype="int32"),
             },
             "count": ops.zeros((batch,), dtype="int32"),
@@ -318,12 +318,12 @@ def beam_search(
         return loop
 
     def results(loop, rows):
-        lasting = loop["scores"] > NEVER / 2
+        lasting = loop["scores"] > NEG_INF / 2
         cut = loop["scores"] / penalty(rows["most"])[:, None] + covered(loop.get("attention"), rows)
         found = best_of(
             {**loop["finished"], "tokens": loop["history"]["finished"]},
             {
-                "scores": ops.where(lasting, cut, NEVER),
+                "scores": ops.where(lasting, cut, NEG_INF),
                 "tokens": loop["history"]["tokens"],
                 "lengths": ops.where(lasting, rows["most"][:, None], 0),
             },
@@ -337,7 +337,7 @@ def beam_search(
         )
         return found, SearchRecord(**kept, steps=loop["steps"])
 
-    return take_steps(
+    return decode_loop(
         model,
         read,
         beam_size,

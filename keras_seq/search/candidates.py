@@ -3,7 +3,7 @@
 from keras import ops
 
 from keras_seq.backend import gather
-from keras_seq.search.hypotheses import NEVER
+from keras_seq.search.hypotheses import NEG_INF
 from keras_seq.search.top_k import top_k
 
 # Shape letters: B batch, K beam, W wanted, V vocabulary.
@@ -24,7 +24,7 @@ def best_of_logits(scores, logits, count, forbidden_tokens, may_end, end_token):
         end_token: The end token's id.
 
     Returns:
-        Sums, tokens and parents, each `(B, W)`, best first; sums of `NEVER` are none.
+        Sums, tokens and parents, each `(B, W)`, best first; sums of `NEG_INF` are none.
     """
     vocabulary = logits.shape[-1]
     forbidden = sorted({token for token in forbidden_tokens if token < vocabulary})
@@ -36,12 +36,12 @@ def best_of_logits(scores, logits, count, forbidden_tokens, may_end, end_token):
     totals = scores[..., None] + (likeliest + (best - best[..., :1]))
     if forbidden:
         struck = ops.any(ops.equal(tokens[..., None], ops.array(forbidden, "int32")), axis=-1)
-        totals = ops.where(struck, NEVER, totals)
+        totals = ops.where(struck, NEG_INF, totals)
     if may_end is not None:
         early = ops.logical_and(
             ops.equal(tokens, end_token), ops.logical_not(may_end)[:, None, None]
         )
-        totals = ops.where(early, NEVER, totals)
+        totals = ops.where(early, NEG_INF, totals)
     return _best(totals, tokens, count)
 
 
@@ -50,7 +50,7 @@ def best_of_log_probabilities(scores, log_probabilities, count):
 
     Args:
         scores: Float32 tensor `(B, K)`, the summed log-probability so far.
-        log_probabilities: Float32 tensor `(B, K, V)`, `NEVER` where a token is struck out.
+        log_probabilities: Float32 tensor `(B, K, V)`, `NEG_INF` where a token is struck out.
         count: Integer W, as above.
 
     Returns:
@@ -63,7 +63,7 @@ def best_of_log_probabilities(scores, log_probabilities, count):
 def _best(totals, tokens, count):
     """Of `(B, K, each)` the W best of a row; ties to the earlier hypothesis, then the lower id."""
     beam, each = totals.shape[1:]
-    totals = ops.reshape(ops.maximum(totals, NEVER), (-1, beam * each))
+    totals = ops.reshape(ops.maximum(totals, NEG_INF), (-1, beam * each))
     totals, index = ops.top_k(totals, min(count, beam * each))  # (B, W)
     index = ops.cast(index, "int32")
     tokens = gather(ops.reshape(tokens, (-1, beam * each)), index)

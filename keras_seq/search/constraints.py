@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_seq.search.hypotheses import NEVER
+from keras_seq.search.hypotheses import NEG_INF
 
 # Shape letters: B batch, K beam, L steps, V vocabulary, P prefix steps.
 
@@ -57,7 +57,7 @@ class Constraints(NamedTuple):
         )
 
     def log_probabilities(self, logits, tokens, step, ending):
-        """Log-probability of each next token, `NEVER` where it is struck out.
+        """Log-probability of each next token, `NEG_INF` where it is struck out.
 
         Args:
             logits: Float32 tensor `(B, K, V)`.
@@ -78,7 +78,7 @@ class Constraints(NamedTuple):
         never = ops.logical_or(
             never, ops.logical_and(ops.equal(ids, end_token), ops.logical_not(may_end[:, None]))
         )  # (B, V)
-        allowed = ops.where(never[:, None], NEVER, free)
+        allowed = ops.where(never[:, None], NEG_INF, free)
         if self.no_repeat_ngram_size:
             allowed = _without_repeated(allowed, tokens, step, self.no_repeat_ngram_size)
         for sequence in self.forbidden_sequences:
@@ -88,7 +88,7 @@ class Constraints(NamedTuple):
         last = ops.shape(self.prefix)[1] - 1
         forced = ops.take(self.prefix, ops.minimum(step, last), axis=1)  # (B,)
         forced = ops.where(step <= last, forced, 0)[:, None]
-        prefixed = ops.where(ops.equal(ids, forced)[:, None], free, NEVER)
+        prefixed = ops.where(ops.equal(ids, forced)[:, None], free, NEG_INF)
         return ops.where(ops.not_equal(forced, 0)[..., None], prefixed, allowed)
 
 
@@ -120,7 +120,7 @@ def _without_repeated(allowed, tokens, step, size):
         same = ops.logical_and(same, ops.equal(_shifted(tokens, offset), now[..., None]))
     last = ops.where(same, _shifted(tokens, size - 1), 0)
     # Where nothing is struck, token 0, padding, is struck in its place.
-    return _put(allowed, last, ops.full(ops.shape(last), NEVER))
+    return _put(allowed, last, ops.full(ops.shape(last), NEG_INF))
 
 
 def _without_sequence(allowed, tokens, step, sequence, ids):
@@ -129,7 +129,7 @@ def _without_sequence(allowed, tokens, step, sequence, ids):
     for offset, token in enumerate(before):
         now = ops.take(tokens, ops.maximum(step - len(before) + offset, 0), axis=2)
         same = ops.logical_and(same, ops.equal(now, token))
-    return ops.where(ops.logical_and(same[..., None], ops.equal(ids, last)), NEVER, allowed)
+    return ops.where(ops.logical_and(same[..., None], ops.equal(ids, last)), NEG_INF, allowed)
 
 
 def _shifted(tokens, offset):

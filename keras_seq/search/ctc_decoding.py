@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_seq.backend import gather
-from keras_seq.search.hypotheses import NEVER
+from keras_seq.search.hypotheses import NEG_INF
 
 # Shape letters: B batch, T frames, V vocabulary, K beam, N n-best, L labels.
 
@@ -132,12 +132,12 @@ def ctc_beam_search(logits, mask=None, *, beam_size=10, n_best=1):
     batch, frames = ops.shape(real)
     first = ops.arange(beam_size) == 0
     # One prefix at first, the empty one; the other slots are empty.
-    alone = ops.cast(ops.where(first, 0.0, NEVER), scores.dtype)
+    alone = ops.cast(ops.where(first, 0.0, NEG_INF), scores.dtype)
     blank = ops.zeros((batch, beam_size), scores.dtype) + alone
     loop = {
         "frame": ops.zeros((), "int32"),
         "blank": blank,
-        "label": ops.full((batch, beam_size), NEVER, scores.dtype),
+        "label": ops.full((batch, beam_size), NEG_INF, scores.dtype),
         "last": ops.zeros((batch, beam_size), "int32"),
         "lengths": ops.zeros((batch, beam_size), "int32"),
         "labels": ops.zeros((batch, beam_size, frames), "int32"),
@@ -159,12 +159,12 @@ def ctc_beam_search(logits, mask=None, *, beam_size=10, n_best=1):
         0
     ]
     totals = ops.logaddexp(end["blank"], end["label"])[:, :n_best]
-    found = totals > NEVER / 2
+    found = totals > NEG_INF / 2
     lengths = ops.where(found, end["lengths"][:, :n_best], 0)
     return Labelings(
         labels=ops.where(found[..., None], end["labels"][:, :n_best], 0),
         lengths=lengths,
-        scores=ops.where(found, totals, ops.cast(NEVER, totals.dtype)),
+        scores=ops.where(found, totals, ops.cast(NEG_INF, totals.dtype)),
     )
 
 
@@ -177,9 +177,9 @@ def _next_prefixes(now, loop):
             `lengths`, each `(B, K)`, and `labels` `(B, K, T)`.
     """
     beam_size, size = loop["last"].shape[1], now.shape[1]
-    never = ops.cast(NEVER, now.dtype)
+    never = ops.cast(NEG_INF, now.dtype)
     totals = ops.logaddexp(loop["blank"], loop["label"])  # (B, K)
-    exists = totals > NEVER / 2
+    exists = totals > NEG_INF / 2
     is_last = ops.equal(loop["last"][..., None], ops.arange(size))  # (B, K, V)
 
     # With one label more. The same label again needs a blank before.
@@ -196,7 +196,7 @@ def _next_prefixes(now, loop):
     is_parent = _parents(loop, exists)  # (B, K of the child, K of the parent)
     onward = ops.swapaxes(gather(longer, _to_all(loop["last"], beam_size)), 1, 2)
     # With a first value, since Keras refuses the maximum of a batch without rows.
-    arriving = ops.max(ops.where(is_parent, onward, never), axis=2, initial=NEVER)  # (B, K)
+    arriving = ops.max(ops.where(is_parent, onward, never), axis=2, initial=NEG_INF)  # (B, K)
     label = ops.logaddexp(label, arriving)
     there = ops.logical_and(is_parent[..., None], is_last[:, :, None])  # (B, K, K, V)
     longer = ops.where(ops.any(there, axis=1), never, longer)

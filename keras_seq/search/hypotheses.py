@@ -10,7 +10,7 @@ from keras_seq.backend import gather
 # Shape letters: B batch, K beam, J picked, N n-best, L steps.
 
 # Stands for "no such hypothesis": below any real score, far from float32's limits.
-NEVER = -1e30
+NEG_INF = -1e30
 
 
 class SearchResult(NamedTuple):
@@ -58,7 +58,7 @@ def best_of(finished, live):
     Args:
         finished: Dict of `scores`, `lengths` `(B, N)` and `tokens` `(B, N, L)`, best first;
             of length 0 where there is none.
-        live: The same, `(B, K)`, in any order, of score `NEVER` where there is none.
+        live: The same, `(B, K)`, in any order, of score `NEG_INF` where there is none.
 
     Returns:
         A `SearchResult`.
@@ -67,7 +67,7 @@ def best_of(finished, live):
     # A penalty for coverage orders them otherwise than the sums by which they are kept.
     _, order = ops.top_k(live["scores"], cut)
     live = {name: gather(value, ops.cast(order, "int32")) for name, value in live.items()}
-    exists = live["scores"] > NEVER / 2
+    exists = live["scores"] > NEG_INF / 2
     # Finished ones are sorted and come first, so their places are the first that exist.
     is_finished = finished["lengths"] > 0
     last = 3 * (count + cut)

@@ -4,11 +4,11 @@ from keras import ops
 
 from keras_seq.backend import gather
 from keras_seq.search.constraints import Constraints
-from keras_seq.search.hypotheses import NEVER, SearchResult
+from keras_seq.search.decode_loop import decode_loop, to_length
+from keras_seq.search.hypotheses import NEG_INF, SearchResult
 from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.random_numbers import uniform_numbers
 from keras_seq.search.sources import read_source
-from keras_seq.search.steps import take_steps, to_length
 from keras_seq.search.top_k import top_k as largest
 
 # Shape letters: B batch, S source steps, N samples, L steps, C capacity, V vocabulary,
@@ -111,14 +111,16 @@ def sample(
         )
         gained = ops.take_along_axis(log_probabilities, drawn[..., None], axis=-1)[..., 0]
         # Where every token is struck out, what there is so far is given up.
-        lost = gained <= NEVER / 2
+        lost = gained <= NEG_INF / 2
         drawn = ops.where(ended, 0, drawn)
         ends = ops.logical_or(ops.equal(drawn, end_token), taken + 1 >= rows["most"][:, None])
         now_ended = ops.logical_or(ended, ops.logical_or(ends, lost))
         now = ops.equal(ops.arange(ops.shape(history)[2]), taken)  # (C,)
         return {
             "token": drawn,
-            "totals": ops.where(ended, loop["totals"], ops.maximum(loop["totals"] + gained, NEVER)),
+            "totals": ops.where(
+                ended, loop["totals"], ops.maximum(loop["totals"] + gained, NEG_INF)
+            ),
             "lengths": ops.where(ended, loop["lengths"], taken + 1),
             "ended": now_ended,
             "done": ops.all(now_ended, axis=-1),
@@ -139,9 +141,9 @@ def sample(
         }
 
     def results(loop, rows):
-        exists = loop["totals"] > NEVER / 2
+        exists = loop["totals"] > NEG_INF / 2
         penalty = length_penalty(loop["lengths"], length_normalization, alpha)
-        scores = ops.where(exists, loop["totals"] / penalty, NEVER)
+        scores = ops.where(exists, loop["totals"] / penalty, NEG_INF)
         scores, index = ops.top_k(scores, samples)
         index = ops.cast(index, "int32")
         lengths = gather(ops.where(exists, loop["lengths"], 0), index)
@@ -150,7 +152,7 @@ def sample(
         truncated = ops.logical_and(lengths > 0, ops.logical_not(ends))
         return SearchResult(to_length(tokens, limits.steps), lengths, scores, truncated)
 
-    return take_steps(
+    return decode_loop(
         model,
         read,
         samples,

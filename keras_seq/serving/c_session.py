@@ -22,7 +22,7 @@ class CSession:
     """A loaded SavedModel; may be run from many threads.
 
     A session is what model servers use: it loads the variables by name and prunes the graph to
-    what is asked for. How many threads it has, `keras_seq.threads.share_cores` says beforehand.
+    what is asked for. `keras_seq.runtime.threads.configure_threads` sets the number of its threads.
 
     Args:
         version: The directory that holds `saved_model.pb`.

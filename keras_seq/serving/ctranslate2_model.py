@@ -121,7 +121,7 @@ def _open_quietly(directory: Path) -> Any:
 
 def _expected(run: Run, step: int, sources: Sequence[str]) -> list[str]:
     # Keras takes seconds to import; an export that is not verified needs none.
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     # What there is to say of damaged checkpoints has been said.
     translator = Translator.load(run.path, which=step, notice=lambda line: None, **_GREEDY)

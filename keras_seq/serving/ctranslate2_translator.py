@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.lines import Found, Hypothesis, best_texts, translate_lines
+from keras_seq.inference.hypothesis import Found, Hypothesis, best_texts, translate_lines
 from keras_seq.run import Run
 from keras_seq.serving.ctranslate2_spec import (
     make_spec,

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq.data.ids import EOS, PAD, UNK
-from keras_seq.searches import make_search
+from keras_seq.inference.search import make_search
 from keras_seq.serving.search_graph import graph_function, room_to_width
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.settings import SearchSettings

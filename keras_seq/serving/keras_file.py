@@ -6,8 +6,8 @@ import os
 import zipfile
 from pathlib import Path
 
-from keras_seq.modelling import load_model
 from keras_seq.run import Run
+from keras_seq.run.models import load_model
 from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
 from keras_seq.serving.publishing import check_destination, publish_directory
 from keras_seq.text import InputError

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from keras_seq import backend
-from keras_seq.recognizer import (
+from keras_seq.inference.recognizer import (
     Recognizer,
     check_labels,
     heard_lengths,

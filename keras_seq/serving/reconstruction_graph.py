@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_seq.searches import make_search
+from keras_seq.inference.search import make_search
 from keras_seq.serving.search_graph import SearchGraph
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.settings import SearchSettings

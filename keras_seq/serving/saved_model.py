@@ -10,8 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq import backend
-from keras_seq.modelling import load_ensemble, open_ensemble
 from keras_seq.run import Run
+from keras_seq.run.models import load_ensemble, open_ensemble
 from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
 from keras_seq.serving.compaction import compact
 from keras_seq.serving.guide import write_guide

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.lines import Hypothesis, best_texts
+from keras_seq.inference.hypothesis import Hypothesis, best_texts
+from keras_seq.runtime.threads import num_search_threads, parallel_map
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, read_signatures
 from keras_seq.serving.http.versions import check_version, find_versions
 from keras_seq.text import InputError
-from keras_seq.threads import searches_at_a_time, several_at_a_time
 
 # What stands where a search found fewer than the n best has a score of -1e30.
 _NEVER = -1e29
@@ -144,7 +144,7 @@ class SavedModelTranslator:
             return [_found(hypotheses[i * size : (i + 1) * size]) for i in range(len(rows))]
 
         starts = range(0, len(texts), self.batch_size)
-        for batch in several_at_a_time(search, starts, searches_at_a_time()):
+        for batch in parallel_map(search, starts, num_search_threads()):
             yield from batch
 
 

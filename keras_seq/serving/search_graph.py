@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq.data.ids import EOS, PAD, UNK
+from keras_seq.inference.search import make_search
 from keras_seq.search import SearchResult
-from keras_seq.search.hypotheses import NEVER
-from keras_seq.searches import make_search
+from keras_seq.search.hypotheses import NEG_INF
 from keras_seq.serving.word_piece_graph import text_graph
 from keras_seq.settings import SearchSettings
 from keras_seq.text import Tokenizer
@@ -133,6 +133,6 @@ def _with_blanks(source: Any, found: SearchResult) -> SearchResult:
     return SearchResult(
         tokens=tf.where((lengths > 0)[..., None], found.tokens, PAD),
         lengths=lengths,
-        scores=tf.where(lengths > 0, found.scores, tf.where(blank & first, 0.0, NEVER)),
+        scores=tf.where(lengths > 0, found.scores, tf.where(blank & first, 0.0, NEG_INF)),
         truncated=found.truncated & (lengths > 0),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras_seq.classifier import Classifier
-from keras_seq.lines import CHARACTERS_PER_TOKEN
+from keras_seq.inference.classifier import Classifier
+from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+from keras_seq.inference.tagger import Tagger
 from keras_seq.run import Run
 from keras_seq.serving.label_graph import LabelGraph
 from keras_seq.serving.tag_graph import TagGraph
 from keras_seq.settings import Settings
-from keras_seq.tagger import Tagger
 from keras_seq.text import word_tokens
 
 _LABEL = """\

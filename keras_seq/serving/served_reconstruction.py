@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras_seq.autoencoder import Autoencoder
-from keras_seq.lines import CHARACTERS_PER_TOKEN
+from keras_seq.inference.autoencoder import Autoencoder
+from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
 from keras_seq.run import Run
 from keras_seq.serving.reconstruction_graph import ReconstructionGraph
 from keras_seq.serving.served_search import ServedTranslation

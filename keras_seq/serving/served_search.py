@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from keras_seq.generator import Generator
-from keras_seq.lines import CHARACTERS_PER_TOKEN
+from keras_seq.inference.generator import Generator
+from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
 from keras_seq.serving.generation_graph import GenerationGraph
 from keras_seq.serving.search_graph import SearchGraph
 from keras_seq.settings import Settings
-from keras_seq.translator import Translator
 
 _SEARCHED = """\
 `n_best`, with `"signature_name": "n_best"` beside `"instances"` in REST or

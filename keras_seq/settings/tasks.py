@@ -21,7 +21,7 @@ class Task(NamedTuple):
         without: Settings that have no meaning with it, and why.
         usage: The command that uses a run of it, with `{}` for the run.
         has_labels: Whether targets are labels in place of text.
-        mirrored: Whether a line of `data.text` is its own source.
+        autoencoding: Whether a line of `data.text` is its own source.
         training: Settings of the section `training` that are this task's alone.
         roles: The words for the two columns of a file in `data.columns`.
         monitors: Values of `training.monitor` that a validation of it computes.
@@ -32,7 +32,7 @@ class Task(NamedTuple):
     without: Mapping[str, str]
     usage: str
     has_labels: bool = False
-    mirrored: bool = False
+    autoencoding: bool = False
     training: tuple[str, ...] = ()
     roles: Roles | None = None
     monitors: tuple[str, ...] = ("loss", "perplexity", "accuracy")
@@ -131,7 +131,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
             _LINES,
             _ITS_OWN_SOURCE,
             "generate {} --count 5",
-            mirrored=True,
+            autoencoding=True,
             training=("kl_weight", "kl_annealing", "kl_annealing_steps", "kl_cycles", "free_bits"),
             monitors=("perplexity", "elbo", "reconstruction"),
         ),

@@ -24,26 +24,26 @@ class Example(NamedTuple):
         target: Its counterpart.
         weight: What the pair counts in the loss; a pair of 2 counts as that pair twice.
         links: `(source word, target word)`, counted from 0.
-        sourceless: Whether there is no source, only text.
+        target_only: Whether there is no source, only text.
     """
 
     source: str
     target: str
     weight: float = 1.0
     links: Links = ()
-    sourceless: bool = False
+    target_only: bool = False
 
     @property
     def usable(self) -> bool:
         """Whether there is text on both sides and the pair counts."""
         return bool(
-            self.weight and self.target.strip() and (self.sourceless or self.source.strip())
+            self.weight and self.target.strip() and (self.target_only or self.source.strip())
         )
 
     @property
     def key(self) -> str:
         """What must not be met in training if it is validated on."""
-        return self.target if self.sourceless else self.source
+        return self.target if self.target_only else self.source
 
 
 def expand_names(names: str | Sequence[str]) -> Names:
@@ -82,7 +82,7 @@ class PairFiles:
         pairs: The same, of files of `source<TAB>target` lines or of more columns, as `read_table`
             takes them, in place of the two.
         text: The same, of files of lines that have no source, in place of all three.
-        mirrored: Whether a line of `text` is its own source.
+        autoencoding: Whether a line of `text` is its own source.
         data: The same, of files of `text<TAB>label` lines, in place of all four.
         tagged: Whether there is a tag for each word in place of a label.
         columns: The columns of `pairs` or `data`, as `"source=1,target=3"`; see `read_table`.
@@ -119,7 +119,7 @@ class PairFiles:
         file_weights: Sequence[float] | None = None,
         tagged: bool = False,
         columns: str | None = None,
-        mirrored: bool = False,
+        autoencoding: bool = False,
         option: str = "--",
     ) -> None:
         if text is not None and not source is target is pairs is None:
@@ -165,7 +165,7 @@ class PairFiles:
             parse_columns(columns, labelled if self.is_labelled else PAIR)
         self.tagged = tagged
         self.columns = columns
-        self.mirrored = mirrored
+        self.autoencoding = autoencoding
         self.file_weights = None if file_weights is None else tuple(map(float, file_weights))
 
     @property
@@ -174,9 +174,9 @@ class PairFiles:
         return "weights" in self.names or self.file_weights is not None
 
     @property
-    def sourceless(self) -> bool:
+    def target_only(self) -> bool:
         """Whether there is text alone, and no source."""
-        return self.has_lines and not self.mirrored
+        return self.has_lines and not self.autoencoding
 
     @property
     def has_lines(self) -> bool:
@@ -237,7 +237,7 @@ class PairFiles:
         text: Iterator[tuple[str, str]]
         if "text" in file:
             lines = read_lines(file["text"], notice=notice)
-            text = ((line if self.mirrored else "", line) for line in lines)
+            text = ((line if self.autoencoding else "", line) for line in lines)
         elif "pairs" in file:
             text = read_table(file["pairs"], columns=self.columns, notice=notice)
         elif "data" in file:
@@ -248,7 +248,7 @@ class PairFiles:
             text = read_pairs(file["source"], file["target"], notice=notice)
         if not self.has_weights and not self.has_alignments:
             for pair in text:
-                yield Example(*pair, sourceless=self.sourceless)
+                yield Example(*pair, target_only=self.target_only)
             return
         names = [next(file[key] for key in ("text", "pairs", "data", "source") if key in file)]
         columns: list[Iterator] = [text]
@@ -262,7 +262,7 @@ class PairFiles:
             weight = scale * rest.pop(0) if "weights" in file else scale
             links = rest.pop(0) if "alignments" in file else ()
             check_links(f"{file.get('alignments')}:{number}", links, source, target)
-            yield Example(source, target, weight, links, self.sourceless)
+            yield Example(source, target, weight, links, self.target_only)
 
 
 def _files(count: int) -> str:

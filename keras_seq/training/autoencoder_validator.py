@@ -8,8 +8,8 @@ from typing import Any
 import keras
 
 from keras_seq import backend
-from keras_seq.autoencoder import Autoencoder
 from keras_seq.data import TokenCorpus, sequential_batches
+from keras_seq.inference.autoencoder import Autoencoder
 from keras_seq.run import Run
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.event_log import EventLog

@@ -9,8 +9,8 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.threads import searches_at_a_time, several_at_a_time
-from keras_seq.training.losses import token_losses
+from keras_seq.losses.sequence_cross_entropy import token_losses
+from keras_seq.runtime.threads import num_search_threads, parallel_map
 
 # Shape letters: B batch, S source steps, T target steps, V vocabulary.
 
@@ -48,9 +48,9 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
         return [float(keras.ops.convert_to_numpy(part)) for part in parts]
 
     def evaluate(batches: Batches) -> dict[str, float]:
-        threads = searches_at_a_time() if backend.computes_on_one_processor() else 1
+        threads = num_search_threads() if backend.computes_on_one_processor() else 1
         totals = np.zeros(3, np.float64)
-        for found in several_at_a_time(sums_of, list(batches), threads):
+        for found in parallel_map(sums_of, list(batches), threads):
             totals += found
         loss, right, tokens = totals
         mean = loss / max(tokens, 1.0)

@@ -13,8 +13,8 @@ import keras
 
 from keras_seq import backend
 from keras_seq.cluster import Cluster, PartsOf
-from keras_seq.graph_memory import release_graphs
-from keras_seq.training.parts import parts_of
+from keras_seq.runtime.tensorflow_graphs import release_graphs
+from keras_seq.training.batch_splitting import split_batch
 
 
 def run_fit(
@@ -22,7 +22,7 @@ def run_fit(
     model: keras.Model,
     batches: Callable[[], Iterator[Any]],
     example: Any,
-    parts_of: PartsOf = parts_of,
+    split_batch: PartsOf = split_batch,
     **options: Any,
 ) -> None:
     """Calls `fit`, quietly and in the order of the batches.
@@ -36,11 +36,11 @@ def run_fit(
         model: Compiled.
         batches: Function that gives an iterator over batches.
         example: One of them.
-        parts_of: Shares the rows of a batch out to cores.
+        split_batch: Shares the rows of a batch out to cores.
         **options: `steps_per_epoch`, `epochs` and `callbacks` of `fit`.
     """
     try:
-        cluster.fit(model, batches, example, parts_of, **options)
+        cluster.fit(model, batches, example, split_batch, **options)
     except BaseException as error:
         _clear_frames(error)
         raise

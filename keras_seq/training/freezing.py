@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import keras
 
-from keras_seq.modelling import named_weights
+from keras_seq.run.models import named_weights
 from keras_seq.text import InputError
 
 

@@ -8,10 +8,10 @@ import keras
 import numpy as np
 
 from keras_seq.data.ids import INSIDE
+from keras_seq.losses.label_losses import NO_LABEL, ChainLoss, ComparableLabelCrossEntropy
 from keras_seq.settings import Settings
 from keras_seq.text import FIRST_LABEL
 from keras_seq.training.feed import Arrays, FitBatch
-from keras_seq.training.label_losses import NO_LABEL, ChainLoss, ComparableLabelCrossEntropy
 
 
 def label_numbers(ids: np.ndarray) -> np.ndarray:

@@ -10,17 +10,17 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.classifier import Classifier
 from keras_seq.data import TokenCorpus, sequential_batches
+from keras_seq.inference.classifier import Classifier
+from keras_seq.inference.tagger import Tagger
+from keras_seq.losses.label_losses import NO_LABEL
 from keras_seq.run import Run
 from keras_seq.scoring import are_entity_tags, label_scores, tag_scores
 from keras_seq.settings import Settings
-from keras_seq.tagger import Tagger
 from keras_seq.text import InputError, words_of
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import batch_shapes
-from keras_seq.training.label_losses import NO_LABEL
 from keras_seq.training.objectives import make_objective
 from keras_seq.training.rounding import rounded
 

@@ -8,8 +8,8 @@ import keras
 
 from keras_seq import backend
 from keras_seq.data import TokenCorpus, sequential_batches
-from keras_seq.generator import Generator
-from keras_seq.lines import Hypothesis
+from keras_seq.inference.generator import Generator
+from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.run import Run
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.evaluation import make_evaluation

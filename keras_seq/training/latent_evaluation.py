@@ -11,10 +11,10 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.layers.precision import at_least_float32
+from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.reparameterized_sampling import kl_of_units
+from keras_seq.losses.sequence_cross_entropy import token_losses
 from keras_seq.training.latent_measures import active_units, mutual_information
-from keras_seq.training.losses import token_losses
 
 # Shape letters: B batch, S source steps, T target steps, V vocabulary, Z latent units.
 

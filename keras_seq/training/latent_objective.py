@@ -7,11 +7,11 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
+from keras_seq.schedules.rates import cyclical_annealing, linear_annealing
 from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch
 from keras_seq.training.latent_teaching import DivergenceLoss, LatentTeaching
-from keras_seq.training.losses import ComparableCrossEntropy
-from keras_seq.training.rates import cyclical_annealing, linear_annealing
 
 
 class LatentObjective:

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.precision import at_least_float32
+from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.reparameterized_sampling import kl_of_units
 
 # Shape letters: B batch, T target steps, Z latent units.
@@ -44,7 +44,7 @@ class LatentTeaching(keras.Model):
     Example:
 
     >>> from keras_seq.models import SequenceVAE
-    >>> from keras_seq.training.rates import linear_annealing
+    >>> from keras_seq.schedules.rates import linear_annealing
     >>> model = SequenceVAE(20, latent_units=3, embedding_units=4, encoder_units=4,
     ...     decoder_units=8)
     >>> taught = LatentTeaching(model, linear_annealing(1000))

@@ -13,14 +13,15 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.checkpoints import NotFiniteError
+from keras_seq.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Validation
 from keras_seq.cluster import Cluster
-from keras_seq.modelling import build_run_model, weight_arrays, weight_shapes
 from keras_seq.run import Run
+from keras_seq.run.models import build_run_model, weight_arrays, weight_shapes
 from keras_seq.settings import MONITORS
+from keras_seq.storage.checkpoints import NotFiniteError
 from keras_seq.text import InputError
 from keras_seq.training.averaging import averaged_weights
-from keras_seq.training.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Validation
+from keras_seq.training.batch_splitting import parts_by
 from keras_seq.training.card import model_card
 from keras_seq.training.errors import DivergedError, is_out_of_memory
 from keras_seq.training.event_log import EventLog
@@ -32,16 +33,19 @@ from keras_seq.training.feed import (
 )
 from keras_seq.training.fitting import run_fit
 from keras_seq.training.freezing import freeze
+from keras_seq.training.memory_probe import (
+    largest_shapes,
+    out_of_memory,
+    probe_largest_batches,
+    seconds_per_update,
+)
 from keras_seq.training.objectives import make_objective
 from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.optimizer import compile_model
-from keras_seq.training.parts import parts_by
-from keras_seq.training.precision import dtype_policy, settle_precision
-from keras_seq.training.rehearsal import largest_shapes, out_of_memory, rehearse, seconds_per_update
+from keras_seq.training.precision import dtype_policy, resolve_precision
+from keras_seq.training.progress import TrainingProgress
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.rounding import rounded
-from keras_seq.training.standing import Standing
-from keras_seq.training.start import set_start
 from keras_seq.training.state import (
     restore_arrays,
     seed_arrays,
@@ -50,6 +54,7 @@ from keras_seq.training.state import (
 )
 from keras_seq.training.stopping import SignalStop
 from keras_seq.training.validation import make_validator
+from keras_seq.training.warm_start import initialize_weights
 
 Notice = Callable[[str], None]
 
@@ -76,7 +81,7 @@ class TrainingLoop:
         self, run: Run, notice: Notice, stop: SignalStop, cluster: Cluster | None = None
     ) -> None:
         cluster = cluster or Cluster()
-        settle_precision(run, notice, cluster)
+        resolve_precision(run, notice, cluster)
         self.cluster = cluster
         self.run = run
         self.stop = stop
@@ -191,13 +196,13 @@ class TrainingLoop:
         self.events.close()
         return self._finish()
 
-    def rehearse(self) -> None:
+    def probe_largest_batches(self) -> None:
         """Tries the largest batches, and takes back what they changed.
 
         Raises:
             OutOfMemoryError: One of them does not fit.
         """
-        rehearse(
+        probe_largest_batches(
             self.cluster,
             self.fitted,
             self.largest,
@@ -238,7 +243,7 @@ class TrainingLoop:
         )
 
     def _train(self) -> None:
-        self.rehearse()
+        self.probe_largest_batches()
         self._say_duration()
         self.validation.catch_up()
         if self.validation.out_of_patience:
@@ -271,17 +276,17 @@ class TrainingLoop:
             callbacks=callbacks,
         )
 
-    def _load(self) -> Standing:
+    def _load(self) -> TrainingProgress:
         """Where the last checkpoint left off, after its arrays were put into the model."""
         if not self.run.saved_steps:
             self._check_hosts(0)
-            set_start(self.run, self.model, self.notice)
-            return Standing()
+            initialize_weights(self.run, self.model, self.notice)
+            return TrainingProgress()
         checkpoint = self.run.load_checkpoint(
             {"weights": weight_shapes(self.model), "training": training_shapes(self.fitted)}
         )
         try:
-            standing = Standing.from_json(checkpoint.state)
+            standing = TrainingProgress.from_json(checkpoint.state)
         except ValueError as error:
             raise InputError(f"{self.run.path}: checkpoint {checkpoint.step}: {error}") from None
         if standing.backend != backend.name():
@@ -430,7 +435,7 @@ class TrainingLoop:
         arrays = training_arrays(self.fitted) | self.seeds
         with averaged_weights(self.fitted):
             weights = weight_arrays(self.model)
-        standing = Standing(
+        standing = TrainingProgress(
             step=step,
             minutes=self._minutes(),
             validation=self.validation.state,

@@ -27,7 +27,7 @@ class OncePerUpdate(keras.callbacks.CallbackList):
 
     Example:
 
-    >>> from keras_seq.training.callbacks import Checkpoint
+    >>> from keras_seq.callbacks import Checkpoint
     >>> every_update = Checkpoint(save=lambda step: print("saved", step), every=500)
     >>> callback = OncePerUpdate([every_update], micro_batches=4)
     """

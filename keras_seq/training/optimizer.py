@@ -5,9 +5,9 @@ from typing import Any
 import keras
 
 from keras_seq import backend
+from keras_seq.losses.sequence_cross_entropy import SequenceCrossEntropy
+from keras_seq.schedules.learning_rates import InverseSquareRoot, noam
 from keras_seq.settings import Settings
-from keras_seq.training.losses import SequenceCrossEntropy
-from keras_seq.training.schedules import InverseSquareRoot, noam
 from keras_seq.training.skipping_adam import SkippingAdam
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from keras_seq.modelling import build_run_model
 from keras_seq.run import Run
+from keras_seq.run.models import build_run_model
 from keras_seq.settings import TASKS
 from keras_seq.training.feed import training_stream
 

@@ -46,7 +46,7 @@ def this_device() -> Device:
     device = Device(backend.name(), *backend.device())
     if device.kind != "cpu" or device.backend != "tensorflow":
         return device
-    single, half = backend.product_seconds("float32", "bfloat16")
+    single, half = backend.matmul_seconds("float32", "bfloat16")
     return replace(device, bfloat16_gain=single / half)
 
 
@@ -111,7 +111,7 @@ def dtype_policy(precision: str) -> str | None:
     return _POLICIES[precision]
 
 
-def settle_precision(run: Run, notice: Callable[[str], None], cluster: Cluster) -> None:
+def resolve_precision(run: Run, notice: Callable[[str], None], cluster: Cluster) -> None:
     """Puts what is chosen in the place of "auto" in a run's settings, and says so.
 
     In the directory, too: a training goes on in the precision that it began with. Where

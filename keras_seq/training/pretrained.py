@@ -5,9 +5,9 @@ from __future__ import annotations
 import keras
 
 from keras_seq import backend
-from keras_seq.modelling import named_weights
 from keras_seq.models.backbone_encoder import make_backbone
 from keras_seq.run import Run
+from keras_seq.run.models import named_weights
 from keras_seq.settings import SettingsError, read_backbone
 from keras_seq.text import InputError, WordPieceTokenizer
 

@@ -7,10 +7,10 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
 from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
-from keras_seq.training.losses import ComparableCrossEntropy
 from keras_seq.training.teaching import training_model
 
 

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.modelling import named_weights
 from keras_seq.run import Shapes
+from keras_seq.run.models import named_weights
 
 
 def training_arrays(model: keras.Model) -> dict[str, np.ndarray]:

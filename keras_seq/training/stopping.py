@@ -18,7 +18,7 @@ from datetime import datetime
 from types import FrameType
 from typing import Any
 
-from keras_seq.interruption import raise_in_our_code
+from keras_seq.runtime.signals import raise_in_our_code
 
 # What a caller gets to end by itself, once all is saved. A process has five seconds in all.
 GRACE_SECONDS = 2.5

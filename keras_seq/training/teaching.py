@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from keras_seq.models import EnsembleSeq2Seq
-from keras_seq.training.rates import scheduled_sampling_rate
+from keras_seq.schedules.rates import scheduled_sampling_rate
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 
 

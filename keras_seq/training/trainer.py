@@ -8,9 +8,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from keras_seq.cluster import Cluster, start_cluster
-from keras_seq.devices import Devices
 from keras_seq.preparation import Resume, open_or_prepare
-from keras_seq.run import FollowedRun, Run
+from keras_seq.run import ReadOnlyRun, Run
+from keras_seq.runtime.devices import Devices
 from keras_seq.settings import Settings
 from keras_seq.text import InputError
 from keras_seq.training.errors import TrainingError
@@ -111,7 +111,7 @@ def follow(
     """
     path = directory.path if isinstance(directory, Run) else directory
     cluster = start_cluster(devices, notice)
-    run = FollowedRun(Run.open(path))
+    run = ReadOnlyRun(Run.open(path))
     with SignalStop(together=True) as stop:
         return _train(run, lambda line: None, stop, cluster)
 

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import keras
 
 from keras_seq import backend
+from keras_seq.callbacks.attention_snapshots import attention_picture
 from keras_seq.data import TokenCorpus, sequential_batches
+from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
 from keras_seq.training.attention_view import AttentionView
 from keras_seq.training.averaging import averaged_weights
-from keras_seq.training.callbacks.attention_snapshots import attention_picture
 from keras_seq.training.evaluation import make_evaluation
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import batch_shapes
 from keras_seq.training.judging import judging_of
 from keras_seq.training.rounding import rounded
-from keras_seq.translator import Translator
 
 Notice = Callable[[str], None]
 

@@ -69,7 +69,7 @@ def vector_map(
 
 
 def map_page(vectors: WordVectors, words: Sequence[str], places: np.ndarray) -> dict[str, Any]:
-    """What the page `vectors` of `keras_seq.pages` shows."""
+    """What the page `vectors` of `keras_seq.analysis.pages` shows."""
     neighbours = [
         [[near, round(cosine, 4)] for near, cosine in vectors.nearest(word, _NEIGHBOURS)]
         for word in words

@@ -10,13 +10,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from keras_seq.checkpoints.tensor_file import (
+from keras_seq.storage import atomic_file, open_regular, reason
+from keras_seq.storage.checkpoints.tensor_file import (
     TensorFileError,
     TensorSpec,
     read_tensors,
     write_tensors,
 )
-from keras_seq.storage import atomic_file, open_regular, reason
 from keras_seq.text import InputError, read_word_vectors
 from keras_seq.text.reading import Notice, Path
 from keras_seq.vectors.subwords import Subwords

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from keras_seq.data import TokenCorpus
-from keras_seq.demo import prepare_demo
+from keras_seq.preparation.demo import prepare_demo
 from keras_seq.run import Run
 from keras_seq.settings import SettingsError
 

@@ -31,7 +31,7 @@ def test_exported_keras_file_loads_as_the_same_model(tiny_run, tmp_path, keras_s
     file = tmp_path / "dates.keras"
     assert keras_seq_command("export", tiny_run, file, "--format", "keras").lines == [str(file)]
     model = keras.saving.load_model(file)
-    from keras_seq.modelling import load_model
+    from keras_seq.run.models import load_model
 
     inputs = {"source": np.array([[5, 6, 3]]), "target": np.array([[2, 7]])}
     expected = load_model(keras_seq.Run.open(tiny_run))(inputs)

@@ -63,7 +63,7 @@ def test_likelihood_rejects_a_missing_run_or_unreadable_text(
 
 @pytest.fixture(scope="module")
 def load():
-    from keras_seq.likelihood import LikelihoodScorer
+    from keras_seq.inference.likelihood import LikelihoodScorer
 
     return functools.cache(LikelihoodScorer.load)
 
@@ -71,7 +71,7 @@ def load():
 @pytest.fixture
 def likelihood(keras_seq_command, tiny_run, load, monkeypatch):
     """Scores with the tiny run, which is loaded and compiled once for all tests."""
-    from keras_seq.likelihood import LikelihoodScorer
+    from keras_seq.inference.likelihood import LikelihoodScorer
 
     monkeypatch.setattr(LikelihoodScorer, "load", staticmethod(load))
     return functools.partial(keras_seq_command, "likelihood", tiny_run)

@@ -10,7 +10,7 @@ PROGRAM = """
 import gc, importlib, sys
 from keras_seq_cli.quiet import import_quietly
 
-import_quietly("keras_seq.modelling")
+import_quietly("keras_seq.run.models")
 import keras
 
 needless = ("PIL", "h5py", "jax", "matplotlib", "scipy")

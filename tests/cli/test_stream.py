@@ -34,9 +34,8 @@ def line_of(stream, seconds=60):
 @pytest.mark.process
 @pytest.mark.parametrize("options", [[], ["--format", "tsv"]])
 def test_stream_translates_a_pipe_line_by_line(tiny_run, monkeypatch, keras_seq_command, options):
+    from keras_seq.inference.translator import Translator
     from keras_seq_cli.main import main
-
-    from keras_seq.translator import Translator
 
     translator = Translator.load(tiny_run)
     monkeypatch.setattr(Translator, "load", staticmethod(lambda *_, **__: translator))

@@ -104,7 +104,7 @@ def test_translate_rejects_a_run_without_a_checkpoint(keras_seq_command, tmp_pat
 
 @pytest.fixture(scope="module")
 def load():
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     return functools.cache(Translator.load)
 
@@ -112,7 +112,7 @@ def load():
 @pytest.fixture
 def translate(keras_seq_command, tiny_run, load, monkeypatch):
     """Translates with the tiny run, which is loaded and compiled once for all tests."""
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
     return functools.partial(keras_seq_command, "translate", tiny_run)

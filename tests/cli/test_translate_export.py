@@ -19,7 +19,7 @@ TEXT = "\n".join(
 
 @pytest.fixture(scope="module")
 def load():
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     return functools.cache(Translator.load)
 
@@ -27,7 +27,7 @@ def load():
 @pytest.fixture
 def by_run(keras_seq_command, tiny_run, load, monkeypatch):
     """Translates with the run, two translations of a line, as `tiny_export` does."""
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
     return functools.partial(keras_seq_command, "translate", tiny_run, "--n-best", "2")
@@ -172,6 +172,7 @@ def test_what_an_export_cannot_do_is_refused(by_export, options, words):
 def test_every_translate_option_is_honored_or_rejected_by_an_export(tiny_export):
     """Of those to come one may be forgotten, and would be ignored."""
     import typer
+
     from keras_seq_cli.main import app
     from keras_seq_cli.output_options import OutputOptions
     from keras_seq_cli.search_options import OPTIONS

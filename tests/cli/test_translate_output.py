@@ -18,7 +18,7 @@ MAGIC = b"\x89PNG\r\n\x1a\n"
 
 @pytest.fixture(scope="module")
 def load():
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     return functools.cache(Translator.load)
 
@@ -26,7 +26,7 @@ def load():
 @pytest.fixture
 def command(keras_seq_command, load, monkeypatch):
     """`keras-seq translate`; each run is loaded and compiled once for all tests."""
-    from keras_seq.translator import Translator
+    from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
     return functools.partial(keras_seq_command, "translate")
@@ -164,8 +164,9 @@ def test_attention_on_the_terminal_leaves_stdout_alone(command, run, tmp_path):
 def test_a_map_has_a_square_for_each_weight(monkeypatch):
     import io
 
-    from keras_seq_cli.attention_map import print_map
     from rich.console import Console
+
+    from keras_seq_cli.attention_map import print_map
 
     weights = [[1.0, 0.0, 0.5], [0.0, 0.25, 0.75]]
     for width, blocks in ((40, 1), (8, 2), (3, 3)):

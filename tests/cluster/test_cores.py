@@ -15,10 +15,10 @@ from training.toy import killed_after, quiet_train, toy_settings, write_pairs
 
 from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
-from keras_seq.devices import Devices
+from keras_seq.runtime.devices import Devices
+from keras_seq.runtime.threads import usable_cores
 from keras_seq.settings import load_settings
-from keras_seq.threads import usable_cores
-from keras_seq.training.parts import parts_of
+from keras_seq.training.batch_splitting import split_batch
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"
@@ -165,7 +165,7 @@ def test_each_core_samples_its_own_dropout_mask():
     model.optimizer.build(model.trainable_variables)
     batch = np.ones((2, 64), np.float32), np.zeros((2, 1), np.float32), np.ones(2, np.float32)
     cluster = TensorFlowCores(2)
-    with cluster._updates(model, batch, parts_of):
+    with cluster._updates(model, batch, split_batch):
         pass
     gradients, _ = cluster._made[1]
     row = tuple(array[:1] for array in batch)
@@ -199,13 +199,13 @@ def test_parts_of_an_update_are_computed_with_the_mask_of_their_core():
 
 
 SAYS_PARTS = """
-import keras_seq.threads as threads
+import keras_seq.runtime.threads as threads
 def saying(count):
     def said():
         print("parts", count(), file=sys.stderr, flush=True)
         return count()
     return said
-threads.parts_at_a_time = saying(threads.parts_at_a_time)
+threads.num_training_threads = saying(threads.num_training_threads)
 """
 
 

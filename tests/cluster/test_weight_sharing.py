@@ -18,10 +18,10 @@ import json
 import numpy as np
 from keras_seq import Devices, backend, load_settings
 from keras_seq.cluster import start_cluster
-from keras_seq.modelling import build_model
+from keras_seq.run.models import build_model
 from keras_seq.training.feed import make_fit_batch
 from keras_seq.training.optimizer import compile_model
-from keras_seq.training.parts import parts_of
+from keras_seq.training.batch_splitting import split_batch
 settings = load_settings(overrides={
     "model.num_encoder_layers": "1", "model.num_decoder_layers": "1", "model.units": "16",
     "model.feedforward_units": "32", "model.num_heads": "2"})
@@ -37,7 +37,7 @@ with cluster.scope():
         return {v.path: (v.shape, v.value.sharding.shard_shape(v.value.shape)) for v in variables}
     made = parts()
     before = backend.to_numpy(model.weights[0])
-    cluster.fit(model, lambda: (part for part in [batch]), batch, parts_of, steps_per_epoch=1)
+    cluster.fit(model, lambda: (part for part in [batch]), batch, split_batch, steps_per_epoch=1)
     assert not np.array_equal(before, backend.to_numpy(model.weights[0]))
     print(json.dumps([made, parts()]))
 """
@@ -49,7 +49,7 @@ import numpy as np
 from keras_seq import Devices, load_settings
 from keras_seq.cluster import configure
 from keras_seq.cluster.jax_devices import WeightSharing
-from keras_seq.modelling import build_model
+from keras_seq.run.models import build_model
 configure(Devices("cpu", count=4))
 names = np.array([f"cpu:{number}" for number in range(4)])
 mesh = keras.distribution.DeviceMesh((1, 4), ["batch", "model"], names)

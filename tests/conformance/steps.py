@@ -8,7 +8,7 @@ follow its hypothesis; the outputs of the first are returned.
 import keras
 from keras import ops
 
-from keras_seq.layers import ancestry_bias, record_step
+from keras_seq.layers import beam_cache_mask, update_ancestors
 
 HYPOTHESES = 2
 
@@ -140,9 +140,9 @@ def cached(inputs, attention, run_step):
         at = ops.array(step, dtype="int32")
         if step:
             past = swap(past)
-        past = record_step(past, at)
+        past = update_ancestors(past, at)
         current = ops.take(hypotheses[:, :, step], ops.array(slots(step)), axis=1)
-        output, cache = run_step(current, at, ancestry_bias(past), cache)
+        output, cache = run_step(current, at, beam_cache_mask(past), cache)
         outputs.append(output[:, slots(step).index(0)])
     return ops.stack(outputs, axis=1)
 
@@ -157,7 +157,7 @@ def model(model, arrays):
     logits = []
     for step in range(length):
         if step % 2:
-            state = model.extended_state(state, 2)
+            state = model.grow_state(state, 2)
         if step:
             state = {**state, "beam": keras.tree.map_structure(swap, state["beam"])}
         result = model.decoder_step(

@@ -334,10 +334,10 @@ NOT_LAYERS = {
     "ScheduledEmbeddingSampler",
     "ScheduledOutputSampler",
     "TrainingSampler",
-    "ancestry_bias",
+    "beam_cache_mask",
     "bidirectional",
     "monotonic_attention",
-    "record_step",
+    "update_ancestors",
     "stacked",
 }
 

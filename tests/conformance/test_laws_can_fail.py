@@ -15,7 +15,7 @@ from conformance import (
 from conformance.harness import Row
 from keras import ops
 
-from keras_seq.layers.custom_gradient import custom_gradient
+from keras_seq.layers.internal.custom_gradient import custom_gradient
 
 pytestmark = [pytest.mark.jax, pytest.mark.torch]
 

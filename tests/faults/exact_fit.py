@@ -14,9 +14,9 @@ from pathlib import Path
 import keras
 import numpy as np
 
-import keras_seq.checkpoints.directory as checkpoint_directory
-import keras_seq.checkpoints.store as checkpoints
-from keras_seq.training import callbacks, rates
+import keras_seq.storage.checkpoints.directory as checkpoint_directory
+import keras_seq.storage.checkpoints.store as checkpoints
+from keras_seq import callbacks, schedules
 
 STEPS_PER_EPOCH, EPOCHS = 7, 8
 
@@ -111,7 +111,7 @@ def main(folder):
     average = checkpoint.carry("average", callbacks.AverageWeights(3, every=5))
     checkpoint.carry("plateau", plateau, ("best", "wait", "cooldown_counter"))
     gate = callbacks.FollowSchedule(
-        model.layers[2].gate, rates.linear_annealing(40), initial_step=checkpoint.step
+        model.layers[2].gate, schedules.linear_annealing(40), initial_step=checkpoint.step
     )
     model.fit(
         checkpoint.remaining(batch),

@@ -14,21 +14,21 @@ from pathlib import Path
 
 import numpy as np
 
-import keras_seq.checkpoints.directory
-import keras_seq.checkpoints.store
-import keras_seq.checkpoints.tensor_file
 import keras_seq.storage.atomic
+import keras_seq.storage.checkpoints.directory
+import keras_seq.storage.checkpoints.store
+import keras_seq.storage.checkpoints.tensor_file
 import keras_seq.storage.reading
-from keras_seq.checkpoints import CheckpointStore
+from keras_seq.storage.checkpoints import CheckpointStore
 
 TRACED = {
     module.__file__
     for module in (
-        keras_seq.checkpoints.directory,
-        keras_seq.checkpoints.store,
+        keras_seq.storage.checkpoints.directory,
+        keras_seq.storage.checkpoints.store,
         keras_seq.storage.atomic,
         keras_seq.storage.reading,
-        keras_seq.checkpoints.tensor_file,
+        keras_seq.storage.checkpoints.tensor_file,
         shutil,
     )
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keras_seq.checkpoints import CheckpointStore
+from keras_seq.storage.checkpoints import CheckpointStore
 
 pytestmark = pytest.mark.process
 

@@ -65,7 +65,7 @@ def test_checkpoint_is_kept_when_the_disk_fills_up_after_the_save(folder, small_
     """The logs cannot be written: said with the file, and the checkpoint is there."""
     disk, _ = small_disk
     code = f"""
-import keras_seq.translator as translator
+import keras_seq.inference.translator as translator
 call = translator.Translator.__call__
 def filling(self, lines):
     found = call(self, lines)
@@ -94,7 +94,7 @@ translator.Translator.__call__ = filling
 # No file may grow any more after a checkpoint.
 AFTER_A_SAVE = """
 import resource
-import keras_seq.checkpoints.store as checkpoints
+import keras_seq.storage.checkpoints.store as checkpoints
 save = checkpoints.CheckpointStore.save
 def then_limit(self, *arguments):
     path = save(self, *arguments)

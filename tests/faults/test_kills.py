@@ -34,10 +34,10 @@ RECURRENT = LIMITS | {
 # kinds that are asked for.
 KILLED = """
 import os, threading, time
-import keras_seq.checkpoints.directory as files
-import keras_seq.checkpoints.store as checkpoints
+import keras_seq.storage.checkpoints.directory as files
+import keras_seq.storage.checkpoints.store as checkpoints
 import keras_seq.training.loop as loop
-import keras_seq.translator as translator
+import keras_seq.inference.translator as translator
 begun = 0
 def event(call):
     def told(*arguments, **options):

@@ -136,7 +136,7 @@ make = validator.make_evaluation
 validator.make_evaluation = lambda model: {}(make(model))
 """
 DECODING = """
-import keras_seq.translator as translator
+import keras_seq.inference.translator as translator
 translator.Translator.__call__ = {}(translator.Translator.__call__)
 """
 
@@ -178,7 +178,7 @@ def test_second_interrupt_exits_at_once_with_the_earlier_checkpoint(folder):
     code = (
         DEAF
         + """
-import keras_seq.checkpoints.directory as checkpoint
+import keras_seq.storage.checkpoints.directory as checkpoint
 write = checkpoint.write_tensors
 def stuck(path, arrays):
     if "step-00000004" in str(path):

@@ -60,7 +60,7 @@ optimizer.SkippingAdam = scaled
 # Says when a save has begun, which waits for the signal that is put in for {}.
 HOLD_SAVES = """
 import time
-import keras_seq.checkpoints.directory as checkpoint
+import keras_seq.storage.checkpoints.directory as checkpoint
 from keras_seq.training.stopping import SignalStop
 came = []
 def noting(handle):
@@ -80,7 +80,9 @@ checkpoint.write_tensors = holding(checkpoint.write_tensors)
 """
 
 
-_SHARE_CORES = "from keras_seq.threads import share_cores_in_training; share_cores_in_training()"
+_SHARE_CORES = (
+    "from keras_seq.runtime.threads import configure_training_threads; configure_training_threads()"
+)
 
 
 def write_corpus(folder: Path) -> None:

@@ -11,7 +11,7 @@ from tasks_for_workers import Shout
 from keras_seq.jobs import JobError, run_locally, run_on_ray
 from keras_seq.jobs.chunks import Chunk
 from keras_seq.jobs.local_workers import default_workers
-from keras_seq.jobs.ray_workers import share_cores
+from keras_seq.jobs.ray_workers import configure_threads
 from keras_seq.text import InputError
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -172,6 +172,6 @@ def test_default_workers_and_core_shares_fit_the_machines():
         ([1, 1], 3, (2, 1)),
         ([1], None, (1, 1)),
     ):
-        found, cores = share_cores(nodes, workers)
+        found, cores = configure_threads(nodes, workers)
         assert (found, cores) == expected
         assert sum(node // cores for node in nodes) >= found

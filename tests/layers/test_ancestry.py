@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_seq.layers import ancestry_bias, record_step
-from keras_seq.layers.ancestry import distances, make_room
-from keras_seq.layers.scaled_dot_product import MASKED
+from keras_seq.layers import beam_cache_mask, update_ancestors
+from keras_seq.layers.attention.beam_cache import compact_cache, distances
+from keras_seq.layers.internal.scaled_dot_product import MASKED
 
 pytestmark = pytest.mark.jax
 
@@ -29,21 +29,21 @@ def slots_of(past):
 
 def test_record_step_adds_the_slot_of_each_hypothesis_and_keeps_its_past():
     nothing = np.zeros((1, 3, 4, 3), "bool")
-    first = numpy_of(record_step(nothing, 0))
+    first = numpy_of(update_ancestors(nothing, 0))
     assert slots_of(first) == [[(0, 0)], [(0, 1)], [(0, 2)]]
     # Both new hypotheses come from slot 2: they keep its past and stand in slots 0 and 1.
-    second = record_step(first[:, [2, 2, 0]], ops.array([1]))
+    second = update_ancestors(first[:, [2, 2, 0]], ops.array([1]))
     assert slots_of(second) == [[(0, 2), (1, 0)], [(0, 2), (1, 1)], [(0, 0), (1, 2)]]
 
 
 def test_record_step_uses_a_separate_position_for_each_row():
-    past = numpy_of(record_step(np.zeros((2, 1, 3, 1), "bool"), ops.array([2, 0])))
+    past = numpy_of(update_ancestors(np.zeros((2, 1, 3, 1), "bool"), ops.array([2, 0])))
     assert past[:, 0, :, 0].tolist() == [[False, False, True], [True, False, False]]
 
 
 def test_ancestry_bias_is_zero_on_the_past_and_masks_everything_else():
     past = np.random.default_rng(1).random((2, 3, 4, 3)) < 0.5
-    bias = numpy_of(ancestry_bias(past))
+    bias = numpy_of(beam_cache_mask(past))
     np.testing.assert_array_equal(bias == 0, past)
     assert (bias[~past] == MASKED).all()
 
@@ -51,7 +51,7 @@ def test_ancestry_bias_is_zero_on_the_past_and_masks_everything_else():
 def test_ancestry_distances_count_the_steps_since_each_slot():
     # The slots of one hypothesis, of which some are another's; four steps were taken.
     past = np.array([[[True, False, True, True, False, True, False]]])
-    ago = numpy_of(distances(ancestry_bias(past), ops.array(3)))
+    ago = numpy_of(distances(beam_cache_mask(past), ops.array(3)))
     assert ago[past].tolist() == [3, 2, 1, 0]
     assert ago.min() >= 0
     assert ago.max() <= 4
@@ -66,7 +66,7 @@ def test_make_room_discards_unused_slots_and_keeps_every_past():
     past[1, :, [0, 1], [0, 1]] = True
     names = np.arange(1, 13, dtype="float32").reshape(2, 1, 3, 2, 1)
     filled = ops.array([3, 2], dtype="int32")
-    moved, place, caches = make_room(ops.array(past), filled, {"key": ops.array(names)}, 1)
+    moved, place, caches = compact_cache(ops.array(past), filled, {"key": ops.array(names)}, 1)
     # Five slots of the first row live, two of the other: three places and one, and one more.
     assert numpy_of(place).tolist() == [3, 1]
     cache, moved = numpy_of(caches["key"])[:, 0, ..., 0], numpy_of(moved)
@@ -83,7 +83,7 @@ def test_make_room_discards_unused_slots_and_keeps_every_past():
 
 @STATIC
 def test_make_room_accepts_zero_rows():
-    past, place, cache = make_room(
+    past, place, cache = compact_cache(
         ops.zeros((0, 2, 3, 2), dtype="bool"),
         ops.zeros((0,), dtype="int32"),
         ops.zeros((0, 1, 3, 2, 4)),
@@ -107,9 +107,9 @@ def test_ancestry_bias_and_distances_match_copied_histories(parents_of_steps):
     histories = [[] for _ in range(beam)]
     past = np.zeros((1, beam, steps, beam), "bool")
     for step, parents in enumerate(parents_of_steps):
-        past = numpy_of(record_step(past, step))
+        past = numpy_of(update_ancestors(past, step))
         histories = [[*history, slots[step][slot]] for slot, history in enumerate(histories)]
-        bias = numpy_of(ancestry_bias(past))
+        bias = numpy_of(beam_cache_mask(past))
         ago = numpy_of(distances(bias.reshape(1, beam, -1), ops.array(step)))[0]
         for hypothesis in range(beam):
             own = bias[0, hypothesis] == 0

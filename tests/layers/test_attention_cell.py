@@ -7,10 +7,10 @@ import reference_recurrent as reference
 from differentiation import gradients, quick
 from keras import ops
 
-from keras_seq.layers.attention_cell import AttentionCell
-from keras_seq.layers.attention_decoder import AttentionDecoder
-from keras_seq.layers.bahdanau_attention import BahdanauAttention
-from keras_seq.layers.luong_attention import LuongAttention
+from keras_seq.layers.attention.attention_cell import AttentionCell
+from keras_seq.layers.attention.attention_decoder import AttentionDecoder
+from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.luong_attention import LuongAttention
 
 pytestmark = pytest.mark.jax
 

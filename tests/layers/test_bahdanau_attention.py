@@ -6,7 +6,7 @@ import pytest
 import reference_recurrent as reference
 from keras import ops
 
-from keras_seq.layers.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
 
 pytestmark = pytest.mark.jax
 

@@ -9,12 +9,12 @@ from differentiation import gradients
 from keras import ops
 from layers.cells import plain_cells as plain
 
-from keras_seq.layers import custom_gradient as custom_gradient_module
 from keras_seq.layers.cells.normalization import normalizer
-from keras_seq.layers.custom_gradient import custom_gradient
-from keras_seq.layers.layer_normalization import LayerNormalization
-from keras_seq.layers.scaled_dot_product import MASKED, attention_context
-from keras_seq.layers.step_loop import StepMatrix
+from keras_seq.layers.internal import custom_gradient as custom_gradient_module
+from keras_seq.layers.internal.custom_gradient import custom_gradient
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.scaled_dot_product import MASKED, attention_context
+from keras_seq.layers.internal.step_loop import LoopMatmul
 
 pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
@@ -80,7 +80,7 @@ PLACES = {
         SHAPES_OF_ATTENTION,
     ),
     "step-matrix": (
-        lambda inputs, matrix: StepMatrix(matrix)(inputs),
+        lambda inputs, matrix: LoopMatmul(matrix)(inputs),
         lambda inputs, matrix: inputs @ matrix,
         [(3, 4), (4, 5)],
     ),

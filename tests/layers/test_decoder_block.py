@@ -7,7 +7,7 @@ import reference_transformer as reference
 from differentiation import gradients, quick
 from keras import ops
 
-from keras_seq.layers import TransformerDecoderBlock, ancestry_bias, record_step
+from keras_seq.layers import TransformerDecoderBlock, beam_cache_mask, update_ancestors
 
 pytestmark = pytest.mark.jax
 
@@ -73,8 +73,8 @@ def test_reordered_hypotheses_equal_a_full_pass_over_their_sequences(norm):
 
     @quick
     def run_step(inputs, position, past, cache):
-        past = record_step(past, position)
-        bias = ancestry_bias(past)
+        past = update_ancestors(past, position)
+        bias = beam_cache_mask(past)
         return past, *block.step(inputs, position, bias, cache, memory, MEMORY_MASK)
 
     for step in range(STEPS):

@@ -6,7 +6,7 @@ import pytest
 from differentiation import gradients
 from keras import ops
 
-from keras_seq.layers.dropout import Dropout
+from keras_seq.layers.internal.dropout import Dropout
 
 pytestmark = pytest.mark.jax
 
@@ -71,7 +71,7 @@ def test_dropout_of_rectified_inputs_equals_relu_then_dropout(policy):
     pull = np.random.default_rng(2).normal(size=x.shape).astype(np.float32)
     functions = (
         lambda layer, x: layer(ops.relu(x), training=True),
-        lambda layer, x: layer.of_rectified(x),
+        lambda layer, x: layer.relu_dropout(x),
     )
     found = []
     for function in functions:

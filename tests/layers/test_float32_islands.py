@@ -11,13 +11,13 @@ from conformance.harness import policy_of
 from keras import ops
 
 from keras_seq import layers
-from keras_seq.layers.attention_scores import masked_softmax
-from keras_seq.layers.residual import Residual
-from keras_seq.layers.scaled_dot_product import (
+from keras_seq.layers.internal.attention_scores import masked_softmax
+from keras_seq.layers.internal.residual import Residual
+from keras_seq.layers.internal.scaled_dot_product import (
     attention_context,
     attention_weights,
     padding_bias,
-    seeing_rows,
+    query_has_keys,
 )
 
 pytestmark = pytest.mark.jax
@@ -79,7 +79,7 @@ def test_half_precision_context_over_4000_keys_matches_numpy_to_rounding(dtype):
     value = np.stack([np.arange(KEYS) % 10 == ten for ten in range(10)], axis=-1)[None, None]
     bias = padding_bias(ops.convert_to_tensor(mask))
     context = attention_context(
-        ops.ones((1, 1, 1, 1), dtype), key, ops.cast(value, dtype), bias, seeing_rows(bias)
+        ops.ones((1, 1, 1, 1), dtype), key, ops.cast(value, dtype), bias, query_has_keys(bias)
     )
     assert keras.backend.standardize_dtype(context.dtype) == dtype
     expected = softmax(to_numpy(scores[:, :1]), mask) @ value[0, 0]

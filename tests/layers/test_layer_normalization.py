@@ -6,7 +6,7 @@ import pytest
 from differentiation import gradients
 from keras import ops
 
-from keras_seq.layers.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.layer_normalization import LayerNormalization
 
 pytestmark = [pytest.mark.jax, pytest.mark.torch]
 

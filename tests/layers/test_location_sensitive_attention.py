@@ -7,8 +7,8 @@ import reference_attention as reference
 import reference_recurrent
 from keras import ops
 
-from keras_seq.layers.bahdanau_attention import BahdanauAttention
-from keras_seq.layers.location_sensitive_attention import LocationSensitiveAttention
+from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.location_sensitive_attention import LocationSensitiveAttention
 
 pytestmark = pytest.mark.jax
 

@@ -6,7 +6,7 @@ import pytest
 import reference_recurrent as reference
 from keras import ops
 
-from keras_seq.layers.luong_attention import LuongAttention
+from keras_seq.layers.attention.luong_attention import LuongAttention
 
 pytestmark = pytest.mark.jax
 

@@ -7,7 +7,7 @@ import reference_attention as reference
 from differentiation import gradients
 from keras import ops
 
-from keras_seq.layers.monotonic import monotonic_attention
+from keras_seq.layers.attention.monotonic import monotonic_attention
 
 pytestmark = pytest.mark.jax
 

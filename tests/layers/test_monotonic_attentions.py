@@ -7,8 +7,8 @@ import reference_attention as reference
 import reference_recurrent
 from keras import ops
 
-from keras_seq.layers.bahdanau_monotonic_attention import BahdanauMonotonicAttention
-from keras_seq.layers.luong_monotonic_attention import LuongMonotonicAttention
+from keras_seq.layers.attention.bahdanau_monotonic_attention import BahdanauMonotonicAttention
+from keras_seq.layers.attention.luong_monotonic_attention import LuongMonotonicAttention
 
 pytestmark = pytest.mark.jax
 

@@ -13,11 +13,11 @@ from keras_seq.layers import (
     RelativePosition,
     RotaryPosition,
     SinusoidalPosition,
-    ancestry_bias,
-    record_step,
+    beam_cache_mask,
+    update_ancestors,
 )
-from keras_seq.layers.ancestry import make_room
-from keras_seq.layers.multi_head_self_attention import cache_places, write_step
+from keras_seq.layers.attention.beam_cache import compact_cache
+from keras_seq.layers.attention.multi_head_self_attention import cache_places, write_step
 
 pytestmark = pytest.mark.jax
 
@@ -345,13 +345,13 @@ def test_reordered_hypotheses_equal_a_full_pass_over_their_sequences(position, m
 
     @quick
     def run_step(inputs, position, past, place, cache):
-        past = record_step(past, place)
-        return past, *layer.step(inputs, position, ancestry_bias(past), cache, place)
+        past = update_ancestors(past, place)
+        return past, *layer.step(inputs, position, beam_cache_mask(past), cache, place)
 
     for step in range(steps):
         fed[:, :, step] = generator.normal(size=(rows, beam, FEATURES))
         if moves and step and not step % 2:
-            past, place, cache = make_room(past, place, cache, 2)
+            past, place, cache = compact_cache(past, place, cache, 2)
         past, outputs, cache = run_step(fed[:, :, step], step, past, place, cache)
         place = place + 1
         came[:, :, step] = numpy_of(outputs)

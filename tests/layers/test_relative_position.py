@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_seq.layers import RelativePosition
-from keras_seq.layers.relative_position import by_distance, by_key
+from keras_seq.layers.positions.relative_position import by_distance, by_key
 
 pytestmark = pytest.mark.jax
 

@@ -13,7 +13,7 @@ from keras_seq.layers import (
     ScheduledOutputSampler,
     TrainingSampler,
 )
-from keras_seq.layers.samplers import draw
+from keras_seq.layers.sampling.samplers import draw
 
 pytestmark = pytest.mark.jax
 

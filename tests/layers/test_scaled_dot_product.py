@@ -7,9 +7,9 @@ from differentiation import gradients
 from keras import ops
 
 from keras_seq.layers import MultiHeadCrossAttention, MultiHeadSelfAttention
-from keras_seq.layers import multi_head_cross_attention as cross_module
-from keras_seq.layers import multi_head_self_attention as self_module
-from keras_seq.layers.scaled_dot_product import (
+from keras_seq.layers.attention import multi_head_cross_attention as cross_module
+from keras_seq.layers.attention import multi_head_self_attention as self_module
+from keras_seq.layers.internal.scaled_dot_product import (
     attention_context,
     attention_weights,
     band_bias,
@@ -17,7 +17,7 @@ from keras_seq.layers.scaled_dot_product import (
     has_fused_attention,
     join_biases,
     padding_bias,
-    seeing_rows,
+    query_has_keys,
 )
 
 pytestmark = pytest.mark.jax
@@ -37,7 +37,7 @@ def biases(masked, causal, window):
     mask = ops.convert_to_tensor(MASK)
     band = band_bias(STEPS, causal, window)
     bias = join_biases([padding_bias(mask) if masked else None, band])
-    return bias, seeing_rows(bias) if masked else None
+    return bias, query_has_keys(bias) if masked else None
 
 
 def by_weights(query, key, value, bias, real_rows):
@@ -83,7 +83,7 @@ def test_seeing_rows_excludes_queries_that_see_no_key():
     bias = join_biases([padding_bias(ops.convert_to_tensor(MASK)), band_bias(STEPS, True, 2)])
     # In the third row steps 2 and 3 are real, step 4 sees 3; in the second 3 sees 2 and 4 nothing.
     expected = [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]]
-    np.testing.assert_array_equal(np.asarray(seeing_rows(bias))[:, 0, :, 0], expected)
+    np.testing.assert_array_equal(np.asarray(query_has_keys(bias))[:, 0, :, 0], expected)
 
 
 def has_one(dtype, sizes=(4, 4)):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_seq.layers.seeds import split_seed
+from keras_seq.layers.internal.seeds import split_seed
 
 pytestmark = pytest.mark.jax
 

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_seq.layers import TokenEmbedding
-from keras_seq.layers.token_embedding import scoring_kernels_at_hand
+from keras_seq.layers.embedding.token_embedding import cached_output_kernels
 
 pytestmark = pytest.mark.jax
 
@@ -50,8 +50,8 @@ def test_cached_scoring_kernels_are_computed_once_and_keep_the_logits():
     vectors = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")
     expected = [numpy_of(layer(vectors, reverse=True)) for layer in (one, other)]
     turned.clear()
-    with scoring_kernels_at_hand([one]):
-        with scoring_kernels_at_hand([other]):
+    with cached_output_kernels([one]):
+        with cached_output_kernels([other]):
             for _ in range(2):
                 for layer, logits in zip((one, other), expected, strict=True):
                     np.testing.assert_array_equal(layer(vectors, reverse=True), logits)

@@ -9,10 +9,11 @@ from differentiation import quick
 from keras import ops
 from reference_recurrent import bidirectional, named_arrays, randomize
 
-from keras_seq.checkpoints import CheckpointStore
+from keras_seq import callbacks
 from keras_seq.layers import LogMelSpectrogram
+from keras_seq.losses import CTCLoss
 from keras_seq.models import CTCRecognizer
-from keras_seq.training import CTCLoss, callbacks
+from keras_seq.storage.checkpoints import CheckpointStore
 
 pytestmark = pytest.mark.jax
 

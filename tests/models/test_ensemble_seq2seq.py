@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_seq.modelling import build_model, named_weights
+from keras_seq.losses.sequence_cross_entropy import SequenceCrossEntropy
 from keras_seq.models import Ensemble, EnsembleSeq2Seq, RecurrentSeq2Seq, Transformer
+from keras_seq.run.models import build_model, named_weights
 from keras_seq.search import beam_search
 from keras_seq.settings import SettingsError, load_settings
-from keras_seq.training.losses import SequenceCrossEntropy
 from keras_seq.training.teaching import StackedMembers
 
 SOURCE = np.array([[5, 6, 3, 0], [7, 8, 9, 3]])

@@ -10,8 +10,8 @@ import reference_transformer as reference
 from differentiation import gradients, quick
 from keras import ops
 
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import Transformer
-from keras_seq.training import SequenceCrossEntropy
 
 pytestmark = pytest.mark.jax
 
@@ -101,7 +101,7 @@ def test_reordered_hypotheses_equal_numpy(variant, room):
     logits = np.zeros((rows, beam, steps, VOCABULARY), "float32")
     for step in range(steps):
         if step and not step % room:
-            state = model.extended_state(state, room)
+            state = model.grow_state(state, room)
         targets[:, :, step] = generator.integers(3, VOCABULARY, (rows, beam)) if step else 2
         result = run(
             {

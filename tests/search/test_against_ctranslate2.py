@@ -10,9 +10,9 @@ import pytest
 from small_transformers import random_run
 
 from keras_seq import backend
-from keras_seq.modelling import weight_arrays
+from keras_seq.inference.translator import Translator
+from keras_seq.run.models import weight_arrays
 from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
-from keras_seq.translator import Translator
 
 pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
 # The arithmetic of JAX is compared with that of TensorFlow elsewhere, on the same searches.

@@ -7,12 +7,12 @@ import inspect
 import typing
 
 import pytest
-from keras_seq_cli.search_options import OPTIONS
 
 from keras_seq.search import beam_search, sample
 from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
+from keras_seq_cli.search_options import OPTIONS
 
 pytestmark = pytest.mark.jax
 

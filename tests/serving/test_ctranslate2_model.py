@@ -10,12 +10,12 @@ import sys
 import pytest
 from small_transformers import SOURCES, TARGETS, learned_run, random_run
 
-from keras_seq.modelling import weight_arrays
+from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
+from keras_seq.run.models import weight_arrays
 from keras_seq.serving.ctranslate2_model import QUANTIZATIONS, export_ctranslate2
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
-from keras_seq.translator import Translator
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import pytest
 import reference_transformer as reference
 from small_transformers import padded, random_run
 
-from keras_seq.modelling import named_weights
 from keras_seq.run import Run
+from keras_seq.run.models import named_weights
 from keras_seq.search import forced_scores
 from keras_seq.serving.ctranslate2_spec import (
     layout,

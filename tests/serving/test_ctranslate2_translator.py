@@ -10,14 +10,14 @@ import keras
 import pytest
 from small_transformers import SOURCES, TARGETS, learned_run, padded, random_run
 
-from keras_seq.modelling import weight_arrays
+from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
+from keras_seq.run.models import weight_arrays
 from keras_seq.search import forced_scores
 from keras_seq.serving.ctranslate2_spec import make_spec, open_spec, vocabularies
 from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
-from keras_seq.translator import Translator
 
 pytestmark = pytest.mark.slow
 

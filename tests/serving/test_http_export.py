@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from http_serving import serving
 
+from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
 from keras_seq.text.dates import date_pairs
-from keras_seq.translator import Translator
 
 pytestmark = pytest.mark.process
 

@@ -18,9 +18,9 @@ from google.protobuf import text_format
 from serving.test_guide import batching_parameters
 from stock_server import StockProcess, Tensor
 
+from keras_seq.inference.recognizer import Recognizer
 from keras_seq.layers import LogMelSpectrogram
 from keras_seq.models import CTCRecognizer
-from keras_seq.recognizer import Recognizer
 from keras_seq.search import ctc_greedy_search
 from keras_seq.serving import export_recognizer
 from keras_seq.text import InputError

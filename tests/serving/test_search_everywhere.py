@@ -95,7 +95,7 @@ def test_search_options_work_equally_in_python_command_and_export(
     assert translated.lines == [
         f"{number}\t{one.score:.4f}\t{one.text}"
         for number, found in enumerate(expected, 1)
-        for one in found or [keras_seq.lines.Hypothesis("", 0.0, False)]
+        for one in found or [keras_seq.inference.hypothesis.Hypothesis("", 0.0, False)]
     ]
 
     exported = keras_seq_command(

@@ -12,15 +12,11 @@ from keras import ops
 from training.toy import LETTERS, killed_after, quiet_train, toy_settings
 
 from keras_seq.data import BatchStream, TokenCorpus, write_corpus
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import Transformer
+from keras_seq.schedules import InverseSquareRoot
 from keras_seq.settings import SettingsError, load_settings
-from keras_seq.training import (
-    InverseSquareRoot,
-    OncePerUpdate,
-    SequenceCrossEntropy,
-    SkippingAdam,
-    loop,
-)
+from keras_seq.training import OncePerUpdate, SkippingAdam, loop
 from keras_seq.training.feed import fit_batch, fit_batches
 
 # A momentum that ours has from the second update on, as Keras' has.

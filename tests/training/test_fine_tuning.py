@@ -7,9 +7,9 @@ import pytest
 import safetensors.numpy
 from training.toy import quiet_train, toy_settings
 
-from keras_seq.modelling import weight_arrays
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
+from keras_seq.run.models import weight_arrays
 from keras_seq.settings import load_settings
 from keras_seq.training.loop import TrainingLoop
 from keras_seq.training.stopping import SignalStop

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from training.toy import quiet_train, toy_settings
 
-from keras_seq.modelling import build_run_model, weight_arrays
 from keras_seq.models import Transformer
 from keras_seq.run import Run
+from keras_seq.run.models import build_run_model, weight_arrays
 from keras_seq.text import InputError
 from keras_seq.training import loop
 from keras_seq.training.freezing import freeze
@@ -27,7 +27,7 @@ def test_frozen_weights_stay_and_the_others_move(tmp_path, monkeypatch):
     quiet_train(settings, tmp_path / "run")
     run = Run.open(tmp_path / "run")
     model = build_run_model(run)
-    from keras_seq.modelling import weight_shapes
+    from keras_seq.run.models import weight_shapes
 
     after = run.load_weights(weight_shapes(model), "latest")
     for name, array in after.items():

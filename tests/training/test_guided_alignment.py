@@ -7,8 +7,8 @@ from keras import ops
 from training.toy import killed_after, quiet_train, toy_settings
 
 from keras_seq.data import BatchStream, TokenCorpus
-from keras_seq.modelling import load_model
 from keras_seq.run import Run
+from keras_seq.run.models import load_model
 from keras_seq.settings import SettingsError, load_settings
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
 

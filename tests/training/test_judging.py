@@ -10,9 +10,9 @@ import sacrebleu
 from training.toy import quiet_train, toy_settings
 
 from keras_seq import Translator
-from keras_seq.modelling import load_model
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
+from keras_seq.run.models import load_model
 from keras_seq.scoring import ALL_METRICS, TOKENIZERS
 from keras_seq.settings import MONITORS, TASKS, TEXT_MONITORS, SettingsError, load_settings
 from keras_seq.settings.monitors import MonitorName

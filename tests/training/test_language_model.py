@@ -114,7 +114,7 @@ def test_validation_perplexity_equals_that_of_forced_decoding(learned):
     result, _ = learned
     lines = mirrored(60, 2)
     scorer = keras_seq.LikelihoodScorer.load(result.path)
-    from keras_seq.likelihood import perplexity
+    from keras_seq.inference.likelihood import perplexity
 
     assert perplexity(scorer([""] * 60, lines)) == pytest.approx(result.best, rel=1e-3)
 

@@ -6,12 +6,12 @@ import pytest
 from differentiation import gradients
 from keras import ops
 
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import SequenceVAE
-from keras_seq.training import SequenceCrossEntropy
+from keras_seq.schedules.rates import linear_annealing
 from keras_seq.training.latent_evaluation import make_latent_evaluation
 from keras_seq.training.latent_measures import active_units, mutual_information
 from keras_seq.training.latent_teaching import DivergenceLoss, LatentTeaching
-from keras_seq.training.rates import linear_annealing
 
 pytestmark = pytest.mark.jax
 

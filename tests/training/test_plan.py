@@ -5,8 +5,8 @@ import re
 import pytest
 from training.toy import toy_settings
 
-from keras_seq.modelling import build_run_model
 from keras_seq.preparation import prepare_run
+from keras_seq.run.models import build_run_model
 from keras_seq.settings import Settings
 from keras_seq.training import plan
 

@@ -14,21 +14,22 @@ from training.toy import killed_after, quiet_train, toy_settings
 
 import keras_seq
 from keras_seq import backend
+from keras_seq.callbacks import NanGuard
 from keras_seq.cluster import Cluster
 from keras_seq.layers import SinusoidalPosition, TokenEmbedding
-from keras_seq.modelling import build_model, load_model
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
+from keras_seq.run.models import build_model, load_model
 from keras_seq.search import beam_search
 from keras_seq.settings import load_settings
-from keras_seq.training import SequenceCrossEntropy, SkippingAdam
-from keras_seq.training.callbacks import NanGuard
+from keras_seq.training import SkippingAdam
 from keras_seq.training.optimizer import compile_model, make_optimizer
 from keras_seq.training.precision import (
     Device,
     choose_precision,
-    settle_precision,
+    resolve_precision,
     this_device,
 )
 
@@ -396,7 +397,7 @@ def test_all_hosts_choose_the_precision_measured_by_the_first(tmp_path, gain):
     settings = settings_of(tmp_path, "auto", 2, model__units=128)
     run = prepare_run(settings, tmp_path / "run")
     said = []
-    settle_precision(run, said.append, Hosts(gain))
+    resolve_precision(run, said.append, Hosts(gain))
     if keras.backend.backend() == "tensorflow":
         assert said == [
             f"precision {'bfloat16' if gain > 1 else 'float32'}: this CPU computes products in "

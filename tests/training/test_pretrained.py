@@ -5,14 +5,14 @@ import pytest
 from hub_preset import PIECES, save_preset, who_comes_first
 
 import keras_seq
-from keras_seq.modelling import build_run_model, load_model, weight_arrays
 from keras_seq.preparation import prepare_run, resolve_settings
 from keras_seq.run import Run
+from keras_seq.run.models import build_run_model, load_model, weight_arrays
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 from keras_seq.training import train
 from keras_seq.training.pretrained import set_pretrained
-from keras_seq.training.start import set_start
+from keras_seq.training.warm_start import initialize_weights
 
 pytestmark = pytest.mark.slow
 
@@ -130,7 +130,7 @@ def test_new_run_starts_from_the_weights_of_a_pretrained_run(presets, lines, tmp
     assert run.settings.data.max_source_length == first.data.max_source_length
     assert run.source_tokenizer.kind == "wordpiece"
     model = build_run_model(run)
-    set_start(run, model, lambda line: None)
+    initialize_weights(run, model, lambda line: None)
     expected = weight_arrays(load_model(Run.open(tmp_path / "first")))
     found = weight_arrays(model)
     assert all(np.array_equal(found[name], expected[name]) for name in expected)

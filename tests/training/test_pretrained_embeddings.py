@@ -5,10 +5,10 @@ import pytest
 from keras import ops
 from training.toy import quiet_train, toy_settings
 
-from keras_seq.modelling import load_model
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
+from keras_seq.run.models import load_model
 from keras_seq.text import InputError, Tokenizer
 from keras_seq.training import load_word_vectors
 from keras_seq.training.loop import TrainingLoop

@@ -7,10 +7,10 @@ import safetensors.numpy
 from differentiation import quick
 from training.toy import quiet_train, toy_settings, without_tensorboard
 
-from keras_seq.modelling import load_model
+from keras_seq.callbacks.attention_snapshots import attention_picture
 from keras_seq.run import Run
+from keras_seq.run.models import load_model
 from keras_seq.training.attention_view import AttentionView
-from keras_seq.training.callbacks.attention_snapshots import attention_picture
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_seq.training import InverseSquareRoot, SkippingAdam
-from keras_seq.training.callbacks import NanGuard
+from keras_seq.callbacks import NanGuard
+from keras_seq.schedules import InverseSquareRoot
+from keras_seq.training import SkippingAdam
 
 pytestmark = pytest.mark.jax
 
@@ -151,9 +152,9 @@ def test_nan_guard_rejects_a_bad_limit_and_other_optimizers():
 
 REPLICAS = """
 import keras, numpy as np, tensorflow as tf
-from keras_seq.checkpoints import CheckpointStore
+from keras_seq.storage.checkpoints import CheckpointStore
 from keras_seq.training import SkippingAdam
-from keras_seq.training.callbacks import ExactCheckpoint
+from keras_seq.callbacks import ExactCheckpoint
 (cpu,) = tf.config.list_physical_devices("CPU")
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
+from keras_seq.inference.translator import Translator
 from keras_seq.preparation import open_or_prepare, resolve_settings
 from keras_seq.serving import SavedModelTranslator, export_saved_model
 from keras_seq.training import train
-from keras_seq.translator import Translator
 
 
 def reversed_capitals(count, seed):

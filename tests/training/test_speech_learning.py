@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from keras_seq import Recognizer, search
+from keras_seq.losses import CTCLoss, SequenceCrossEntropy
 from keras_seq.models import AttentionRecognizer, CTCRecognizer, TriggerWordDetector
 from keras_seq.scoring import word_errors
-from keras_seq.training import CTCLoss, SequenceCrossEntropy
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,11 @@ import pytest
 from differentiation import quick
 from keras import ops
 
+from keras_seq.callbacks import FollowSchedule
+from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.settings import load_settings
-from keras_seq.training import ScheduledSampling, SequenceCrossEntropy
-from keras_seq.training.callbacks import FollowSchedule
+from keras_seq.training import ScheduledSampling
 from keras_seq.training.teaching import training_model
 
 pytestmark = pytest.mark.jax

@@ -6,10 +6,10 @@ import pytest
 from differentiation import gradients, quick
 
 from keras_seq.data import BatchStream, TokenCorpus, TokenPair, write_corpus
-from keras_seq.modelling import build_model
+from keras_seq.losses.sequence_cross_entropy import SequenceCrossEntropy
+from keras_seq.run.models import build_model
 from keras_seq.settings import load_settings
 from keras_seq.training.feed import fit_batch
-from keras_seq.training.losses import SequenceCrossEntropy
 
 pytestmark = pytest.mark.jax
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from web_page import HOSTILE, browser, find, page_errors  # noqa: F401
 
-from keras_seq.pages import make_page
+from keras_seq.analysis.pages import make_page
 from keras_seq.vectors import WordVectors, vector_map
 from keras_seq.vectors.mapping import map_page
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_seq.layers.cell_in_loop import cell_in_loop
+from keras_seq.layers.internal.loop_cell import loop_cell
 
 
 class CellWrapper(keras.layers.Layer):
@@ -47,8 +47,8 @@ class CellWrapper(keras.layers.Layer):
             self.cell.built = True
 
     def in_loop(self, features, summary_features=0, noise_shape=None):
-        """The form for a loop, see `keras_seq.layers.cell_in_loop`."""
-        return cell_in_loop(self.cell, features, summary_features, noise_shape)
+        """The form for a loop, see `keras_seq.layers.internal.loop_cell`."""
+        return loop_cell(self.cell, features, summary_features, noise_shape)
 
     def get_config(self):
         return {

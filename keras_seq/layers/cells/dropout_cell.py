@@ -3,9 +3,9 @@
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.cell_in_loop import Lanes, cell_in_loop, join_summary
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
 from keras_seq.layers.cells.recurrent_cell import check_rate, single_step_noise
+from keras_seq.layers.internal.loop_cell import PackedInputs, join_summary, loop_cell
 
 # Shape letters: B batch, T steps, D input features, U output features.
 
@@ -110,7 +110,7 @@ class _DropoutInLoop:
 
     def __init__(self, cell, features, summary_features, noise_shape):
         known = features + summary_features
-        self.inner = cell_in_loop(cell.cell, known, 0, noise_shape)
+        self.inner = loop_cell(cell.cell, known, 0, noise_shape)
         self.per_step = cell.per_step
         self.known_mask = cell.draw_mask("input", known, noise_shape)
         self.masks = [
@@ -125,7 +125,7 @@ class _DropoutInLoop:
             inputs = inputs if self.known_mask is None else inputs * self.known_mask
         projected = self.inner.project(inputs)
         # Masks of single steps ride beside the inputs, those of a sequence wait outside the loop.
-        self.lanes = Lanes(projected, *(self.masks if self.per_step else ()))
+        self.lanes = PackedInputs(projected, *(self.masks if self.per_step else ()))
         if not self.per_step:
             self.masks = [None if mask is None else mask[:, 0] for mask in self.masks]
         return self.lanes.joined

@@ -10,8 +10,8 @@ from keras_seq.layers.cells.conversion import (
     with_weights_of,
 )
 from keras_seq.layers.cells.recurrent_cell import RecurrentCell, activation_of
-from keras_seq.layers.shapes import add_bias
-from keras_seq.layers.step_loop import read_once
+from keras_seq.layers.internal.shapes import add_bias
+from keras_seq.layers.internal.step_loop import read_once
 
 # Shape letters: B batch, D input features, U units.
 

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.attention_scores import tanh
 from keras_seq.layers.cells.recurrent_cell import RecurrentCell, activation_of, check_units
-from keras_seq.layers.step_loop import read_once
+from keras_seq.layers.internal.attention_scores import tanh
+from keras_seq.layers.internal.step_loop import read_once
 
 # Shape letters: B batch, D input features, U units, P output features.
 

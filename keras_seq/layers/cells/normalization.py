@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.custom_gradient import custom_gradient
-from keras_seq.layers.step_loop import read_once
+from keras_seq.layers.internal.custom_gradient import custom_gradient
+from keras_seq.layers.internal.step_loop import read_once
 
 
 def norm_layer(cell, name, center=True):

@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_seq.layers.cells.lstm_base import LSTMBase
 from keras_seq.layers.cells.recurrent_cell import activation_of
-from keras_seq.layers.step_loop import read_once
+from keras_seq.layers.internal.step_loop import read_once
 
 # Shape letters: B batch, D input features, U units.
 

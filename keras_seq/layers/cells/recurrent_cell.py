@@ -5,9 +5,9 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.cell_in_loop import SplitKernel, add
-from keras_seq.layers.shapes import add_bias
-from keras_seq.layers.step_loop import StepMatrix, read_once
+from keras_seq.layers.internal.loop_cell import SplitKernel, add
+from keras_seq.layers.internal.shapes import add_bias
+from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 
 # Shape letters: B batch, T steps, D input features, U units, G gate features.
 
@@ -180,7 +180,7 @@ class RecurrentCell(keras.layers.Layer):
         return self.advance(product, states, **laid_out)
 
     def in_loop(self, features, summary_features=0, noise_shape=None):
-        """The form for a loop, see `keras_seq.layers.cell_in_loop`."""
+        """The form for a loop, see `keras_seq.layers.internal.loop_cell`."""
         return _CellInLoop(self, features, summary_features, noise_shape)
 
     def draw_mask(self, rate, batch, features):
@@ -220,13 +220,13 @@ class _CellInLoop:
             recurrent_mask = cell.draw_mask(cell.recurrent_dropout, batch, cell.output_size)
 
         def matrix(weight, drops=True):
-            product = StepMatrix(weight)
+            product = LoopMatmul(weight)
             if recurrent_mask is None or not drops:
                 return product
             return lambda hidden: product(hidden * recurrent_mask)
 
         if self.kernel.has_fed:
-            self.fed_matrix = StepMatrix(self.kernel.fed)
+            self.fed_matrix = LoopMatmul(self.kernel.fed)
         self.read = cell.reader()
         self.laid_out = cell.lay_out(matrix)
 

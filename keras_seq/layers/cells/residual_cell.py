@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.cell_in_loop import Lanes, join, join_summary
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
+from keras_seq.layers.internal.loop_cell import PackedInputs, join, join_summary
 
 # Shape letters: B batch, D features.
 
@@ -75,7 +75,7 @@ class _ResidualInLoop:
 
     def project(self, inputs, summary=None):
         known = None if inputs is None else join_summary(inputs, summary)
-        self.lanes = Lanes(self.inner.project(inputs, summary), known)
+        self.lanes = PackedInputs(self.inner.project(inputs, summary), known)
         return self.lanes.joined
 
     def step(self, projected, fed, states):

@@ -3,9 +3,9 @@
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.cell_in_loop import AnyCell, cell_in_loop
-from keras_seq.layers.scaled_dot_product import zero_padding
-from keras_seq.layers.step_loop import run_steps
+from keras_seq.layers.internal.loop_cell import GenericCell, loop_cell
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.step_loop import run_steps
 
 # Shape letters: B batch, T steps, D input features, U output features.
 
@@ -108,10 +108,10 @@ class RNN(keras.layers.RNN):
         cells = [self.cell, *getattr(self.cell, "cells", [])]
         policy = self.dtype_policy
         if all(getattr(cell, "dtype_policy", policy) == policy for cell in cells):
-            form = cell_in_loop(self.cell, sequences.shape[-1], noise_shape=noise_shape)
+            form = loop_cell(self.cell, sequences.shape[-1], noise_shape=noise_shape)
         else:
             # Outside the cell's own call its weights would have the precision of this layer.
-            form, policy = AnyCell(self.cell, noise_shape), self.cell.dtype_policy
+            form, policy = GenericCell(self.cell, noise_shape), self.cell.dtype_policy
         sequences, initial_state = tree.map_structure(
             lambda tensor: ops.cast(tensor, policy.compute_dtype), (sequences, initial_state)
         )

@@ -3,11 +3,11 @@
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.cell_in_loop import Lanes
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
 from keras_seq.layers.cells.dropout_cell import DropoutCell
 from keras_seq.layers.cells.recurrent_cell import check_rate, single_step_noise
 from keras_seq.layers.cells.residual_cell import ResidualCell
+from keras_seq.layers.internal.loop_cell import PackedInputs
 
 # Shape letters: B batch, T steps, D input features, U units.
 
@@ -124,7 +124,7 @@ class _ZoneoutInLoop:
         self.noise = [] if noise_shape is None else cell.draw_noise(noise_shape)
 
     def project(self, inputs, summary=None):
-        self.lanes = Lanes(self.inner.project(inputs, summary), *self.noise)
+        self.lanes = PackedInputs(self.inner.project(inputs, summary), *self.noise)
         return self.lanes.joined
 
     def step(self, projected, fed, states):

@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
+from keras_seq.runtime.threads import usable_cores
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.http.signature import (
     NUMPY_TYPES,
@@ -23,7 +24,6 @@ from keras_seq.serving.http.signature import (
 )
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES
 from keras_seq.text import InputError
-from keras_seq.threads import usable_cores
 
 # Of what TensorFlow says about a failed request; the rest names nodes of the graph.
 _LONGEST_MESSAGE = 300

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_seq.interruption import raise_in_our_code
+from keras_seq.runtime.signals import raise_in_our_code
+from keras_seq.runtime.threads import usable_cores
 from keras_seq.serving.http.versions import newest_version
 from keras_seq.storage import reason
 from keras_seq.text import InputError
-from keras_seq.threads import usable_cores
 
 if TYPE_CHECKING:
     from keras_seq.serving.http.watcher import ModelWatcher

@@ -1,0 +1,175 @@
+"""What a beam search looked at for a line, step by step, for a picture of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from keras_seq import backend
+from keras_seq.data.ids import EOS
+from keras_seq.inference.hypothesis import encode_sources
+from keras_seq.inference.output_formats import END
+from keras_seq.inference.search import make_search
+from keras_seq.search import SearchRecord, SearchResult, length_penalty
+from keras_seq.settings import SearchSettings
+from keras_seq.text import EOS_ID, Tokenizer
+
+_DIGITS = 5
+# Below any log-probability that a hypothesis has; see `SearchRecord.totals`.
+_NONE = -1e29
+
+
+class BeamView:
+    """The tree of hypotheses of a beam search.
+
+    Args:
+        model: A model of `keras_seq.models`, or an `Ensemble`.
+        source_tokenizer: Turns lines into ids.
+        target_tokenizer: Names the tokens.
+        search: Settings of the search.
+        max_source_length: Longer sources are cut to so many tokens.
+        unknown: Whether the search may generate the unknown token.
+
+    Raises:
+        SettingsError: If the search is no beam search.
+
+    Example:
+
+    >>> tokenizer = Tokenizer.train(["A dog runs."] * 9, size=290)
+    >>> size = tokenizer.vocabulary_size
+    >>> model = Transformer(size, size, 1, 1, units=8, feedforward_units=8, num_heads=2)
+    >>> view = BeamView(model, tokenizer, tokenizer, SearchSettings(beam_size=3, max_length=4))
+    >>> tree = view("A dog")
+    >>> [one["parent"] for one in tree["steps"][0]], len(tree["results"])
+    ([None, None, None], 1)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        search: SearchSettings,
+        max_source_length: int = 200,
+        unknown: bool = False,
+    ) -> None:
+        find = make_search(model, search, target_tokenizer, unknown=unknown, record=True)
+        self._search = backend.compiled(find, model.variables, ranks=[2])
+        self._source_tokenizer = source_tokenizer
+        self._target_tokenizer = target_tokenizer
+        self._settings = search
+        self._max_source_length = max_source_length
+
+    def __call__(self, line: str) -> dict[str, Any]:
+        """Searches one line and tells what was looked at.
+
+        Args:
+            line: A line of text that is not blank.
+
+        Returns:
+            What JSON can hold: `source`; `source_tokens`; `steps`, for each a list of its
+            candidates, best first; and `results`, what was found, best first.
+
+            A candidate has `token`, `log_probability` of the token and `total` of all up to
+            it; `parent`, the place among the candidates of the step before, None in the
+            first; and `state`: `"live"` where it was continued or could have been, `"ended"`
+            where it is a whole translation, then with its `score`, or `"pruned"` where others
+            left it no place. A result has `text`, `score`, `truncated`, and `path`, the
+            place of its candidate at each step.
+
+        Raises:
+            ValueError: If the line is blank.
+        """
+        ((ids,), _) = encode_sources([line], self._source_tokenizer, self._max_source_length)
+        if not ids:
+            raise ValueError("the line is blank: there is nothing to search for.")
+        found, record = keras.tree.map_structure(
+            keras.ops.convert_to_numpy, self._search(backend.padded([[*ids, EOS]]))
+        )
+        # Without the dimension of the batch, which has one row.
+        record = SearchRecord(*(part[0] for part in record))
+        found = SearchResult(*(part[0] for part in found))
+        steps = self._steps(record)
+        pieces = self._source_tokenizer.pieces
+        return {
+            "source": line,
+            "source_tokens": [*(pieces[token].text for token in ids), END],
+            "steps": steps,
+            "results": list(self._results(found, steps, record)),
+        }
+
+    def _steps(self, record: SearchRecord) -> list[list[dict[str, Any]]]:
+        pieces = self._target_tokenizer.pieces
+        steps: list[list[dict[str, Any]]] = []
+        beam = self._settings.beam_size
+        shown: dict[int, int] = {}
+        for step in range(int(record.steps)):
+            before, shown = shown, {}
+            by = float(keras.ops.convert_to_numpy(self._penalty(step + 1)))
+            candidates: list[dict[str, Any]] = []
+            for place, total in enumerate(record.totals[step]):
+                kept = bool(record.kept[step, place])
+                # With patience more are looked at than have places, in case that some end.
+                if total <= _NONE or (place >= beam and not kept):
+                    continue
+                shown[place] = len(candidates)
+                token = int(record.tokens[step, place])
+                parent = None
+                if step:
+                    # From a place in the beam to the candidate that was put there.
+                    parent = before[int(record.places[step - 1][record.parents[step, place]])]
+                so_far = steps[-1][parent]["total"] if parent is not None else 0.0
+                state = "live"
+                if not kept:
+                    state = "pruned"
+                elif token == EOS_ID:
+                    state = "ended"
+                candidates.append(
+                    {
+                        "token": END if token == EOS_ID else pieces[token].text,
+                        "id": token,
+                        "parent": parent,
+                        "log_probability": round(float(total) - so_far, _DIGITS),
+                        "total": float(total),
+                        "state": state,
+                    }
+                    | ({"score": round(float(total) / by, _DIGITS)} if state == "ended" else {})
+                )
+            steps.append(candidates)
+        for candidates in steps:
+            for one in candidates:
+                one["total"] = round(one["total"], _DIGITS)
+        return steps
+
+    def _penalty(self, length: int) -> Any:
+        settings = self._settings
+        lengths = keras.ops.array(length, "int32")
+        return length_penalty(lengths, settings.length_normalization, settings.alpha)
+
+    def _results(
+        self, found: SearchResult, steps: list[list[dict[str, Any]]], record: SearchRecord
+    ) -> Iterator[dict[str, Any]]:
+        for row, length in enumerate(found.lengths):
+            if not length:
+                continue
+            tokens = [int(token) for token in found.tokens[row, :length]]
+            yield {
+                "text": self._target_tokenizer.decode([tokens])[0],
+                "score": round(float(found.scores[row]), _DIGITS),
+                "truncated": bool(found.truncated[row]),
+                "path": _path(tokens, steps),
+            }
+
+
+def _path(tokens: list[int], steps: list[list[dict[str, Any]]]) -> list[int]:
+    """The place of the candidate of each token: two hypotheses never have the same tokens."""
+    path: list[int] = []
+    for token, candidates in zip(tokens, steps, strict=False):
+        parent = path[-1] if path else None
+        for place, one in enumerate(candidates):
+            if one["id"] == token and one["parent"] == parent and one["state"] != "pruned":
+                path.append(place)
+                break
+    return path

@@ -1,0 +1,75 @@
+"""The backend and the device that computes."""
+
+import contextlib
+import importlib
+import time
+from typing import Any
+
+import keras
+
+
+def name() -> str:
+    """Name of the Keras backend: "tensorflow", "jax" or "torch"."""
+    return str(keras.backend.backend())
+
+
+def device() -> tuple[str, tuple[int, int] | None]:
+    """What computes: "cpu", "gpu" or "tpu", and the compute capability of an NVIDIA GPU."""
+    capability: Any = None
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        if tf.config.get_visible_devices("TPU"):
+            return "tpu", None
+        gpus = tf.config.get_visible_devices("GPU")
+        if not gpus:
+            return "cpu", None
+        capability = tf.config.experimental.get_device_details(gpus[0]).get("compute_capability")
+        return "gpu", capability
+    if name() == "jax":
+        import jax
+
+        first = jax.devices()[0]
+        capability = getattr(first, "compute_capability", None)
+        if first.platform != "gpu" or not capability:
+            return first.platform, None
+        major, _, minor = str(capability).partition(".")
+        return "gpu", (int(major), int(minor or 0))
+    return "cpu", None
+
+
+def initialize(compute: bool = True) -> None:
+    """Imports what `fit` will import, and computes something unless told not to."""
+    if compute:
+        keras.ops.zeros(1)
+    # `fit` asks for it on any backend.
+    with contextlib.suppress(ImportError):
+        importlib.import_module("tensorflow")
+
+
+def computes_on_one_processor() -> bool:
+    """Whether TensorFlow computes, on a processor that is one device, and without a strategy.
+
+    Calls of a compiled function do not hinder each other then.
+    """
+    if name() != "tensorflow":
+        return False
+    import tensorflow as tf
+
+    kinds = [one.device_type for one in tf.config.list_logical_devices()]
+    return kinds == ["CPU"] and not tf.distribute.has_strategy()
+
+
+def matmul_seconds(*dtypes: str, size: int = 512) -> list[float]:
+    """Seconds that a product of two square matrices takes in each dtype, the least of 12."""
+    matrices = [keras.ops.cast(keras.ops.ones((size, size)), dtype) for dtype in dtypes]
+
+    def once(matrix: Any) -> float:
+        start = time.perf_counter()
+        # The clock is read when a number is there.
+        float(keras.ops.cast(keras.ops.matmul(matrix, matrix)[0, 0], "float32"))
+        return time.perf_counter() - start
+
+    # In turn, for others may be at work on the machine.
+    turns = [[once(matrix) for matrix in matrices] for _ in range(12)]
+    return [min(seconds) for seconds in zip(*turns, strict=True)]

@@ -1,0 +1,1 @@
+"""Attention: additive, multiplicative, monotonic, multi-head, and cells with it."""

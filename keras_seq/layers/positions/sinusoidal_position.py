@@ -1,0 +1,95 @@
+"""Sinusoidal position encoding."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_seq.layers.internal.precision import at_least_float32
+
+# Shape letters: B batch, T steps, D features.
+
+
+@keras.saving.register_keras_serializable(package="keras_seq")
+class SinusoidalPosition(keras.layers.Layer):
+    """Adds a fixed sinusoid of its position to every step.
+
+        PE(p, 2i)     = sin(p / 10000^(2i / D))
+        PE(p, 2i + 1) = cos(p / 10000^(2i / D))
+
+    Angles and sines are computed in float32 under every dtype policy, the sum
+    in float32 at least: in bfloat16, which has 8 significant bits, neighbouring positions
+    beyond 256 would round to the same number.
+
+    Shapes: B batch, T steps, D features.
+
+    Args:
+        max_wavelength: Positive float, the 10000 of the formula.
+
+    Call arguments:
+        inputs: Float tensor `(B, T, D)`; step t is at position t.
+
+    Returns:
+        Tensor `(B, T, D)` in the compute dtype.
+
+    Masks: the mask of `inputs` passes through.
+
+    Raises:
+        ValueError: If `max_wavelength` is not positive, or D is unknown.
+
+    Example:
+
+    >>> position = SinusoidalPosition()
+    >>> encoded = position(keras.ops.zeros((1, 3, 4)))
+    >>> [round(float(x), 3) for x in encoded[0, 1]]
+    [0.841, 0.54, 0.01, 1.0]
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", 2017, section 3.5,
+        https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(self, max_wavelength=10000.0, **kwargs):
+        super().__init__(**kwargs)
+        if not max_wavelength > 0:
+            raise ValueError(f"`max_wavelength` must be positive, received {max_wavelength!r}.")
+        self.max_wavelength = max_wavelength
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        if input_shape[-1] is None:
+            raise ValueError(
+                "`SinusoidalPosition` needs a known number of features, "
+                f"received inputs of shape {tuple(input_shape)}."
+            )
+
+    def call(self, inputs):
+        positions = ops.arange(ops.shape(inputs)[1], dtype="float32")
+        return self._add(inputs, self._encode(positions[:, None], inputs.shape[-1]))
+
+    def step(self, inputs, position):
+        """Adds the encoding of one position to every vector.
+
+        Args:
+            inputs: Float tensor `(B, K, D)`, one vector for each hypothesis.
+            position: Integer scalar tensor.
+
+        Returns:
+            Tensor `(B, K, D)` in the compute dtype.
+        """
+        return self._add(inputs, self._encode(ops.cast(position, "float32"), inputs.shape[-1]))
+
+    def _add(self, inputs, table):
+        return ops.cast(ops.add(at_least_float32(inputs), table), self.compute_dtype)
+
+    def _encode(self, positions, features):
+        """`(T, 1)`, or one position -> `(T, D)`, or `(1, D)`."""
+        half = (features + 1) // 2
+        exponents = ops.arange(half, dtype="float32") * (-2.0 * math.log(self.max_wavelength))
+        angles = positions * ops.exp(exponents / features)  # (T, D / 2)
+        pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # (T, D / 2, 2)
+        table = ops.reshape(pairs, (-1, 2 * half))
+        return table[:, :features] if features % 2 else table
+
+    def get_config(self):
+        return {**super().get_config(), "max_wavelength": self.max_wavelength}

@@ -1,0 +1,1 @@
+"""Decoders that feed on their own output, step by step."""

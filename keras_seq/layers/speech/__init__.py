@@ -1,0 +1,1 @@
+"""Layers from sound to logits."""

@@ -1,0 +1,1 @@
+"""The process: threads, memory, signals and devices. Nothing here imports Keras."""

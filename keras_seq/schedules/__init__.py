@@ -1,0 +1,18 @@
+"""Schedules: learning rates, and other rates that change in the course of a training."""
+
+from keras_seq.schedules.learning_rates import InverseSquareRoot, noam
+from keras_seq.schedules.rates import (
+    cyclical_annealing,
+    linear_annealing,
+    logistic_annealing,
+    scheduled_sampling_rate,
+)
+
+__all__ = [
+    "InverseSquareRoot",
+    "cyclical_annealing",
+    "linear_annealing",
+    "logistic_annealing",
+    "noam",
+    "scheduled_sampling_rate",
+]

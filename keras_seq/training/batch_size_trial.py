@@ -1,0 +1,48 @@
+"""Whether the largest batches of a token budget fit: a process that tries, and says so.
+
+Started by `keras_seq.preparation.batch_size`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from keras_seq.cluster import start_cluster
+from keras_seq.run import ReadOnlyRun, Run
+from keras_seq.runtime.devices import Devices
+from keras_seq.training.errors import TrainingError, is_out_of_memory
+from keras_seq.training.loop import TrainingLoop
+from keras_seq.training.stopping import SignalStop
+
+_UPDATES = 4
+
+
+def main() -> int:
+    """Arguments: a run, a budget, and devices as JSON. Returns an exit code."""
+    path, budget, asked = sys.argv[1:]
+    options = json.loads(asked)
+    devices = Devices(**{**options, "hosts": tuple(options["hosts"])})
+    run = ReadOnlyRun(Run.open(path))
+    training = run.settings.training
+    largest = max(int(budget), training.effective_batch_tokens or 0)
+    training = training.model_copy(
+        update={
+            "batch_tokens": int(budget),
+            "effective_batch_tokens": largest if training.effective_batch_tokens else None,
+        }
+    )
+    run.update_settings(run.settings.model_copy(update={"training": training}))
+    try:
+        cluster = start_cluster(devices, lambda line: None)
+        with cluster.scope(), SignalStop() as stop:
+            loop = TrainingLoop(run, lambda line: None, stop, cluster)
+            loop.probe_largest_batches()
+            # Memory that is in pieces holds less.
+            loop.try_updates(_UPDATES)
+    except Exception as error:
+        if is_out_of_memory(error):
+            return 4
+        sys.stderr.write(f"{type(error).__name__}: {' '.join(str(error).split())}\n")
+        return error.exit_code if isinstance(error, TrainingError) else 1
+    return 0

@@ -1,0 +1,84 @@
+"""Cores shared out among searches."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from keras_seq.runtime.threads import (
+    configure_threads,
+    configure_training_threads,
+    num_search_threads,
+    num_training_threads,
+    usable_cores,
+)
+
+NAMES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+THREADS_OF_XLA = """
+import os, sys
+from keras_seq.runtime.threads import configure_threads
+configure_threads(int(sys.argv[1]))
+import jax
+jax.jit(lambda x: x @ x)(jax.numpy.ones((512, 512))).block_until_ready()
+names = [open(f"/proc/self/task/{task}/comm").read() for task in os.listdir("/proc/self/task")]
+print(sum("XLA" in name for name in names))
+"""
+
+
+def without_threads(monkeypatch):
+    for name in (*NAMES, "NPROC"):
+        # Set first, so that it is as it was when the test is over.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+
+
+def test_share_cores_gives_each_search_a_thread_before_tensorflow_loads(monkeypatch):
+    without_threads(monkeypatch)
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    configure_threads(3)
+    assert [os.environ[name] for name in NAMES] == ["1", "3"]
+    assert num_search_threads() == 3
+    configure_threads(5)
+    assert num_search_threads() == 3
+
+
+def test_share_cores_changes_nothing_after_tensorflow_is_imported(monkeypatch):
+    without_threads(monkeypatch)
+    monkeypatch.setitem(sys.modules, "tensorflow", os)
+    configure_threads(3)
+    assert not set(NAMES) & set(os.environ)
+    assert num_search_threads() == usable_cores() <= os.cpu_count()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted on Linux")
+@pytest.mark.parametrize(
+    ("searches", "told", "threads"),
+    [("1", {}, 1), ("1", {"NPROC": "3"}, 3), ("3", {"NPROC": "2"}, 2)],
+)
+def test_jax_uses_one_thread_for_one_search_unless_nproc_is_set(searches, told, threads):
+    """As the threads of a process say that computed."""
+    pytest.importorskip("jax")
+    others = {name: value for name, value in os.environ.items() if name not in (*NAMES, "NPROC")}
+    command = [sys.executable, "-c", THREADS_OF_XLA, searches]
+    process = subprocess.run(
+        command, env={**others, **told}, capture_output=True, text=True, check=True
+    )
+    assert int(process.stdout) == threads
+
+
+@pytest.mark.parametrize(("cores", "parts"), [(1, 1), (2, 2), (8, 8), (9, 1)])
+def test_batch_is_split_into_a_part_per_core_up_to_8_cores(monkeypatch, cores, parts):
+    without_threads(monkeypatch)
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    monkeypatch.setattr("keras_seq.runtime.threads.usable_cores", lambda: cores)
+    configure_training_threads()
+    assert num_training_threads() == parts
+
+
+def test_batch_is_not_split_when_threads_share_operations(monkeypatch):
+    without_threads(monkeypatch)
+    assert num_training_threads() == 1
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
+    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "2")
+    assert num_training_threads() == 1

@@ -1,0 +1,80 @@
+"""Learning rates by their formulas."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_seq.schedules import InverseSquareRoot, noam
+
+# Keras counts updates from 0; the formulas do from 1.
+STEPS = [0, 1, 2, 3, 9, 98, 99, 100, 999, 99_999]
+
+
+@pytest.mark.parametrize("warmup", [1, 4, 100, 4000])
+def test_inverse_square_root_rises_linearly_then_decays(warmup):
+    schedule = InverseSquareRoot(0.004, warmup)
+    for step in STEPS:
+        number = step + 1
+        rising = 0.004 * number / warmup
+        falling = 0.004 * (warmup / number) ** 0.5
+        expected = rising if number < warmup else falling
+        np.testing.assert_allclose(float(schedule(step)), expected, rtol=1e-5)
+
+
+def test_learning_rate_peaks_at_the_end_of_the_warmup():
+    schedule = InverseSquareRoot(0.5, 10)
+    rates = [float(schedule(step)) for step in range(100)]
+    assert int(np.argmax(rates)) == 9
+    np.testing.assert_allclose(max(rates), 0.5, rtol=1e-6)
+
+
+def test_schedule_without_warmup_starts_at_the_peak():
+    none, one = InverseSquareRoot(0.1, 0), InverseSquareRoot(0.1, 1)
+    for step in STEPS:
+        np.testing.assert_allclose(float(none(step)), 0.1 / (step + 1) ** 0.5, rtol=1e-5)
+        assert float(none(step)) == float(one(step))
+
+
+@pytest.mark.parametrize(("scale", "units", "warmup"), [(1.0, 512, 4000), (2.0, 128, 10)])
+def test_noam_schedule_equals_the_formula_of_the_paper(scale, units, warmup):
+    schedule = noam(scale, units, warmup)
+    for step in STEPS:
+        number = step + 1
+        # Section 5.3, equation 3.
+        expected = scale * units**-0.5 * min(number**-0.5, number * warmup**-1.5)
+        np.testing.assert_allclose(float(schedule(step)), expected, rtol=1e-5)
+
+
+def test_schedule_sets_the_learning_rate_of_an_optimizer():
+    """With plain SGD and a gradient of 1 the weight falls by the rate of each update."""
+    schedule = InverseSquareRoot(0.1, 2)
+    optimizer = keras.optimizers.SGD(schedule)
+    weight = keras.Variable(1.0)
+    optimizer.build([weight])
+    values = [1.0]
+    for _ in range(4):
+        optimizer.apply([keras.ops.ones(())])
+        values.append(float(weight.value))
+    rates = [0.05, 0.1, 0.1 * (2 / 3) ** 0.5, 0.1 * 0.5**0.5]
+    np.testing.assert_allclose(-np.diff(values), rates, rtol=1e-4)
+
+
+def test_inverse_square_root_round_trips_through_its_config():
+    schedule = InverseSquareRoot(0.1, 7)
+    serialized = keras.optimizers.schedules.serialize(schedule)
+    again = keras.optimizers.schedules.deserialize(json.loads(json.dumps(serialized)))
+    assert isinstance(again, InverseSquareRoot)
+    assert again.get_config() == {"peak": 0.1, "warmup_steps": 7}
+
+
+@pytest.mark.parametrize("peak", [0, -1.0, float("nan")])
+def test_inverse_square_root_rejects_an_invalid_peak(peak):
+    with pytest.raises(ValueError, match=rf"`peak` must be positive, received {peak}"):
+        InverseSquareRoot(peak, 10)
+
+
+def test_inverse_square_root_rejects_negative_warmup_steps():
+    with pytest.raises(ValueError, match="`warmup_steps` must be 0 or more, received -1"):
+        InverseSquareRoot(0.1, -1)
