@@ -19,7 +19,16 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 PLAIN = {"storage", "storage.checkpoints", "runtime", "text", "scoring", "data", "settings"}
 TENSORS = {"backend", "cluster", "layers", "losses", "schedules", "models", "search"}
-WITH_RUN = {"run", "run.models", "preparation", "inference", "evaluation", "analysis", "vectors"}
+WITH_RUN = {
+    "run",
+    "run.models",
+    "preparation",
+    "tasks.task",
+    "inference",
+    "evaluation",
+    "analysis",
+    "vectors",
+}
 ABOVE_RUN = PLAIN | TENSORS | WITH_RUN | {"keras_seq"}
 ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # The package tokenizers is an extra, for vocabularies that it made.
@@ -56,6 +65,9 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     ),
     # Numba, matplotlib and scikit-learn are extras.
     "vectors": (PLAIN, {"matplotlib", "numba", "numpy", "sklearn", "threadpoolctl"}),
+    # The interface of a task. The tasks themselves are imported by name alone: see `TASKS`.
+    "tasks.task": ({"preparation", "run", "serving", "settings", "text", "training"}, set()),
+    "tasks": (ABOVE_RUN | {"callbacks", "serving", "training"}, set()),
     "training": (ABOVE_RUN | {"callbacks"}, {"keras", "numpy", "tensorboard"}),
     # Versions are found as a server finds them.
     "serving": (
@@ -73,7 +85,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     ),
     # The public names, loaded when asked for; and `python -m keras_seq`.
     "keras_seq": (
-        ABOVE_RUN | {"callbacks", "jobs", "metrics", "run.averaging", "serving", "training"},
+        ABOVE_RUN
+        | {"callbacks", "jobs", "metrics", "run.averaging", "serving", "tasks", "training"},
         set(),
     ),
     "__main__": ({"cli"}, set()),

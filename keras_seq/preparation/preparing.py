@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 from keras_seq.data import CorpusCounts, TokenPair, pack, write_corpus
 from keras_seq.preparation.concatenation import Concatenation
-from keras_seq.preparation.encoders import make_encoder
 from keras_seq.preparation.encoding import Encoded, PairEncoder, encode_here
 from keras_seq.preparation.files import (
     PairCounts,
@@ -205,7 +204,7 @@ def prepare(
         "vocabulary_size": max(source.vocabulary_size, target.vocabulary_size),
         "target_only": train.target_only,
     }
-    encoder = make_encoder(settings, source, target, kept)
+    encoder = TASKS[settings.task].encoder(settings, source, target, kept)
     linked = broken = 0
     lost = LostTargets()
 

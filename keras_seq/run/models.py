@@ -8,41 +8,11 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.models import (
-    BackboneClassifier,
-    BackboneSeq2Seq,
-    BagClassifier,
-    Ensemble,
-    EnsembleSeq2Seq,
-    RecurrentClassifier,
-    RecurrentLanguageModel,
-    RecurrentSeq2Seq,
-    RecurrentTagger,
-    SequenceVAE,
-    Transformer,
-    TransformerClassifier,
-    TransformerLanguageModel,
-    TransformerTagger,
-)
+from keras_seq.models import Ensemble
 from keras_seq.run import Run, Shapes
 from keras_seq.runtime.devices import check_backend
-from keras_seq.settings import TASKS, BackboneSettings, Settings
-from keras_seq.text import FIRST_LABEL, InputError
-
-_FAMILIES = {
-    "transformer": Transformer,
-    "rnn": RecurrentSeq2Seq,
-    "lm-transformer": TransformerLanguageModel,
-    "lm-rnn": RecurrentLanguageModel,
-    "classifier-bag": BagClassifier,
-    "classifier-rnn": RecurrentClassifier,
-    "classifier-transformer": TransformerClassifier,
-    "tagger-rnn": RecurrentTagger,
-    "tagger-transformer": TransformerTagger,
-    "vae-rnn": SequenceVAE,
-    "classifier-hub": BackboneClassifier,
-    "transformer-hub": BackboneSeq2Seq,
-}
+from keras_seq.settings import TASKS, Settings
+from keras_seq.text import InputError
 
 
 def build_model(
@@ -66,24 +36,10 @@ def build_model(
         InputError: Keras' backend neither trains nor decodes here.
     """
     check_backend(backend.name())
-    arguments = settings.model.model_dump()
-    family = _FAMILIES[arguments.pop("family")]
-    members = arguments.pop("members", 1)
-    if settings.task in ("language-model", "vae"):
-        return family(target_vocabulary_size, dtype=dtype, **arguments)
-    if TASKS[settings.task].has_labels:
-        labels = target_vocabulary_size - FIRST_LABEL
-        return family(source_vocabulary_size, labels, dtype=dtype, **arguments)
-    if not isinstance(settings.model, BackboneSettings):
-        arguments["share_embeddings"] = settings.tokenizer.joint
-
-    def make(name: str | None = None) -> keras.Model:
-        named = {} if name is None else {"name": name}
-        return family(
-            source_vocabulary_size, target_vocabulary_size, dtype=dtype, **arguments, **named
-        )
-
-    return make() if members == 1 else EnsembleSeq2Seq.of(make, members)
+    model: keras.Model = TASKS[settings.task].model(
+        settings, source_vocabulary_size, target_vocabulary_size, dtype
+    )
+    return model
 
 
 def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:

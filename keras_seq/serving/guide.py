@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from keras_seq.serving.served_tasks import Served
+from keras_seq.serving.exporter import Exporter
 from keras_seq.storage import make_directory, reason, write_file
 from keras_seq.text import InputError
 
@@ -129,7 +129,7 @@ TensorFlow Serving links tensorflow-text (2.20 at the time of writing)"""
 def write_guide(
     base: Path,
     *,
-    served: Served,
+    exporter: Exporter,
     model_name: str,
     max_batch: int,
     example: str,
@@ -143,7 +143,7 @@ def write_guide(
 
     Args:
         base: Directory of the versions.
-        served: What the run's task is to a server.
+        exporter: Of the run's task.
         model_name: The name that clients call the model by.
         max_batch: Texts that a server may translate together.
         example: A text for the client lines.
@@ -170,9 +170,9 @@ def write_guide(
         tensorflow_version=tensorflow_version,
     )
     call = _CALL.format(
-        output=served.outputs[0],
-        printed=", ".join(f'prediction["{name}"]' for name in served.outputs),
-        meaning=served.meaning(),
+        output=exporter.outputs[0],
+        printed=", ".join(f'prediction["{name}"]' for name in exporter.outputs),
+        meaning=exporter.describe(),
         shell_body=shlex.quote(json.dumps({"instances": [example]}, ensure_ascii=False)),
         url_name=quote(model_name),
         python_name=json.dumps(model_name, ensure_ascii=False),

@@ -14,11 +14,12 @@ from keras_seq.run import Run
 from keras_seq.run.models import load_ensemble, open_ensemble
 from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
 from keras_seq.serving.compaction import compact
+from keras_seq.serving.exporter import Exporter
 from keras_seq.serving.guide import write_guide
 from keras_seq.serving.publishing import check_base, publish_version
-from keras_seq.serving.served_tasks import Served, served_task
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup
+from keras_seq.settings import TASKS
 from keras_seq.storage import write_file
 from keras_seq.text import InputError
 
@@ -42,7 +43,8 @@ def export_saved_model(
     and truncated `(B, N)`. Where the search found fewer than N, the rest is
     empty with a score of -1e30. Of a language model what goes in are prompts, and
     what comes out is called text in place of translation. Of a classifier and a tagger
-    see `LabelGraph` and `TagGraph`. `checkpoint.json` in the version names the step of the weights.
+    see `label_signatures` and `tag_signatures`. `checkpoint.json` in the version names the step of
+    the weights.
 
     The version is written beside the others, proved, and only then renamed to
     its number: a server that polls the directory never sees half of it.
@@ -88,18 +90,18 @@ def export_saved_model(
         )
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
-    served = served_task(run, settings)
+    exporter: Exporter = TASKS[settings.task].exporter(run, settings)
     # One at least, as an example for the guide.
-    inputs = served.inputs()[: max(verify, 1)] or ["1"]
-    expected = served.answers(model, inputs)
+    inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
+    expected = exporter.expected(model, inputs)
     batch_size = settings.search.batch_size
 
     def write(version: Path) -> None:
-        graph = served.graph(model)
+        module = exporter.module(model)
         tf.saved_model.save(
-            graph,
+            module,
             str(version),
-            signatures=graph.signatures(text=text),
+            signatures=module.signatures(text=text),
             # Where in the source text each operation was made: a quarter of the file, of no use.
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )
@@ -111,21 +113,21 @@ def export_saved_model(
                 inputs,
                 expected,
                 batch_size=batch_size,
-                feeds=None if text else served.feeds,
-                decode=None if text else served.decode,
+                feeds=None if text else exporter.encode,
+                decode=None if text else exporter.decode,
             )
             say(
                 f"{len(inputs)} lines of the validation text come out as the run "
-                f"{served.verb} them; loaded in {seconds:.2f} s"
+                f"{exporter.verb} them; loaded in {seconds:.2f} s"
             )
         if text:
-            write_warmup(version, _warmup_batches(run, served, batch_size))
+            write_warmup(version, _warmup_batches(run, exporter, batch_size))
 
     version = publish_version(base, write)
     if text:
         write_guide(
             base,
-            served=served,
+            exporter=exporter,
             model_name=base.absolute().name,
             max_batch=batch_size,
             example=inputs[0],
@@ -136,15 +138,15 @@ def export_saved_model(
     return version
 
 
-def _warmup_batches(run: Run, served: Served, rows: int) -> list[list[str]]:
+def _warmup_batches(run: Run, exporter: Exporter, rows: int) -> list[list[str]]:
     """One row and a full batch, of the shortest input and of one as long as the limit."""
-    lines = sorted((line for line in served.inputs() if line.strip()), key=len)
+    lines = sorted((line for line in exporter.inputs() if line.strip()), key=len)
     shortest = lines[0] if lines else "a"
     longest, tokens = shortest, 0
     for line in lines:
         tokens += len(run.source_tokenizer.encode([line])[0])
         longest = f"{longest} {line}"
-        if tokens >= served.limit:
+        if tokens >= exporter.limit:
             break
     return [[shortest], [longest], [shortest] * rows, [longest] * rows]
 

@@ -21,16 +21,6 @@ class TransformerBlockSettings(ModelSection):
     activation: Literal["relu", "gelu"] = a_choice("relu", "Feed-forward activation.")
     norm: Literal["pre", "post"] = a_choice("pre", "Where each block normalizes.")
 
-    @property
-    def embedding_width(self) -> int:
-        """Of the vectors that tokens are embedded in."""
-        return self.units
-
-    @property
-    def output_width(self) -> int:
-        """Of the vectors that tokens, or labels, are scored from."""
-        return self.units
-
     @model_validator(mode="after")
     def _heads_divide_units(self) -> Self:
         if self.units % self.num_heads:

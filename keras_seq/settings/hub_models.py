@@ -55,6 +55,7 @@ class BackboneSettings(ModelSection):
 class BackboneClassifierSettings(BackboneSettings):
     """The shape of a classifier of a pretrained encoder."""
 
+    model_class = "keras_seq.models:BackboneClassifier"
     family: Literal["classifier-hub"] = a_choice("classifier-hub", "Family of the model.")
     pooling: Literal["first", "mean", "max"] = a_choice(
         "first", "What is classified: the encoder's own first step, or mean or max of the others."
@@ -79,6 +80,7 @@ class BackboneClassifierSettings(BackboneSettings):
 class BackboneSeq2SeqSettings(TransformerBlockSettings, BackboneSettings):
     """The shape of a pretrained encoder with the decoder of a Transformer."""
 
+    model_class = "keras_seq.models:BackboneSeq2Seq"
     family: Literal["transformer-hub"] = a_choice("transformer-hub", "Family of the model.")
     num_decoder_layers: int = a_number(3, 1, 100, "Decoder blocks.")
 

@@ -19,11 +19,6 @@ class _RecurrentEncoderSettings(ModelSection):
     dropout: float = a_share(0.3, "Dropout between layers.")
 
     @property
-    def embedding_width(self) -> int:
-        """Of the vectors that tokens are embedded in."""
-        return self.embedding_units
-
-    @property
     def output_width(self) -> int:
         """Of the vectors that labels are scored from."""
         return 2 * self.units
@@ -41,15 +36,11 @@ class _RecurrentEncoderSettings(ModelSection):
 class BagClassifierSettings(ModelSection):
     """The shape of a classifier of the mean of the words, without their order."""
 
+    model_class = "keras_seq.models:BagClassifier"
     family: Literal["classifier-bag"] = a_choice("classifier-bag", "Family of the model.")
     embedding_units: int = a_number(256, 1, 16_384, "Width of the embeddings.")
     hidden_units: int = a_number(256, 0, 16_384, "Width of the layer behind the mean; 0: none.")
     dropout: float = a_share(0.3, "Dropout between layers.")
-
-    @property
-    def embedding_width(self) -> int:
-        """Of the vectors that tokens are embedded in."""
-        return self.embedding_units
 
     @property
     def output_width(self) -> int:
@@ -69,6 +60,7 @@ class BagClassifierSettings(ModelSection):
 class RecurrentClassifierSettings(_RecurrentEncoderSettings):
     """The shape of a classifier that reads in both directions."""
 
+    model_class = "keras_seq.models:RecurrentClassifier"
     family: Literal["classifier-rnn"] = a_choice("classifier-rnn", "Family of the model.")
     pooling: Literal["last", "mean", "max"] = a_choice("max", _POOLING)
 
@@ -76,6 +68,7 @@ class RecurrentClassifierSettings(_RecurrentEncoderSettings):
 class TransformerClassifierSettings(TransformerStackSettings):
     """The shape of a classifier of Transformer blocks."""
 
+    model_class = "keras_seq.models:TransformerClassifier"
     family: Literal["classifier-transformer"] = a_choice(
         "classifier-transformer", "Family of the model."
     )
@@ -85,6 +78,7 @@ class TransformerClassifierSettings(TransformerStackSettings):
 class RecurrentTaggerSettings(_RecurrentEncoderSettings):
     """The shape of a tagger that reads in both directions."""
 
+    model_class = "keras_seq.models:RecurrentTagger"
     family: Literal["tagger-rnn"] = a_choice("tagger-rnn", "Family of the model.")
     crf: bool = a_choice(False, _FIELD)
 
@@ -92,5 +86,6 @@ class RecurrentTaggerSettings(_RecurrentEncoderSettings):
 class TransformerTaggerSettings(TransformerStackSettings):
     """The shape of a tagger of Transformer blocks."""
 
+    model_class = "keras_seq.models:TransformerTagger"
     family: Literal["tagger-transformer"] = a_choice("tagger-transformer", "Family of the model.")
     crf: bool = a_choice(False, _FIELD)

@@ -10,6 +10,7 @@ from keras_seq.settings.section import ModelSection, a_choice, a_number, a_share
 class SequenceVAESettings(ModelSection):
     """The shape of a variational autoencoder of text."""
 
+    model_class = "keras_seq.models:SequenceVAE"
     family: Literal["vae-rnn"] = a_choice("vae-rnn", "Family of the model.")
     latent_units: int = a_number(32, 1, 16_384, "Numbers that a line of text becomes.")
     cell: Literal["gru", "lstm"] = a_choice("gru", "Recurrent cell.")
@@ -22,11 +23,6 @@ class SequenceVAESettings(ModelSection):
     decoder_units: int = a_number(512, 1, 16_384, "Width of the decoder.")
     tie_output: bool = a_choice(True, "Score words against the table of their embeddings.")
     dropout: float = a_share(0.2, "Dropout between layers.")
-
-    @property
-    def embedding_width(self) -> int:
-        """Of the vectors that tokens are embedded in."""
-        return self.embedding_units
 
     @property
     def output_width(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,10 +14,37 @@ class Section(BaseModel):
 
 
 class ModelSection(Section):
-    """The section of a model."""
+    """The settings of a family of models.
 
-    # Stands here so that it stands first wherever settings are listed; each model says its own.
+    Attributes:
+        family: The name of the family. A subclass sets the default.
+        model_class: The class of its models, as "module:name". The values of the section are its
+            keyword arguments, except `family` and `members`.
+    """
+
+    model_class: ClassVar[str]
+
+    # Declared here so that it comes first wherever settings are listed.
     family: str
+
+    @property
+    def embedding_width(self) -> int:
+        """Width of the token embeddings."""
+        return int(getattr(self, "embedding_units", 0) or getattr(self, "units", 0))
+
+    @property
+    def output_width(self) -> int:
+        """Width of the vectors that scores are computed from."""
+        return int(getattr(self, "units", 0) or self.embedding_width)
+
+    @property
+    def activations(self) -> int:
+        """Numbers that a training keeps for each token, roughly, without those of the output."""
+        return 0
+
+    def least_parameters(self) -> int:
+        """A lower bound of the number of weights."""
+        return 0
 
 
 def a_number(default: Any, low: float, high: float, description: str) -> Any:

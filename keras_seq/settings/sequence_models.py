@@ -13,6 +13,7 @@ _MEMBERS = "Copies of the model, trained together, whose probabilities are avera
 class TransformerSettings(TransformerBlockSettings):
     """The Transformer's shape."""
 
+    model_class = "keras_seq.models:Transformer"
     family: Literal["transformer"] = a_choice("transformer", "Family of the model.")
     num_encoder_layers: int = a_number(3, 1, 100, "Encoder blocks.")
     num_decoder_layers: int = a_number(3, 1, 100, "Decoder blocks.")
@@ -33,6 +34,7 @@ class TransformerSettings(TransformerBlockSettings):
 class RecurrentSettings(ModelSection):
     """The recurrent model's shape."""
 
+    model_class = "keras_seq.models:RecurrentSeq2Seq"
     family: Literal["rnn"] = a_choice("rnn", "Family of the model.")
     encoder: Literal["recurrent", "convolutional"] = a_choice(
         "recurrent", "How the source is read; convolutional: gated convolutions of three steps."
@@ -59,11 +61,6 @@ class RecurrentSettings(ModelSection):
     members: int = a_number(1, 1, 100, _MEMBERS)
 
     @property
-    def embedding_width(self) -> int:
-        """Of the vectors that tokens are embedded in."""
-        return self.embedding_units
-
-    @property
     def output_width(self) -> int:
         """Of the vectors that tokens are scored from."""
         return self.decoder_units
@@ -83,6 +80,7 @@ class RecurrentSettings(ModelSection):
 class TransformerLanguageModelSettings(TransformerStackSettings):
     """The shape of a Transformer without a source."""
 
+    model_class = "keras_seq.models:TransformerLanguageModel"
     family: Literal["lm-transformer"] = a_choice("lm-transformer", "Family of the model.")
     num_layers: int = a_number(4, 1, 100, "Blocks or recurrent layers of a language model.")
 
@@ -90,6 +88,7 @@ class TransformerLanguageModelSettings(TransformerStackSettings):
 class RecurrentLanguageModelSettings(ModelSection):
     """The shape of a recurrent language model."""
 
+    model_class = "keras_seq.models:RecurrentLanguageModel"
     family: Literal["lm-rnn"] = a_choice("lm-rnn", "Family of the model.")
     cell: Literal["gru", "lstm"] = a_choice("lstm", "Recurrent cell.")
     num_layers: int = a_number(1, 1, 100, "Blocks or recurrent layers of a language model.")
@@ -97,16 +96,6 @@ class RecurrentLanguageModelSettings(ModelSection):
     units: int = a_number(512, 1, 16_384, "Width of the model.")
     tie_output: bool = a_choice(True, "Score words against the table of their embeddings.")
     dropout: float = a_share(0.2, "Dropout between layers.")
-
-    @property
-    def embedding_width(self) -> int:
-        """Of the vectors that tokens are embedded in."""
-        return self.embedding_units
-
-    @property
-    def output_width(self) -> int:
-        """Of the vectors that tokens are scored from."""
-        return self.units
 
     @property
     def activations(self) -> int:

@@ -7,12 +7,18 @@ in its `settings.toml`. This module knows neither Keras nor files of a run.
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tomli_w
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    InstanceOf,
+    SerializeAsAny,
+    ValidationError,
+    model_validator,
+)
 
 from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError, choices, expectation, show, suggest
@@ -31,7 +37,7 @@ from keras_seq.settings.label_models import (
 from keras_seq.settings.latent_models import SequenceVAESettings
 from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import NOT_OF_METHOD, SearchSettings
-from keras_seq.settings.section import Section
+from keras_seq.settings.section import ModelSection, Section
 from keras_seq.settings.sequence_models import (
     RecurrentLanguageModelSettings,
     RecurrentSettings,
@@ -43,25 +49,33 @@ from keras_seq.settings.tokenizer import SIDES, SUBWORDS, TokenizerSettings
 from keras_seq.settings.toml import parse_toml
 from keras_seq.settings.training import TrainingSettings
 
-ModelSettings = Annotated[
-    TransformerSettings
-    | RecurrentSettings
-    | TransformerLanguageModelSettings
-    | RecurrentLanguageModelSettings
-    | BagClassifierSettings
-    | RecurrentClassifierSettings
-    | TransformerClassifierSettings
-    | RecurrentTaggerSettings
-    | TransformerTaggerSettings
-    | SequenceVAESettings
-    | BackboneClassifierSettings
-    | BackboneSeq2SeqSettings,
-    Field(discriminator="family"),
-]
-FAMILIES: dict[str, type[Section]] = {
+FAMILIES: dict[str, type[ModelSection]] = {
     section.model_fields["family"].default: section
-    for section in typing.get_args(typing.get_args(ModelSettings)[0])
+    for section in (
+        TransformerSettings,
+        RecurrentSettings,
+        TransformerLanguageModelSettings,
+        RecurrentLanguageModelSettings,
+        BagClassifierSettings,
+        RecurrentClassifierSettings,
+        TransformerClassifierSettings,
+        RecurrentTaggerSettings,
+        TransformerTaggerSettings,
+        SequenceVAESettings,
+        BackboneClassifierSettings,
+        BackboneSeq2SeqSettings,
+    )
 }
+
+
+def _of_its_family(value: Any) -> Any:
+    """Reads the section `model` with the class of its family."""
+    if not isinstance(value, dict):
+        return value
+    family = value.get("family")
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise ValueError(f"family: received {show(family)}, expected {choices(FAMILIES)}")
+    return FAMILIES[family].model_validate(value)
 
 
 # Tables within a section.
@@ -82,14 +96,16 @@ class Settings(Section):
     (128, 100)
     """
 
-    task: Literal["translate", "language-model", "classify", "tag", "vae"] = Field(
+    task: str = Field(
         default="translate",
         description="What is learned: from pairs of lines, from lines, or from labelled lines.",
     )
     seed: int = Field(default=1, ge=0, le=2**31 - 1, description="Seed of everything random.")
     data: DataSettings = DataSettings()
     tokenizer: TokenizerSettings = TokenizerSettings()
-    model: ModelSettings = TransformerSettings()
+    model: Annotated[SerializeAsAny[InstanceOf[ModelSection]], BeforeValidator(_of_its_family)] = (
+        TransformerSettings()
+    )
     training: TrainingSettings = TrainingSettings()
     search: SearchSettings = SearchSettings()
     score: ScoreSettings = ScoreSettings()
@@ -100,7 +116,9 @@ class Settings(Section):
         if not isinstance(values, dict):
             return values
         model, task = values.get("model", {}), values.get("task", "translate")
-        if isinstance(model, dict) and "family" not in model and task in TASKS:
+        if not isinstance(task, str) or task not in TASKS:
+            raise ValueError(f"task: received {show(task)}, expected {choices(TASKS)}")
+        if isinstance(model, dict) and "family" not in model:
             return {**values, "model": {"family": TASKS[task].families[0], **model}}
         return values
 
@@ -224,7 +242,7 @@ class Settings(Section):
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise SettingsError(where + _explain(error)) from None
+            raise SettingsError(where + _explain(error, _family(values))) from None
 
     @classmethod
     def from_toml(cls, text: str, *, where: str = "") -> Settings:
@@ -306,23 +324,22 @@ def _refuse_unknown(
         _refuse_unknown(value, f"{dotted}.", known, where)
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, family: str) -> str:
+    """One line about the first error.
+
+    Args:
+        error: From pydantic.
+        family: Of the model, "" if there is none of that name.
+    """
     first = error.errors(include_url=False)[0]
     location = [str(part) for part in first["loc"]]
-    if len(location) > 1 and location[0] == "model" and location[1] in FAMILIES:
-        family = location.pop(1)
-    else:
-        family = ""
-    # What follows section and name is a choice among the types of a setting.
+    # Anything after section and name is a choice among the types of a setting.
     depth = 3 if location[:2] in _NESTED else 2
     key = ".".join(location[:depth])
     if first["type"] == "extra_forbidden":
         return f"{key}: not a setting of model.family {family!r}"
     if first["type"] == "value_error":
         return f"{key}.{first['ctx']['error']}".removeprefix(".")
-    if first["type"].startswith("union_tag"):
-        received = first["input"].get("family") if isinstance(first["input"], dict) else None
-        return f"model.family: received {show(received)}, expected {choices(FAMILIES)}"
     fields = {
         f"model.{name}": field
         for name, field in (FAMILIES[family].model_fields if family else {}).items()
@@ -330,3 +347,12 @@ def _explain(error: ValidationError) -> str:
     field = fields.get(key) or dict(walk_fields()).get(key)
     expected = expectation(field) if field is not None else first["msg"]
     return f"{key}: received {show(first['input'])}, expected {expected}"
+
+
+def _family(values: Mapping[str, Any]) -> str:
+    """The family of the model that values describe, "" if there is none of that name."""
+    model = values.get("model")
+    family = model.get("family") if isinstance(model, Mapping) else None
+    if family is None and (task := values.get("task", "translate")) in TASKS:
+        family = TASKS[task].families[0]
+    return family if isinstance(family, str) and family in FAMILIES else ""

@@ -1,39 +1,39 @@
-"""What a task learns from, which models do it, and which settings mean nothing to it."""
+"""The tasks by name, and the settings that have no meaning with one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+import importlib
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from keras_seq.settings.errors import choices, show
-from keras_seq.settings.monitors import TEXT_MONITORS
-from keras_seq.settings.search import SearchSettings
-from keras_seq.text import LABELLED, PAIR, TAGGED, Roles, parse_columns
+from keras_seq.text import PAIR, Roles, parse_columns
 
 
-class Task(NamedTuple):
-    """One thing that a run can learn.
+class TaskSpec:
+    """What the settings know of a task; `keras_seq.tasks.Task` adds what it does.
 
     Attributes:
-        families: The families of models that do it, the one by default first.
-        data: Settings of the section `data` that are this task's alone, or shared with few.
+        name: The value of the setting `task`.
+        families: The families of models that do it, the default first.
+        data: Settings of the section `data` that belong to this task, and maybe to a few others.
+        training: Settings of the section `training` that belong to this task.
         without: Settings that have no meaning with it, and why.
         usage: The command that uses a run of it, with `{}` for the run.
-        has_labels: Whether targets are labels in place of text.
+        has_labels: Whether targets are labels instead of text.
         autoencoding: Whether a line of `data.text` is its own source.
-        training: Settings of the section `training` that are this task's alone.
         roles: The words for the two columns of a file in `data.columns`.
-        monitors: Values of `training.monitor` that a validation of it computes.
+        monitors: Values of `training.monitor` that its validation computes.
     """
 
+    name: str
     families: tuple[str, ...]
-    data: tuple[str, ...]
-    without: Mapping[str, str]
     usage: str
+    data: tuple[str, ...] = ()
+    training: tuple[str, ...] = ()
+    without: Mapping[str, str] = {}
     has_labels: bool = False
     autoencoding: bool = False
-    training: tuple[str, ...] = ()
     roles: Roles | None = None
     monitors: tuple[str, ...] = ("loss", "perplexity", "accuracy")
 
@@ -43,98 +43,42 @@ class Task(NamedTuple):
         return self.usage.split()[0]
 
 
-_SOURCELESS = {
-    key: "there is no source"
-    for key in (
-        "tokenizer.joint",
-        "training.source_word_dropout",
-        "training.source_embeddings",
-        "training.guided_alignment",
-        "data.alignments",
-        "search.coverage_penalty",
-    )
-} | {"score.tokenize": "no text is scored"}
-_WRITES_NO_TEXT = {
-    key: "no text is written"
-    for key in (
-        "tokenizer.joint",
-        "training.word_dropout",
-        "training.subword_alpha",
-        "training.scheduled_sampling",
-        "training.guided_alignment",
-        "training.target_embeddings",
-        # Labels have no pieces that the new ones could be made of.
-        "training.from_run_vocabulary",
-        "training.validation_beam_size",
-        "data.alignments",
-        "score.tokenize",
-        *(f"search.{key}" for key in SearchSettings.model_fields if key != "batch_size"),
-    )
-}
-_ITS_OWN_SOURCE = {
-    "tokenizer.joint": "source and target are one text",
-    "data.max_source_length": "source and target are one text: data.max_target_length is for both",
-    "data.alignments": "source and target are one text",
-    "training.guided_alignment": "the model has no attention",
-    "training.scheduled_sampling": "what is drawn there is the code",
-    "training.source_embeddings": "source and target have one table: training.target_embeddings",
-    "training.validation_beam_size": "validation decodes as search says",
-    "search.coverage_penalty": "the model has no attention",
-    "score.tokenize": "no text is scored",
-}
-_PAIRS = (
-    "columns",
-    "concatenation",
-    "source",
-    "target",
-    "pairs",
-    "valid_source",
-    "valid_target",
-    "valid_pairs",
-)
-_LINES = ("text", "valid_text")
-_LABELLED = ("columns", "labelled", "valid_labelled")
+class _Tasks(Mapping[str, Any]):
+    """Tasks by name. Those of the package are imported at their first use.
 
-TASKS: Mapping[str, Task] = MappingProxyType(
+    The settings are below the tasks, so they name their modules and do not import them.
+    """
+
+    def __init__(self, modules: Mapping[str, str]) -> None:
+        self._modules = modules
+        self._loaded: dict[str, TaskSpec] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded and name in self._modules:
+            module = importlib.import_module(self._modules[name])
+            self._loaded[name] = module.TASK
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._modules, *self._loaded)))
+
+    def add(self, task: TaskSpec) -> None:
+        """Adds a task under its name; see `keras_seq.tasks.register_task`."""
+        if task.name in self:
+            raise ValueError(f"There is a task {task.name!r} already.")
+        self._loaded[task.name] = task
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+TASKS = _Tasks(
     {
-        "translate": Task(
-            ("transformer", "rnn", "transformer-hub"),
-            _PAIRS,
-            {},
-            "translate {} < input > output",
-            roles=PAIR,
-            monitors=(*TEXT_MONITORS, "loss", "perplexity", "accuracy"),
-        ),
-        "language-model": Task(
-            ("lm-transformer", "lm-rnn"), (*_LINES, "packed"), _SOURCELESS, "generate {} --n-best 5"
-        ),
-        "classify": Task(
-            ("classifier-rnn", "classifier-bag", "classifier-transformer", "classifier-hub"),
-            (*_LABELLED, "class_weights"),
-            _WRITES_NO_TEXT,
-            "classify {} < input > output",
-            has_labels=True,
-            roles=LABELLED,
-            monitors=("loss", "accuracy", "macro_f1"),
-        ),
-        "tag": Task(
-            ("tagger-rnn", "tagger-transformer"),
-            _LABELLED,
-            _WRITES_NO_TEXT,
-            "tag {} < input > output",
-            has_labels=True,
-            roles=TAGGED,
-            monitors=("loss", "accuracy", "macro_f1", "entity_f1"),
-        ),
-        "vae": Task(
-            ("vae-rnn",),
-            _LINES,
-            _ITS_OWN_SOURCE,
-            "generate {} --count 5",
-            autoencoding=True,
-            training=("kl_weight", "kl_annealing", "kl_annealing_steps", "kl_cycles", "free_bits"),
-            monitors=("perplexity", "elbo", "reconstruction"),
-        ),
+        "translate": "keras_seq.tasks.translation",
+        "language-model": "keras_seq.tasks.language_model",
+        "classify": "keras_seq.tasks.classification",
+        "tag": "keras_seq.tasks.tagging",
+        "vae": "keras_seq.tasks.vae",
     }
 )
 

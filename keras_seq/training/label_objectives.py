@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
+from keras_seq import backend
 from keras_seq.data.ids import INSIDE
 from keras_seq.losses.label_losses import NO_LABEL, ChainLoss, ComparableLabelCrossEntropy
 from keras_seq.settings import Settings
@@ -106,3 +109,38 @@ class LogitsOfTagger(keras.Model):
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         return self.tagger(inputs, training=training)["logits"]
+
+
+def make_label_loss(
+    settings: Settings, model: keras.Model, train_model: keras.Model
+) -> Callable[[Iterable[Arrays]], float]:
+    """Compiles the mean loss of a label over batches, without label smoothing.
+
+    Args:
+        settings: Of a run whose task has labels.
+        model: Its model.
+        train_model: The compiled model, with the same weights.
+    """
+    plain = settings.training.model_copy(update={"label_smoothing": 0.0})
+    tags = settings.task == "tag"
+    kind = TaggingObjective if tags else ClassificationObjective
+    objective = kind(settings.model_copy(update={"training": plain}))
+    loss = objective.loss(model)
+
+    def sums(labels: Any, source: Any, *begins: Any) -> Any:
+        inputs = {"source": source, **({"begins": ops.not_equal(begins[0], 0)} if tags else {})}
+        count = ops.sum(ops.cast(ops.not_equal(labels, NO_LABEL), "float32"))
+        return loss(labels, train_model(inputs, training=False)), count
+
+    compiled = backend.compiled(sums, model.variables, ranks=[2, 2, 2] if tags else [1, 2])
+
+    def mean(batches: Iterable[Arrays]) -> float:
+        total = count = 0.0
+        for batch in batches:
+            inputs, labels, _ = objective.fit_batch(batch, np.ones(0, np.float32))
+            parts = compiled(labels, *inputs.values())
+            total += float(ops.convert_to_numpy(parts[0]))
+            count += float(ops.convert_to_numpy(parts[1]))
+        return total / max(count, 1.0)
+
+    return mean

@@ -17,8 +17,9 @@ from keras_seq.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Val
 from keras_seq.cluster import Cluster
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model, weight_arrays, weight_shapes
-from keras_seq.settings import MONITORS
+from keras_seq.settings import MONITORS, TASKS
 from keras_seq.storage.checkpoints import NotFiniteError
+from keras_seq.tasks.task import Task
 from keras_seq.text import InputError
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.batch_splitting import parts_by
@@ -39,7 +40,6 @@ from keras_seq.training.memory_probe import (
     probe_largest_batches,
     seconds_per_update,
 )
-from keras_seq.training.objectives import make_objective
 from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.optimizer import compile_model
 from keras_seq.training.precision import dtype_policy, resolve_precision
@@ -53,7 +53,7 @@ from keras_seq.training.state import (
     training_shapes,
 )
 from keras_seq.training.stopping import SignalStop
-from keras_seq.training.validation import make_validator
+from keras_seq.training.validator import Validator
 from keras_seq.training.warm_start import initialize_weights
 
 Notice = Callable[[str], None]
@@ -89,7 +89,8 @@ class TrainingLoop:
         self.notice = notice
         training = self.settings.training
         keras.utils.set_random_seed(self.settings.seed)
-        self.objective = make_objective(self.settings)
+        self.task: Task = TASKS[self.settings.task]
+        self.objective = self.task.objective(self.settings)
         self.stream = training_stream(run, cluster, self.objective.first_counted)
         # Before weights are made, for which the hosts of JAX compute together.
         self._check_hosts(self.stream.batches_per_epoch, *self._fingerprint())
@@ -131,20 +132,19 @@ class TrainingLoop:
         if judged and self.settings.task == "translate":
             # Checkpoints of the first version of the format do not name it.
             judged = {"monitor": "bleu", **judged}
-        self.validator = make_validator(
-            run, self.model, self.fitted, notice, self.events, judged.get("monitor")
-        )
+        self.evaluation = self.task.evaluation(run, self.model, self.fitted, judged.get("monitor"))
+        self.validator = Validator(run, self.fitted, self.evaluation, notice, self.events)
         self.validator.signature = self.begin.signature
-        monitor = MONITORS[self.validator.monitor]
+        monitor = MONITORS[self.evaluation.monitor]
         self.validation = Validation(
             self._validate,
             every=training.validate_every,
-            monitor=self.validator.monitor,
+            monitor=self.evaluation.monitor,
             mode=monitor.mode,
             patience=training.patience,
             on_best=lambda step, results: run.mark_best(step),
             initial_step=step,
-            tie_break=self.validator.tie_break,
+            tie_break=self.evaluation.tie_break,
             loss=None if monitor.worst is None else "loss",
             is_worst=monitor.is_worst,
         )
@@ -313,7 +313,7 @@ class TrainingLoop:
         try:
             result = TrainingResult(path=str(self.run.path), **stored["result"])
             # Values of another metric say nothing about whether this one still improves.
-            same = result.metric == self.validator.monitor
+            same = result.metric == self.evaluation.monitor
             ended = self.limit.reached() or (same and 0 < patience <= stored["without_better"])
         except (KeyError, TypeError):
             return None
@@ -324,11 +324,11 @@ class TrainingLoop:
             path=str(self.run.path),
             steps=self.limit.step,
             minutes=self._minutes(),
-            metric=self.validator.monitor,
+            metric=self.evaluation.monitor,
             best=float(self.validation.best or 0.0),
             best_step=int(self.validation.best_step or 0),
             signature=self.validator.signature,
-            reason=self.validator.reason,
+            reason=self.evaluation.reason,
         )
         card = model_card(self.settings, result, self.model.count_params(), self.run.start_step)
         self.run.write_card(card)

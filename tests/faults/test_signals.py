@@ -131,9 +131,9 @@ def check_validation(folder, name, training):
 
 
 EVALUATION = """
-import keras_seq.training.translation_validator as validator
-make = validator.make_evaluation
-validator.make_evaluation = lambda model: {}(make(model))
+import keras_seq.training.evaluation as evaluation
+make = evaluation.make_evaluation
+evaluation.make_evaluation = lambda model: {}(make(model))
 """
 DECODING = """
 import keras_seq.inference.translator as translator

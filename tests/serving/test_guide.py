@@ -17,8 +17,7 @@ from google.protobuf import (
 )
 
 from keras_seq.serving.guide import write_guide
-from keras_seq.serving.served_tasks import served_task
-from keras_seq.settings import load_settings
+from keras_seq.settings import TASKS, load_settings
 from keras_seq.text import InputError
 
 # Text that a shell, JSON, Python and Markdown each could trip over.
@@ -33,7 +32,7 @@ def guide(base, **changes):
             "model_name": "ende",
             "max_batch": 32,
             "example": EXAMPLE,
-            "served": served_task(None, load_settings()),
+            "exporter": TASKS["translate"].exporter(None, load_settings()),
             "example_answer": EXAMPLE.upper(),
             "tensorflow_version": "2.21.0",
             **changes,

@@ -21,7 +21,6 @@ from keras_seq.text import InputError
 from keras_seq.training.evaluation import make_evaluation
 from keras_seq.training.feed import fit_batches, training_stream
 from keras_seq.training.judging import judging_of
-from keras_seq.training.objectives import make_objective
 from keras_seq.training.result import TrainingResult
 
 WORDS = ["dog", "cat", "tree", "house", "river"]
@@ -215,7 +214,7 @@ def test_loss_of_a_training_and_of_a_validation_are_the_same_number(toy):
     run = Run.open(toy[0] / "run")
     assert run.settings.training.label_smoothing == 0.1
     model, stream = load_model(run), training_stream(run)
-    objective = make_objective(run.settings)
+    objective = TASKS[run.settings.task].objective(run.settings)
     ((inputs, targets, weights),) = fit_batches(stream, 0, 1, objective.fit_batch)
     shown = float(objective.loss(model)(targets, model(inputs, training=False), weights))
     expected = make_evaluation(model)([stream.batch(0)])["loss"]

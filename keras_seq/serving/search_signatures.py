@@ -1,0 +1,168 @@
+"""Signatures of models that write text: a search, with the tokenizers around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from keras_seq.data.ids import EOS, PAD, UNK
+from keras_seq.inference.search import make_search
+from keras_seq.search import SearchResult
+from keras_seq.search.hypotheses import NEG_INF
+from keras_seq.serving.signature_module import (
+    ended,
+    room_to_width,
+    signature,
+    source_lengths,
+)
+from keras_seq.serving.text_graph import TextGraph
+from keras_seq.serving.word_piece_graph import text_graph
+from keras_seq.settings import SearchSettings
+from keras_seq.text import Tokenizer
+
+# Shape letters: B batch, S source steps, P prompt steps, Z latent units, N n-best, L steps.
+
+
+def translation_signatures(
+    model: Any,
+    source_tokenizer: Tokenizer,
+    target_tokenizer: Tokenizer,
+    search: SearchSettings,
+    max_length: int,
+    max_characters: int,
+    output: str = "translation",
+) -> dict[str, Any]:
+    """Signatures from a source text to its n best outputs.
+
+    Args:
+        model: A model of `keras_seq.models` or an `Ensemble`.
+        source_tokenizer, target_tokenizer: Text to ids, and ids to text.
+        search: Search settings.
+        max_length: Longer sources are cut to this many tokens.
+        max_characters: Longer sources are cut before they are tokenized.
+        output: Name of the output text.
+    """
+    vocabulary_size = source_tokenizer.vocabulary_size
+    find = make_search(model, search, target_tokenizer)
+
+    def find_ids(ids: Any) -> SearchResult:
+        source = ids[:, :max_length]
+        known = (source >= 0) & (source < vocabulary_size)
+        source = tf.where(known, source, UNK)
+        return _with_blanks(source, find(ended(source)))
+
+    def text_graphs() -> tuple[Any, Any]:
+        source = text_graph(source_tokenizer)
+        # A processor takes megabytes, so both sides of a joint vocabulary share one.
+        joint = target_tokenizer is source_tokenizer
+        return source, source if joint else text_graph(target_tokenizer)
+
+    return _signatures(find_ids, text_graphs, max_characters, max_length, output)
+
+
+def generation_signatures(
+    model: Any, tokenizer: Tokenizer, search: SearchSettings, max_characters: int
+) -> dict[str, Any]:
+    """Signatures from a prompt to the n best texts that begin with it.
+
+    Args:
+        model: A language model of `keras_seq.models` or an `Ensemble`.
+        tokenizer: Text to ids and back.
+        search: Search settings.
+        max_characters: Longer prompts are cut before they are tokenized.
+    """
+    vocabulary_size = tokenizer.vocabulary_size
+    # The model generates at least one step.
+    max_length = search.max_length - 1
+    find = make_search(model, search, tokenizer)
+
+    def find_ids(ids: Any) -> SearchResult:
+        prompt = ids[:, :max_length]
+        # Everything after padding is padding, and a prompt has neither begin nor end.
+        real = tf.cumsum(tf.cast(prompt == PAD, tf.int32), axis=1) == 0
+        known = (prompt == UNK) | ((prompt > EOS) & (prompt < vocabulary_size))
+        prompt = tf.where(real, tf.where(known, prompt, UNK), PAD)
+        prompt = tf.pad(prompt, [[0, 0], [0, room_to_width(prompt)]])  # (B, P + room)
+        # One step of a width that is unknown to the graph: for a known width, a search takes the
+        # program to be compiled for it.
+        rows = tf.shape(prompt)[0]
+        return find(tf.fill([rows, tf.minimum(rows, 1)], EOS), prompt)
+
+    def text_graphs() -> tuple[Any, Any]:
+        both = TextGraph(tokenizer)
+        return both, both
+
+    return _signatures(find_ids, text_graphs, max_characters, max_length, "text")
+
+
+def latent_signature(model: Any, tokenizer: Tokenizer, search: SearchSettings) -> Any:
+    """The signature from a latent code to its best text.
+
+    Args:
+        model: A `models.SequenceVAE`.
+        tokenizer: Ids to text.
+        search: Search settings.
+    """
+    find = make_search(model.from_latent, search, tokenizer)
+    units = int(model.posterior.output["mean"].shape[-1])
+    spec = tf.TensorSpec([None, units], tf.float32, name="latent")
+
+    @tf.function(input_signature=[spec], autograph=False)
+    def decode(latent: Any) -> dict[str, Any]:
+        found = find(latent)
+        texts = TextGraph(tokenizer).decode(found.tokens[:, 0])
+        return {"text": texts, "score": found.scores[:, 0]}
+
+    return decode
+
+
+def _signatures(
+    find_ids: Callable[[Any], SearchResult],
+    text_graphs: Callable[[], tuple[Any, Any]],
+    max_characters: int,
+    max_length: int,
+    output: str,
+) -> dict[str, Any]:
+    @signature(ids=(2, tf.int32))
+    def ids(ids: Any) -> dict[str, Any]:
+        found = find_ids(ids)
+        return {
+            "ids": found.tokens,
+            "length": found.lengths,
+            "score": found.scores,
+            "truncated": found.truncated,
+        }
+
+    @signature(text=(1, tf.string))
+    def n_best(text: Any) -> dict[str, Any]:
+        source, target = text_graphs()
+        tokens, cut = source.encode(text, max_characters, max_length)
+        found = ids(tokens)
+        batch, places, steps = tf.unstack(tf.shape(found["ids"]))
+        texts = target.decode(tf.reshape(found["ids"], (batch * places, steps)))
+        return {
+            output: tf.reshape(texts, (batch, places)),
+            "score": found["score"],
+            "truncated": (found["length"] > 0) & (found["truncated"] | cut[:, None]),
+        }
+
+    @signature(text=(1, tf.string))
+    def serving_default(text: Any) -> dict[str, Any]:
+        return {name: values[:, 0] for name, values in n_best(text).items()}
+
+    return {"ids": ids, "n_best": n_best, "serving_default": serving_default}
+
+
+def _with_blanks(source: Any, found: SearchResult) -> SearchResult:
+    """Gives an empty source one translation, the empty one, with score 0."""
+    blank = (source_lengths(source) == 0)[:, None]  # (B, 1)
+    lengths = tf.where(blank, 0, found.lengths)  # (B, N)
+    first = tf.range(tf.shape(lengths)[1]) == 0
+    return SearchResult(
+        tokens=tf.where((lengths > 0)[..., None], found.tokens, PAD),
+        lengths=lengths,
+        scores=tf.where(lengths > 0, found.scores, tf.where(blank & first, 0.0, NEG_INF)),
+        truncated=found.truncated & (lengths > 0),
+    )

@@ -1,0 +1,98 @@
+"""The task `classify`: one label for each text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from keras_seq.run import Run
+from keras_seq.settings import Settings
+from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
+from keras_seq.text import LABELLED, Example, Tokenizer
+
+_MEANING = """\
+`serving_default`, the signature used above: `text`, one string a row. For each row:
+
+* `label`: the most probable label.
+* `probability`: its probability.
+* `truncated`: true if the text was longer than {limit} tokens; the rest was not read.
+
+`ranked`, with `"signature_name": "ranked"` next to `"instances"` in REST or
+`request.model_spec.signature_name = "ranked"` in gRPC: `label` and `probability` of all {count}
+labels, most probable first.
+
+`ids`, for clients that tokenize: `ids`, a row of token ids for each text, padded with 0 to
+equal lengths. For each row `label` and `probability`. With batching all requests must have one
+width: the server joins rows, but cannot pad them with 0."""
+
+
+class Classification(LabelTask):
+    """Gives each text a label; trained with cross-entropy of the label."""
+
+    name = "classify"
+    families = ("classifier-rnn", "classifier-bag", "classifier-transformer", "classifier-hub")
+    usage = "classify {} < input > output"
+    data = (*LabelTask.data, "class_weights")
+    roles = LABELLED
+    monitors = ("loss", "accuracy", "macro_f1")
+
+    def encoder(
+        self,
+        settings: Settings,
+        source: Tokenizer,
+        target: Any,
+        examples: Callable[[], Iterator[Example]],
+    ) -> Any:
+        from keras_seq.preparation.label_encoding import LabelEncoder, balanced_weights
+
+        data = settings.data
+        weights = balanced_weights(examples()) if data.class_weights == "balanced" else None
+        return LabelEncoder(source, target, data.max_source_length, weights)
+
+    def objective(self, settings: Settings) -> Any:
+        from keras_seq.training.label_objectives import ClassificationObjective
+
+        return ClassificationObjective(settings)
+
+    def evaluation(
+        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
+    ) -> Any:
+        from keras_seq.inference.classifier import Classifier
+        from keras_seq.training.label_objectives import make_label_loss
+
+        answer = Classifier.of_run(run, model)
+        loss = make_label_loss(run.settings, model, train_model)
+        return LabelEvaluation(run, loss, answer, _scores, "macro_f1")
+
+    def exporter(self, run: Run, settings: Settings) -> Any:
+        return ClassificationExporter(run, settings)
+
+
+def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
+    from keras_seq.scoring import label_scores
+
+    found = label_scores(references, answers)
+    return {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
+
+
+class ClassificationExporter(LabelExporter):
+    """A text in, its label out; see `Exporter`."""
+
+    outputs: tuple[str, ...] = ("label", "probability", "truncated")
+    verb = "labels"
+
+    def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
+        from keras_seq.inference.classifier import Classifier
+
+        return Classifier.of_run(self._run, model)(texts)
+
+    def module(self, model: Any) -> Any:
+        from keras_seq.serving.label_signatures import label_signatures
+
+        return self._module(model, label_signatures)
+
+    def describe(self) -> str:
+        return _MEANING.format(limit=self.limit, count=len(self._run.labels.names))
+
+
+TASK = Classification()

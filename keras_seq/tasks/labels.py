@@ -1,0 +1,136 @@
+"""What classification and tagging have in common: labels as targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from keras_seq.run import Run
+from keras_seq.settings import Settings
+from keras_seq.settings.search import SearchSettings
+from keras_seq.tasks.task import Task, family_of, rows_of_ids
+from keras_seq.text import FIRST_LABEL
+
+if TYPE_CHECKING:
+    from keras_seq.training.validator import Batches, Report
+
+
+class LabelTask(Task):
+    """Maps texts to labels from a closed set."""
+
+    data: tuple[str, ...] = ("columns", "labelled", "valid_labelled")
+    without = {
+        key: "no text is written"
+        for key in (
+            "tokenizer.joint",
+            "training.word_dropout",
+            "training.subword_alpha",
+            "training.scheduled_sampling",
+            "training.guided_alignment",
+            "training.target_embeddings",
+            # New labels cannot be composed of pieces of old ones.
+            "training.from_run_vocabulary",
+            "training.validation_beam_size",
+            "data.alignments",
+            "score.tokenize",
+            *(f"search.{key}" for key in SearchSettings.model_fields if key != "batch_size"),
+        )
+    }
+    has_labels = True
+
+    def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
+        make, arguments = family_of(settings)
+        return make(source_size, target_size - FIRST_LABEL, dtype=dtype, **arguments)
+
+    def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
+        texts = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))
+        count, steps = batch["source"].shape
+        lines = [f"first batch        {count} rows, {steps} steps"]
+        for text, labels in zip(texts, batch["target_output"][:rows], strict=True):
+            names = " ".join(name for name in map(run.labels.name, labels) if name)
+            lines += [f"  text             {text}", f"  label            {names}"]
+        return lines
+
+
+class LabelEvaluation:
+    """Loss, accuracy and F1 on the validation text; see `Evaluation`.
+
+    Args:
+        run: A prepared run.
+        loss: Mean loss of a label over batches.
+        answer: Texts to their labels, as lines.
+        score: References and answers to values by name.
+        monitor: The monitor that `auto` takes.
+    """
+
+    tie_break: str | None = None
+    reason = ""
+    notices: Sequence[str] = ()
+
+    def __init__(
+        self,
+        run: Run,
+        loss: Callable[[Batches], float],
+        answer: Callable[[Sequence[str]], list[str]],
+        score: Callable[[Sequence[str], Sequence[str]], dict[str, float]],
+        monitor: str,
+    ) -> None:
+        training = run.settings.training
+        self.monitor = monitor if training.monitor == "auto" else training.monitor
+        self._sample_count = training.sample_count
+        self._texts, self._references = run.valid_lines()
+        self._loss = loss
+        self._answer = answer
+        self._score = score
+
+    def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.training.validator import Report, Sample, spread
+
+        values = {"loss": self._loss(batches)}
+        answers = self._answer(self._texts)
+        values |= self._score(self._references, answers)
+        summary = ", ".join(
+            f"{name.replace('_', ' ')} {value:.3f}" for name, value in values.items()
+        )
+        samples = [
+            Sample(
+                f"line {i + 1}",
+                [
+                    ("text", self._texts[i]),
+                    ("reference", self._references[i]),
+                    ("model", answers[i]),
+                ],
+            )
+            for i in spread(self._sample_count, len(answers))
+        ]
+        return Report(values, summary, samples)
+
+
+class LabelExporter:
+    """A text in, labels out; see `Exporter`.
+
+    Args:
+        run: Opened, with weights.
+        settings: Its settings.
+    """
+
+    def __init__(self, run: Run, settings: Settings) -> None:
+        self._run = run
+        self.limit = settings.data.max_source_length
+
+    def inputs(self) -> list[str]:
+        return self._run.valid_lines()[0]
+
+    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
+        return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
+
+    def decode(self, answers: list[Any]) -> list[str]:
+        return list(answers)
+
+    def _module(self, model: Any, signatures: Callable[..., dict[str, Any]]) -> Any:
+        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.serving.signature_module import SignatureModule
+
+        run, characters = self._run, CHARACTERS_PER_TOKEN * self.limit
+        functions = signatures(model, run.source_tokenizer, run.labels, self.limit, characters)
+        return SignatureModule(model, functions)

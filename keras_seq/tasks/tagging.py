@@ -1,0 +1,125 @@
+"""The task `tag`: one tag for each word of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from keras_seq.run import Run
+from keras_seq.settings import Settings
+from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
+from keras_seq.text import TAGGED, Example, InputError, Tokenizer, word_tokens, words_of
+
+_MEANING = """\
+`serving_default`, the signature used above: `text`, one string a row, whose words are separated by
+white space. For each row:
+
+* `tags`: a tag for each word, with a space between two.
+* `truncated`: true if the text was longer than {limit} tokens; words after them have no tag.
+
+`ids`, for clients that tokenize: `ids`, a row of token ids for each text, padded with 0 to
+equal lengths, and `begins`, true where an id is the first of its word. For each row `tags`: one
+for each id that begins a word, "" for the others. With batching all requests must have one
+width: the server joins rows, but cannot pad them with 0."""
+
+
+class Tagging(LabelTask):
+    """Gives each word a tag; trained with cross-entropy of the tags, or of all tags of a text."""
+
+    name = "tag"
+    families = ("tagger-rnn", "tagger-transformer")
+    usage = "tag {} < input > output"
+    roles = TAGGED
+    monitors = ("loss", "accuracy", "macro_f1", "entity_f1")
+
+    def encoder(
+        self,
+        settings: Settings,
+        source: Tokenizer,
+        target: Any,
+        examples: Callable[[], Iterator[Example]],
+    ) -> Any:
+        from keras_seq.preparation.label_encoding import TagEncoder
+
+        return TagEncoder(source, target)
+
+    def objective(self, settings: Settings) -> Any:
+        from keras_seq.training.label_objectives import TaggingObjective
+
+        return TaggingObjective(settings)
+
+    def evaluation(
+        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
+    ) -> Any:
+        from keras_seq.inference.tagger import Tagger
+        from keras_seq.scoring import are_entity_tags
+        from keras_seq.training.label_objectives import make_label_loss
+
+        # Entities are scored only if the tags of the training and of the validation have them.
+        _, lines = run.valid_lines()
+        known = run.labels.names, {tag for line in lines for tag in words_of(line)}
+        monitor = "entity_f1" if all(map(are_entity_tags, known)) else "accuracy"
+        if run.settings.training.monitor == "entity_f1" != monitor:
+            raise InputError(
+                "training.monitor: received 'entity_f1', but the tags are not those of "
+                "entities such as B-PER: expected 'accuracy', 'macro_f1' or 'loss'"
+            )
+        loss = make_label_loss(run.settings, model, train_model)
+        return LabelEvaluation(run, loss, Tagger.of_run(run, model), _scores, monitor)
+
+    def exporter(self, run: Run, settings: Settings) -> Any:
+        return TaggingExporter(run, settings)
+
+
+def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
+    from keras_seq.scoring import tag_scores
+
+    found = tag_scores([words_of(line) for line in references], [*map(words_of, answers)])
+    scores = {"accuracy": found.words.accuracy, "macro_f1": found.words.macro_f1}
+    if found.entities is not None:
+        scores["entity_f1"] = found.entities.f1
+    return scores
+
+
+class TaggingExporter(LabelExporter):
+    """A text in, the tags of its words out; see `Exporter`."""
+
+    outputs: tuple[str, ...] = ("tags", "truncated")
+    verb = "tags"
+
+    def inputs(self) -> list[str]:
+        """Validation texts that a server does not cut: it gives fewer tags to the others."""
+        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+
+        texts = super().inputs()
+        rows = word_tokens(self._run.source_tokenizer, texts)
+        return [
+            text
+            for text, row in zip(texts, rows, strict=True)
+            if len(row.ids) <= self.limit and len(text) <= CHARACTERS_PER_TOKEN * self.limit
+        ]
+
+    def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
+        from keras_seq.inference.tagger import Tagger
+
+        return Tagger.of_run(self._run, model)(texts)
+
+    def module(self, model: Any) -> Any:
+        from keras_seq.serving.label_signatures import tag_signatures
+
+        return self._module(model, tag_signatures)
+
+    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
+        rows = word_tokens(self._run.source_tokenizer, texts)
+        begins = [[place in row.begins for place in range(len(row.ids))] for row in rows]
+        return {"ids": [row.ids for row in rows], "begins": begins}
+
+    def decode(self, answers: list[Any]) -> list[str]:
+        """Joins the tags at the beginnings of words; "" stands at all other steps."""
+        return [" ".join(tag for tag in row if tag) for row in answers]
+
+    def describe(self) -> str:
+        return _MEANING.format(limit=self.limit)
+
+
+TASK = Tagging()

@@ -1,0 +1,232 @@
+"""The task `translate`: from pairs of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from keras_seq.run import Run
+from keras_seq.settings import BackboneSettings, Settings
+from keras_seq.settings.monitors import TEXT_MONITORS
+from keras_seq.tasks.task import Task, family_of, rows_of_ids
+from keras_seq.text import PAIR
+
+if TYPE_CHECKING:
+    from keras_seq.training.validator import Batches, Report
+
+_MEANING = """\
+`serving_default`, the signature used above: `text`, one string a row. For each row:
+
+* `translation`: the best translation found; empty for a blank text.
+* `score`: its log-probability, normalized by its length as the search settings say. It ranks the
+  translations of one text; it does not compare texts.
+* `truncated`: true if the text was longer than {max_source_length} tokens and was cut there, or if
+  the translation reached its own limit ({max_length} tokens, fewer for short texts).
+
+"""
+
+SEARCH_MEANING = """\
+`n_best`, with `"signature_name": "n_best"` next to `"instances"` in REST or
+`request.model_spec.signature_name = "n_best"` in gRPC: the same three, {n_best} for each row, best
+first. If fewer were found, the rest is `""` with a score of -1e30.
+
+`ids`, for clients that tokenize: `ids`, a row of token ids for each text, padded with 0 to
+equal lengths. For each row {n_best} of `ids` (padded with 0), `length`, `score` and `truncated`.
+With batching all requests must have one width: the server joins rows, but cannot pad them with 0.
+
+The search keeps {beam_size} hypotheses."""
+
+
+class Translation(Task):
+    """Maps texts to texts; trained with cross-entropy on each target token."""
+
+    name = "translate"
+    families = ("transformer", "rnn", "transformer-hub")
+    usage = "translate {} < input > output"
+    data = (
+        "columns",
+        "concatenation",
+        "source",
+        "target",
+        "pairs",
+        "valid_source",
+        "valid_target",
+        "valid_pairs",
+    )
+    roles = PAIR
+    monitors = (*TEXT_MONITORS, "loss", "perplexity", "accuracy")
+
+    def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
+        from keras_seq.models import EnsembleSeq2Seq
+
+        family, arguments = family_of(settings)
+        if not isinstance(settings.model, BackboneSettings):
+            arguments["share_embeddings"] = settings.tokenizer.joint
+
+        def make(name: str | None = None) -> Any:
+            named = {} if name is None else {"name": name}
+            return family(source_size, target_size, dtype=dtype, **arguments, **named)
+
+        members = getattr(settings.model, "members", 1)
+        return make() if members == 1 else EnsembleSeq2Seq.of(make, members)
+
+    def objective(self, settings: Settings) -> Any:
+        from keras_seq.training.sequence_objective import SequenceObjective
+
+        return SequenceObjective(settings)
+
+    def evaluation(
+        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
+    ) -> Any:
+        return TranslationEvaluation(run, model, resumed_monitor)
+
+    def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
+        sources = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))
+        targets = run.target_tokenizer.decode(rows_of_ids(batch["target_output"][:rows]))
+        count, source_steps = batch["source"].shape
+        target_steps = batch["target_output"].shape[1]
+        lines = [
+            f"first batch        {count} pairs, {source_steps} source and {target_steps} "
+            "target steps"
+        ]
+        for source, target in zip(sources, targets, strict=True):
+            lines += [f"  source           {source}", f"  target           {target}"]
+        return lines
+
+    def exporter(self, run: Run, settings: Settings) -> Any:
+        return TranslationExporter(run, settings)
+
+
+class TranslationEvaluation:
+    """Loss, accuracy and two metrics of the translated validation text; see `Evaluation`.
+
+    Args:
+        run: A prepared run.
+        model: Its model.
+        resumed_monitor: The monitor of the checkpoint that the training resumes from, or None.
+
+    Raises:
+        InputError: If the tokenizer of BLEU needs a package or a file that is missing.
+    """
+
+    def __init__(self, run: Run, model: Any, resumed_monitor: str | None = None) -> None:
+        from keras_seq.inference.translator import Translator
+        from keras_seq.training.attention_view import AttentionView
+        from keras_seq.training.evaluation import make_evaluation
+        from keras_seq.training.judging import judging_of
+
+        self._sources, self._references = run.valid_lines()
+        self._judging = judging_of(run.settings, self._references, resumed_monitor)
+        self.monitor = self._judging.monitor
+        self.tie_break = self._judging.tie_break
+        self.reason = self._judging.reason
+        self.notices = self._judging.notices()
+        self._sample_count = run.settings.training.sample_count
+        self._evaluate = make_evaluation(model)
+        search = run.settings.search.model_copy(
+            update={
+                "beam_size": run.settings.training.validation_beam_size,
+                "n_best": 1,
+                "batch_size": 64,
+            }
+        )
+        sides = run.source_tokenizer, run.target_tokenizer
+        longest = run.settings.data.max_source_length
+        self._translator = Translator(model, *sides, search, longest)
+        self._attention = AttentionView(model, *sides, longest)
+
+    def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.callbacks.attention_snapshots import attention_picture
+        from keras_seq.training.validator import Report, Sample, spread
+
+        values = self._evaluate(batches)
+        outputs = self._translator(self._sources)
+        shown = [
+            (i, self._sources[i], self._references[i], outputs[i])
+            for i in spread(self._sample_count, len(outputs))
+        ]
+        drawn = [
+            attention_picture(self._attention(source, output))
+            for _, source, _, output in (shown[:1] if pictures else [])
+        ]
+        scores = self._judging.scores(outputs, self._references)
+        values |= {name: score.value for name, score in scores.items()}
+        signature = next(iter(scores.values())).signature
+        metrics = ", ".join(f"{score.name} = {score.value:.2f}" for score in scores.values())
+        return Report(
+            values,
+            f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
+            f"{values['accuracy']:.3f}, {metrics} {signature}",
+            [
+                Sample(
+                    f"line {i + 1}",
+                    [("source", source), ("reference", reference), ("model", output)],
+                )
+                for i, source, reference, output in shown
+            ],
+            {"attention": drawn},
+            signature if self.monitor in scores else "",
+            {"signature": signature},
+            self._judging.contradiction(values),
+        )
+
+
+class TranslationExporter:
+    """A source text in, its translation out; see `Exporter`.
+
+    Args:
+        run: Opened, with weights.
+        settings: Its settings, or those with another search.
+    """
+
+    outputs: tuple[str, ...] = ("translation", "score", "truncated")
+    verb = "translates"
+
+    def __init__(self, run: Run, settings: Settings) -> None:
+        self._run = run
+        self._settings = settings
+        self.limit = settings.data.max_source_length
+
+    def inputs(self) -> list[str]:
+        return self._run.valid_lines()[0]
+
+    def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
+        from keras_seq.inference.translator import Translator
+
+        run = self._run
+        sides = run.source_tokenizer, run.target_tokenizer
+        return Translator(model, *sides, self._settings.search, self.limit)(texts)
+
+    def module(self, model: Any) -> Any:
+        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.serving.search_signatures import translation_signatures
+        from keras_seq.serving.signature_module import SignatureModule
+
+        functions = translation_signatures(
+            model,
+            self._run.source_tokenizer,
+            self._run.target_tokenizer,
+            self._settings.search,
+            self.limit,
+            CHARACTERS_PER_TOKEN * self.limit,
+        )
+        return SignatureModule(model, functions)
+
+    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
+        return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
+
+    def decode(self, answers: list[Any]) -> list[str]:
+        return self._run.target_tokenizer.decode(answers)
+
+    def describe(self) -> str:
+        search = self._settings.search
+        meaning = _MEANING.format(max_source_length=self.limit, max_length=search.max_length)
+        return meaning + searched(search)
+
+
+def searched(search: Any) -> str:
+    """Describes the signatures that all searches have."""
+    return SEARCH_MEANING.format(n_best=search.n_best, beam_size=search.beam_size)
+
+
+TASK = Translation()

@@ -1,0 +1,174 @@
+"""The task `vae`: a variational autoencoder of lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from keras_seq.run import Run
+from keras_seq.settings import Settings
+from keras_seq.tasks.task import Task
+from keras_seq.tasks.translation import TranslationExporter, searched
+
+if TYPE_CHECKING:
+    from keras_seq.training.validator import Batches, Report
+
+_MEANING = """\
+`serving_default`, the signature used above: `text`, one string a row. For each row:
+
+* `text`: the text that its latent code is decoded to; empty for a blank text.
+* `score`: its log-probability, normalized by its length as the search settings say.
+* `truncated`: true if the text was longer than {limit} tokens and was cut there, or if the
+  decoded text reached its own limit ({max_length} tokens).
+
+`decode`: `latent`, a latent code of {units} numbers a row, such as a sample from a normal
+distribution of mean 0 and variance 1. For each row its `text` and `score`.
+
+"""
+
+
+class VariationalAutoencoder(Task):
+    """Maps texts to latent codes and back; trained on a bound of the likelihood of the text."""
+
+    name = "vae"
+    families = ("vae-rnn",)
+    usage = "generate {} --count 5"
+    data = ("text", "valid_text")
+    training = ("kl_weight", "kl_annealing", "kl_annealing_steps", "kl_cycles", "free_bits")
+    without = {
+        "tokenizer.joint": "source and target are one text",
+        "data.max_source_length": (
+            "source and target are one text: data.max_target_length is for both"
+        ),
+        "data.alignments": "source and target are one text",
+        "training.guided_alignment": "the model has no attention",
+        "training.scheduled_sampling": "what is drawn there is the code",
+        "training.source_embeddings": (
+            "source and target have one table: training.target_embeddings"
+        ),
+        "training.validation_beam_size": "validation decodes as search says",
+        "search.coverage_penalty": "the model has no attention",
+        "score.tokenize": "no text is scored",
+    }
+    autoencoding = True
+    monitors = ("perplexity", "elbo", "reconstruction")
+
+    def objective(self, settings: Settings) -> Any:
+        from keras_seq.training.latent_objective import LatentObjective
+
+        return LatentObjective(settings)
+
+    def evaluation(
+        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
+    ) -> Any:
+        return LatentEvaluation(run, model)
+
+    def exporter(self, run: Run, settings: Settings) -> Any:
+        return ReconstructionExporter(run, settings)
+
+
+class LatentEvaluation:
+    """The bound on the validation text, and the information in the latent codes.
+
+    See `Evaluation`.
+
+    Args:
+        run: A prepared run.
+        model: Its model.
+    """
+
+    tie_break: str | None = None
+    reason = ""
+    notices: Sequence[str] = ()
+
+    def __init__(self, run: Run, model: Any) -> None:
+        from keras_seq.inference.autoencoder import Autoencoder
+        from keras_seq.training.latent_evaluation import make_latent_evaluation
+        from keras_seq.training.validator import spread
+
+        settings = run.settings
+        monitor = settings.training.monitor
+        self.monitor: str = "perplexity" if monitor == "auto" else monitor
+        self._evaluate = make_latent_evaluation(model)
+        self._units = int(model.posterior.output["mean"].shape[-1])
+        longest = settings.data.max_target_length
+        self._autoencoder = Autoencoder(model, run.target_tokenizer, settings.search, longest)
+        texts, _ = run.valid_lines()
+        self._shown = spread(settings.training.sample_count, len(texts))
+        self._texts = [texts[i] for i in self._shown]
+
+    def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.training.validator import Report, Sample
+
+        values = self._evaluate(batches)
+        written = self._autoencoder.reconstruct(self._texts) if self._texts else []
+        sampled = self._autoencoder.sample() if self._texts else []
+        return Report(
+            values,
+            f"reconstruction {values['reconstruction']:.3f} a token "
+            f"(perplexity {values['reconstruction_perplexity']:.2f}), "
+            f"KL {values['kl']:.2f} and bound {values['elbo']:.2f} a line "
+            f"(perplexity at most {values['perplexity']:.2f}), "
+            f"{values['active_units']:.0f} of {self._units} units active, "
+            f"mutual information {values['mutual_information']:.2f}",
+            [
+                *(
+                    Sample(f"line {i + 1}", [("text", text), ("written", again)])
+                    for i, text, again in zip(self._shown, self._texts, written, strict=True)
+                ),
+                *(Sample("drawn", [("", text)]) for text in sampled),
+            ],
+        )
+
+
+class ReconstructionExporter(TranslationExporter):
+    """A text in, the text that its latent code is decoded to out; see `Exporter`.
+
+    Args:
+        run: Opened, with weights.
+        settings: Its settings, or those with another search.
+    """
+
+    outputs: tuple[str, ...] = ("text", "score", "truncated")
+    verb = "writes"
+
+    def __init__(self, run: Run, settings: Settings) -> None:
+        # The length of a latent code is no bound for the length of its text.
+        search = settings.search
+        longest = {"max_length_ratio": 0.0, "max_length_extra": search.max_length}
+        search = search.model_copy(update={"min_length_ratio": 0.0, **longest})
+        super().__init__(run, settings.model_copy(update={"search": search}))
+        self.limit = settings.data.max_target_length
+
+    def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
+        from keras_seq.inference.autoencoder import Autoencoder
+
+        tokenizer, search = self._run.target_tokenizer, self._settings.search
+        return Autoencoder(model, tokenizer, search, self.limit).reconstruct(texts)
+
+    def module(self, model: Any) -> Any:
+        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.serving.search_signatures import latent_signature, translation_signatures
+        from keras_seq.serving.signature_module import SignatureModule
+
+        tokenizer, search = self._run.target_tokenizer, self._settings.search
+        characters = CHARACTERS_PER_TOKEN * self.limit
+        functions = translation_signatures(
+            model, tokenizer, tokenizer, search, self.limit, characters, output="text"
+        )
+        # An ensemble has no latent code of its own.
+        if hasattr(model, "from_latent"):
+            functions["decode"] = latent_signature(model, tokenizer, search)
+        return SignatureModule(model, functions)
+
+    def describe(self) -> str:
+        search = self._settings.search
+        meaning = _MEANING.format(
+            limit=self.limit,
+            max_length=search.max_length,
+            units=self._settings.to_dict()["model"]["latent_units"],
+        )
+        return meaning + searched(search)
+
+
+TASK = VariationalAutoencoder()

@@ -1,0 +1,177 @@
+"""Measures a run's model in the middle of its training, and reports the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import keras
+import numpy as np
+
+from keras_seq import backend
+from keras_seq.data import TokenCorpus, sequential_batches
+from keras_seq.run import Run
+from keras_seq.training.averaging import averaged_weights
+from keras_seq.training.event_log import EventLog
+from keras_seq.training.feed import batch_shapes
+from keras_seq.training.rounding import rounded
+
+Batches = Iterable[dict[str, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One line of the validation text, and what the model makes of it.
+
+    Attributes:
+        title: Names the line, such as "line 3".
+        fields: Labels and texts; a label "" puts the text next to the title.
+    """
+
+    title: str
+    fields: Sequence[tuple[str, str]]
+
+    def lines(self, step: int) -> list[str]:
+        """The sample as lines for the user."""
+        head = f"  step {step:,}, {self.title}"
+        if len(self.fields) == 1 and not self.fields[0][0]:
+            return [f"{head}: {self.fields[0][1]}"]
+        width = max((len(label) for label, _ in self.fields), default=0)
+        return [head, *(f"    {label:{width}} {text}" for label, text in self.fields)]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results of one validation.
+
+    Attributes:
+        values: Numbers by name, the monitored one among them.
+        summary: The values as text for the user.
+        samples: Lines to show.
+        pictures: PNG files by name, for TensorBoard.
+        signature: The signature of the monitored score, "" if it has none.
+        logged: More entries for the log of metrics.
+        warning: A line for the user, or None.
+    """
+
+    values: dict[str, float]
+    summary: str
+    samples: Sequence[Sample] = ()
+    pictures: dict[str, list[bytes]] = field(default_factory=dict)
+    signature: str = ""
+    logged: dict[str, str] = field(default_factory=dict)
+    warning: str | None = None
+
+
+class Evaluation(Protocol):
+    """How a task evaluates a model on the validation text of a run.
+
+    Attributes:
+        monitor: The key of the value that decides which checkpoint is best, one of
+            `keras_seq.settings.MONITORS`.
+        tie_break: The key of the value that decides between equal values, lower is better; or
+            None.
+        reason: Why this monitor was chosen, "" if the settings name it or there is no other.
+        notices: Lines for the user at the start of a training.
+    """
+
+    monitor: str
+    tie_break: str | None
+    reason: str
+    notices: Sequence[str]
+
+    def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        """Evaluates the model with the weights that it has now.
+
+        Args:
+            batches: The validation text, as `sequential_batches` makes it.
+            pictures: Whether pictures are wanted.
+        """
+
+
+class Validator:
+    """Runs a task's evaluation with the averaged weights, and writes the results to all logs.
+
+    Args:
+        run: A prepared run; metrics and samples are appended to its logs.
+        train_model: The compiled model, with the weights of the run's model.
+        evaluation: Of the run's model, by its task.
+        notice: Called with each line for the user.
+        events: Receives samples and pictures.
+
+    Attributes:
+        signature: The signature of the last monitored score, "" before the first.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        train_model: keras.Model,
+        evaluation: Evaluation,
+        notice: Callable[[str], None],
+        events: EventLog,
+    ) -> None:
+        self.signature = ""
+        self.evaluation = evaluation
+        self._run = run
+        self._train_model = train_model
+        self._notice = notice
+        self._events = events
+        self._corpus = TokenCorpus.open(run.valid_directory)
+        self._warned = False
+        for line in evaluation.notices:
+            notice(line)
+
+    def __call__(self, step: int, minutes: float) -> dict[str, float]:
+        """Validates, and reports the results.
+
+        Args:
+            step: Updates done.
+            minutes: Minutes trained.
+
+        Returns:
+            The values of the evaluation.
+        """
+        backend.sync_variables(self._train_model)
+        tokens = self._run.settings.training.batch_tokens
+        batches = sequential_batches(self._corpus, batch_tokens=tokens, shapes=batch_shapes())
+        with averaged_weights(self._train_model):
+            # All hosts make pictures or none, because they compute them together.
+            report = self.evaluation(batches, pictures=self._events.installed)
+        self.signature = report.signature
+        self._notice(f"validation at step {step:,}, {minutes:.1f} min: {report.summary}")
+        if report.warning and not self._warned:
+            self._warned = True
+            self._notice(report.warning)
+        lines = [line for sample in report.samples for line in sample.lines(step)]
+        for line in lines:
+            self._notice(line)
+        self._run.logs.append_samples("\n".join(lines))
+        rows = [tuple(text for _, text in sample.fields) for sample in report.samples]
+        self._events.write_samples(step, rows)
+        for name, pictures in report.pictures.items():
+            self._events.write_pictures(step, name, pictures)
+        self._run.logs.append_metrics(
+            {
+                "kind": "validation",
+                "step": step,
+                **rounded({"minutes": minutes, **report.values}),
+                "monitor": self.evaluation.monitor,
+                **report.logged,
+            }
+        )
+        return report.values
+
+
+def spread(count: int, total: int) -> list[int]:
+    """Positions of `count` samples, spread evenly over `total` lines.
+
+    The same positions come out at every validation.
+
+    Example:
+
+    >>> spread(3, 10)
+    [0, 4, 8]
+    """
+    return [*range(0, total, max(1, -(-total // max(count, 1))))][:count]

@@ -1,0 +1,75 @@
+"""A task of a user's: how many words a text has, by a model that adds up a number per token."""
+
+from typing import Literal
+
+import keras
+from keras import ops
+
+from keras_seq.inference.classifier import Classifier
+from keras_seq.serving.label_signatures import label_signatures
+from keras_seq.tasks import ModelSection, register_task
+from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
+from keras_seq.text import LABELLED
+from keras_seq.training.label_objectives import ClassificationObjective, make_label_loss
+
+
+class CounterSettings(ModelSection):
+    model_class = "tasks.word_count:Counter"
+    family: Literal["counter"] = "counter"
+    units: int = 8
+
+
+class Counter(keras.Model):
+    """Logits of the counts, from the sum of one learned vector for each token."""
+
+    def __init__(self, vocabulary_size, num_labels, units, dtype=None):
+        source = keras.Input((None,), dtype="int32", name="source")
+        real = ops.cast(ops.not_equal(source, 0), "float32")[..., None]
+        vectors = keras.layers.Embedding(vocabulary_size, units, name="vectors")(source)
+        summed = ops.sum(vectors * real, axis=1)
+        outputs = keras.layers.Dense(num_labels, name="scores")(summed)
+        super().__init__(inputs={"source": source}, outputs=outputs, name="counter")
+
+
+def accuracy(references, answers):
+    return {"accuracy": sum(map(str.__eq__, references, answers)) / len(references)}
+
+
+class WordCount(LabelTask):
+    name = "word-count"
+    families = ("counter",)
+    usage = "classify {} < input"
+    roles = LABELLED
+    monitors = ("loss", "accuracy")
+
+    def encoder(self, settings, source, target, examples):
+        from keras_seq.preparation.label_encoding import LabelEncoder
+
+        return LabelEncoder(source, target, settings.data.max_source_length)
+
+    def objective(self, settings):
+        return ClassificationObjective(settings)
+
+    def evaluation(self, run, model, train_model, resumed_monitor=None):
+        loss = make_label_loss(run.settings, model, train_model)
+        return LabelEvaluation(run, loss, Classifier.of_run(run, model), accuracy, "accuracy")
+
+    def exporter(self, run, settings):
+        return CountExporter(run, settings)
+
+
+class CountExporter(LabelExporter):
+    outputs = ("label", "probability", "truncated")
+    verb = "counts"
+
+    def expected(self, model, texts):
+        return Classifier.of_run(self._run, model)(texts)
+
+    def module(self, model):
+        return self._module(model, label_signatures)
+
+    def describe(self):
+        return "`text`: one string a row. For each row `label`, the number of its words."
+
+
+register_task(WordCount(), CounterSettings)
