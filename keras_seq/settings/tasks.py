@@ -68,6 +68,12 @@ class _Tasks(Mapping[str, Any]):
             raise ValueError(f"There is a task {task.name!r} already.")
         self._loaded[task.name] = task
 
+    def remove(self, name: str) -> None:
+        """Removes a task that was added."""
+        if name in self._modules:
+            raise ValueError(f"The task {name!r} belongs to keras_seq and cannot be removed.")
+        del self._loaded[name]
+
     def __len__(self) -> int:
         return len(list(iter(self)))
 

@@ -1,14 +1,14 @@
 """Tasks: one module for each thing that a run can learn.
 
 `keras_seq.settings.TASKS` has the tasks by name and imports their modules at their first use.
-`register_task` adds one.
+`register_task` adds one, and `unregister_task` removes it.
 """
 
 from keras_seq.settings import FAMILIES, TASKS
 from keras_seq.settings.section import ModelSection
 from keras_seq.tasks.task import Task
 
-__all__ = ["ModelSection", "Task", "register_task"]
+__all__ = ["ModelSection", "Task", "register_task", "unregister_task"]
 
 
 def register_task(task: Task, *families: type[ModelSection]) -> None:
@@ -29,3 +29,19 @@ def register_task(task: Task, *families: type[ModelSection]) -> None:
             raise ValueError(f"There is a family {name!r} already.")
         FAMILIES[name] = section
     TASKS.add(task)
+
+
+def unregister_task(task: Task, *families: type[ModelSection]) -> None:
+    """Removes a task and families that `register_task` added, such as to define them again.
+
+    Args:
+        task: The task.
+        *families: The families that were registered with it.
+
+    Raises:
+        KeyError: If they are not registered.
+        ValueError: If the task belongs to keras_seq.
+    """
+    TASKS.remove(task.name)
+    for section in families:
+        del FAMILIES[section.model_fields["family"].default]

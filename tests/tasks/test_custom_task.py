@@ -14,6 +14,14 @@ from keras_seq.serving import export_saved_model
 pytestmark = pytest.mark.slow
 
 
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    word_count.register()
+    yield
+    # Other tests list all tasks and settings.
+    keras_seq.tasks.unregister_task(word_count.WordCount(), word_count.CounterSettings)
+
+
 def labelled(count, seed):
     """Lines of one to four words, and how many they are."""
     generator = random.Random(seed)
@@ -38,7 +46,7 @@ def trained(tmp_path_factory):
                 "data.valid_labelled": str(folder / "valid.tsv"),
                 "tokenizer.size": 280,
                 "training.batch_tokens": 256,
-                "training.learning_rate": 0.02,
+                "training.learning_rate": 0.1,
                 "training.warmup_steps": 10,
                 "training.validate_every": 50,
                 "training.checkpoint_every": 50,

@@ -72,4 +72,5 @@ class CountExporter(LabelExporter):
         return "`text`: one string a row. For each row `label`, the number of its words."
 
 
-register_task(WordCount(), CounterSettings)
+def register():
+    register_task(WordCount(), CounterSettings)
