@@ -43,7 +43,7 @@ def classify(
     ] = None,
 ) -> None:
     """Give each line its label; or, with --data, accuracy, F1 and the table of confusion."""
-    from keras_seq.inference.hypothesis import numbered
+    from keras_seq.inference.output_formats import line_range
     from keras_seq.run import Run
     from keras_seq.text import InputError, check_readable, read_labelled, read_lines
 
@@ -80,7 +80,7 @@ def classify(
         while chunk := list(itertools.islice(lines, _LINES)):
             found = classifier.classify(chunk)
             if cut := sum(one.truncated for one in found):
-                where = numbered(first, len(chunk))
+                where = line_range(first, len(chunk))
                 notice(f"{where}: {cut} cut short at the longest input (data.max_source_length)")
             first += len(chunk)
             yield from (_line(one, output_format) for one in found)

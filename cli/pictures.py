@@ -42,8 +42,8 @@ class AttentionPictures:
         wanted = wanted[:room]
         if not wanted:
             return
-        attention = self._explain().look(
-            [lines[i] for i in wanted], [found[i] for i in wanted], every=self._kind == "html"
+        attention = self._explain().best_attention(
+            [lines[i] for i in wanted], [found[i] for i in wanted], all_layers=self._kind == "html"
         )
         drawn = [
             (first + i, lines[i], found[i][0].text, one)

@@ -33,7 +33,7 @@ def reconstruct(
     search: dict[str, Any],
 ) -> None:
     """Write each line as it comes out of its code: what the code keeps of a text."""
-    from keras_seq.inference.hypothesis import written_lines
+    from keras_seq.inference.output_formats import format_lines
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
 
@@ -53,7 +53,7 @@ def reconstruct(
         first = 1
         while chunk := list(itertools.islice(lines, _LINES)):
             results = autoencoder.reconstruct_n_best(chunk)
-            yield from written_lines(results, first, n_best=n_best, scores=scores)
+            yield from format_lines(results, first, n_best=n_best, scores=scores)
             first += len(chunk)
 
     emit(written())

@@ -80,7 +80,7 @@ def translate_text(model: Model, text: str | None, output: str | None, job: Text
     with _writer(output) as write:
         if shown.stream:
             answers.start()
-        write(answers.head())
+        write(answers.header())
         number = 1
         with Progress(total, shows) as progress:
             for chunk in _chunks(_prompted(lines) if prompt else lines, size):
@@ -128,13 +128,13 @@ class _Answers:
         # Importing TensorFlow takes seconds, and blank lines need none.
         return self._model.translator is None and any(line.strip() for line in lines)
 
-    def head(self) -> Iterator[str]:
+    def header(self) -> Iterator[str]:
         """What comes before the first line."""
-        return self._format.head()
+        return self._format.header()
 
     def __call__(self, lines: list[str], prefixes: list[str] | None, first: int) -> Iterator[str]:
         """What is written for some lines."""
-        from keras_seq.inference.hypothesis import cut_notice, numbered
+        from keras_seq.inference.output_formats import line_range, truncation_notice
 
         found: list[Any] = [[]] * len(lines)
         aligned: list[Any] = [None] * len(lines)
@@ -148,7 +148,7 @@ class _Answers:
             zip(lines, found, aligned, strict=True), first
         ):
             yield from self._format.lines(number, line, hypotheses, of_line)
-        if said := cut_notice(found, numbered(first, len(lines))):
+        if said := truncation_notice(found, line_range(first, len(lines))):
             notice(said)
         self._drawn = first, lines, found
 

@@ -1,4 +1,4 @@
-"""From attention between tokens to links between words, and to words for unknown tokens."""
+"""Word alignments from attention between tokens."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_seq.analysis.attention import Attention
-from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN, Hypothesis
+from keras_seq.inference.hypothesis import Hypothesis
+from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
 from keras_seq.text import UNK_ID, Tokenizer, tokens_by_offsets, tokens_of_words
 
 Words = list[list[int]]
 
 
 def word_weights(weights: np.ndarray, source: Words, target: Words) -> np.ndarray:
-    """Attention between words, of attention between tokens.
+    """Returns attention weights between words.
 
         a[word t, word s] = mean over tokens of t of the sum over tokens of s of a[t, s]
 
     Args:
-        weights: Float array `(T, S)`, between tokens.
+        weights: Float array `(T, S)`, the weights between tokens.
         source: The tokens of each source word.
         target: The tokens of each target word.
 
     Returns:
-        Float array `(target words, source words)`; 0 where a word has no tokens. Rows sum to
-        1 less what went to tokens of no word, such as the end of the sentence.
+        Float array `(target words, source words)`; 0 for a word without tokens. A row sums to 1
+        minus the weights of tokens that belong to no word, such as the end token.
 
     Example:
 
@@ -44,12 +45,12 @@ def word_weights(weights: np.ndarray, source: Words, target: Words) -> np.ndarra
 
 
 class Aligner:
-    """Uses attention: links words, and finds source words for unknown tokens.
+    """Links words by attention, and replaces unknown tokens by words of the source.
 
     Args:
-        source_tokenizer: Turned lines into ids.
-        target_tokenizer: Turns ids into lines.
-        max_source_length: Longer sources were cut to so many tokens.
+        source_tokenizer: The tokenizer of the source.
+        target_tokenizer: The tokenizer of the target.
+        max_source_length: Maximum number of source tokens.
     """
 
     def __init__(
@@ -57,79 +58,82 @@ class Aligner:
     ) -> None:
         self._source_tokenizer = source_tokenizer
         self._target_tokenizer = target_tokenizer
-        self._characters = max_source_length * CHARACTERS_PER_TOKEN
+        self._max_characters = max_source_length * CHARACTERS_PER_TOKEN
 
-    def links(self, line: str, found: Hypothesis, attention: Attention) -> list[tuple[int, int]]:
-        """Links each word of a translation with the source word that got most attention.
+    def links(
+        self, line: str, hypothesis: Hypothesis, attention: Attention
+    ) -> list[tuple[int, int]]:
+        """Links each target word with the source word that has the largest attention weight.
 
-        Words are what `str.split` finds. What the end of the source got counts for none.
+        Words are those of `str.split`. The end token of the source belongs to no word.
 
         Args:
             line: The source.
-            found: Its translation.
+            hypothesis: Its translation.
             attention: From `AttentionExtractor`.
 
         Returns:
             `(source word, target word)`, counted from 0, in the order of the target.
         """
         source = self._source_words(line, attention)
-        surfaces = self._target_tokenizer.surfaces([found.tokens])[0]
+        surfaces = self._target_tokenizer.surfaces([hypothesis.tokens])[0]
         weights = attention.weights[: len(surfaces)]
-        target = _words_of(self._replaced(surfaces, line, found, attention))
+        target = _words_of(self._replace_unknown(surfaces, line, hypothesis, attention))
         if not any(source):
             return []
         between = word_weights(weights, source, target)
         return [(int(between[word].argmax()), word) for word, tokens in enumerate(target) if tokens]
 
-    def without_unknown(self, line: str, found: Hypothesis, attention: Attention) -> Hypothesis:
-        """A translation whose unknown tokens are replaced from the source.
+    def without_unknown(
+        self, line: str, hypothesis: Hypothesis, attention: Attention
+    ) -> Hypothesis:
+        """Replaces each unknown token by the source word with the largest attention weight.
 
-        In the place of each comes the source word with the most attention; of a word that has
-        unknown tokens itself, only those characters.
+        If that word has unknown tokens itself, only their characters are copied.
 
         Args:
             line: The source.
-            found: Its translation.
+            hypothesis: Its translation.
             attention: From `AttentionExtractor`.
 
         Returns:
-            The translation with another text.
+            The translation with the new text.
 
         Reference:
             Jean et al., "On Using Very Large Target Vocabulary for Neural Machine
             Translation", 2015, section 3.3, https://arxiv.org/abs/1412.2007
         """
-        if UNK_ID not in found.tokens:
-            return found
-        surfaces = self._target_tokenizer.surfaces([found.tokens])[0]
-        return found._replace(text="".join(self._replaced(surfaces, line, found, attention)))
+        if UNK_ID not in hypothesis.tokens:
+            return hypothesis
+        surfaces = self._target_tokenizer.surfaces([hypothesis.tokens])[0]
+        texts = self._replace_unknown(surfaces, line, hypothesis, attention)
+        return hypothesis._replace(text="".join(texts))
 
     def _source_words(self, line: str, attention: Attention) -> Words:
-        (words,) = tokens_of_words(self._source_tokenizer, [line[: self._characters]])
-        tokens = len(attention.source) - 1
-        return [[token for token in word if token < tokens] for word in words]
+        (words,) = tokens_of_words(self._source_tokenizer, [line[: self._max_characters]])
+        length = len(attention.source) - 1
+        return [[token for token in word if token < length] for word in words]
 
-    def _replaced(
-        self, surfaces: Sequence[str], line: str, found: Hypothesis, attention: Attention
+    def _replace_unknown(
+        self, surfaces: Sequence[str], line: str, hypothesis: Hypothesis, attention: Attention
     ) -> list[str]:
-        replaced = list(surfaces)
-        unknown = [i for i, token in enumerate(found.tokens) if token == UNK_ID]
+        texts = list(surfaces)
+        unknown = [i for i, token in enumerate(hypothesis.tokens) if token == UNK_ID]
         if not unknown:
-            return replaced
+            return texts
         words = self._source_words(line, attention)
-        texts = line.split()
-        (offsets,) = self._source_tokenizer.offsets([line[: self._characters]])
-        for place in unknown:
-            weights = attention.weights[place]
-            between = word_weights(weights[None], words, [[0]])[0]
-            word = int(between.argmax())
-            alike = [token for token in words[word] if attention.source[token] == UNK_ID]
-            if alike:
-                begin, end = offsets[max(alike, key=lambda token: weights[token])]
-                replaced[place] = line[begin:end].strip()
+        source_texts = line.split()
+        (offsets,) = self._source_tokenizer.offsets([line[: self._max_characters]])
+        for i in unknown:
+            weights = attention.weights[i]
+            word = int(word_weights(weights[None], words, [[0]])[0].argmax())
+            unknown_tokens = [t for t in words[word] if attention.source[t] == UNK_ID]
+            if unknown_tokens:
+                begin, end = offsets[max(unknown_tokens, key=lambda token: weights[token])]
+                texts[i] = line[begin:end].strip()
             else:
-                replaced[place] = texts[word]
-        return replaced
+                texts[i] = source_texts[word]
+        return texts
 
 
 def _words_of(surfaces: Sequence[str]) -> Words:

@@ -1,7 +1,8 @@
-"""What a model looked at while it wrote translations that a search found."""
+"""Attention of a model to the source, for translations that exist already."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -10,22 +11,25 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.data.ids import BOS, EOS
-from keras_seq.inference.hypothesis import Hypothesis, encode_sources
+from keras_seq.inference.hypothesis import Hypothesis
+from keras_seq.inference.predictor import encode_sources, predict_by_length
 from keras_seq.text import Tokenizer
 
-# Attention weights computed at a time at most, 64 MB of them, where a model has 64 heads in all.
+# Attention weights per batch, which take 64 MB, if a model has 64 heads in all layers.
 _WEIGHTS = 1 << 24
 _ROWS = 64
 
+_Pair = tuple[tuple[int, ...], tuple[int, ...]]
+
 
 class Attention(NamedTuple):
-    """Where a model looked while it wrote one translation.
+    """The attention weights of one translation.
 
     Attributes:
-        source: Ids of the source as the model was given them, the end token last.
-        target: Ids of the translation, the end token last unless a limit came before it.
-        weights: Float32 `(T, S)`, a row for each token of the target, which sums to 1, a
-            column for each of the source; or of all layers and heads, `(L, H, T, S)`.
+        source: The source ids that the model read, with the end token.
+        target: The ids of the translation, with the end token unless the maximum length cut it.
+        weights: Float32 `(T, S)`: a row for each target token, which sums to 1, and a column for
+            each source token; or `(L, H, T, S)` for all layers and heads.
     """
 
     source: tuple[int, ...]
@@ -34,24 +38,23 @@ class Attention(NamedTuple):
 
 
 class AttentionExtractor:
-    """Attention to the source, by a forced pass over translations that were found.
+    """Computes attention weights by a forced pass over existing translations.
 
-    Row t is of the step that wrote token t. The pass costs about as much as a step of
-    training without its backward half, and the search none.
+    Row t belongs to the step that generates token t. The forced pass costs about as much as the
+    forward pass of a training step; the search itself costs nothing more.
 
-    Shapes: T tokens of the translation, S of the source, L layers of the decoder that look
-    at the source, H heads of each.
+    Shapes: T target tokens, S source tokens, L decoder layers with cross-attention, H heads.
 
     Args:
         model: A model of `keras_seq.models`.
-        source_tokenizer: Turns lines into ids.
-        max_source_length: Longer sources are cut to so many tokens.
-        layer: Which layer's attention is given; -1 is the last.
-        head: Which head's; None for the mean over the layer's.
+        source_tokenizer: The tokenizer of the source.
+        max_source_length: Maximum number of source tokens; longer sources are cut.
+        layer: The layer whose attention is computed; -1 is the last.
+        head: The head whose attention is computed; None for the mean over the heads.
 
     Raises:
-        ValueError: If there is no such layer or head, or the model is an ensemble, which has
-            an attention for each of its models.
+        ValueError: If the layer or head does not exist, or the model is an ensemble, whose
+            members have one attention each.
 
     Example:
 
@@ -80,58 +83,58 @@ class AttentionExtractor:
             )
         self._source_tokenizer = source_tokenizer
         self._max_source_length = max_source_length
-        self._one = _forced(model.with_attention(layer, head))
-        self._every: Callable[..., Any] | None = None
+        self._selected = _forced(model.with_attention(layer, head))
+        self._all: Callable[..., Any] | None = None
         self._model = model
 
     def __call__(
-        self, lines: Sequence[str], found: Sequence[Sequence[Hypothesis]]
+        self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Attention]]:
-        """The attention of the layer and head that were chosen, or of their mean.
+        """Returns the attention of the selected layer and head for each translation.
 
         Args:
             lines: Lines of text.
-            found: For each line its translations, or those of them that matter.
-
-        Returns:
-            As `found`, the `Attention` of each.
+            translations: Translations of each line.
         """
-        return self._attend(self._one, lines, found)
+        return self._attend(self._selected, lines, translations)
 
-    def every(
-        self, lines: Sequence[str], found: Sequence[Sequence[Hypothesis]]
+    def all_layers(
+        self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Attention]]:
-        """As a call, with `weights` of all layers and heads, `(L, H, T, S)`."""
-        if self._every is None:
-            self._every = _forced(self._model.with_attention(None))
-        return self._attend(self._every, lines, found)
+        """Returns the same with `weights` of all layers and heads, `(L, H, T, S)`."""
+        if self._all is None:
+            self._all = _forced(self._model.with_attention(None))
+        return self._attend(self._all, lines, translations)
 
     def _attend(
         self,
         attend: Callable[..., Any],
         lines: Sequence[str],
-        found: Sequence[Sequence[Hypothesis]],
+        translations: Sequence[Sequence[Hypothesis]],
     ) -> list[list[Attention]]:
         sources, _ = encode_sources(lines, self._source_tokenizer, self._max_source_length)
         pairs = [
-            (tuple([*source, EOS]), (*one.tokens, *([EOS] if one.ended else [])))
-            for source, every in zip(sources, found, strict=True)
-            for one in every
+            ((*source, EOS), (*hypothesis.tokens, *([EOS] if hypothesis.ended else [])))
+            for source, hypotheses in zip(sources, translations, strict=True)
+            for hypothesis in hypotheses
         ]
-        results: list[Attention | None] = [None] * len(pairs)
-        for rows in _batches(pairs):
-            weights = attend(
-                backend.padded([pairs[i][0] for i in rows]),
-                backend.padded([[BOS, *pairs[i][1][:-1]] for i in rows]),
-            )
-            array = np.asarray(keras.ops.convert_to_numpy(weights), np.float32)
-            for i, of_row in zip(rows, array, strict=False):
-                source, target = pairs[i]
-                # A copy, for a view would keep the whole batch.
-                kept = of_row[..., : len(target), : len(source)].copy()
-                results[i] = Attention(source, target, kept)
-        given = iter(results)
-        return [[one for one in (next(given) for _ in every) if one] for every in found]
+
+        def predict(pairs: list[_Pair]) -> Iterator[Attention]:
+            for batch in _batches(pairs):
+                weights = attend(
+                    backend.padded([source for source, _ in batch]),
+                    backend.padded([[BOS, *target[:-1]] for _, target in batch]),
+                )
+                rows = np.asarray(keras.ops.convert_to_numpy(weights), np.float32)
+                for (source, target), row in zip(batch, rows, strict=False):
+                    # A view would keep the whole batch in memory.
+                    part = row[..., : len(target), : len(source)].copy()
+                    yield Attention(source, target, part)
+
+        results = iter(
+            predict_by_length(pairs, predict, length=lambda pair: (len(pair[1]), len(pair[0])))
+        )
+        return [list(itertools.islice(results, len(row))) for row in translations]
 
 
 def _forced(model: Any) -> Callable[..., Any]:
@@ -141,13 +144,12 @@ def _forced(model: Any) -> Callable[..., Any]:
     return backend.compiled(attention, model.variables, ranks=[2, 2])
 
 
-def _batches(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
-    # Stable, so equal inputs in equal order make equal batches.
-    order = sorted(range(len(pairs)), key=lambda i: (-len(pairs[i][1]), -len(pairs[i][0])))
+def _batches(pairs: list[_Pair]) -> Iterator[list[_Pair]]:
+    """Yields batches of pairs with a limited number of attention weights."""
     start = 0
-    while start < len(order):
-        target = max(1, len(pairs[order[start]][1]))
-        source = max(len(pairs[i][0]) for i in order[start : start + _ROWS])
+    while start < len(pairs):
+        target = max(1, len(pairs[start][1]))
+        source = max(len(source) for source, _ in pairs[start : start + _ROWS])
         count = min(_ROWS, max(1, _WEIGHTS // (64 * source * target)))
-        yield order[start : start + count]
+        yield pairs[start : start + count]
         start += count

@@ -1,18 +1,18 @@
-"""Which of a model's attentions is worth looking at; imports no Keras."""
+"""The decoder layer whose attention aligns words best; imports no Keras."""
 
 from __future__ import annotations
 
 from keras_seq.settings import BackboneSeq2SeqSettings, Settings, TransformerSettings
 
 
-def aligning_layer(settings: Settings) -> int:
-    """The decoder layer that looks where a person would.
+def alignment_layer(settings: Settings) -> int:
+    """Returns the decoder layer whose attention agrees best with word alignments.
 
-    The one that was taught (`training.guided_alignment`); else of a Transformer the one before
-    the last, whose attention agrees best with word alignments.
+    This is the layer trained by `training.guided_alignment`, or else the layer before the last
+    one of a Transformer.
 
     Args:
-        settings: Those of a run.
+        settings: The settings of a run.
 
     Reference:
         Garg et al., "Jointly Learning to Align and Translate with Transformer Models", 2019,
@@ -21,12 +21,12 @@ def aligning_layer(settings: Settings) -> int:
     layers, _ = attention_shape(settings)
     if settings.training.guided_alignment:
         return settings.training.guided_alignment_layer % layers
-    # The first of several looks around.
+    # The attention of the first of several layers is too diffuse.
     return max(layers - 2, min(layers - 1, 1))
 
 
 def attention_shape(settings: Settings) -> tuple[int, int]:
-    """How many layers of a run's model look at the source, and by how many heads."""
+    """Returns the numbers of layers and of heads with attention to the source."""
     model = settings.model
     if isinstance(model, TransformerSettings | BackboneSeq2SeqSettings):
         return model.num_decoder_layers, model.num_heads

@@ -9,8 +9,8 @@ import keras
 
 from keras_seq import backend
 from keras_seq.data.ids import EOS
-from keras_seq.inference.hypothesis import encode_sources
 from keras_seq.inference.output_formats import END
+from keras_seq.inference.predictor import encode_sources
 from keras_seq.inference.search import make_search
 from keras_seq.search import SearchRecord, SearchResult, length_penalty
 from keras_seq.settings import SearchSettings

@@ -1,4 +1,4 @@
-"""Translations with what attention tells about them."""
+"""Translations with the attention that the model paid to the source."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from typing import Any, Literal
 
 from keras_seq.analysis.alignment import Aligner
 from keras_seq.analysis.attention import Attention, AttentionExtractor
-from keras_seq.analysis.attention_layer import aligning_layer
+from keras_seq.analysis.attention_layer import alignment_layer
 from keras_seq.inference.hypothesis import Hypothesis
-from keras_seq.inference.output_formats import END, Aligned
+from keras_seq.inference.output_formats import END, Alignment
 from keras_seq.run import Run
 from keras_seq.text import EOS_ID, UNK_ID, Piece
 
-Alignment = Literal["hard", "soft"]
-
 
 class Explainer:
-    """Adds attention to what a search found, over the same model.
+    """Adds attention to translations of the same model.
 
     Args:
         run: The run of the model.
         model: The model.
-        alignment: `"hard"`, links between words; `"soft"`, all weights between tokens; None.
-        replace_unknown: Whether unknown tokens are replaced by words of the source.
-        layer: Whose attention; `aligning_layer` if None.
-        head: As `AttentionExtractor` takes it.
+        alignment: `"hard"` for links between words, `"soft"` for all weights between tokens,
+            None for neither.
+        replace_unknown: Whether words of the source replace unknown tokens.
+        layer: The layer of the attention; None for `alignment_layer`.
+        head: See `AttentionExtractor`.
     """
 
     def __init__(
@@ -33,84 +32,89 @@ class Explainer:
         run: Run,
         model: Any,
         *,
-        alignment: Alignment | None = None,
+        alignment: Literal["hard", "soft"] | None = None,
         replace_unknown: bool = False,
         layer: int | None = None,
         head: int | None = None,
     ) -> None:
         longest = run.settings.data.max_source_length
-        self.layer = aligning_layer(run.settings) if layer is None else layer
+        self.layer = alignment_layer(run.settings) if layer is None else layer
         self.head = head
         self._source_pieces = run.source_tokenizer.pieces
         self._target_pieces = run.target_tokenizer.pieces
-        self._attending = AttentionExtractor(
+        self._extractor = AttentionExtractor(
             model, run.source_tokenizer, longest, layer=self.layer, head=head
         )
         self._aligner = Aligner(run.source_tokenizer, run.target_tokenizer, longest)
         self._alignment = alignment
-        self._replace = replace_unknown
+        self._replace_unknown = replace_unknown
 
     def __call__(
-        self, lines: Sequence[str], found: Sequence[Sequence[Hypothesis]]
-    ) -> tuple[list[list[Hypothesis]], list[list[Aligned]] | None]:
-        """The translations with unknown tokens replaced, and what attention to them came to.
+        self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
+    ) -> tuple[list[list[Hypothesis]], list[list[Alignment]] | None]:
+        """Replaces unknown tokens and aligns.
 
         Args:
             lines: Lines of text.
-            found: For each its translations.
+            translations: The translations of each line.
 
         Returns:
-            As `found`; and, where an alignment was asked for, an `Aligned` of each.
+            The translations, with unknown tokens replaced if asked for; and the `Alignment` of
+            each, or None without alignment.
         """
         if self._alignment is None:
-            wanted = [[one for one in every if UNK_ID in one.tokens] for every in found]
+            # Only unknown tokens need the forced pass.
+            needed = [[row for row in rows if UNK_ID in row.tokens] for rows in translations]
         else:
-            wanted = [list(every) for every in found]
-        attention = self._attending(lines, wanted)
-        replaced: list[list[Hypothesis]] = []
-        aligned: list[list[Aligned]] = []
-        for line, every, of_line in zip(lines, found, attention, strict=True):
-            of_each = iter(of_line)
-            replaced.append([])
-            aligned.append([])
-            for one in every:
-                if self._alignment is None and UNK_ID not in one.tokens:
-                    replaced[-1].append(one)
-                    continue
-                seen = next(of_each)
-                if self._replace:
-                    one = self._aligner.without_unknown(line, one, seen)
-                replaced[-1].append(one)
-                aligned[-1].append(self._aligned(line, one, seen))
-        return replaced, aligned if self._alignment else None
+            needed = [list(rows) for rows in translations]
+        results: list[list[Hypothesis]] = []
+        alignments: list[list[Alignment]] = []
+        for line, hypotheses, attention in zip(
+            lines, translations, self._extractor(lines, needed), strict=True
+        ):
+            remaining = iter(attention)
+            results.append([])
+            alignments.append([])
+            for hypothesis in hypotheses:
+                if self._alignment is not None or UNK_ID in hypothesis.tokens:
+                    weights = next(remaining)
+                    if self._replace_unknown:
+                        hypothesis = self._aligner.without_unknown(line, hypothesis, weights)
+                    alignments[-1].append(self._align(line, hypothesis, weights))
+                results[-1].append(hypothesis)
+        return results, alignments if self._alignment else None
 
-    def look(
-        self, lines: Sequence[str], found: Sequence[Sequence[Hypothesis]], *, every: bool = False
+    def best_attention(
+        self,
+        lines: Sequence[str],
+        translations: Sequence[Sequence[Hypothesis]],
+        *,
+        all_layers: bool = False,
     ) -> list[Attention | None]:
-        """The attention to the best translation of each line, None where there is none.
+        """Returns the attention of the best translation of each line, None for a blank line.
 
         Args:
             lines: Lines of text.
-            found: For each its translations.
-            every: Whether of all layers and heads.
+            translations: The translations of each line.
+            all_layers: Whether the weights are those of all layers and heads.
         """
-        best = [list(of_line[:1]) for of_line in found]
-        attend = self._attending.every if every else self._attending
-        return [of_line[0] if of_line else None for of_line in attend(lines, best)]
+        best = [list(hypotheses[:1]) for hypotheses in translations]
+        extract = self._extractor.all_layers if all_layers else self._extractor
+        return [attention[0] if attention else None for attention in extract(lines, best)]
 
     def pieces(self, attention: Attention) -> tuple[list[str], list[str]]:
-        """The pieces of the source and of the translation, to write beside their attention."""
+        """Returns the tokens of the source and of the translation as text."""
         return (
             [_piece(self._source_pieces, token) for token in attention.source],
             [_piece(self._target_pieces, token) for token in attention.target],
         )
 
-    def _aligned(self, line: str, found: Hypothesis, seen: Attention) -> Aligned:
+    def _align(self, line: str, hypothesis: Hypothesis, attention: Attention) -> Alignment:
         if self._alignment == "soft":
-            return Aligned(weights=seen.weights, source=tuple(self.pieces(seen)[0]))
+            return Alignment(weights=attention.weights, source=tuple(self.pieces(attention)[0]))
         if self._alignment == "hard":
-            return Aligned(links=self._aligner.links(line, found, seen))
-        return Aligned()
+            return Alignment(links=self._aligner.links(line, hypothesis, attention))
+        return Alignment()
 
 
 def _piece(pieces: Sequence[Piece], token: int) -> str:

@@ -1,4 +1,4 @@
-"""Text through a vector and back: a trained variational autoencoder."""
+"""Texts as vectors, and vectors as texts, from a trained variational autoencoder."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.data.ids import EOS
-from keras_seq.inference.hypothesis import Found, Hypothesis, encode_sources, hypotheses_of
+from keras_seq.inference.hypothesis import Found, Hypothesis, best_texts, decode_hypotheses
+from keras_seq.inference.predictor import (
+    check_is_list,
+    encode_sources,
+    open_trained_run,
+    predict_by_length,
+)
 from keras_seq.inference.search import make_search
-from keras_seq.run import Run
 from keras_seq.run.models import load_model
 from keras_seq.search import SearchResult
 from keras_seq.settings import SearchSettings
@@ -23,16 +28,16 @@ from keras_seq.text import Tokenizer
 
 
 class Autoencoder:
-    """Texts as vectors, and vectors as texts, by a trained variational autoencoder.
+    """Encodes texts to latent codes and decodes codes to texts.
 
-    Made by `Autoencoder.load`, or from parts. What a text or a vector gives does not depend
-    on the others.
+    Made by `Autoencoder.load`, or from parts. The result for a text or a code does not depend on
+    the others.
 
     Args:
         model: A `models.SequenceVAE`.
-        tokenizer: Turns lines into ids and back.
-        search: Settings of the search that writes a vector's text.
-        max_length: Of longer texts so many tokens are read.
+        tokenizer: The tokenizer of the texts.
+        search: Settings of the search that decodes a code.
+        max_length: Maximum number of tokens per text; longer texts are cut.
 
     Example:
 
@@ -53,7 +58,7 @@ class Autoencoder:
     ) -> None:
         self.model = model
         self._tokenizer = tokenizer
-        self._size = search.batch_size
+        self._batch_size = search.batch_size
         self._max_length = max_length
         self._units = int(model.posterior.output["mean"].shape[-1])
 
@@ -61,8 +66,8 @@ class Autoencoder:
             return model.posterior(source, training=False)["mean"]
 
         self._mean = backend.compiled(mean, model.variables, [2])
-        find = make_search(model.from_latent, search, tokenizer)
-        self._search = backend.compiled(find, model.variables, [2], ["float32"])
+        decode = make_search(model.from_latent, search, tokenizer)
+        self._decode = backend.compiled(decode, model.variables, [2], ["float32"])
 
     @classmethod
     def load(
@@ -78,19 +83,17 @@ class Autoencoder:
         Args:
             path: The run directory, of task "vae".
             which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            notice: Called with a line for each damaged checkpoint passed over;
-                by default it is a warning.
-            **search: Settings of the search to use in place of the run's, such
-                as `beam_size=1`; see `SearchSettings`.
+            notice: Receives a line for each damaged checkpoint that is skipped; by default each
+                is a warning.
+            **search: Search settings that replace those of the run, such as `beam_size=1`; see
+                `SearchSettings`.
 
         Raises:
-            InputError: If `path` is not a run with a trained autoencoder.
+            InputError: If `path` is not a trained run of this task.
             SettingsError: If a search setting is unknown or out of bounds.
         """
-        run = Run.open(path, notice=notice)
-        run.require_task("vae")
+        run = open_trained_run(path, "vae", which, notice)
         settings = run.settings.with_search(search)
-        run.require_weights(which)
         return cls(
             load_model(run, which),
             run.target_tokenizer,
@@ -99,10 +102,7 @@ class Autoencoder:
         )
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """The mean of each text's distribution over codes, float32 `(N, Z)`.
-
-        Args:
-            texts: Lines of text.
+        """Returns the mean of the posterior of each text, float32 `(N, Z)`.
 
         Raises:
             TypeError: If `texts` is one string.
@@ -110,13 +110,13 @@ class Autoencoder:
         return self._encode(texts)[0]
 
     def decode(self, latent: np.ndarray) -> list[list[Hypothesis]]:
-        """The `n_best` texts of each code, best first.
+        """Returns the `n_best` texts of each latent code, best first.
 
         Args:
             latent: Float array `(N, Z)`.
 
         Raises:
-            ValueError: If it is of another shape, or not finite.
+            ValueError: If the shape is wrong, or a number is not finite.
         """
         latent = np.asarray(latent, np.float32)
         if latent.ndim != 2 or latent.shape[1] != self._units:
@@ -126,41 +126,42 @@ class Autoencoder:
         if not np.isfinite(latent).all():
             raise ValueError("`latent` must be finite, received NaN or infinity in it.")
         results = []
-        for start in range(0, len(latent), self._size):
-            rows = latent[start : start + self._size]
-            # One shape for all calls where each costs a compilation.
-            padded = np.zeros((self._size, self._units), np.float32)
-            padded[: len(rows)] = rows
-            given = padded if backend.wants_static_shapes() else rows
-            found = SearchResult(*map(keras.ops.convert_to_numpy, self._search(given)))
-            for row in range(len(rows)):
+        for start in range(0, len(latent), self._batch_size):
+            codes = latent[start : start + self._batch_size]
+            count = len(codes)
+            if backend.wants_static_shapes():
+                codes = np.pad(codes, ((0, self._batch_size - count), (0, 0)))
+            found = SearchResult(*map(keras.ops.convert_to_numpy, self._decode(codes)))
+            for row in range(count):
                 results.append(self._texts(SearchResult(*(part[row] for part in found))))
         return results
 
     def reconstruct(self, texts: Sequence[str]) -> list[str]:
-        """Each text as its code's mean is written down; "" for a blank one.
+        """Encodes each text and decodes the mean of its posterior; "" for a blank text.
 
         Raises:
             TypeError: If `texts` is one string.
         """
-        return [found[0].text if found else "" for found in self.reconstruct_n_best(texts)]
+        return best_texts(self.reconstruct_n_best(texts))
 
     def reconstruct_n_best(self, texts: Sequence[str]) -> list[list[Hypothesis]]:
-        """As `reconstruct`, with `n_best` texts of each and their scores; none of a blank one."""
+        """Returns the `n_best` reconstructions of each text; none for a blank text."""
         codes, cut = self._encode(texts)
-        real = [i for i, text in enumerate(texts) if text.strip()]
+        filled = [i for i, text in enumerate(texts) if text.strip()]
         results: list[list[Hypothesis]] = [[] for _ in texts]
-        for i, found in zip(real, self.decode(codes[real]), strict=True):
-            results[i] = [one._replace(truncated=one.truncated or cut[i]) for one in found]
+        for i, hypotheses in zip(filled, self.decode(codes[filled]), strict=True):
+            results[i] = [
+                hypothesis._replace(truncated=hypothesis.truncated or cut[i])
+                for hypothesis in hypotheses
+            ]
         return results
 
     def sample(self, count: int = 1, seed: int = 0) -> list[str]:
-        """Texts of codes drawn from the prior, N(0, 1).
+        """Decodes samples from the prior, N(0, 1).
 
         Args:
-            count: Positive integer.
-            seed: Non-negative integer; of two samples with one seed, the longer begins as the
-                shorter.
+            count: Positive integer, the number of texts.
+            seed: Non-negative integer. With the same seed, more samples begin with the fewer.
 
         Raises:
             ValueError: If `count` is not positive.
@@ -168,37 +169,37 @@ class Autoencoder:
         if count < 1:
             raise ValueError(f"`count` must be positive, received {count!r}.")
         codes = np.random.default_rng(seed).standard_normal((count, self._units), np.float32)
-        return [found[0].text if found else "" for found in self.decode(codes)]
+        return best_texts(self.decode(codes))
 
     def interpolate(self, first: str, second: str, steps: int = 5) -> list[str]:
-        """Two texts, reconstructed, and those on the straight way between their codes.
+        """Decodes points on the line between the codes of two texts.
 
         Args:
             first, second: Lines of text.
-            steps: Integer, how many come between the two.
+            steps: The number of points between the two.
+
+        Returns:
+            `steps + 2` texts; the first and the last are the reconstructions.
 
         Raises:
             ValueError: If `steps` is negative.
         """
         if steps < 0:
             raise ValueError(f"`steps` must not be negative, received {steps!r}.")
-        one, other = self.encode([first, second])
-        shares = np.linspace(0, 1, steps + 2, dtype=np.float32)[:, None]
-        codes = (1 - shares) * one + shares * other
-        return [found[0].text if found else "" for found in self.decode(codes)]
+        start, end = self.encode([first, second])
+        weights = np.linspace(0, 1, steps + 2, dtype=np.float32)[:, None]
+        return best_texts(self.decode((1 - weights) * start + weights * end))
 
     def _encode(self, texts: Sequence[str]) -> tuple[np.ndarray, list[bool]]:
-        if isinstance(texts, str):
-            raise TypeError("`texts` must be a list of strings, received one; pass [text].")
+        check_is_list("texts", texts)
         ids, cut = encode_sources(texts, self._tokenizer, self._max_length)
-        codes = np.zeros((len(ids), self._units), np.float32)
-        # Those of like length together.
-        order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
-        for start in range(0, len(order), self._size):
-            rows = order[start : start + self._size]
-            batch = backend.padded([[*ids[i], EOS] for i in rows], self._size, 16)
-            codes[rows] = keras.ops.convert_to_numpy(self._mean(batch))[: len(rows)]
-        return codes, cut
+        codes = predict_by_length(ids, self._predict_mean, self._batch_size)
+        return np.array(codes, np.float32).reshape(len(codes), self._units), cut
+
+    def _predict_mean(self, ids: list[list[int]]) -> np.ndarray:
+        batch = backend.padded([[*row, EOS] for row in ids], self._batch_size, 16)
+        mean: np.ndarray = keras.ops.convert_to_numpy(self._mean(batch))
+        return mean[: len(ids)]
 
     def _texts(self, row: SearchResult) -> list[Hypothesis]:
         found = [
@@ -206,4 +207,4 @@ class Autoencoder:
             for n, length in enumerate(row.lengths)
             if length
         ]
-        return hypotheses_of(found, self._tokenizer)
+        return decode_hypotheses(found, self._tokenizer)

@@ -1,9 +1,8 @@
-"""Labels of texts, by a trained classifier."""
+"""Labels of texts, from a trained classifier."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -12,22 +11,21 @@ from keras import ops
 
 from keras_seq import backend
 from keras_seq.data.ids import EOS
-from keras_seq.inference.hypothesis import encode_sources
-from keras_seq.run import Run
-from keras_seq.run.models import load_model
+from keras_seq.inference.labeler import Labeler
+from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
 from keras_seq.text import Labels, Tokenizer
 
 # Shape letters: B batch, S steps, N labels.
 
 
 class Classified(NamedTuple):
-    """What a classifier says of a text.
+    """The prediction for one text.
 
     Attributes:
-        label: The likeliest label.
-        probability: How likely it is.
-        ranked: All labels with their probabilities, the likeliest first.
-        truncated: Whether the end of the text was not read.
+        label: The most probable label.
+        probability: The probability of that label.
+        ranked: All labels with their probabilities, the most probable first.
+        truncated: True if the text was cut at its maximum length.
     """
 
     label: str
@@ -36,17 +34,17 @@ class Classified(NamedTuple):
     truncated: bool
 
 
-class Classifier:
-    """Gives texts their labels. Made by `Classifier.load`, or from parts.
+class Classifier(Labeler):
+    """Predicts the label of each text. Made by `Classifier.load`, or from parts.
 
-    What it says of a text does not depend on the others.
+    The prediction for a text does not depend on the other texts.
 
     Args:
         model: A classifier of `keras_seq.models`.
-        tokenizer: Turns texts into ids.
-        labels: What its logits stand for, in their order.
-        max_length: Of longer texts so many tokens are read.
-        batch_size: Texts at a time.
+        tokenizer: The tokenizer of the texts.
+        labels: The labels, in the order of the model's logits.
+        max_length: Maximum number of tokens per text; longer texts are cut.
+        batch_size: Texts per batch.
 
     Example:
 
@@ -54,13 +52,15 @@ class Classifier:
     >>> tokenizer = Tokenizer.train(["a good film", "a bad film"], size=270)
     >>> model = BagClassifier(tokenizer.vocabulary_size, 2, embedding_units=4, hidden_units=0)
     >>> classifier = Classifier(model, tokenizer, Labels(["bad", "good"]))
-    >>> found = classifier.classify(["a good film"])[0]  # of a model that has learned nothing
-    >>> sorted(label for label, _ in found.ranked), found.truncated
+    >>> result = classifier.classify(["a good film"])[0]  # from a model that is not trained
+    >>> sorted(label for label, _ in result.ranked), result.truncated
     (['bad', 'good'], False)
     >>> trained = keras_seq.Classifier.load("runs/sentiment")  # doctest: +SKIP
     >>> trained(["What a film!"])  # doctest: +SKIP
     ['good']
     """
+
+    task = "classify"
 
     def __init__(
         self,
@@ -70,78 +70,33 @@ class Classifier:
         max_length: int = 400,
         batch_size: int = 32,
     ) -> None:
-        self.model = model
-        self._tokenizer = tokenizer
-        self._labels = labels
-        self._max_length = max_length
-        self._batch_size = batch_size
+        super().__init__(model, tokenizer, labels, max_length, batch_size)
 
         def probabilities(source: Any) -> Any:
             return ops.softmax(model({"source": source}, training=False), axis=-1)
 
         self._probabilities = backend.compiled(probabilities, model.variables, ranks=[2])
 
-    @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        which: str | int = "best",
-        batch_size: int | None = None,
-        notice: Callable[[str], None] | None = None,
-    ) -> Classifier:
-        """Loads the classifier of a run directory.
-
-        Args:
-            path: The run directory, of task "classify".
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            batch_size: Texts at a time, in place of the run's.
-            notice: Called with a line for each damaged checkpoint passed over;
-                by default it is a warning.
-
-        Raises:
-            InputError: If `path` is not a run with a trained classifier.
-        """
-        run = Run.open(path, notice=notice)
-        run.require_task("classify")
-        run.require_weights(which)
-        return cls.of_run(run, load_model(run, which), batch_size)
-
-    @classmethod
-    def of_run(cls, run: Run, model: Any, batch_size: int | None = None) -> Classifier:
-        """The classifier of an opened run, with a model of its own."""
-        settings = run.settings
-        size = batch_size or settings.search.batch_size
-        return cls(model, run.source_tokenizer, run.labels, settings.data.max_source_length, size)
-
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        """The label of each text; a blank one has one, too."""
-        return [found.label for found in self.classify(texts)]
+        """Returns the label of each text; a blank text has a label too."""
+        return [result.label for result in self.classify(texts)]
 
     def classify(self, texts: Sequence[str]) -> list[Classified]:
-        """The labels of texts with their probabilities.
-
-        Args:
-            texts: Lines of text.
-
-        Returns:
-            As many `Classified`.
+        """Returns the labels of each text with their probabilities.
 
         Raises:
             TypeError: If `texts` is one string.
         """
-        if isinstance(texts, str):
-            raise TypeError("`texts` must be a list of strings, received one; pass [text].")
+        check_is_list("texts", texts)
         ids, cut = encode_sources(texts, self._tokenizer, self._max_length)
-        # Stable, so equal inputs in equal order make equal batches.
-        order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
-        found: dict[int, Classified] = {}
-        for start in range(0, len(order), self._batch_size):
-            rows = order[start : start + self._batch_size]
-            batch = backend.padded([[*ids[i], EOS] for i in rows], self._batch_size)
-            every = keras.ops.convert_to_numpy(self._probabilities(batch))  # (B, N)
-            found |= {i: self._ranked(every[row], cut[i]) for row, i in enumerate(rows)}
-        return [found[i] for i in range(len(ids))]
+        probabilities = predict_by_length(ids, self._predict, self._batch_size)
+        return [
+            self._ranked(row, truncated) for row, truncated in zip(probabilities, cut, strict=True)
+        ]
+
+    def _predict(self, ids: list[list[int]]) -> np.ndarray:
+        batch = backend.padded([[*row, EOS] for row in ids], self._batch_size)
+        return keras.ops.convert_to_numpy(self._probabilities(batch))[: len(ids)]  # (B, N)
 
     def _ranked(self, probabilities: np.ndarray, truncated: bool) -> Classified:
         order = np.argsort(-probabilities, kind="stable")

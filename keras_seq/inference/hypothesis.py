@@ -1,15 +1,12 @@
-"""What every engine shares: lines to ids for a search, and what it found back to lines."""
+"""The results of a search as text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
 from keras_seq.text import EOS_ID, Tokenizer
-
-# A piece of a vocabulary is seldom longer, so a line clipped to this many characters for each
-# token allowed loses nothing that the limit on tokens would have kept.
-CHARACTERS_PER_TOKEN = 50
 
 
 class Hypothesis(NamedTuple):
@@ -17,10 +14,10 @@ class Hypothesis(NamedTuple):
 
     Attributes:
         text: The translation.
-        score: Its log-probability, normalised by length as the search was told.
-        truncated: Whether the source or the translation met its length limit.
-        tokens: Its ids, without an end token.
-        ended: Whether that followed them; if not, a limit did.
+        score: Its log-probability, normalized by length as the search settings ask for.
+        truncated: True if the source or the translation was cut at its maximum length.
+        tokens: The token ids of the translation, without an end token.
+        ended: True if an end token followed the ids; False if the maximum length did.
     """
 
     text: str
@@ -31,33 +28,11 @@ class Hypothesis(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a search found: target ids, their score, whether the limit cut them."""
+    """Target ids that a search found, their score, and whether the maximum length cut them."""
 
     tokens: Sequence[int]
     score: float
     truncated: bool
-
-
-def encode_sources(
-    lines: Sequence[str], tokenizer: Tokenizer, max_source_length: int
-) -> tuple[list[list[int]], list[bool]]:
-    """The ids that a model is given of lines.
-
-    Args:
-        lines: Lines of text.
-        tokenizer: Turns lines into ids.
-        max_source_length: Longer ones are cut to so many tokens.
-
-    Returns:
-        The ids of each line, without an end token; and whether it was cut.
-    """
-    clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
-    ids = tokenizer.encode(clipped)
-    cut = [
-        len(tokens) > max_source_length or len(text) < len(line)
-        for tokens, text, line in zip(ids, clipped, lines, strict=True)
-    ]
-    return [tokens[:max_source_length] for tokens in ids], cut
 
 
 def translate_lines(
@@ -68,106 +43,64 @@ def translate_lines(
     search: Callable[..., Iterable[list[Found]]],
     prefixes: Sequence[str] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Translates lines by a search over ids.
+    """Translates lines with a search over ids.
 
     Args:
         lines: Lines of text.
-        source_tokenizer: Turns lines into ids.
-        target_tokenizer: Turns ids into lines.
-        max_source_length: Longer sources are cut to so many tokens.
-        search: Called with the ids of all lines that are not blank, without end
-            tokens, the longest first, and with the ids of their prefixes if there
-            are any; gives what it found for each, best first.
-        prefixes: What the translation of each line begins with, "" for nothing.
+        source_tokenizer: The tokenizer of the source.
+        target_tokenizer: The tokenizer of the target.
+        max_source_length: Maximum number of source tokens; longer sources are cut.
+        search: Maps the ids of all lines that are not blank, without end tokens and the longest
+            first, to hypotheses for each. A second argument are the ids of the prefixes.
+        prefixes: The beginning of each translation, "" for none.
 
     Returns:
-        For each line its translations, best first; none for a blank line.
+        The translations of each line, best first; an empty list for a blank line.
 
     Raises:
         TypeError: If `lines` or `prefixes` is one string.
-        ValueError: If there are not as many prefixes as lines.
+        ValueError: If the numbers of prefixes and lines differ.
     """
-    if isinstance(lines, str) or isinstance(prefixes, str):
-        raise TypeError(
-            "`lines` and `prefixes` must be lists of strings, received one string; pass [line]."
-        )
-    if prefixes is not None and len(prefixes) != len(lines):
-        raise ValueError(f"received {len(prefixes)} prefixes for {len(lines)} lines.")
+    check_is_list("lines", lines)
+    if prefixes is not None:
+        check_is_list("prefixes", prefixes)
+        if len(prefixes) != len(lines):
+            raise ValueError(f"received {len(prefixes)} prefixes for {len(lines)} lines.")
     ids, cut = encode_sources(lines, source_tokenizer, max_source_length)
-    # Stable, so equal inputs in equal order make equal batches.
-    order = sorted((i for i, tokens in enumerate(ids) if tokens), key=lambda i: -len(ids[i]))
+    filled = [i for i, tokens in enumerate(ids) if tokens]
+
+    def translate(rows: list[int]) -> Iterable[list[Found]]:
+        sources = [ids[i] for i in rows]
+        if prefixes is None:
+            return search(sources)
+        return search(sources, target_tokenizer.encode([prefixes[i] for i in rows]))
+
     results: list[list[Hypothesis]] = [[] for _ in lines]
-    sources = [ids[i] for i in order]
-    if prefixes is None:
-        every = search(sources)
-    else:
-        every = search(sources, target_tokenizer.encode([prefixes[i] for i in order]))
-    for i, found in zip(order, every, strict=True):
-        results[i] = hypotheses_of(found, target_tokenizer, cut[i])
+    found = predict_by_length(filled, translate, length=lambda i: len(ids[i]))
+    for i, hypotheses in zip(filled, found, strict=True):
+        results[i] = decode_hypotheses(hypotheses, target_tokenizer, cut[i])
     return results
 
 
-def hypotheses_of(
+def decode_hypotheses(
     found: Sequence[Found], tokenizer: Tokenizer, source_cut: bool = False
 ) -> list[Hypothesis]:
-    """What a search found for one source, as text.
+    """Returns the hypotheses of one source with their texts.
 
     Args:
-        found: Best first.
-        tokenizer: Turns ids into lines.
-        source_cut: Whether the source met its limit.
+        found: The hypotheses of a search.
+        tokenizer: The tokenizer of the target.
+        source_cut: True if the source was cut at its maximum length.
     """
-    texts = tokenizer.decode([one.tokens for one in found])
-    return [_hypothesis(text, one, source_cut) for text, one in zip(texts, found, strict=True)]
-
-
-def _hypothesis(text: str, found: Found, source_cut: bool) -> Hypothesis:
-    tokens = [int(token) for token in found.tokens]
-    return Hypothesis(
-        text,
-        found.score,
-        source_cut or found.truncated,
-        tuple(token for token in tokens if token != EOS_ID),
-        EOS_ID in tokens,
-    )
+    hypotheses = []
+    for text, row in zip(tokenizer.decode([row.tokens for row in found]), found, strict=True):
+        tokens = tuple(int(token) for token in row.tokens)
+        content = tuple(token for token in tokens if token != EOS_ID)
+        truncated = source_cut or row.truncated
+        hypotheses.append(Hypothesis(text, row.score, truncated, content, EOS_ID in tokens))
+    return hypotheses
 
 
 def best_texts(results: Iterable[list[Hypothesis]]) -> list[str]:
-    """The best translation of each line, "" where there is none."""
+    """Returns the best text of each list of hypotheses, "" for an empty list."""
     return [hypotheses[0].text if hypotheses else "" for hypotheses in results]
-
-
-def written_lines(
-    results: Iterable[list[Hypothesis]], first: int, *, n_best: int, scores: bool
-) -> Iterator[str]:
-    """Translations as `keras-seq translate` writes them.
-
-    Args:
-        results: For each line its translations.
-        first: The number of the first line.
-        n_best: Above 1, every translation has a line `number<TAB>score<TAB>translation`.
-        scores: Whether a line is `score<TAB>translation` where there is one.
-    """
-    for number, hypotheses in enumerate(results, first):
-        rows = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in hypotheses]
-        for score, text in rows or [("0.0000", "")]:
-            if n_best > 1:
-                yield f"{number}\t{score}\t{text}"
-            else:
-                yield f"{score}\t{text}" if scores else text
-
-
-def cut_notice(results: Iterable[list[Hypothesis]], where: str) -> str | None:
-    """Says how many of some lines were cut short, None where none was."""
-    cut = sum(any(hypothesis.truncated for hypothesis in found[:1]) for found in results)
-    if not cut:
-        return None
-    return (
-        f"{where}: {cut} cut short at the longest input or output (data.max_source_length, "
-        "search.max_length, search.max_length_ratio, search.max_length_extra)"
-    )
-
-
-def numbered(first: int, count: int) -> str:
-    """`line 1`, or `lines 1 to 64`."""
-    return f"line {first}" if count == 1 else f"lines {first} to {first + count - 1}"

@@ -1,4 +1,4 @@
-"""How likely a model finds given translations, by forced decoding."""
+"""Log-probabilities of existing translations, by forced decoding."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.data.ids import BOS, EOS
-from keras_seq.inference.hypothesis import encode_sources
-from keras_seq.run import Run
+from keras_seq.inference.predictor import (
+    check_is_list,
+    encode_sources,
+    open_trained_run,
+    predict_by_length,
+)
 from keras_seq.run.models import load_models
 from keras_seq.search import forced_scores
 from keras_seq.text import InputError, Tokenizer
@@ -27,22 +31,23 @@ __all__ = [
     "perplexity_of",
 ]
 
-# Logits of a batch, 64 MB of them.
+# Logits per batch, which take 64 MB.
 _LOGITS = 1 << 24
-_MOST_TOKENS = 2048
-# Attention takes memory with the square of it: some GB here, all that there is for a book.
+_MAX_TOKENS = 2048
+# The memory of attention grows with the square of the length, to some GB at this one.
 MAX_TARGET_LENGTH = 4096
 
 
 class Likelihood(NamedTuple):
-    """A given translation as a model sees it.
+    """The log-probability of one translation under a model.
 
     Attributes:
-        tokens: Its ids, the end token last; none where source and translation are blank.
-        log_probabilities: Natural logarithm of the probability of each, given
-            the source and the tokens before.
-        source_length: Tokens of the source that the model was given, without an end token.
-        source_cut: Whether it has more.
+        tokens: The ids of the translation, with the end token; empty if source and translation
+            are blank.
+        log_probabilities: The natural logarithm of the probability of each token, given the
+            source and the tokens before.
+        source_length: The number of source tokens that the model read, without an end token.
+        source_cut: True if the source was cut.
     """
 
     tokens: tuple[int, ...]
@@ -52,16 +57,16 @@ class Likelihood(NamedTuple):
 
     @property
     def total(self) -> float:
-        """log P(y | x), the end token included."""
+        """log P(y | x), with the end token."""
         return math.fsum(self.log_probabilities)
 
 
 class LongTargetError(InputError):
-    """A translation too long to be scored.
+    """Raised for a translation that is too long to be scored.
 
     Args:
-        index: Of the translation, from 0.
-        length: Its tokens.
+        index: The index of the translation, from 0.
+        length: Its number of tokens.
     """
 
     def __init__(self, index: int, length: int) -> None:
@@ -74,21 +79,18 @@ class LongTargetError(InputError):
 
 
 def check_target_lengths(targets: Iterable[Sequence[int]]) -> None:
-    """Refuses translations, as ids without end tokens, that are too long to be scored.
+    """Raises LongTargetError for the first translation that is too long to be scored.
 
-    Raises:
-        LongTargetError: For the first of them.
+    Args:
+        targets: Ids of translations, without end tokens.
     """
     for index, ids in enumerate(targets):
         if len(ids) > MAX_TARGET_LENGTH:
             raise LongTargetError(index, len(ids))
 
 
-def perplexity(found: Iterable[Likelihood]) -> float:
-    """exp of the mean negative log-probability of a token, over all translations.
-
-    Args:
-        found: What a `LikelihoodScorer` gave.
+def perplexity(likelihoods: Iterable[Likelihood]) -> float:
+    """Returns exp of the mean negative log-probability of a token, over all translations.
 
     Raises:
         ValueError: If there are no tokens.
@@ -98,15 +100,13 @@ def perplexity(found: Iterable[Likelihood]) -> float:
     >>> round(perplexity([Likelihood((9, 3), (-1.0, -2.0))]), 4)
     4.4817
     """
-    total, tokens = 0.0, 0
-    for one in found:
-        total += one.total
-        tokens += len(one.tokens)
-    return perplexity_of(total, tokens)
+    likelihoods = list(likelihoods)
+    total = sum(likelihood.total for likelihood in likelihoods)
+    return perplexity_of(total, sum(len(likelihood.tokens) for likelihood in likelihoods))
 
 
 def perplexity_of(log_probability: float, tokens: int) -> float:
-    """exp(-log_probability / tokens); infinite where a float cannot hold it.
+    """Returns exp(-log_probability / tokens), infinity if a float cannot hold it.
 
     Raises:
         ValueError: If there are no tokens.
@@ -118,19 +118,18 @@ def perplexity_of(log_probability: float, tokens: int) -> float:
 
 
 class LikelihoodScorer:
-    """Scores given translations of lines of text, by forced decoding.
+    """Scores existing translations of lines of text, by forced decoding.
 
-        log P(y | x) = sum over t of log P(y_t | y_<t, x),  the end token included
+        log P(y | x) = sum over t of log P(y_t | y_<t, x),  with the end token
 
-    Made by `LikelihoodScorer.load`, or from parts. Sources are encoded as for
-    a translation, so too long ones are cut; targets as in training, and whole.
-    A pair's score does not depend on the others.
+    Made by `LikelihoodScorer.load`, or from parts. Sources are encoded as for a translation, so
+    long ones are cut; targets are never cut. The score of a pair does not depend on the others.
 
     Args:
         model: A model of `keras_seq.models`, or an `Ensemble`.
-        source_tokenizer: Turns sources into ids.
-        target_tokenizer: Turns translations into ids.
-        max_source_length: Longer sources are cut to so many tokens.
+        source_tokenizer: The tokenizer of the source.
+        target_tokenizer: The tokenizer of the target.
+        max_source_length: Maximum number of source tokens; longer sources are cut.
 
     Example:
 
@@ -149,7 +148,7 @@ class LikelihoodScorer:
         self._source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._max_source_length = max_source_length
-        self._batch_tokens = min(_LOGITS // target_tokenizer.vocabulary_size, _MOST_TOKENS)
+        self._batch_tokens = min(_LOGITS // target_tokenizer.vocabulary_size, _MAX_TOKENS)
         self._score = backend.compiled(
             lambda source, target, following: forced_scores(model, source, target, following),
             model.variables,
@@ -170,16 +169,15 @@ class LikelihoodScorer:
         Args:
             path: The run directory.
             which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            ensemble: Directories of other runs with the same vocabularies; probabilities are
-                then the mean of all.
-            notice: Called with a line for each damaged checkpoint passed over;
-                by default it is a warning.
+            ensemble: Other run directories with the same vocabularies. Probabilities are then the
+                mean over all runs.
+            notice: Receives a line for each damaged checkpoint that is skipped; by default each
+                is a warning.
 
         Raises:
             InputError: If `path` is not a run with a trained model.
         """
-        run = Run.open(path, notice=notice)
-        run.require_weights(which)
+        run = open_trained_run(path, None, which, notice)
         return cls(
             load_models(run, ensemble, which, notice),
             run.source_tokenizer,
@@ -190,75 +188,76 @@ class LikelihoodScorer:
     def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> list[Likelihood]:
         """Scores translations of lines.
 
-        Of two blank lines there is nothing to score: no tokens, and 0 in all. A
-        blank line beside text is what it is: the end token alone.
+        A pair of two blank lines has no tokens and a total of 0. If only the target is blank, its
+        end token is scored.
 
         Args:
             sources: Lines of text.
-            targets: As many lines, the translation of each.
+            targets: The translation of each line.
 
         Returns:
-            As many `Likelihood`.
+            The likelihood of each pair.
 
         Raises:
             TypeError: If `sources` or `targets` is one string.
-            ValueError: If there are not as many of both.
-            InputError: If a translation is longer than `MAX_TARGET_LENGTH` tokens, as a
-                `LongTargetError`; if the model gives no finite numbers.
+            ValueError: If the numbers of sources and targets differ.
+            LongTargetError: If a translation is longer than `MAX_TARGET_LENGTH` tokens.
+            InputError: If a log-probability is not finite.
         """
-        if isinstance(sources, str) or isinstance(targets, str):
-            raise TypeError("`sources` and `targets` must be lists of strings, received a string.")
+        check_is_list("sources", sources)
+        check_is_list("targets", targets)
         return self.of_tokens(sources, self.target_tokenizer.encode(targets))
 
     def of_tokens(
         self, sources: Sequence[str], targets: Sequence[Sequence[int]]
     ) -> list[Likelihood]:
-        """As `__call__`, of translations as ids without end tokens: those that a search found."""
+        """Scores translations given as ids without end tokens, such as those from a search."""
         if len(sources) != len(targets):
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets.")
         check_target_lengths(targets)
         source_ids, cut = encode_sources(sources, self._source_tokenizer, self._max_source_length)
-        # Stable, so equal inputs in equal order make equal batches.
-        order = sorted(
-            (i for i in range(len(targets)) if source_ids[i] or targets[i]),
-            key=lambda i: (-len(targets[i]), -len(source_ids[i])),
+        pairs: list[_Ids] = list(zip(source_ids, targets, strict=True))
+        filled = [i for i, (source, target) in enumerate(pairs) if source or target]
+        scores = predict_by_length(
+            [pairs[i] for i in filled],
+            self._predict,
+            length=lambda pair: (len(pair[1]), len(pair[0])),
         )
-        results = [Likelihood((), ())] * len(targets)
-        for rows in self._batches(order, source_ids, targets):
-            scores = self._scores([source_ids[i] for i in rows], [targets[i] for i in rows])
-            for i, values in zip(rows, scores, strict=True):
-                tokens = (*targets[i], EOS)
-                results[i] = Likelihood(
-                    tokens, tuple(values[: len(tokens)].tolist()), len(source_ids[i]), cut[i]
-                )
+        results = [Likelihood((), ())] * len(pairs)
+        for i, values in zip(filled, scores, strict=True):
+            tokens = (*targets[i], EOS)
+            results[i] = Likelihood(
+                tokens, tuple(values[: len(tokens)].tolist()), len(source_ids[i]), cut[i]
+            )
         return results
 
-    def _batches(
-        self, order: list[int], sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> Iterator[list[int]]:
-        rows: list[int] = []
+    def _predict(self, pairs: list[_Ids]) -> Iterator[np.ndarray]:
+        """Yields the log-probabilities of each pair; batches have a limited number of tokens."""
+        batch: list[_Ids] = []
         longest = 0
-        for i in order:
-            longest = max(longest, len(sources[i]) + 1, len(targets[i]) + 1)
-            if rows and (len(rows) + 1) * longest > self._batch_tokens:
-                yield rows
-                rows, longest = [], max(len(sources[i]), len(targets[i])) + 1
-            rows.append(i)
-        if rows:
-            yield rows
+        for pair in pairs:
+            length = max(map(len, pair)) + 1
+            longest = max(longest, length)
+            if batch and (len(batch) + 1) * longest > self._batch_tokens:
+                yield from self._scores(batch)
+                batch, longest = [], length
+            batch.append(pair)
+        if batch:
+            yield from self._scores(batch)
 
-    def _scores(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-    ) -> np.ndarray:
-        scores = self._score(
-            backend.padded([[*ids, EOS] for ids in sources]),
-            backend.padded([[BOS, *ids] for ids in targets]),
-            backend.padded([[*ids, EOS] for ids in targets]),
+    def _scores(self, pairs: list[_Ids]) -> np.ndarray:
+        result = self._score(
+            backend.padded([[*source, EOS] for source, _ in pairs]),
+            backend.padded([[BOS, *target] for _, target in pairs]),
+            backend.padded([[*target, EOS] for _, target in pairs]),
         )
-        found = np.asarray(keras.ops.convert_to_numpy(scores), np.float64)[: len(targets)]
-        if not np.isfinite(found).all():
+        scores = np.asarray(keras.ops.convert_to_numpy(result), np.float64)[: len(pairs)]
+        if not np.isfinite(scores).all():
             raise InputError(
                 "the model gives log-probabilities that are not finite numbers: its weights are "
                 "damaged, or the training diverged; take another checkpoint"
             )
-        return found
+        return scores
+
+
+_Ids = tuple[Sequence[int], Sequence[int]]

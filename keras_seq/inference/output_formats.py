@@ -1,31 +1,67 @@
-"""Translations as `keras-seq translate` writes them: as text, as a table, as objects."""
+"""Output formats of `keras-seq translate`: text, a table, JSON objects."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from keras_seq.inference.hypothesis import Hypothesis, written_lines
+from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.text import Tokenizer
 
 Format = Literal["text", "tsv", "jsonl"]
 END = "</s>"
 _ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _COLUMNS = ("line", "rank", "score", "truncated", "source", "translation")
-# Of weights and scores in JSON: what float32 holds, nearly.
+# Significant digits of float32, nearly.
 _DIGITS = 6
 
 
-class Aligned(NamedTuple):
-    """What the attention of a translation came to.
+def format_lines(
+    results: Iterable[Sequence[Hypothesis]], first: int, *, n_best: int, scores: bool
+) -> Iterator[str]:
+    """Yields translations in the plain text format.
+
+    Args:
+        results: The translations of each line.
+        first: The number of the first line.
+        n_best: Translations per line. Above 1, each has a line `number<TAB>score<TAB>translation`.
+        scores: Whether a line is `score<TAB>translation` if `n_best` is 1.
+    """
+    for number, hypotheses in enumerate(results, first):
+        rows = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in hypotheses]
+        for score, text in rows or [("0.0000", "")]:
+            if n_best > 1:
+                yield f"{number}\t{score}\t{text}"
+            else:
+                yield f"{score}\t{text}" if scores else text
+
+
+def truncation_notice(results: Iterable[Sequence[Hypothesis]], where: str) -> str | None:
+    """Returns a notice of how many lines were truncated, or None if no line was."""
+    count = sum(any(hypothesis.truncated for hypothesis in row[:1]) for row in results)
+    if not count:
+        return None
+    return (
+        f"{where}: {count} cut short at the longest input or output (data.max_source_length, "
+        "search.max_length, search.max_length_ratio, search.max_length_extra)"
+    )
+
+
+def line_range(first: int, count: int) -> str:
+    """Names lines of a file: `line 1`, or `lines 1 to 64`."""
+    return f"line {first}" if count == 1 else f"lines {first} to {first + count - 1}"
+
+
+class Alignment(NamedTuple):
+    """The alignment of a translation with its source, from the attention of the model.
 
     Attributes:
-        links: `(source word, target word)`, None where not asked for.
-        weights: Float array `(T, S)`, None where not asked for.
-        source: What the columns of the weights are of: pieces of the source, the end last.
+        links: `(source word, target word)`; None without links.
+        weights: Float array `(T, S)` of attention weights; None without weights.
+        source: The tokens of the source, which are the columns of the weights, the end last.
     """
 
     links: Sequence[tuple[int, int]] | None = None
@@ -37,18 +73,19 @@ class OutputFormat:
     r"""Writes translations of lines.
 
     Args:
-        name: `"text"`: a translation a line, see `written_lines`. `"tsv"`: a table with a
-            head, a translation a row; a backslash, tab or line end in a text is written as
-            `\\`, `\t`, `\n` or `\r`. `"jsonl"`: an object for each line of the input.
-        n_best: Translations of a line, at most.
-        scores: Whether text has scores.
+        name: `"text"`: one translation per line, see `format_lines`. `"tsv"`: a table with a
+            header, one translation per row; a backslash, tab or line end in a text is written as
+            `\\`, `\t`, `\n` or `\r`. `"jsonl"`: one object for each line of the input.
+        n_best: Maximum number of translations per line.
+        scores: Whether the text format has scores.
         links: Whether links between words are written.
-        target_tokenizer: Names the tokens of an object, which has none without it.
+        target_tokenizer: The tokenizer of the target. With it, an object has the tokens of each
+            translation.
 
     Example:
 
     >>> table = OutputFormat("tsv")
-    >>> next(table.head()).split("\t")
+    >>> next(table.header()).split("\t")
     ['line', 'rank', 'score', 'truncated', 'source', 'translation']
     >>> print(*next(table.lines(7, "a\tb", [Hypothesis("c", -0.5, False)])).split("\t"))
     7 1 -0.5000 0 a\tb c
@@ -69,8 +106,8 @@ class OutputFormat:
         self._links = links
         self._tokenizer = target_tokenizer
 
-    def head(self) -> Iterator[str]:
-        """What comes before all lines."""
+    def header(self) -> Iterator[str]:
+        """Yields the line above all others, if the format has one."""
         if self._name == "tsv":
             yield "\t".join([*_COLUMNS, *(["alignment"] if self._links else [])])
 
@@ -78,76 +115,87 @@ class OutputFormat:
         self,
         number: int,
         source: str,
-        found: Sequence[Hypothesis],
-        aligned: Sequence[Aligned] | None = None,
+        hypotheses: Sequence[Hypothesis],
+        alignments: Sequence[Alignment] | None = None,
     ) -> Iterator[str]:
-        """What is written for one line.
+        """Yields the output for one line of the input.
 
         Args:
-            number: Of the line, from 1.
+            number: The number of the line, from 1.
             source: The line.
-            found: Its translations, best first; none where it is blank.
-            aligned: For each translation what its attention came to.
+            hypotheses: Its translations, best first; empty for a blank line.
+            alignments: The alignment of each translation.
         """
-        every = aligned or [Aligned()] * len(found)
+        alignments = alignments or [Alignment()] * len(hypotheses)
         if self._name == "jsonl":
-            yield self._object(number, source, found, every)
+            yield self._object(number, source, hypotheses, alignments)
         elif self._name == "tsv":
-            yield from self._rows(number, source, found, every)
+            yield from self._rows(number, source, hypotheses, alignments)
         else:
-            written = written_lines([list(found)], number, n_best=self._n_best, scores=self._scores)
-            for text, one in zip(written, every or [Aligned()], strict=True):
-                yield text if one.links is None else f"{text} ||| {_pharaoh(one.links)}"
+            texts = format_lines([hypotheses], number, n_best=self._n_best, scores=self._scores)
+            for text, alignment in zip(texts, alignments or [Alignment()], strict=True):
+                links = alignment.links
+                yield text if links is None else f"{text} ||| {_pharaoh(links)}"
 
     def _rows(
-        self, number: int, source: str, found: Sequence[Hypothesis], every: Sequence[Aligned]
+        self,
+        number: int,
+        source: str,
+        hypotheses: Sequence[Hypothesis],
+        alignments: Sequence[Alignment],
     ) -> Iterator[str]:
         links = [""] if self._links else []
-        if not found:
-            # So that no line of the input is missing.
+        if not hypotheses:
+            # Every line of the input has a row.
             yield "\t".join([str(number), "1", "", "0", source.translate(_ESCAPED), "", *links])
-        for rank, (one, aligned) in enumerate(zip(found, every, strict=True), 1):
+        for rank, (hypothesis, alignment) in enumerate(zip(hypotheses, alignments, strict=True), 1):
             if self._links:
-                links = [_pharaoh(aligned.links or ())]
-            texts = [text.translate(_ESCAPED) for text in (source, one.text)]
-            numbers = [str(number), str(rank), f"{one.score:.4f}", str(int(one.truncated))]
-            yield "\t".join([*numbers, *texts, *links])
+                links = [_pharaoh(alignment.links or ())]
+            texts = [text.translate(_ESCAPED) for text in (source, hypothesis.text)]
+            score, truncated = f"{hypothesis.score:.4f}", str(int(hypothesis.truncated))
+            yield "\t".join([str(number), str(rank), score, truncated, *texts, *links])
 
     def _object(
-        self, number: int, source: str, found: Sequence[Hypothesis], every: Sequence[Aligned]
+        self,
+        number: int,
+        source: str,
+        hypotheses: Sequence[Hypothesis],
+        alignments: Sequence[Alignment],
     ) -> str:
-        written: dict[str, Any] = {"line": number, "source": source}
-        if every and every[0].weights is not None:
-            written["source_tokens"] = every[0].source
-        written["translations"] = [
-            self._translation(one, aligned) for one, aligned in zip(found, every, strict=True)
+        content: dict[str, Any] = {"line": number, "source": source}
+        if alignments and alignments[0].weights is not None:
+            content["source_tokens"] = alignments[0].source
+        content["translations"] = [
+            self._translation(hypothesis, alignment)
+            for hypothesis, alignment in zip(hypotheses, alignments, strict=True)
         ]
-        # Of letters alone, where nothing else is text: half a surrogate is none.
-        text = json.dumps(written, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        # A lone surrogate has no encoding in UTF-8.
         return text.encode("utf-8", "replace").decode()
 
-    def _translation(self, one: Hypothesis, aligned: Aligned) -> dict[str, Any]:
-        written: dict[str, Any] = {
-            "text": one.text,
-            "score": round(one.score, _DIGITS),
-            "truncated": one.truncated,
+    def _translation(self, hypothesis: Hypothesis, alignment: Alignment) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "text": hypothesis.text,
+            "score": round(hypothesis.score, _DIGITS),
+            "truncated": hypothesis.truncated,
         }
         if self._tokenizer is not None:
-            written["tokens"] = pieces_of(self._tokenizer, one)
-        if aligned.links is not None:
-            written["alignment"] = [list(link) for link in aligned.links]
-        if aligned.weights is not None:
-            written["attention"] = [
-                [round(float(weight), _DIGITS) for weight in row] for row in aligned.weights
+            content["tokens"] = pieces_of(self._tokenizer, hypothesis)
+        if alignment.links is not None:
+            content["alignment"] = [list(link) for link in alignment.links]
+        if alignment.weights is not None:
+            content["attention"] = [
+                [round(float(weight), _DIGITS) for weight in row] for row in alignment.weights
             ]
-        return written
+        return content
 
 
-def pieces_of(tokenizer: Tokenizer, found: Hypothesis) -> list[str]:
-    """The pieces of a translation, the end last unless a limit came before it."""
-    pieces = tokenizer.pieces
-    return [*(pieces[token].text for token in found.tokens), *([END] if found.ended else [])]
+def pieces_of(tokenizer: Tokenizer, hypothesis: Hypothesis) -> list[str]:
+    """Returns the tokens of a translation as text, with the end token if it was generated."""
+    pieces = [tokenizer.pieces[token].text for token in hypothesis.tokens]
+    return [*pieces, END] if hypothesis.ended else pieces
 
 
 def _pharaoh(links: Sequence[tuple[int, int]]) -> str:
+    """Links in the format of Pharaoh, such as `0-0 1-2`."""
     return " ".join(f"{source}-{target}" for source, target in links)

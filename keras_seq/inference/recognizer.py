@@ -1,4 +1,4 @@
-"""Sounds to text: where a recogniser, its search and its labels meet."""
+"""Text from audio: a speech recognizer trained by CTC, its search and its labels."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.inference.predictor import predict_by_length
 from keras_seq.search import Labelings, ctc_beam_search, ctc_greedy_search
 
 
 class Recognition(NamedTuple):
-    """What was heard, and its log-probability."""
+    """A recognized text and its log-probability."""
 
     text: str
     score: float
 
 
 class Recognizer:
-    """A model trained by CTC with its labels.
+    """Recognizes speech with a model trained by CTC.
 
-    A sound of no samples, or of digital silence throughout, is the empty text.
+    Audio without samples, or whose samples are all 0, is recognized as the empty text.
 
     Args:
-        model: `models.CTCRecognizer`, or another model of the same inputs and logits.
-        labels: V - 1 strings, that of label 1 first; label 0 is the blank.
-        separator: What stands between two labels: nothing between characters, a space
-            between words.
-        beam_size: Of `search.ctc_beam_search`; None is the greedy search.
-        n_best: How many texts `recognize` gives of each sound, at most `beam_size`.
-        batch_size: So many sounds at a time, those of like length together.
+        model: `models.CTCRecognizer`, or another model with the same inputs and logits.
+        labels: V - 1 strings, beginning with that of label 1; label 0 is the blank.
+        separator: The text between two labels: "" for characters, a space for words.
+        beam_size: The beam size of `search.ctc_beam_search`; None for the greedy search.
+        n_best: Texts that `recognize` returns for each recording, at most `beam_size`.
+        batch_size: Recordings per batch.
 
     Raises:
-        ValueError: If there are not as many labels as the model has.
+        ValueError: If the number of labels does not fit the model.
     """
 
     def __init__(
@@ -52,82 +52,74 @@ class Recognizer:
         self.separator = separator
         self.batch_size = batch_size
         search = make_ctc_search(beam_size, n_best)
-        name, spec = sound_spec(model)
+        name, shape = sound_spec(model)
 
-        def find(sounds: Any, lengths: Any) -> Labelings:
-            if len(spec) == 3:
-                # On TensorFlow a graph for every shape does not know how many features there are.
-                sounds = ops.reshape(sounds, (*ops.shape(sounds)[:2], spec[-1]))
-            lengths = heard_lengths(name, sounds, lengths)
-            return search(model({name: sounds, "lengths": lengths}))
+        def recognize(audio: Any, lengths: Any) -> Labelings:
+            if len(shape) == 3:
+                # A TensorFlow graph for all shapes does not know the number of features.
+                audio = ops.reshape(audio, (*ops.shape(audio)[:2], shape[-1]))
+            lengths = heard_lengths(name, audio, lengths)
+            return search(model({name: audio, "lengths": lengths}))
 
-        self._find = backend.compiled(find, model.variables, (len(spec), 1), ("float32", "int32"))
+        ranks = len(shape), 1
+        self._search = backend.compiled(recognize, model.variables, ranks, ("float32", "int32"))
 
-    def __call__(self, sounds: Sequence[Any]) -> list[str]:
-        """The most probable text of each sound."""
-        return [found[0].text for found in self.recognize(sounds)]
+    def __call__(self, audio: Sequence[Any]) -> list[str]:
+        """Returns the most probable text of each recording."""
+        return [recognitions[0].text for recognitions in self.recognize(audio)]
 
-    def recognize(self, sounds: Sequence[Any]) -> list[list[Recognition]]:
-        """The most probable texts of each sound, best first; fewer than N where there are.
+    def recognize(self, audio: Sequence[Any]) -> list[list[Recognition]]:
+        """Returns up to `n_best` texts for each recording, the most probable first.
 
         Args:
-            sounds: Float arrays `(samples,)`, or `(steps, features)` where the model takes
+            audio: Float arrays `(samples,)`, or `(steps, features)` for a model that reads
                 features.
         """
-        arrays = [np.asarray(sound, "float32") for sound in sounds]
-        order = sorted(range(len(arrays)), key=lambda number: len(arrays[number]))
-        found: dict[int, list[Recognition]] = {}
-        for start in range(0, len(order), self.batch_size):
-            some = order[start : start + self.batch_size]
-            padded, lengths = pad_sounds([arrays[number] for number in some])
-            result = self._find(padded, lengths)
-            found |= zip(some, self._texts(result), strict=True)
-        return [found[number] for number in range(len(arrays))]
+        arrays = [np.asarray(array, "float32") for array in audio]
+        return predict_by_length(arrays, self._predict, self.batch_size)
 
-    def _texts(self, found: Labelings) -> list[list[Recognition]]:
-        labels, lengths, scores = map(backend.to_numpy, found)
+    def _predict(self, arrays: list[np.ndarray]) -> list[list[Recognition]]:
+        labels, lengths, scores = map(backend.to_numpy, self._search(*pad_sounds(arrays)))
         return [
             [
-                Recognition(
-                    self.separator.join(self.labels[label] for label in row[place][: size[place]]),
-                    float(score[place]),
-                )
-                for place in range(len(size))
-                if score[place] > -1e29
+                Recognition(self.separator.join(self.labels[i] for i in ids[:length]), float(score))
+                for ids, length, score in zip(*row, strict=True)
+                # The search fills the list with hypotheses of no probability.
+                if score > -1e29
             ]
-            for row, size, score in zip(labels, lengths, scores, strict=True)
+            for row in zip(labels, lengths, scores, strict=True)
         ]
 
 
-def pad_sounds(sounds: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Sounds of several lengths as one array, with zeros behind them, and their lengths."""
-    lengths = np.array([len(sound) for sound in sounds], "int32")
-    padded = np.zeros((len(sounds), lengths.max(initial=0), *sounds[0].shape[1:]), "float32")
-    for row, sound in zip(padded, sounds, strict=True):
-        row[: len(sound)] = sound
+def pad_sounds(audio: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns recordings padded with zeros to one array, and their lengths."""
+    lengths = np.array([len(array) for array in audio], "int32")
+    padded = np.zeros((len(audio), lengths.max(initial=0), *audio[0].shape[1:]), "float32")
+    for row, array in zip(padded, audio, strict=True):
+        row[: len(array)] = array
     return padded, lengths
 
 
-def heard_lengths(name: str, sounds: Any, lengths: Any) -> Any:
-    """Lengths, 0 of sounds whose samples are all 0.
+def heard_lengths(name: str, audio: Any, lengths: Any) -> Any:
+    """Returns the lengths, with 0 for recordings whose samples are all 0.
 
-    A microphone that is off gives these, and recordings to learn from hold none: of features
-    that it never met a model may say anything.
+    A microphone that is off records such samples. Training recordings have none, so the output
+    of a model for them is arbitrary.
 
     Args:
-        name: What the model calls its sounds. Features of 0 are not known to be silence.
-        sounds: Tensor `(B, samples)`.
+        name: The model's name of its audio input. Features of 0 are not known to be silence.
+        audio: Tensor `(B, samples)`.
         lengths: Integers `(B,)`.
     """
     if name != "samples":
         return lengths
-    real = ops.arange(ops.shape(sounds)[1], dtype="int32") < lengths[:, None]
-    heard = ops.any(ops.logical_and(real, ops.not_equal(sounds, 0)), axis=1)
-    return ops.where(heard, lengths, 0)
+    real = ops.arange(ops.shape(audio)[1], dtype="int32") < lengths[:, None]
+    audible = ops.any(ops.logical_and(real, ops.not_equal(audio, 0)), axis=1)
+    return ops.where(audible, lengths, 0)
 
 
 def make_ctc_search(beam_size: int | None, n_best: int) -> Callable[[Any], Labelings]:
-    """A function from logits to `Labelings`; greedy if `beam_size` is None."""
+    """Returns a function from logits to `Labelings`; greedy if `beam_size` is None."""
     if beam_size is None:
         if n_best != 1:
             raise ValueError(f"the greedy search finds one text, received n_best={n_best!r}")
@@ -136,15 +128,16 @@ def make_ctc_search(beam_size: int | None, n_best: int) -> Callable[[Any], Label
 
 
 def check_labels(model: Any, labels: Sequence[str]) -> None:
-    """Raises ValueError unless there is a label for each output of a model but the blank."""
-    if isinstance(labels, str) or len(labels) + 1 != model.output_shape[-1]:
+    """Raises ValueError unless there is one label for each output of the model but the blank."""
+    expected = model.output_shape[-1] - 1
+    if isinstance(labels, str) or len(labels) != expected:
         raise ValueError(
-            f"expected a list of {model.output_shape[-1] - 1} labels, as many as the model has "
-            f"beside the blank, received {len(labels)}"
+            f"expected a list of {expected} labels, one for each output of the model except the "
+            f"blank, received {len(labels)}"
         )
 
 
 def sound_spec(model: Any) -> tuple[str, tuple[int | None, ...]]:
-    """What a model calls its sounds, `samples` or `features`, and their shape."""
+    """Returns the name of a model's audio input, `samples` or `features`, and its shape."""
     (name,) = set(model.input) - {"lengths"}
     return name, tuple(model.input[name].shape)

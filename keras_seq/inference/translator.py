@@ -1,4 +1,4 @@
-"""Text in, text out: where tokenizers, model and search meet."""
+"""Translations from a trained model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_seq.inference.hypothesis import Hypothesis, best_texts, translate_lines
 from keras_seq.inference.id_search import IdSearch
-from keras_seq.run import Run
+from keras_seq.inference.predictor import open_trained_run
 from keras_seq.run.models import load_models
 from keras_seq.settings import SearchSettings
 from keras_seq.text import Tokenizer
@@ -17,17 +17,16 @@ from keras_seq.text import Tokenizer
 class Translator:
     """Translates lines of text with a trained model.
 
-    Made by `Translator.load`, or from parts. The search is compiled at the
-    first call. Lines are sorted by length into batches; a line's translation
-    does not depend on its batch.
+    Made by `Translator.load`, or from parts. The first call compiles the search. The translation
+    of a line does not depend on the other lines.
 
     Args:
-        model: A model of `keras_seq.models`, or an `Ensemble` of them.
-        source_tokenizer: Turns lines into ids.
-        target_tokenizer: Turns ids into lines.
+        model: A model of `keras_seq.models`, or an `Ensemble`.
+        source_tokenizer: The tokenizer of the source.
+        target_tokenizer: The tokenizer of the target.
         search: Settings of the search.
-        max_source_length: Longer sources are cut to so many tokens.
-        unknown: Whether translations may have the unknown token, for what takes its place.
+        max_source_length: Maximum number of source tokens; longer sources are cut.
+        unknown: Whether the search may generate the unknown token, for a caller that replaces it.
 
     Example:
 
@@ -67,23 +66,21 @@ class Translator:
         Args:
             path: The run directory.
             which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            ensemble: Directories of other runs with the same vocabularies, that translate
-                together with it; its settings count.
+            ensemble: Other run directories with the same vocabularies, which form an ensemble
+                with this one. The settings of this one count.
             unknown: See `Translator`.
-            notice: Called with a line for each damaged checkpoint passed over;
-                by default it is a warning.
-            **search: Settings of the search to use in place of the run's, such
-                as `beam_size=1`; see `SearchSettings`.
+            notice: Receives a line for each damaged checkpoint that is skipped; by default each
+                is a warning.
+            **search: Search settings that replace those of the run, such as `beam_size=1`; see
+                `SearchSettings`.
 
         Raises:
-            InputError: If `path` is not a run with a trained model, or a run of the
-                ensemble has other vocabularies.
+            InputError: If `path` is not a trained run of this task, or a run of the ensemble has
+                other vocabularies.
             SettingsError: If a search setting is unknown or out of bounds.
         """
-        run = Run.open(path, notice=notice)
-        run.require_task("translate")
+        run = open_trained_run(path, "translate", which, notice)
         settings = run.settings.with_search(search)
-        run.require_weights(which)
         return cls(
             load_models(run, ensemble, which, notice),
             run.source_tokenizer,
@@ -94,33 +91,26 @@ class Translator:
         )
 
     def __call__(self, lines: Sequence[str]) -> list[str]:
-        """Translates lines; a blank line stays blank.
-
-        Args:
-            lines: Lines of text.
-
-        Returns:
-            As many lines, the best translation of each.
-        """
+        """Returns the best translation of each line, "" for a blank line."""
         return best_texts(self.translate(lines))
 
     def translate(
         self, lines: Sequence[str], prefixes: Sequence[str] | None = None
     ) -> list[list[Hypothesis]]:
-        """Translates lines into their n best translations.
+        """Returns the `n_best` translations of each line.
 
         Args:
             lines: Lines of text.
-            prefixes: What the translation of each line begins with, "" for nothing; best
-                ended where a word ends. In place of `search.prefix`.
+            prefixes: The beginning of each translation, "" for none, preferably ended at the end
+                of a word. Replaces `search.prefix`.
 
         Returns:
-            For each line its translations, best first: `n_best` of them, or
-            fewer where the search found fewer; none for a blank line.
+            The translations of each line, best first. There are fewer than `n_best` if the search
+            found fewer, and none for a blank line.
 
         Raises:
             TypeError: If `lines` or `prefixes` is one string.
-            ValueError: If there are not as many prefixes as lines.
+            ValueError: If the numbers of prefixes and lines differ.
             InputError: If a prefix fills all of `search.max_length`.
         """
         return translate_lines(

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from keras_seq.inference.hypothesis import numbered
+from keras_seq.inference.output_formats import line_range
 from keras_seq.text import read_lines
 
 Notice = Callable[[str], None]
@@ -96,7 +96,7 @@ def line_chunks(file: int, path: str, count: int, notice: Notice | None = None) 
     for number, block in enumerate(blocks(lines, count, len)):
         # A lone surrogate cannot come from a file, so this never fails.
         body = "\n".join(block).encode()
-        yield Chunk(file, number, first, f"{path} {numbered(first, len(block))}", body)
+        yield Chunk(file, number, first, f"{path} {line_range(first, len(block))}", body)
         first += len(block)
 
 

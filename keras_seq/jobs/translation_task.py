@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from keras_seq.inference.hypothesis import Hypothesis, cut_notice, written_lines
+from keras_seq.inference.hypothesis import Hypothesis
+from keras_seq.inference.output_formats import format_lines, truncation_notice
 from keras_seq.jobs.chunks import Chunk, Result
 from keras_seq.runtime.threads import configure_threads
 
@@ -62,9 +63,9 @@ class TranslationTask:
                 translator = translator or self._load()
                 found = translator.translate(lines)
             n_best = self.search["n_best"]
-            written = written_lines(found, chunk.first, n_best=n_best, scores=self.scores)
+            written = format_lines(found, chunk.first, n_best=n_best, scores=self.scores)
             body = "".join(f"{line}\n" for line in written).encode("utf-8", "replace")
-            said = cut_notice(found, chunk.where)
+            said = truncation_notice(found, chunk.where)
             return Result(body, (said,) if said else ())
 
         return work

@@ -128,7 +128,7 @@ class LabelExporter:
         return list(answers)
 
     def _module(self, model: Any, signatures: Callable[..., dict[str, Any]]) -> Any:
-        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.signature_module import SignatureModule
 
         run, characters = self._run, CHARACTERS_PER_TOKEN * self.limit

@@ -123,7 +123,7 @@ class GenerationExporter(TranslationExporter):
         return Generator(model, self._run.target_tokenizer, self._settings.search)(texts)
 
     def module(self, model: Any) -> Any:
-        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.search_signatures import generation_signatures
         from keras_seq.serving.signature_module import SignatureModule
 

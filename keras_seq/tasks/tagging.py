@@ -89,7 +89,7 @@ class TaggingExporter(LabelExporter):
 
     def inputs(self) -> list[str]:
         """Validation texts that a server does not cut: it gives fewer tags to the others."""
-        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
 
         texts = super().inputs()
         rows = word_tokens(self._run.source_tokenizer, texts)

@@ -12,6 +12,7 @@ from keras_seq.tasks.task import Task, family_of, rows_of_ids
 from keras_seq.text import PAIR
 
 if TYPE_CHECKING:
+    from keras_seq.inference.hypothesis import Hypothesis
     from keras_seq.training.validator import Batches, Report
 
 _MEANING = """\
@@ -111,7 +112,6 @@ class TranslationEvaluation:
 
     def __init__(self, run: Run, model: Any, resumed_monitor: str | None = None) -> None:
         from keras_seq.inference.translator import Translator
-        from keras_seq.training.attention_view import AttentionView
         from keras_seq.training.evaluation import make_evaluation
         from keras_seq.training.judging import judging_of
 
@@ -130,25 +130,22 @@ class TranslationEvaluation:
                 "batch_size": 64,
             }
         )
-        sides = run.source_tokenizer, run.target_tokenizer
-        longest = run.settings.data.max_source_length
-        self._translator = Translator(model, *sides, search, longest)
-        self._attention = AttentionView(model, *sides, longest)
+        self._model = model
+        self._source_tokenizer = run.source_tokenizer
+        self._max_source_length = run.settings.data.max_source_length
+        self._translator = Translator(
+            model, run.source_tokenizer, run.target_tokenizer, search, self._max_source_length
+        )
+        self._extractor: Any = None
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
-        from keras_seq.callbacks.attention_snapshots import attention_picture
+        from keras_seq.inference.hypothesis import best_texts
         from keras_seq.training.validator import Report, Sample, spread
 
         values = self._evaluate(batches)
-        outputs = self._translator(self._sources)
-        shown = [
-            (i, self._sources[i], self._references[i], outputs[i])
-            for i in spread(self._sample_count, len(outputs))
-        ]
-        drawn = [
-            attention_picture(self._attention(source, output))
-            for _, source, _, output in (shown[:1] if pictures else [])
-        ]
+        translations = self._translator.translate(self._sources)
+        outputs = best_texts(translations)
+        samples = spread(self._sample_count, len(outputs))
         scores = self._judging.scores(outputs, self._references)
         values |= {name: score.value for name, score in scores.items()}
         signature = next(iter(scores.values())).signature
@@ -160,15 +157,32 @@ class TranslationEvaluation:
             [
                 Sample(
                     f"line {i + 1}",
-                    [("source", source), ("reference", reference), ("model", output)],
+                    [
+                        ("source", self._sources[i]),
+                        ("reference", self._references[i]),
+                        ("model", outputs[i]),
+                    ],
                 )
-                for i, source, reference, output in shown
+                for i in samples
             ],
-            {"attention": drawn},
+            {"attention": self._pictures(samples[:1], translations) if pictures else []},
             signature if self.monitor in scores else "",
             {"signature": signature},
             self._judging.contradiction(values),
         )
+
+    def _pictures(self, samples: list[int], translations: list[list[Hypothesis]]) -> list[bytes]:
+        from keras_seq.analysis.attention import AttentionExtractor
+        from keras_seq.callbacks.attention_snapshots import attention_picture
+
+        if self._extractor is None:
+            self._extractor = AttentionExtractor(
+                self._model, self._source_tokenizer, self._max_source_length
+            )
+        attention = self._extractor(
+            [self._sources[i] for i in samples], [translations[i][:1] for i in samples]
+        )
+        return [attention_picture(best.weights) for row in attention for best in row]
 
 
 class TranslationExporter:
@@ -198,7 +212,7 @@ class TranslationExporter:
         return Translator(model, *sides, self._settings.search, self.limit)(texts)
 
     def module(self, model: Any) -> Any:
-        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.search_signatures import translation_signatures
         from keras_seq.serving.signature_module import SignatureModule
 

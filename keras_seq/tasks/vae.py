@@ -147,7 +147,7 @@ class ReconstructionExporter(TranslationExporter):
         return Autoencoder(model, tokenizer, search, self.limit).reconstruct(texts)
 
     def module(self, model: Any) -> Any:
-        from keras_seq.inference.hypothesis import CHARACTERS_PER_TOKEN
+        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.search_signatures import latent_signature, translation_signatures
         from keras_seq.serving.signature_module import SignatureModule
 

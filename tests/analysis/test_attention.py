@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_seq.analysis.alignment import Aligner
 from keras_seq.analysis.attention import AttentionExtractor
-from keras_seq.analysis.attention_layer import aligning_layer, attention_shape
+from keras_seq.analysis.attention_layer import alignment_layer, attention_shape
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.translator import Translator
 from keras_seq.models import Ensemble, RecurrentSeq2Seq, Transformer
@@ -106,7 +106,7 @@ def test_attention_is_independent_of_the_batch_for_every_head(tokenizer):
         AttentionExtractor(model, tokenizer),
     )
     together, means = of_head(LINES, found), of_layer(LINES, found)
-    every = of_layer.every(LINES, found)
+    every = of_layer.all_layers(LINES, found)
     for i in (0, 2, 3):
         (one,), (mean,), (of_all,) = together[i], means[i], every[i]
         [[alone]] = of_head([LINES[i]], [found[i]])
@@ -252,19 +252,19 @@ def test_attending_rejects_an_ensemble_and_a_missing_head(tokenizer):
         AttentionExtractor(model, tokenizer, head=1)
 
 
-def test_aligning_layer_follows_depth_and_guided_alignment():
+def test_alignment_layer_follows_depth_and_guided_alignment():
     def layer(**model):
         overrides = {f"model.{key}": value for key, value in model.items()}
-        return aligning_layer(load_settings(overrides=overrides))
+        return alignment_layer(load_settings(overrides=overrides))
 
     assert [layer(num_decoder_layers=n) for n in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]
     taught = {"training.guided_alignment": 0.1, "training.guided_alignment_layer": -2}
     pair = {"data.pairs": "a", "data.alignments": "b"}
     settings = load_settings(overrides={"model.num_decoder_layers": 6, **taught, **pair})
-    assert aligning_layer(settings) == 4
+    assert alignment_layer(settings) == 4
     settings = load_settings(preset="rnn-small")
-    assert (aligning_layer(settings), attention_shape(settings)) == (0, (1, 1))
+    assert (alignment_layer(settings), attention_shape(settings)) == (0, (1, 1))
     # A pretrained encoder has the decoder of a Transformer.
     hub = {"tokenizer.joint": False, "model.family": "transformer-hub"}
     settings = load_settings(overrides={**hub, "model.num_decoder_layers": 6, **taught, **pair})
-    assert (aligning_layer(settings), attention_shape(settings)) == (4, (6, 4))
+    assert (alignment_layer(settings), attention_shape(settings)) == (4, (6, 4))

@@ -121,7 +121,7 @@ def test_long_source_is_truncated_as_for_a_translation(parts):
 
 
 def test_likelihood_scorer_rejects_invalid_inputs(parts):
-    with pytest.raises(TypeError, match="must be lists of strings"):
+    with pytest.raises(TypeError, match="must be a list of strings"):
         parts.scorer("a", ["a"])
     with pytest.raises(ValueError, match=re.escape("received 1 sources and 2 targets.")):
         parts.scorer(["a"], ["a", "b"])

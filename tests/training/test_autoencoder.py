@@ -135,7 +135,7 @@ def test_decoding_by_sampling_depends_on_the_code_and_not_on_the_position(learne
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda a: a.encode("a"), "received one; pass"),
+        (lambda a: a.encode("a"), "received one string; pass"),
         (lambda a: a.decode(np.zeros((2, 5))), r"shape \(texts, 6\), received \(2, 5\)"),
         (lambda a: a.decode(np.full((1, 6), np.nan)), "must be finite"),
         (lambda a: a.sample(0), "`count` must be positive, received 0"),

@@ -7,10 +7,11 @@ import safetensors.numpy
 from differentiation import quick
 from training.toy import quiet_train, toy_settings, without_tensorboard
 
+from keras_seq.analysis.attention import AttentionExtractor
 from keras_seq.callbacks.attention_snapshots import attention_picture
+from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
-from keras_seq.training.attention_view import AttentionView
 
 pytestmark = pytest.mark.slow
 
@@ -63,10 +64,12 @@ def test_attention_image_shows_the_attention_of_the_validated_weights(folder, ev
     run = Run.open(folder / "run")
     # The averaged weights after the last update, which are what is stored as its weights.
     model = load_model(run, "latest")
-    view = AttentionView(model, run.source_tokenizer, run.target_tokenizer, 100)
+    extractor = AttentionExtractor(model, run.source_tokenizer, 100)
     sample = events.Tensors("samples/1")[-1].tensor_proto.string_val[0].decode().split("\n")
     source, hypothesis = (sample[i][14:] for i in (0, 2))
-    attention = view(source, hypothesis)
+    tokens = tuple(run.target_tokenizer.encode([hypothesis])[0])
+    translation = Hypothesis(hypothesis, 0.0, False, tokens)
+    attention = extractor([source], [[translation]])[0][0].weights
     # Without padding, and not compiled where that is the slower way.
     sources = np.array([[*run.source_tokenizer.encode([source])[0], 3]], np.int32)
     targets = np.array([[2, *run.target_tokenizer.encode([hypothesis])[0]]], np.int32)

@@ -1,0 +1,98 @@
+"""What all predictors share: batches by length, texts to ids, and a trained run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from keras_seq.run import Run
+from keras_seq.text import Tokenizer
+
+# A token is seldom longer than this, so a line clipped to this many characters for each token
+# that a model reads loses nothing that the limit on tokens would have kept.
+CHARACTERS_PER_TOKEN = 50
+
+Input = TypeVar("Input")
+Output = TypeVar("Output")
+
+
+def predict_by_length(
+    inputs: Sequence[Input],
+    predict: Callable[[list[Input]], Iterable[Output]],
+    batch_size: int | None = None,
+    length: Callable[[Input], Any] = len,  # type: ignore[assignment]
+) -> list[Output]:
+    """Predicts in batches of inputs of similar length, which need little padding.
+
+    Args:
+        inputs: The inputs.
+        predict: Maps a list of inputs, the longest first, to one output for each.
+        batch_size: Inputs per call of `predict`; None for one call with all of them.
+        length: The sort key of an input.
+
+    Returns:
+        The outputs, in the order of the inputs.
+
+    Example:
+
+    >>> predict_by_length(["a", "ccc", "bb"], lambda batch: [s.upper() for s in batch], 2)
+    ['A', 'CCC', 'BB']
+    """
+    # A stable sort: equal inputs in equal order make equal batches.
+    order = sorted(range(len(inputs)), key=lambda i: length(inputs[i]), reverse=True)
+    size = batch_size or max(len(order), 1)
+    outputs: dict[int, Output] = {}
+    for start in range(0, len(order), size):
+        batch = order[start : start + size]
+        outputs |= zip(batch, predict([inputs[i] for i in batch]), strict=True)
+    return [outputs[i] for i in range(len(inputs))]
+
+
+def check_is_list(name: str, lines: Sequence[str]) -> None:
+    """Raises TypeError if `lines` is one string instead of a list of strings."""
+    if isinstance(lines, str):
+        raise TypeError(f"`{name}` must be a list of strings, received one string; pass [text].")
+
+
+def encode_sources(
+    lines: Sequence[str], tokenizer: Tokenizer, max_source_length: int
+) -> tuple[list[list[int]], list[bool]]:
+    """Returns the token ids that a model reads of each line, and whether they were cut.
+
+    Args:
+        lines: Lines of text.
+        tokenizer: The tokenizer of the source.
+        max_source_length: Maximum number of tokens per line, without the end token.
+    """
+    clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
+    ids = tokenizer.encode(clipped)
+    cut = [
+        len(tokens) > max_source_length or len(text) < len(line)
+        for tokens, text, line in zip(ids, clipped, lines, strict=True)
+    ]
+    return [tokens[:max_source_length] for tokens in ids], cut
+
+
+def open_trained_run(
+    path: str | os.PathLike[str],
+    task: str | None,
+    which: str | int,
+    notice: Callable[[str], None] | None,
+) -> Run:
+    """Opens a run that has weights.
+
+    Args:
+        path: The run directory.
+        task: The task that the run must have; None for any task.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
+        notice: Receives a line for each damaged checkpoint that is skipped.
+
+    Raises:
+        InputError: If `path` is not a run, has another task, or has no such checkpoint.
+    """
+    run = Run.open(path, notice=notice)
+    if task is not None:
+        run.require_task(task)
+    run.require_weights(which)
+    return run
