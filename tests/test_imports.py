@@ -66,7 +66,10 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # Numba, matplotlib and scikit-learn are extras.
     "vectors": (PLAIN, {"matplotlib", "numba", "numpy", "sklearn", "threadpoolctl"}),
     # The interface of a task. The tasks themselves are imported by name alone: see `TASKS`.
-    "tasks.task": ({"preparation", "run", "serving", "settings", "text", "training"}, set()),
+    "tasks.task": (
+        {"evaluation", "preparation", "run", "serving", "settings", "text", "training"},
+        set(),
+    ),
     "tasks": (ABOVE_RUN | {"callbacks", "serving", "training"}, set()),
     "training": (ABOVE_RUN | {"callbacks"}, {"keras", "numpy", "tensorboard"}),
     # Versions are found as a server finds them.

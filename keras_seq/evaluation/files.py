@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keras_seq.run import Run
+from keras_seq.settings import TASKS
 from keras_seq.text import (
+    PAIR,
+    TAGGED,
     InputError,
     check_readable,
     check_same_length,
@@ -22,14 +25,14 @@ Name = str | os.PathLike[str] | None
 
 @dataclass(frozen=True)
 class EvaluationFiles:
-    """Names of the files of a test set, each None if it is absent.
+    """Paths of the files of a test set; None for a file that is absent.
 
     Attributes:
         pairs: `source<TAB>target` lines, for task `translate`.
         source, target: Instead of `pairs`, two files with as many lines.
         text: Lines of text, for task `language-model`.
         data: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
-        columns: The columns of `pairs` or `data`, as for `read_table`; None takes those of the run.
+        columns: The columns of `pairs` or `data`, see `read_table`; None for those of the run.
     """
 
     pairs: Name = None
@@ -43,21 +46,23 @@ class EvaluationFiles:
         """Reads the test set of a run.
 
         Args:
-            run: An opened run. Its task says which files are expected.
-            notice: Called with a line for each repair of a file.
+            run: An opened run. Its task decides which files are expected.
+            notice: Receives a line for each repair of a file.
 
         Returns:
-            Inputs and references. A language model has no inputs, so these are "".
+            Inputs and references. The inputs of a language model are "".
 
         Raises:
             InputError: If the files are not those of the task, cannot be read, or are empty.
         """
-        found = self._read(run.settings.task, self.columns or run.settings.data.columns, notice)
-        if not found:
-            raise InputError(f"{self._given()[0][1]}: empty, there is nothing to evaluate")
-        return found
+        task, columns = run.settings.task, self.columns or run.settings.data.columns
+        examples = self._read(task, columns, notice)
+        if not examples:
+            raise InputError(f"{self._paths()[0][1]}: empty, there is nothing to evaluate")
+        return examples
 
-    def _given(self) -> list[tuple[str, str]]:
+    def _paths(self) -> list[tuple[str, str]]:
+        """The names of the options and the paths that are not None."""
         return [
             (name, os.fspath(path))
             for name, path in vars(self).items()
@@ -67,26 +72,27 @@ class EvaluationFiles:
     def _read(
         self, task: str, columns: str | None, notice: Callable[[str], None] | None
     ) -> list[tuple[str, str]]:
-        names = [name for name, _ in self._given()]
-        if task == "translate" and names == ["source", "target"]:
+        names = [name for name, _ in self._paths()]
+        roles = TASKS[task].roles
+        if roles == PAIR and names == ["source", "target"]:
             source, target = self.source or "-", self.target or "-"
             reading = read_pairs(source, target, notice=notice)
             check_same_length(source, target)
             return list(reading)
-        expected = {"translate": "pairs", "language-model": "text"}.get(task, "data")
+        expected = "text" if roles is None else "pairs" if roles == PAIR else "data"
         if names != [expected]:
             received = ", ".join(f"--{name}" for name in names) or "no file"
-            other = ", or --source and --target" if task == "translate" else ""
+            other = ", or --source and --target" if roles == PAIR else ""
             raise InputError(
                 f"received {received}, expected --{expected} FILE{other}: the task of the run is "
                 f"{task!r}"
             )
-        path = self._given()[0][1]
+        path = self._paths()[0][1]
         check_readable(path)
-        if task == "translate":
-            return list(read_table(path, columns=columns, notice=notice))
-        if task == "language-model":
+        if roles is None:
             return [("", line) for line in read_lines(path, notice=notice)]
-        pairs = read_labelled(path, tagged=task == "tag", columns=columns, notice=notice)
+        if roles == PAIR:
+            return list(read_table(path, columns=columns, notice=notice))
+        pairs = read_labelled(path, tagged=roles == TAGGED, columns=columns, notice=notice)
         # Neither a text without a label nor one without words can be scored.
         return [(text, label) for text, label in pairs if label]

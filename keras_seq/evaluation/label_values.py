@@ -1,4 +1,4 @@
-"""Accuracy and F1 of labels and tags with confidence intervals."""
+"""Accuracy and F1 of labels and tags, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -13,101 +13,95 @@ from keras_seq.scoring import entities, entity_scores, label_scores
 _NAMES = {"accuracy": "accuracy", "macro_f1": "macro F1", "entity_f1": "entity F1"}
 _DIGITS = 4
 
+Lines = Sequence[Sequence[str]]
+
 
 def label_values(
-    references: Sequence[Sequence[str]],
-    predictions: Sequence[Sequence[str]],
-    metrics: Sequence[str],
-    samples: int | None = None,
+    references: Lines, predictions: Lines, metrics: Sequence[str], samples: int | None = None
 ) -> dict[str, MetricValue]:
-    """Metrics of labels. A resample is one of lines, because the tags of a line depend on another.
+    """Computes metrics of labels.
+
+    Bootstrap resampling draws lines, because the tags of one line depend on each other.
 
     Args:
-        references: The true labels of each line: one of a text, or one for each word.
-        predictions: As many, of the run.
-        metrics: Of `"accuracy"`, `"macro_f1"` and `"entity_f1"`.
+        references: The true labels of each line: one label, or one tag for each word.
+        predictions: The predicted labels of each line.
+        metrics: Any of `"accuracy"`, `"macro_f1"` and `"entity_f1"`.
         samples: Number of resamples; None for no intervals.
 
     Raises:
-        TypeError, ValueError: As `label_scores` and `entity_scores`.
+        TypeError, ValueError: See `label_scores` and `entity_scores`.
 
     Example:
 
-    >>> found = label_values([["cat"], ["dog"]], [["cat"], ["cat"]], ["accuracy"])
-    >>> found["accuracy"].text
+    >>> values = label_values([["cat"], ["dog"]], [["cat"], ["cat"]], ["accuracy"])
+    >>> values["accuracy"].text
     'accuracy = 0.5000 lines:2|labels:2'
     """
-    truth, given = (
-        [label for line in lines for label in line] for lines in (references, predictions)
-    )
-    words = label_scores(truth, given)
-    values = {"accuracy": words.accuracy, "macro_f1": words.macro_f1}
-    makers: dict[str, Callable[[], Callable[[np.ndarray], float]]] = {
-        "accuracy": lambda: _accuracy(references, predictions),
-        "macro_f1": lambda: _macro_f1(references, predictions),
-        "entity_f1": lambda: _entity_f1(references, predictions),
-    }
-    signature = f"lines:{len(references)}|labels:{len(truth)}"
+    expected, predicted = _flat(references), _flat(predictions)
+    scores = label_scores(expected, predicted)
+    values = {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
+    if "entity_f1" in metrics:
+        values["entity_f1"] = entity_scores(references, predictions).f1
+    signature = f"lines:{len(references)}|labels:{len(expected)}"
     if samples is not None:
         signature += f"|bs:{samples}|seed:{SEED}"
-    found = {}
+    results = {}
     for name in metrics:
         mean = interval = None
-        if name == "entity_f1":
-            values[name] = entity_scores(references, predictions).f1
         if samples is not None:
-            mean, interval = resampled(makers[name](), len(references), samples)
-        shown = f"{signature}|match:conlleval" if name == "entity_f1" else signature
-        found[name] = MetricValue(_NAMES[name], values[name], shown, mean, interval, _DIGITS)
-    return found
+            metric = _RESAMPLED[name](references, predictions)
+            mean, interval = resampled(metric, len(references), samples)
+        own = f"{signature}|match:conlleval" if name == "entity_f1" else signature
+        results[name] = MetricValue(_NAMES[name], values[name], own, mean, interval, _DIGITS)
+    return results
 
 
-def _accuracy(
-    references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
-) -> Callable[[np.ndarray], float]:
-    correct = np.array(
-        [sum(map(str.__eq__, *pair)) for pair in zip(references, predictions, strict=True)]
-    )
+def _flat(lines: Lines) -> list[str]:
+    return [label for line in lines for label in line]
+
+
+def _accuracy(references: Lines, predictions: Lines) -> Callable[[np.ndarray], float]:
+    pairs = zip(references, predictions, strict=True)
+    correct = np.array([sum(map(str.__eq__, *pair)) for pair in pairs])
     sizes = np.array([len(line) for line in references])
     return lambda counts: float(counts @ correct / max(counts @ sizes, 1))
 
 
-def _macro_f1(
-    references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
-) -> Callable[[np.ndarray], float]:
-    truth, given = (
-        [label for line in lines for label in line] for lines in (references, predictions)
-    )
-    names, places = np.unique(np.array([*truth, *given]), return_inverse=True)
-    true_places, given_places = np.split(places, 2)
-    line_of_word = np.repeat(np.arange(len(references)), [len(line) for line in references])
+def _macro_f1(references: Lines, predictions: Lines) -> Callable[[np.ndarray], float]:
+    labels = np.array([*_flat(references), *_flat(predictions)])
+    names, ids = np.unique(labels, return_inverse=True)
+    true_ids, predicted_ids = np.split(ids, 2)
+    line_of_label = np.repeat(np.arange(len(references)), [len(line) for line in references])
 
     def metric(counts: np.ndarray) -> float:
-        weights = counts[line_of_word].astype(float)
-        expected, found, correct = (
-            np.bincount(where, some, minlength=len(names))
-            for where, some in (
-                (true_places, weights),
-                (given_places, weights),
-                (true_places, weights * (true_places == given_places)),
-            )
-        )
+        weights = counts[line_of_label].astype(float)
+
+        def per_label(ids: np.ndarray, weights: np.ndarray) -> np.ndarray:
+            return np.bincount(ids, weights, minlength=len(names))
+
+        total = per_label(true_ids, weights) + per_label(predicted_ids, weights)
+        correct = per_label(true_ids, weights * (true_ids == predicted_ids))
         # The mean is over the labels that occur in the resample.
-        occurs = expected + found > 0
-        if not occurs.any():
-            return 0.0
-        return float(np.mean(2 * correct[occurs] / (expected + found)[occurs]))
+        occurs = total > 0
+        return float(np.mean(2 * correct[occurs] / total[occurs])) if occurs.any() else 0.0
 
     return metric
 
 
-def _entity_f1(
-    references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
-) -> Callable[[np.ndarray], float]:
+def _entity_f1(references: Lines, predictions: Lines) -> Callable[[np.ndarray], float]:
     pairs = [
-        (entities(truth), entities(given))
-        for truth, given in zip(references, predictions, strict=True)
+        (entities(expected), entities(predicted))
+        for expected, predicted in zip(references, predictions, strict=True)
     ]
-    correct = np.array([len(truth & given) for truth, given in pairs])
-    either = np.array([len(truth) + len(given) for truth, given in pairs])
-    return lambda counts: float(2 * (counts @ correct) / max(counts @ either, 1))
+    correct = np.array([len(expected & predicted) for expected, predicted in pairs])
+    total = np.array([len(expected) + len(predicted) for expected, predicted in pairs])
+    return lambda counts: float(2 * (counts @ correct) / max(counts @ total, 1))
+
+
+# For each metric a function that returns the metric of a resample, from the counts of lines.
+_RESAMPLED: dict[str, Callable[[Lines, Lines], Callable[[np.ndarray], float]]] = {
+    "accuracy": _accuracy,
+    "macro_f1": _macro_f1,
+    "entity_f1": _entity_f1,
+}

@@ -1,4 +1,4 @@
-"""The metrics of each task, and checks of what a user asks for."""
+"""The metrics to compute, and checks of the options that a user gives."""
 
 from __future__ import annotations
 
@@ -6,49 +6,40 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keras_seq.run import Run
-from keras_seq.scoring import ALL_METRICS, are_entity_tags, bleu_tokenizer
-from keras_seq.text import InputError, words_of
-
-TASK_METRICS: Mapping[str, tuple[str, ...]] = {
-    "translate": ALL_METRICS,
-    "language-model": ("perplexity",),
-    "classify": ("accuracy", "macro_f1"),
-    "tag": ("entity_f1", "accuracy", "macro_f1"),
-}
+from keras_seq.scoring import bleu_tokenizer
+from keras_seq.settings import TASKS
+from keras_seq.text import InputError
 
 
 def evaluation_metrics(
-    run: Run, asked: Sequence[str] = (), examples: Sequence[tuple[str, str]] = ()
+    run: Run, requested: Sequence[str] = (), examples: Sequence[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """The metrics to compute, in the order that they are printed.
+    """Returns the metrics to compute, in printed order.
 
     Args:
         run: An opened run.
-        asked: Names of metrics; none for all that the task has. The one that chose the best
-            checkpoint is then first.
-        examples: The test set. Entities are scored only if its tags are of entities.
+        requested: Names of metrics; empty for all metrics of the task. The metric that chose the
+            best checkpoint is first then.
+        examples: The test set. Some metrics need special references, such as tags of entities.
 
     Raises:
-        InputError: If a metric cannot be computed for the task or the tags.
+        InputError: If a metric cannot be computed for the task or the test set.
     """
-    task = run.settings.task
-    known = TASK_METRICS[task]
-    for name in asked:
-        if name not in known:
+    task = TASKS[run.settings.task]
+    for name in requested:
+        if name not in task.metrics:
             raise InputError(
-                f"metric {name!r}: expected one of {', '.join(known)}, because the task of "
-                f"{run.path} is {task!r}"
+                f"metric {name!r}: expected one of {', '.join(task.metrics)}, because the task of "
+                f"{run.path} is {task.name!r}"
             )
-    if task == "tag" and not are_entity_tags(_tags(run, examples)):
-        if "entity_f1" in asked:
-            raise InputError(
-                "metric 'entity_f1': the tags are not of entities: expected O, and B-, I-, E- or "
-                "S- with a type"
-            )
-        known = tuple(name for name in known if name != "entity_f1")
-    if asked:
-        return tuple(dict.fromkeys(asked))
+    refused = task.refused_metrics(run, [reference for _, reference in examples])
+    for name in requested:
+        if name in refused:
+            raise InputError(f"metric {name!r}: {refused[name]}")
+    if requested:
+        return tuple(dict.fromkeys(requested))
     first = _monitor(run)
+    known = [name for name in task.metrics if name not in refused]
     return tuple(sorted(known, key=lambda name: name != first))
 
 
@@ -68,41 +59,32 @@ def check_options(
         search: Settings of the search.
 
     Raises:
-        InputError: An option of another task; a tokenizer that cannot be used.
-        SettingsError: A setting of the search is unknown or out of bounds.
+        InputError: If an option belongs to another task, or a tokenizer cannot be used.
+        SettingsError: If a setting of the search is unknown or out of bounds.
     """
-    task = run.settings.task
-    if task not in TASK_METRICS:
+    task = TASKS[run.settings.task]
+    if not task.metrics:
         raise InputError(
-            f"{run.path}: a run of task {task!r} has no metric of a test set: compare texts with "
-            "those that `keras-seq reconstruct` writes"
+            f"{run.path}: a run of task {task.name!r} has no metric of a test set: compare texts "
+            "with those that `keras-seq reconstruct` writes"
         )
-    if tokenize is not None and task != "translate":
-        raise InputError(f"tokenize: received {tokenize!r}, but task {task!r} has no BLEU")
-    if ensemble and task in ("classify", "tag"):
-        raise InputError(f"ensemble: a run of task {task!r} is evaluated alone")
-    if search and task == "language-model":
+    if tokenize is not None and "bleu" not in task.metrics:
+        raise InputError(f"tokenize: received {tokenize!r}, but task {task.name!r} has no BLEU")
+    if ensemble and task.has_labels:
+        raise InputError(f"ensemble: a run of task {task.name!r} is evaluated alone")
+    if search and "perplexity" in task.metrics:
         raise InputError(
             f"search.{next(iter(search))}: a language model is scored on given texts, so nothing "
             "is searched"
         )
-    run.settings.with_search(search_of_one(search or {}) if task == "translate" else search or {})
+    run.settings.with_search(search or {})
     try:
         bleu_tokenizer(tokenize)
     except ValueError as error:
         raise InputError(f"tokenize: {error}") from None
 
 
-def search_of_one(search: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a search for one translation of each line, which is what is scored."""
-    return {**search, "n_best": 1}
-
-
 def _monitor(run: Run) -> Any:
-    """The metric that chose the best checkpoint, None if the training has not finished."""
+    """Returns the metric that chose the best checkpoint, None during the training."""
     result = (run.read_result() or {}).get("result")
     return result.get("metric") if isinstance(result, dict) else None
-
-
-def _tags(run: Run, examples: Sequence[tuple[str, str]]) -> set[str]:
-    return {tag for _, tags in examples for tag in words_of(tags)} | set(run.labels.names)

@@ -1,11 +1,11 @@
-"""The result of an evaluation."""
+"""Options and results of an evaluation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -13,12 +13,12 @@ class MetricValue:
     """One metric of a test set.
 
     Attributes:
-        name: As it is printed, such as `BLEU`, `EXACT` or `accuracy`.
+        name: The printed name, such as `BLEU`, `EXACT` or `accuracy`.
         value: The value.
-        signature: What is needed to get the same number again.
+        signature: The settings that reproduce the value.
         mean: The mean over resamples; None without a confidence interval.
         interval: Half the width of the 95 % interval; None without one.
-        digits: Decimals that are printed.
+        digits: Printed decimals.
     """
 
     name: str
@@ -31,10 +31,26 @@ class MetricValue:
     @property
     def text(self) -> str:
         """The line to print, such as `EXACT = 81.00 (80.96 ± 3.62) nrefs:1|...`."""
-        between = ""
+        interval = ""
         if self.mean is not None and self.interval is not None:
-            between = f" ({self.mean:.{self.digits}f} ± {self.interval:.{self.digits}f})"
-        return f"{self.name} = {self.value:.{self.digits}f}{between} {self.signature}"
+            interval = f" ({self.mean:.{self.digits}f} ± {self.interval:.{self.digits}f})"
+        return f"{self.name} = {self.value:.{self.digits}f}{interval} {self.signature}"
+
+
+class EvaluationOptions(NamedTuple):
+    """Options of an evaluation.
+
+    Attributes:
+        metrics: Names of the metrics to compute.
+        tokenize: Tokenizer of BLEU; None for the setting of the run.
+        samples: Number of bootstrap resamples; None for no confidence intervals.
+        search: Search settings that replace those of the run.
+    """
+
+    metrics: Sequence[str]
+    tokenize: str | None
+    samples: int | None
+    search: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -44,9 +60,9 @@ class Evaluation:
     Attributes:
         step: Step of the checkpoint that was evaluated.
         lines: Number of examples.
-        metrics: The values by the names of the metrics, in the order that they are printed.
-        outputs: What the run wrote for each example; None for a language model.
-        cut: Number of examples whose input or output was cut at its longest length.
+        metrics: The values by the names of the metrics, in printed order.
+        outputs: The output of the run for each example; None for a language model.
+        cut: Number of examples whose input or output was cut at its maximum length.
     """
 
     step: int
@@ -56,18 +72,18 @@ class Evaluation:
     cut: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything except the outputs, as JSON can hold it."""
+        """Returns everything except the outputs, ready for JSON."""
         return {
             "step": self.step,
             "lines": self.lines,
             "cut": self.cut,
-            "metrics": {name: _plain(one) for name, one in self.metrics.items()},
+            "metrics": {name: _plain(value) for name, value in self.metrics.items()},
         }
 
 
-def _plain(one: MetricValue) -> dict[str, Any]:
-    values = {key: value for key, value in vars(one).items() if key != "digits"}
+def _plain(metric: MetricValue) -> dict[str, Any]:
+    content = {key: value for key, value in vars(metric).items() if key != "digits"}
     # JSON has no infinity.
-    if not math.isfinite(one.value):
-        values["value"] = None
-    return values
+    if not math.isfinite(metric.value):
+        content["value"] = None
+    return content

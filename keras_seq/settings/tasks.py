@@ -24,6 +24,7 @@ class TaskSpec:
         autoencoding: Whether a line of `data.text` is its own source.
         roles: The words for the two columns of a file in `data.columns`.
         monitors: Values of `training.monitor` that its validation computes.
+        metrics: Metrics of a test set; none if the task is not evaluated.
     """
 
     name: str
@@ -36,6 +37,7 @@ class TaskSpec:
     autoencoding: bool = False
     roles: Roles | None = None
     monitors: tuple[str, ...] = ("loss", "perplexity", "accuracy")
+    metrics: tuple[str, ...] = ()
 
     @property
     def command(self) -> str:

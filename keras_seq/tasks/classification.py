@@ -65,7 +65,7 @@ class Classification(LabelTask):
         return LabelEvaluation(run, loss, answer, _scores, "macro_f1")
 
     def exporter(self, run: Run, settings: Settings) -> Any:
-        return ClassificationExporter(run, settings)
+        return ClassificationExporter(self, run, settings)
 
 
 def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
@@ -80,11 +80,6 @@ class ClassificationExporter(LabelExporter):
 
     outputs: tuple[str, ...] = ("label", "probability", "truncated")
     verb = "labels"
-
-    def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
-        from keras_seq.inference.classifier import Classifier
-
-        return Classifier.of_run(self._run, model)(texts)
 
     def module(self, model: Any) -> Any:
         from keras_seq.serving.label_signatures import label_signatures

@@ -9,9 +9,11 @@ from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.settings.search import SearchSettings
 from keras_seq.tasks.task import Task, family_of, rows_of_ids
-from keras_seq.text import FIRST_LABEL
+from keras_seq.text import FIRST_LABEL, InputError
 
 if TYPE_CHECKING:
+    from keras_seq.evaluation.values import EvaluationOptions
+    from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
 
@@ -37,6 +39,7 @@ class LabelTask(Task):
         )
     }
     has_labels = True
+    metrics: tuple[str, ...] = ("accuracy", "macro_f1")
 
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
         make, arguments = family_of(settings)
@@ -50,6 +53,44 @@ class LabelTask(Task):
             names = " ".join(name for name in map(run.labels.name, labels) if name)
             lines += [f"  text             {text}", f"  label            {names}"]
         return lines
+
+    def predict(
+        self, run: Run, model: Any, texts: Sequence[str], batch_size: int | None = None
+    ) -> tuple[tuple[str, ...], int]:
+        """Returns the label of each text, or its tags with spaces between; and how many were cut.
+
+        Args:
+            run: An opened run.
+            model: Its model.
+            texts: Lines of text.
+            batch_size: Texts per batch; None for the setting of the run.
+        """
+        from keras_seq.inference.classifier import Classifier
+
+        results = Classifier.of_run(run, model, batch_size).classify(texts)
+        return tuple(one.label for one in results), sum(one.truncated for one in results)
+
+    def split(self, line: str) -> list[str]:
+        """Returns the labels of one line."""
+        return [line]
+
+    def evaluate(
+        self,
+        run: Run,
+        model: Any,
+        sources: Sequence[str],
+        references: Sequence[str],
+        options: EvaluationOptions,
+    ) -> TestResult:
+        from keras_seq.evaluation.label_values import label_values
+
+        outputs, cut = self.predict(run, model, sources, options.search.get("batch_size"))
+        expected = [self.split(line) for line in references]
+        predicted = [self.split(line) for line in outputs]
+        if not any(expected):
+            raise InputError("no words with tags, there is nothing to evaluate")
+        values = label_values(expected, predicted, options.metrics, options.samples)
+        return values, outputs, cut
 
 
 class LabelEvaluation:
@@ -110,16 +151,21 @@ class LabelExporter:
     """A text in, labels out; see `Exporter`.
 
     Args:
+        task: The task of the run.
         run: Opened, with weights.
         settings: Its settings.
     """
 
-    def __init__(self, run: Run, settings: Settings) -> None:
+    def __init__(self, task: LabelTask, run: Run, settings: Settings) -> None:
+        self._task = task
         self._run = run
         self.limit = settings.data.max_source_length
 
     def inputs(self) -> list[str]:
         return self._run.valid_lines()[0]
+
+    def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
+        return list(self._task.predict(self._run, model, texts)[0])
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}

@@ -11,6 +11,8 @@ from keras_seq.tasks.task import Task
 from keras_seq.tasks.translation import TranslationExporter, searched
 
 if TYPE_CHECKING:
+    from keras_seq.evaluation.values import EvaluationOptions
+    from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
 _MEANING = """\
@@ -44,6 +46,7 @@ class LanguageModel(Task):
             "search.coverage_penalty",
         )
     } | {"score.tokenize": "no text is scored"}
+    metrics = ("perplexity",)
 
     def objective(self, settings: Settings) -> Any:
         from keras_seq.training.sequence_objective import SequenceObjective
@@ -54,6 +57,21 @@ class LanguageModel(Task):
         self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
     ) -> Any:
         return LanguageModelEvaluation(run, model)
+
+    def evaluate(
+        self,
+        run: Run,
+        model: Any,
+        sources: Sequence[str],
+        references: Sequence[str],
+        options: EvaluationOptions,
+    ) -> TestResult:
+        from keras_seq.evaluation.text_values import perplexity_value
+        from keras_seq.inference.likelihood import LikelihoodScorer
+
+        scorer = LikelihoodScorer(model, run.source_tokenizer, run.target_tokenizer)
+        likelihoods = scorer(sources, references)
+        return {"perplexity": perplexity_value(likelihoods, options.samples)}, None, 0
 
     def exporter(self, run: Run, settings: Settings) -> Any:
         return GenerationExporter(run, settings)

@@ -30,6 +30,7 @@ class Tagging(LabelTask):
     families = ("tagger-rnn", "tagger-transformer")
     usage = "tag {} < input > output"
     roles = TAGGED
+    metrics = ("entity_f1", "accuracy", "macro_f1")
     monitors = ("loss", "accuracy", "macro_f1", "entity_f1")
 
     def encoder(
@@ -67,8 +68,27 @@ class Tagging(LabelTask):
         loss = make_label_loss(run.settings, model, train_model)
         return LabelEvaluation(run, loss, Tagger.of_run(run, model), _scores, monitor)
 
+    def refused_metrics(self, run: Run, references: Sequence[str]) -> dict[str, str]:
+        from keras_seq.scoring import are_entity_tags
+
+        tags = {tag for line in references for tag in words_of(line)}
+        if are_entity_tags(tags | set(run.labels.names)):
+            return {}
+        reason = "the tags are not of entities: expected O, and B-, I-, E- or S- with a type"
+        return {"entity_f1": reason}
+
+    def predict(
+        self, run: Run, model: Any, texts: Sequence[str], batch_size: int | None = None
+    ) -> tuple[tuple[str, ...], int]:
+        from keras_seq.inference.tagger import Tagger
+
+        return tuple(Tagger.of_run(run, model, batch_size)(texts)), 0
+
+    def split(self, line: str) -> list[str]:
+        return words_of(line)
+
     def exporter(self, run: Run, settings: Settings) -> Any:
-        return TaggingExporter(run, settings)
+        return TaggingExporter(self, run, settings)
 
 
 def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
@@ -98,11 +118,6 @@ class TaggingExporter(LabelExporter):
             for text, row in zip(texts, rows, strict=True)
             if len(row.ids) <= self.limit and len(text) <= CHARACTERS_PER_TOKEN * self.limit
         ]
-
-    def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
-        from keras_seq.inference.tagger import Tagger
-
-        return Tagger.of_run(self._run, model)(texts)
 
     def module(self, model: Any) -> Any:
         from keras_seq.serving.label_signatures import tag_signatures

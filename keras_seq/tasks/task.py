@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_seq.settings import Settings
@@ -11,11 +11,14 @@ from keras_seq.settings.tasks import TaskSpec
 from keras_seq.text import Example, Tokenizer
 
 if TYPE_CHECKING:
+    from keras_seq.evaluation.values import EvaluationOptions, MetricValue
     from keras_seq.preparation.encoding import Encoder
     from keras_seq.run import Run
     from keras_seq.serving.exporter import Exporter
     from keras_seq.training.objective import Objective
     from keras_seq.training.validator import Evaluation
+
+    TestResult = tuple[Mapping[str, MetricValue], tuple[str, ...] | None, int]
 
 
 class Task(TaskSpec):
@@ -89,6 +92,34 @@ class Task(TaskSpec):
         count, steps = batch["target_output"].shape
         head = f"first batch        {count} rows, {steps} steps"
         return [head, *(f"  text             {text}" for text in texts)]
+
+    def refused_metrics(self, run: Run, references: Sequence[str]) -> Mapping[str, str]:
+        """Returns the metrics that a test set does not allow, with the reasons.
+
+        Args:
+            run: An opened run.
+            references: The references of the test set.
+        """
+        return {}
+
+    def evaluate(
+        self,
+        run: Run,
+        model: Any,
+        sources: Sequence[str],
+        references: Sequence[str],
+        options: EvaluationOptions,
+    ) -> TestResult:
+        """Returns the metrics of a test set, the outputs, and the number of cut examples.
+
+        Args:
+            run: An opened run.
+            model: Its model, or an ensemble.
+            sources: Inputs.
+            references: The expected output of each.
+            options: The metrics, and how to compute them.
+        """
+        raise NotImplementedError
 
     def exporter(self, run: Run, settings: Settings) -> Exporter:
         """Returns the parts of a SavedModel.

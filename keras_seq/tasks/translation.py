@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
-from keras_seq.settings import BackboneSettings, Settings
+from keras_seq.scoring import ALL_METRICS
+from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
 from keras_seq.tasks.task import Task, family_of, rows_of_ids
 from keras_seq.text import PAIR
 
 if TYPE_CHECKING:
+    from keras_seq.evaluation.values import EvaluationOptions
     from keras_seq.inference.hypothesis import Hypothesis
+    from keras_seq.inference.translator import Translator
+    from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
 _MEANING = """\
@@ -55,6 +59,7 @@ class Translation(Task):
         "valid_pairs",
     )
     roles = PAIR
+    metrics = ALL_METRICS
     monitors = (*TEXT_MONITORS, "loss", "perplexity", "accuracy")
 
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
@@ -94,8 +99,35 @@ class Translation(Task):
             lines += [f"  source           {source}", f"  target           {target}"]
         return lines
 
+    def evaluate(
+        self,
+        run: Run,
+        model: Any,
+        sources: Sequence[str],
+        references: Sequence[str],
+        options: EvaluationOptions,
+    ) -> TestResult:
+        from keras_seq.evaluation.text_values import text_values
+        from keras_seq.inference.hypothesis import best_texts
+
+        settings = run.settings.with_search({**options.search, "n_best": 1})
+        translations = make_translator(run, model, settings.search).translate(sources)
+        outputs = best_texts(translations)
+        tokenize = options.tokenize or settings.score.tokenize
+        values = text_values(outputs, references, options.metrics, tokenize, options.samples)
+        cut = sum(any(best.truncated for best in row[:1]) for row in translations)
+        return values, tuple(outputs), cut
+
     def exporter(self, run: Run, settings: Settings) -> Any:
         return TranslationExporter(run, settings)
+
+
+def make_translator(run: Run, model: Any, search: SearchSettings) -> Translator:
+    """Returns the translator of an opened run, with a model that is already loaded."""
+    from keras_seq.inference.translator import Translator
+
+    length = run.settings.data.max_source_length
+    return Translator(model, run.source_tokenizer, run.target_tokenizer, search, length)
 
 
 class TranslationEvaluation:
@@ -111,7 +143,6 @@ class TranslationEvaluation:
     """
 
     def __init__(self, run: Run, model: Any, resumed_monitor: str | None = None) -> None:
-        from keras_seq.inference.translator import Translator
         from keras_seq.training.evaluation import make_evaluation
         from keras_seq.training.judging import judging_of
 
@@ -133,9 +164,7 @@ class TranslationEvaluation:
         self._model = model
         self._source_tokenizer = run.source_tokenizer
         self._max_source_length = run.settings.data.max_source_length
-        self._translator = Translator(
-            model, run.source_tokenizer, run.target_tokenizer, search, self._max_source_length
-        )
+        self._translator = make_translator(run, model, search)
         self._extractor: Any = None
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
@@ -205,11 +234,7 @@ class TranslationExporter:
         return self._run.valid_lines()[0]
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
-        from keras_seq.inference.translator import Translator
-
-        run = self._run
-        sides = run.source_tokenizer, run.target_tokenizer
-        return Translator(model, *sides, self._settings.search, self.limit)(texts)
+        return make_translator(self._run, model, self._settings.search)(texts)
 
     def module(self, model: Any) -> Any:
         from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN

@@ -55,15 +55,12 @@ class WordCount(LabelTask):
         return LabelEvaluation(run, loss, Classifier.of_run(run, model), accuracy, "accuracy")
 
     def exporter(self, run, settings):
-        return CountExporter(run, settings)
+        return CountExporter(self, run, settings)
 
 
 class CountExporter(LabelExporter):
     outputs = ("label", "probability", "truncated")
     verb = "counts"
-
-    def expected(self, model, texts):
-        return Classifier.of_run(self._run, model)(texts)
 
     def module(self, model):
         return self._module(model, label_signatures)
