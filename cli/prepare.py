@@ -45,7 +45,7 @@ def prepare(
     The same command again goes on where the last one was stopped or killed. Train with
     --prepared DIRECTORY in place of the text.
     """
-    from keras_seq.jobs import SharedLabour, require_ray, run_locally, run_on_ray
+    from keras_seq.jobs import WorkerExecutor, require_ray, run_locally, run_on_ray
     from keras_seq.preparation import (
         check_directory,
         known_counts,
@@ -74,7 +74,7 @@ def prepare(
     ):
         if value is not None:
             raise SettingsError(f"{key}: received {value!r}; `prepare` takes text alone")
-    labour = SharedLabour(
+    labour = WorkerExecutor(
         directory,
         workers=workers,
         runner=run_on_ray if engine == "ray" else run_locally,

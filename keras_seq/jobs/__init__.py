@@ -1,6 +1,6 @@
-"""Many files shared out among workers that may be killed, on one machine or on a cluster."""
+"""Long jobs in chunks, by workers on this machine or on a cluster; any worker may be killed."""
 
-from keras_seq.jobs.corpus import SharedLabour
+from keras_seq.jobs.corpus import WorkerExecutor
 from keras_seq.jobs.failures import JobError
 from keras_seq.jobs.local_workers import run_locally
 from keras_seq.jobs.ray_workers import require_ray, run_on_ray
@@ -8,7 +8,7 @@ from keras_seq.jobs.translation import TranslationCounts, translate_files
 
 __all__ = [
     "JobError",
-    "SharedLabour",
+    "WorkerExecutor",
     "TranslationCounts",
     "require_ray",
     "run_locally",

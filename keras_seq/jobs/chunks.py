@@ -1,4 +1,4 @@
-"""Work cut into chunks: what a worker gets at a time, and gives back."""
+"""Chunks: the unit of work that a worker receives, and its result."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from keras_seq.text import read_lines
 Notice = Callable[[str], None]
 Item = TypeVar("Item")
 
-# A chunk is held in memory several times over, so lines of a megabyte make a smaller one.
+# Memory holds several copies of a chunk, so very long lines make smaller chunks.
 MAX_CHARACTERS = 1 << 24
 _KEY_DIGITS = 16
 
 
 class Chunk(NamedTuple):
-    """Some lines of a file.
+    """Consecutive lines of a file.
 
     Attributes:
         file: The number of the file in its job, from 0.
         number: The number of the chunk in its file, from 0.
         first: The number of its first line in the file, from 1.
-        where: File and lines, for messages.
-        body: The lines, as the task of the job reads them.
+        where: The file and the lines, for messages.
+        body: The lines, encoded for the task of the job.
     """
 
     file: int
@@ -36,17 +36,17 @@ class Chunk(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What changes with the text or its place in the file."""
+        """A hash of the text and of its position in the file."""
         digest = hashlib.sha256(b"%d\n" % self.first)
         digest.update(self.body)
         return digest.hexdigest()[:_KEY_DIGITS]
 
 
 class Result(NamedTuple):
-    """What became of a chunk.
+    """The result of a chunk.
 
     Attributes:
-        body: Bytes, as the task of the job writes them.
+        body: The output, encoded by the task of the job.
         notices: Lines for the user.
     """
 
@@ -55,53 +55,56 @@ class Result(NamedTuple):
 
 
 class Task(Protocol):
-    """What is done with each chunk; it is pickled, to be sent to the workers."""
+    """The function of a job, which is pickled and sent to the workers."""
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        """Makes ready for chunks, in a worker that may use so many threads.
+        """Returns the function from chunks to results.
 
-        What takes long is done at the first chunk that needs it.
+        Runs in the worker. The first chunk that needs a model loads it.
+
+        Args:
+            threads: Threads that the worker may use.
         """
 
     def portable(self) -> Task:
-        """The same with all it needs from files of this machine in itself."""
+        """Returns a task that holds the content of all files that it needs."""
 
 
 Results = Generator[tuple[Chunk, Result], None, None]
 
 
 class Runner(Protocol):
-    """Does chunks somewhere: `run_locally` or `run_on_ray`."""
+    """Runs a task on chunks: `run_locally` or `run_on_ray`."""
 
     def __call__(
         self, task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
     ) -> Results:
-        """Gives each chunk and what became of it, in the order of their ends."""
+        """Yields each chunk with its result, in the order of completion."""
 
 
 def line_chunks(file: int, path: str, count: int, notice: Notice | None = None) -> Iterator[Chunk]:
-    """The chunks of a file of lines; a body is lines joined by line feeds.
+    """Yields the chunks of a text file; their bodies are lines joined by line feeds.
 
     Args:
-        file: Its number in the job.
-        path: Its name.
-        count: Lines in a chunk.
-        notice: As for `read_lines`.
+        file: The number of the file in the job.
+        path: The path of the file.
+        count: Lines per chunk.
+        notice: See `read_lines`.
 
     Raises:
-        InputError: While iterating, for whatever is wrong with the file.
+        InputError: During iteration, if the file cannot be read.
     """
     lines = read_lines(path, errors="replace", notice=notice)
     first = 1
     for number, block in enumerate(blocks(lines, count, len)):
-        # A lone surrogate cannot come from a file, so this never fails.
+        # Lines from a file have no lone surrogates, so encoding cannot fail.
         body = "\n".join(block).encode()
         yield Chunk(file, number, first, f"{path} {line_range(first, len(block))}", body)
         first += len(block)
 
 
 def blocks(items: Iterable[Item], count: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Lists of `count` items, or of fewer where these are large already."""
+    """Yields lists of `count` items, or of fewer items if these are long."""
     block: list[Item] = []
     characters = 0
     for item in items:

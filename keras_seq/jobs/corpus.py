@@ -1,4 +1,4 @@
-"""A corpus prepared by several workers, whatever is killed on the way."""
+"""Preparation of a corpus by several workers, any of which may be killed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from keras_seq.jobs.chunks import Chunk, Notice, Runner
 from keras_seq.jobs.corpus_task import EncodingTask, pair_chunks, unpack
-from keras_seq.jobs.kept_results import KeptResults, remove_others
 from keras_seq.jobs.local_workers import run_locally
+from keras_seq.jobs.stored_results import StoredResults, remove_others
 from keras_seq.preparation.encoding import Encoded, PairEncoder
 from keras_seq.preparation.preparing import Tokenizers
 from keras_seq.preparation.pretrained import pretrained_pieces
@@ -22,22 +22,21 @@ from keras_seq.settings import SIDES, Settings
 from keras_seq.storage import check_tree, make_directory, read_file, remove, write_file
 from keras_seq.text import Example, tokenizer_from_bytes
 
-# Of a vocabulary.
-_MAX_BYTES = 64 << 20
+_MAX_VOCABULARY_BYTES = 64 << 20
 
 
-class SharedLabour:
-    """The long parts of a preparation, for `keras_seq.preparation.prepare_run`.
+class WorkerExecutor:
+    """Runs the long steps of a preparation in workers, for `keras_seq.preparation.prepare_run`.
 
-    Token ids are made by workers, and kept chunk by chunk until all is written; so are the
-    tokenizers. What is kept goes by the content of the text and the settings that decide on it,
-    so that after a kill nothing is taken for what it is not.
+    Token ids are stored chunk by chunk until the preparation is complete, and so are the
+    tokenizers. A preparation that was killed resumes from them. Stored results are found by a hash
+    of the text and of the settings that they depend on.
 
     Args:
-        directory: That of the run to prepare.
-        workers: How many; by default one for each four cores.
-        runner: Where they are: `run_locally` or `run_on_ray`.
-        notice: Called with a line for each thing that was done before.
+        directory: The directory of the run to prepare.
+        workers: Number of workers; by default one per four cores.
+        runner: `run_locally` or `run_on_ray`.
+        notice: Receives a line for each step that an earlier process completed.
     """
 
     def __init__(
@@ -51,12 +50,12 @@ class SharedLabour:
         self._directory = Path(directory) / WORK
         self._workers = workers
         self._runner = runner
-        self._say = notice or (lambda line: None)
+        self._notice = notice or (lambda line: None)
 
     def tokenizers(self, settings: Settings, learn: Callable[[], Tokenizers]) -> Tokenizers:
-        """The tokenizers of source and target, learned or kept from before."""
+        """Returns the tokenizers of source and target, learned now or stored earlier."""
         check_tree(self._directory, limit=None)
-        made_with = {
+        inputs = {
             "text": text_hashes(settings.data),
             "columns": settings.data.columns,
             "weights": settings.data.file_weights,
@@ -66,51 +65,51 @@ class SharedLabour:
             "seed": settings.seed,
             "pretrained": pretrained_pieces(settings),
         }
-        digest = hashlib.sha256(json.dumps(made_with).encode()).hexdigest()[:16]
+        digest = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]
         folder = self._directory / f"vocabulary-{digest}"
         files = [folder / "source.model", folder / "target.model"]
         if files[1].exists():
-            self._say("vocabulary learned already")
-            source = tokenizer_from_bytes(read_file(files[0], _MAX_BYTES))
+            self._notice("vocabulary learned already")
+            source = tokenizer_from_bytes(read_file(files[0], _MAX_VOCABULARY_BYTES))
             if settings.tokenizer.joint:
                 return source, source
-            return source, tokenizer_from_bytes(read_file(files[1], _MAX_BYTES))
-        found = learn()
+            return source, tokenizer_from_bytes(read_file(files[1], _MAX_VOCABULARY_BYTES))
+        learned = learn()
         make_directory(self._directory)
         remove_others(self._directory, ())
         folder.mkdir()
-        for file, tokenizer in zip(files, found, strict=True):
+        for file, tokenizer in zip(files, learned, strict=True):
             write_file(file, tokenizer.to_bytes())
-        return found
+        return learned
 
     def encode(self, encoder: PairEncoder, pairs: Iterator[Example]) -> Iterator[Encoded]:
-        """The ids of all pairs, in their order."""
+        """Yields the token ids of all pairs, in order."""
         check_tree(self._directory, limit=None)
         task = EncodingTask.of(encoder)
-        digest = hashlib.sha256(repr(task.longest).encode() + task.source)
+        digest = hashlib.sha256(repr(task.max_lengths).encode() + task.source)
         digest.update(task.target or b"")
-        kept = KeptResults(self._directory / f"ids-{digest.hexdigest()[:16]}")
+        stored = StoredResults(self._directory / f"ids-{digest.hexdigest()[:16]}")
         keys: list[str] = []
-        before = 0
+        completed = 0
 
-        def left() -> Iterator[Chunk]:
-            nonlocal before
+        def remaining() -> Iterator[Chunk]:
+            nonlocal completed
             for chunk in pair_chunks(pairs):
                 keys.append(chunk.key)
-                if kept.has(chunk):
-                    before += 1
+                if stored.has(chunk):
+                    completed += 1
                 else:
                     yield chunk
 
         with closing(
-            self._runner(task, left(), workers=self._workers, notice=self._say)
+            self._runner(task, remaining(), workers=self._workers, notice=self._notice)
         ) as results:
             for chunk, result in results:
-                kept.keep(chunk, result.body)
-        if before:
-            self._say(f"{before:,} of {len(keys):,} chunks of token ids were done already")
-        return map(unpack, kept.read(keys))
+                stored.write(chunk, result.body)
+        if completed:
+            self._notice(f"{completed:,} of {len(keys):,} chunks of token ids were done already")
+        return map(unpack, stored.read(keys))
 
     def finish(self) -> None:
-        """Deletes what was kept, because all is written."""
+        """Deletes the stored results, because the preparation is complete."""
         remove(self._directory)

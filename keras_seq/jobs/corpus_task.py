@@ -1,4 +1,4 @@
-"""Pairs of lines to token ids, in a worker."""
+"""Encoding of pairs of lines to token ids, in a worker."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from keras_seq.text import Example, tokenizer_from_bytes
 
 @dataclass(frozen=True)
 class EncodingTask:
-    """What the workers of a preparation are told.
+    """Encodes chunks of pairs.
 
     Args:
-        source: The model of the source tokenizer.
-        target: That of the target tokenizer; None where it is the same.
-        longest: The longest source and target kept, in tokens.
+        source: The file of the source tokenizer.
+        target: The file of the target tokenizer; None if source and target share one.
+        max_lengths: Maximum number of tokens of source and target; longer pairs are dropped.
     """
 
     source: bytes
     target: bytes | None
-    longest: tuple[int, int]
+    max_lengths: tuple[int, int]
 
     @classmethod
     def of(cls, encoder: PairEncoder) -> EncodingTask:
-        """The task that does what an encoder does."""
+        """Returns a task that encodes like `encoder`."""
         joint = encoder.source is encoder.target
         target = None if joint else encoder.target.to_bytes()
         return cls(encoder.source.to_bytes(), target, encoder.longest)
 
     def portable(self) -> EncodingTask:
-        """The same: all it needs is in itself."""
+        """Returns this task, which needs no files."""
         return self
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        """Makes ready for chunks of pairs."""
+        """Returns the function that encodes a chunk."""
         source = tokenizer_from_bytes(self.source)
         target = source if self.target is None else tokenizer_from_bytes(self.target)
-        encoder = PairEncoder(source, target, *self.longest)
+        encoder = PairEncoder(source, target, *self.max_lengths)
 
         def work(chunk: Chunk) -> Result:
             return Result(pack(encoder.encode(_pairs(chunk.body))))
@@ -55,10 +55,10 @@ class EncodingTask:
 
 
 def pair_chunks(pairs: Iterable[Example]) -> Iterator[Chunk]:
-    """Chunks of pairs, numbered from 0."""
+    """Yields the chunks of a sequence of pairs."""
     first = 1
     for number, block in enumerate(blocks(pairs, CHUNK_PAIRS, _size)):
-        # As JSON, because equal pairs shall make an equal key.
+        # JSON of equal pairs is equal, and so are the keys of the chunks.
         body = json.dumps(block, ensure_ascii=False, separators=(",", ":")).encode()
         where = f"training text, pairs {first:,} to {first + len(block) - 1:,}"
         yield Chunk(0, number, first, where, body)
@@ -66,7 +66,7 @@ def pair_chunks(pairs: Iterable[Example]) -> Iterator[Chunk]:
 
 
 def pack(encoded: Encoded) -> bytes:
-    """Ids, weights and links as bytes, for `unpack`."""
+    """Serializes encoded pairs."""
     links = [pair.links for pair in encoded.pairs]
     stream = io.BytesIO()
     np.savez(
@@ -85,7 +85,7 @@ def pack(encoded: Encoded) -> bytes:
 
 
 def unpack(body: bytes) -> Encoded:
-    """What `pack` was given, with arrays of ids in the place of lists."""
+    """Deserializes encoded pairs; their ids are arrays instead of lists."""
     with np.load(io.BytesIO(body), allow_pickle=False) as packed:
         arrays = {name: packed[name] for name in packed.files}
     links = iter(arrays["links"].tolist())

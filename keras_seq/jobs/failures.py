@@ -1,4 +1,4 @@
-"""What can go wrong with a chunk, and how it is told."""
+"""Errors of a job and their messages."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import signal
 
 from keras_seq.text import InputError
 
-# A machine that is taken away may cost a chunk its worker once or twice; who costs it three is
-# the chunk.
+# A chunk may lose its worker once or twice by chance. After three times the chunk is the cause.
 ATTEMPTS = 3
 
 
 class JobError(RuntimeError):
-    """A job that cannot go on; the message names the file and the lines."""
+    """Raised if a job cannot continue; the message names the file and the lines."""
 
     exit_code = 1
 
 
 def explained(error: Exception, where: str) -> Exception:
-    """An error of a worker as one that can be sent and shown: `FILE lines A to B: what`."""
+    """Returns an error of a worker as a picklable one with the message `FILE lines A to B: ...`."""
     if isinstance(error, InputError) or type(error).__name__ == "SettingsError":
         return InputError(str(error))
     name = type(error).__name__
@@ -30,15 +29,15 @@ def explained(error: Exception, where: str) -> Exception:
 
 
 def ended_too_often(where: str, how: str) -> JobError:
-    """The error of a chunk whose worker ended each time."""
+    """Returns the error for a chunk that ended all its workers."""
     return JobError(
-        f"{where}: ended the worker that had it {ATTEMPTS} times ({how}): what else is done is "
-        "kept; take these lines out, or look why (memory?), and give the command again"
+        f"{where}: the worker ended {ATTEMPTS} times ({how}). All other results are stored: "
+        "remove these lines, or find the cause (memory?), and run the command again"
     )
 
 
 def ending(code: int) -> str:
-    """How a process ended, in words."""
+    """Describes the exit code of a process."""
     if code < 0:
         try:
             name = signal.Signals(-code).name

@@ -1,4 +1,4 @@
-"""Chunks shared out among processes of this machine, each of which may be killed."""
+"""Workers that are processes on this machine."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, ending
 from keras_seq.jobs.worker_process import receive, send
 from keras_seq.runtime.threads import usable_cores
 
-# Appended, so that it hides nothing; where keras_seq is installed it is there already.
+# The path is appended so that it hides no other module.
 _START = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from keras_seq.jobs.worker_process import main; main()"
 )
-_PATIENCE_SECONDS = 5.0
+_EXIT_SECONDS = 5.0
 
 
 def run_locally(
     task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
 ) -> Results:
-    """Does chunks in processes of this machine.
+    """Runs a task on chunks in processes on this machine.
 
-    A worker that ends takes nothing with it: its chunk is given to a new one.
+    If a process ends unexpectedly, a new one repeats its chunk.
 
     Args:
-        task: What to do.
-        chunks: Taken one by one, as there is room.
-        workers: How many processes; None for one for each four cores.
-        notice: Called with a line for each worker that ended before its time.
+        task: The task.
+        chunks: The chunks, read as workers become free.
+        workers: Number of processes; None for one per four cores.
+        notice: Receives a line for each process that ended unexpectedly.
 
     Returns:
-        An iterator over chunks and what became of them, in the order of their ends. When it is
-        closed the processes end.
+        An iterator over chunks and results, in the order of completion. Closing it ends the
+        processes.
 
     Raises:
-        InputError: While iterating, for what is wrong with the text.
-        JobError: While iterating, for a chunk that cannot be done.
+        InputError: During iteration, if the text is invalid.
+        JobError: During iteration, if a chunk fails.
     """
     workers = workers or default_workers(usable_cores())
     waiting = iter(chunks)
-    # Started only as there is work for them.
+    # Workers start as there is work for them.
     team: list[_Worker] = []
     requests: queue.SimpleQueue[Chunk | None] = queue.SimpleQueue()
     replies: queue.SimpleQueue[tuple[Chunk, Result | Exception]] = queue.SimpleQueue()
     threads = max(1, usable_cores() // workers)
-    given = 0
+    open_requests = 0
     try:
         while True:
-            # One more than there are workers, so that none waits while a result is put away.
-            while given <= workers and (chunk := next(waiting, None)) is not None:
+            # One request more than workers, so that no worker waits while a result is stored.
+            while open_requests <= workers and (chunk := next(waiting, None)) is not None:
                 requests.put(chunk)
-                given += 1
-                if len(team) < min(given, workers):
+                open_requests += 1
+                if len(team) < min(open_requests, workers):
                     team.append(_Worker(task, threads, requests, replies, notice))
-            if not given:
+            if not open_requests:
                 return
             chunk, result = replies.get()
-            given -= 1
+            open_requests -= 1
             if isinstance(result, Exception):
                 raise result
             yield chunk, result
@@ -80,12 +80,12 @@ def run_locally(
 
 
 def default_workers(cores: int) -> int:
-    """How many workers share so many cores, where nobody said."""
+    """Returns the default number of workers for a number of cores."""
     return max(1, cores // 4)
 
 
 class _Worker:
-    """A process, and the thread that gives it chunks and starts it anew if it ends."""
+    """A process, and the thread that sends it chunks and restarts it if it ends."""
 
     def __init__(
         self,
@@ -102,20 +102,20 @@ class _Worker:
         self._stopping = False
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._said: Any = None
+        self._stderr: Any = None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the process, whatever it is at."""
+        """Kills the process."""
         with self._lock:
             self._stopping = True
             if self._process is not None:
                 self._process.kill()
 
     def join(self) -> None:
-        """Waits for the end."""
-        self._thread.join(_PATIENCE_SECONDS)
+        """Waits for the thread."""
+        self._thread.join(_EXIT_SECONDS)
 
     def _serve(self) -> None:
         try:
@@ -125,62 +125,62 @@ class _Worker:
                 except Exception as error:
                     self._replies.put((chunk, error))
         finally:
-            self._bury()
+            self._end_process()
 
     def _try(self, chunk: Chunk) -> Result | Exception:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                process = self._ready()
+                process = self._running_process()
                 send(cast(IO[bytes], process.stdin), chunk)
                 answer: Result | Exception = receive(cast(IO[bytes], process.stdout))
                 return answer
             except (EOFError, OSError) as error:
                 if self._process is None:
                     return JobError(f"{chunk.where}: no worker can be started: {error}")
-            how = self._bury()
+            how = self._end_process()
             if self._stopping:
                 break
             if attempt < ATTEMPTS:
-                self._notice(f"{chunk.where}: the worker ended ({how}); another begins them again")
+                self._notice(f"{chunk.where}: the worker ended ({how}); another one repeats them")
         return ended_too_often(chunk.where, how)
 
-    def _ready(self) -> subprocess.Popen[bytes]:
+    def _running_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             package = str(Path(keras_seq.__file__).resolve().parents[1])
             with self._lock, contextlib.ExitStack() as undo:
                 if self._stopping:
-                    raise OSError("the job is at its end")
-                self._said = undo.enter_context(tempfile.TemporaryFile())
+                    raise OSError("the job is ending")
+                self._stderr = undo.enter_context(tempfile.TemporaryFile())
                 self._process = subprocess.Popen(
-                    # -P: a file of the user's in this directory may have the name of a module.
+                    # -P: a file in the current directory may have the name of a module.
                     [sys.executable, "-P", "-c", _START, package],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=self._said,
-                    # So that Ctrl-C reaches the one who started it alone.
+                    stderr=self._stderr,
+                    # Ctrl-C shall reach the main process only.
                     start_new_session=True,
                 )
                 undo.pop_all()
             send(cast(IO[bytes], self._process.stdin), self._start)
         return self._process
 
-    def _bury(self) -> str:
-        """Ends the process if it has not ended, and says how it did and what it said last."""
+    def _end_process(self) -> str:
+        """Ends the process, and describes its exit and its last line on stderr."""
         process = self._process
         if process is None:
             return "never started"
         for stream in (process.stdin, process.stdout):
-            # What could not be written any more is written by `close`.
+            # `close` writes what is left in the buffer, to a process that may be gone.
             with contextlib.suppress(OSError):
                 cast(IO[bytes], stream).close()
         try:
-            code = process.wait(_PATIENCE_SECONDS)
+            code = process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
         with self._lock:
             self._process = None
-        self._said.seek(0)
-        words = self._said.read().decode("utf-8", "replace").strip().split("\n")
-        self._said.close()
-        return ending(code) + (f": {words[-1][:300]}" if code > 0 and words[-1] else "")
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode("utf-8", "replace").strip().split("\n")
+        self._stderr.close()
+        return ending(code) + (f": {lines[-1][:300]}" if code > 0 and lines[-1] else "")

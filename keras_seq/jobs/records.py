@@ -1,4 +1,4 @@
-"""What a job was made with, as JSON beside its results."""
+"""The inputs of a job, stored as JSON next to its results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _SHOWN = 4
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """A JSON object from a file, None if there is no such file.
+    """Reads a JSON object; None if the file is missing.
 
     Raises:
-        InputError: Something else is in it.
+        InputError: If the file holds no JSON object.
     """
     if not path.exists():
         return None
@@ -32,28 +32,25 @@ def read_record(path: Path) -> dict[str, Any] | None:
     return value
 
 
-def check_same_job(noted: Mapping[str, Any], now: Mapping[str, Any], where: Path) -> None:
-    """Refuses to mix the results of two jobs.
+def check_same_job(stored: Mapping[str, Any], requested: Mapping[str, Any], where: Path) -> None:
+    """Raises InputError if a directory has results of a job with other inputs.
 
     Args:
-        noted: What a job was begun with.
-        now: What is asked for.
-        where: Its directory.
-
-    Raises:
-        InputError: With each difference.
+        stored: The inputs of the job in the directory.
+        requested: The inputs of this job.
+        where: The directory.
     """
     differences = [
-        f"{key} {_show(noted.get(key))} -> {_show(now.get(key))}"
-        for key in {**noted, **now}
-        if noted.get(key) != now.get(key)
+        f"{key} {_show(stored.get(key))} -> {_show(requested.get(key))}"
+        for key in {**stored, **requested}
+        if stored.get(key) != requested.get(key)
     ]
     if differences:
         more = len(differences) - _SHOWN
         raise InputError(
-            f"{where}: begun otherwise: {'; '.join(differences[:_SHOWN])}"
-            f"{f' and {more} more' if more > 0 else ''}: give what it was begun with, name "
-            "another directory, or begin again with --overwrite"
+            f"{where}: started with different settings: {'; '.join(differences[:_SHOWN])}"
+            f"{f' and {more} more' if more > 0 else ''}: use the same settings, name another "
+            "directory, or start again with --overwrite"
         )
 
 

@@ -1,4 +1,4 @@
-"""Many files translated: one output for each, whatever is killed on the way."""
+"""Translation of many files by several workers, any of which may be killed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_seq.jobs.chunks import Chunk, Notice, Runner, line_chunks
-from keras_seq.jobs.kept_results import KeptResults, remove_others
 from keras_seq.jobs.local_workers import run_locally
 from keras_seq.jobs.records import check_same_job, read_record
+from keras_seq.jobs.stored_results import StoredResults, remove_others
 from keras_seq.jobs.translation_task import Engine, TranslationTask
 from keras_seq.run import Run
 from keras_seq.settings import Settings, load_settings
@@ -33,21 +33,21 @@ from keras_seq.storage import (
 )
 from keras_seq.text import InputError, check_readable, expand_names
 
-# Many batches at a time, so that lines of like length share one; as `keras-seq translate` has it.
+# A chunk has many batches, so that lines of similar length share one, as in `keras-seq translate`.
 BATCHES_IN_A_CHUNK = 64
-# In the directory of the outputs.
+# The folder of the job, in the directory of the outputs.
 JOB = ".keras-seq"
 _FROZEN = "run"
 
 
 class TranslationCounts(NamedTuple):
-    """What a job came to.
+    """Counts of a completed job.
 
     Attributes:
         files: All files.
-        lines: Their lines.
-        files_before: Files that were done already.
-        chunks_before: Chunks of the others that were done already.
+        lines: The lines of all files.
+        files_before: Files that an earlier process completed.
+        chunks_before: Chunks of other files that an earlier process completed.
     """
 
     files: int
@@ -73,32 +73,30 @@ def translate_files(
 ) -> TranslationCounts:
     """Translates files into files of the same names, by several workers.
 
-    An output appears when it is whole. What is done is kept in `.keras-seq` in the directory:
-    the same call again goes on where the last one was stopped or killed.
+    Outputs are written atomically. Completed chunks are stored in `.keras-seq` in the directory:
+    after a stop or a kill the same call resumes from them.
 
     Args:
         run: The run directory.
-        inputs: Names or patterns, as `expand_names` takes them. No two may have the same base
-            name; a `.gz` at its end is left out in the output, which is not compressed.
-        directory: For the outputs.
+        inputs: Paths or patterns; see `expand_names`. No two files may have the same base name.
+            The output of a `.gz` file has no `.gz` and is not compressed.
+        directory: The directory of the outputs.
         which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        search: Settings of the search to use in place of the run's.
-        engine: What computes: `"tensorflow"` or `"ctranslate2"`.
+        search: Search settings that replace those of the run.
+        engine: `"tensorflow"` or `"ctranslate2"`.
         quantize: Arithmetic of ctranslate2.
-        scores: Whether scores are written, too.
-        workers: How many; by default one for each four cores.
-        runner: Where the workers are: `run_locally` or `run_on_ray`.
-        overwrite: Whether what another job left in the directory, with its outputs, is deleted.
-        notice: Called with a line for each thing done.
-
-    Returns:
-        `TranslationCounts`.
+        scores: Whether scores are written.
+        workers: Number of workers; by default one per four cores.
+        runner: `run_locally` or `run_on_ray`.
+        overwrite: Whether the outputs of another job in the directory are deleted.
+        notice: Receives a line for each completed file.
 
     Raises:
-        InputError: Wrong files, no run with weights, or a directory with outputs of another job.
-        JobError: A line that cannot be translated, or no worker.
+        InputError: If a file cannot be read, `run` has no weights, or the directory has outputs of
+            another job.
+        JobError: If a line cannot be translated, or no worker starts.
     """
-    say = notice or (lambda line: None)
+    notice = notice or (lambda line: None)
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
     opened.require_weights(which)
@@ -109,22 +107,22 @@ def translate_files(
     out = Path(directory)
     names = _outputs(expand_names(inputs), out)
     count = BATCHES_IN_A_CHUNK * settings.search.batch_size
-    # Reads all once, so that what is wrong with a file is said before hours of work.
+    # Every file is read once before hours of work, so that errors are reported now.
     files = [
-        _read(number, path, out / name, count, say)
+        _read(number, path, out / name, count, notice)
         for number, (name, path) in enumerate(names.items())
     ]
     lock = _open_directory(out)
     try:
         frozen = out / JOB / _FROZEN
         remove(frozen)
-        # A training may find a better checkpoint, or delete this one, in the meantime.
+        # A training may delete or replace the checkpoint in the meantime.
         opened.copy_checkpoint(frozen, which)
         task = TranslationTask(str(frozen), settings.search.model_dump(), engine, quantize, scores)
-        made_with = _made_with(frozen, settings, task)
+        job_inputs = _job_inputs(frozen, settings, task)
         try:
-            job = _Job(out, files, count, say)
-            job.begin(made_with, overwrite=overwrite)
+            job = _Job(out, files, count, notice)
+            job.begin(job_inputs, overwrite=overwrite)
             job.do(task, runner, workers)
             return job.counts()
         finally:
@@ -135,7 +133,7 @@ def translate_files(
 
 @dataclass
 class _File:
-    """An input: what was read of it before the work began."""
+    """An input file, as it was before the work began."""
 
     number: int
     path: str
@@ -143,23 +141,23 @@ class _File:
     keys: list[str]
     digest: str
     lines: int
-    done: bool = False
-    left: int = 0
+    is_done: bool = False
+    remaining: int = 0
 
 
 class _Job:
-    """The directory of the outputs, and what of it is done."""
+    """The directory of the outputs, and its completed files and chunks."""
 
-    def __init__(self, out: Path, files: Sequence[_File], count: int, say: Notice) -> None:
+    def __init__(self, out: Path, files: Sequence[_File], count: int, notice: Notice) -> None:
         self._out = out
         self._files = files
         self._count = count
-        self._say = say
-        self._kept: dict[int, KeptResults] = {}
+        self._notice = notice
+        self._stored: dict[int, StoredResults] = {}
         self._files_before = self._chunks_before = 0
 
-    def begin(self, made_with: Mapping[str, Any], *, overwrite: bool) -> None:
-        """Finds out what is done; refuses outputs of others."""
+    def begin(self, job_inputs: Mapping[str, Any], *, overwrite: bool) -> None:
+        """Finds the completed files and chunks; refuses outputs of other jobs."""
         record = self._out / JOB / "job.json"
         if overwrite:
             for file in self._files:
@@ -169,47 +167,49 @@ class _Job:
                 remove(file.output)
             remove(record)
         remove_temporaries(self._out, [file.output.name for file in self._files])
-        noted = read_record(record)
-        if noted is None:
+        stored_inputs = read_record(record)
+        if stored_inputs is None:
             remove_others(self._out / JOB, {LOCK, _FROZEN})
         else:
-            check_same_job(noted, made_with, self._out)
+            check_same_job(stored_inputs, job_inputs, self._out)
         for file in self._files:
-            file.done = self._is_done(file)
-        if noted is None:
-            write_file(record, json.dumps(made_with, indent=1).encode())
+            file.is_done = self._is_done(file)
+        if stored_inputs is None:
+            write_file(record, json.dumps(job_inputs, indent=1).encode())
         remove_others(self._out / JOB / "parts", {file.output.name for file in self._files})
         for file in self._files:
-            self._kept[file.number] = kept = KeptResults(
+            self._stored[file.number] = stored = StoredResults(
                 self._out / JOB / "parts" / file.output.name
             )
-            if file.done:
-                kept.remove()
+            if file.is_done:
+                stored.remove()
                 self._files_before += 1
             else:
-                before = kept.count(file.keys)
-                file.left = len(file.keys) - before
+                before = stored.count(file.keys)
+                file.remaining = len(file.keys) - before
                 self._chunks_before += before
         if self._files_before or self._chunks_before:
             chunks = f", and {self._chunks_before:,} chunks" if self._chunks_before else ""
-            self._say(
+            self._notice(
                 f"{self._out}: {self._files_before:,} of {len(self._files):,} files{chunks} are "
                 "done already"
             )
 
     def do(self, task: TranslationTask, runner: Runner, workers: int | None) -> None:
-        """Does what is left."""
+        """Translates the remaining chunks."""
         for file in self._files:
-            if not file.done and not file.left:
+            if not file.is_done and not file.remaining:
                 self._finish(file)
-        with closing(runner(task, self._left(), workers=workers, notice=self._say)) as results:
+        with closing(
+            runner(task, self._remaining_chunks(), workers=workers, notice=self._notice)
+        ) as results:
             for chunk, result in results:
                 file = self._files[chunk.file]
-                self._kept[chunk.file].keep(chunk, result.body)
+                self._stored[chunk.file].write(chunk, result.body)
                 for line in result.notices:
-                    self._say(line)
-                file.left -= 1
-                if not file.left:
+                    self._notice(line)
+                file.remaining -= 1
+                if not file.remaining:
                     self._finish(file)
 
     def counts(self) -> TranslationCounts:
@@ -217,69 +217,69 @@ class _Job:
         return TranslationCounts(len(self._files), lines, self._files_before, self._chunks_before)
 
     def _is_done(self, file: _File) -> bool:
-        path = self._note(file)
-        note = read_record(path)
+        path = self._record_of(file)
+        record = read_record(path)
         if not file.output.exists():
             return False
-        if note is None:
+        if record is None:
             raise InputError(
-                f"{file.output}: exists already, and is not of this job: name another --output-dir"
-                ", or have it replaced by --overwrite"
+                f"{file.output}: exists already and belongs to no job here: name another "
+                "--output-dir, or use --overwrite"
             )
-        if note.get("output") != hash_file(file.output):
+        if record.get("output") != hash_file(file.output):
             raise InputError(
-                f"{file.output}: changed since it was written: delete it to have it made again"
+                f"{file.output}: changed since it was written: delete it to translate it again"
             )
-        if note.get("input") == file.digest:
+        if record.get("input") == file.digest:
             return True
-        self._say(f"{file.path}: changed since it was translated: what is new in it is done")
-        # In this order, so that whatever is killed between the two is known as ours.
+        self._notice(f"{file.path}: changed since it was translated: translating what is new")
+        # In this order, because an output without its record would look like a foreign file.
         remove(file.output)
         remove(path)
         return False
 
-    def _left(self) -> Iterator[Chunk]:
+    def _remaining_chunks(self) -> Iterator[Chunk]:
         for file in self._files:
-            if file.done or not file.left:
+            if file.is_done or not file.remaining:
                 continue
-            kept = self._kept[file.number]
+            stored = self._stored[file.number]
             number = 0
             for chunk in line_chunks(file.number, file.path, self._count):
                 if number >= len(file.keys) or chunk.key != file.keys[number]:
-                    raise InputError(f"{chunk.where}: changed while the job was at work")
+                    raise InputError(f"{chunk.where}: changed while the job was running")
                 number += 1
-                if not kept.has(chunk):
+                if not stored.has(chunk):
                     yield chunk
             if number < len(file.keys):
-                raise InputError(f"{file.path}: became shorter while the job was at work")
+                raise InputError(f"{file.path}: became shorter while the job was running")
 
     def _finish(self, file: _File) -> None:
-        """Puts an output together from its chunks."""
-        kept = self._kept[file.number]
+        """Joins the chunks of an output."""
+        stored = self._stored[file.number]
         digest = hashlib.sha256()
         with atomic_file(file.output) as stream:
-            for body in kept.read(file.keys):
+            for body in stored.read(file.keys):
                 stream.write(body)
                 digest.update(body)
-            path = self._note(file)
+            path = self._record_of(file)
             make_directory(path.parent)
-            note = {"input": file.digest, "output": digest.hexdigest(), "lines": file.lines}
-            # Before the output appears: one without a note would be taken for somebody else's.
-            write_file(path, json.dumps(note).encode())
-        kept.remove()
-        self._say(f"{file.output}: {file.lines:,} lines")
+            record = {"input": file.digest, "output": digest.hexdigest(), "lines": file.lines}
+            # Before the output appears, because an output without its record would look foreign.
+            write_file(path, json.dumps(record).encode())
+        stored.remove()
+        self._notice(f"{file.output}: {file.lines:,} lines")
 
-    def _note(self, file: _File) -> Path:
+    def _record_of(self, file: _File) -> Path:
         return self._out / JOB / "done" / f"{file.output.name}.json"
 
 
 def _outputs(paths: Iterable[str], out: Path) -> dict[str, str]:
-    """The name of each output with the path of its input."""
+    """Returns the path of the input for the name of each output."""
     found: dict[str, str] = {}
     for path in paths:
         check_readable(path)
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
-            raise InputError(f"{path}: its text is read more than once: name a file")
+            raise InputError(f"{path}: the text is read more than once: name a regular file")
         name = os.path.basename(path).removesuffix(".gz")
         if name in found:
             raise InputError(
@@ -287,15 +287,15 @@ def _outputs(paths: Iterable[str], out: Path) -> dict[str, str]:
                 "them into two directories"
             )
         if (out / name).exists() and os.path.samefile(path, out / name):
-            raise InputError(f"{path}: its output would take its place: name another --output-dir")
+            raise InputError(f"{path}: the output would replace it: name another --output-dir")
         found[name] = path
     return found
 
 
-def _read(number: int, path: str, output: Path, count: int, say: Notice) -> _File:
+def _read(number: int, path: str, output: Path, count: int, notice: Notice) -> _File:
     digest = hashlib.sha256()
     keys, lines = [], 0
-    for chunk in line_chunks(number, path, count, say):
+    for chunk in line_chunks(number, path, count, notice):
         keys.append(chunk.key)
         digest.update(chunk.body + b"\n")
         lines += chunk.body.count(b"\n") + 1
@@ -314,7 +314,7 @@ def _open_directory(out: Path) -> DirectoryLock:
     return lock
 
 
-def _made_with(run: Path, settings: Settings, task: TranslationTask) -> dict[str, Any]:
+def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[str, Any]:
     """What decides on the translations, besides the text."""
     names = {
         path.name: path for path in run.rglob("*") if path.suffix in (".safetensors", ".model")

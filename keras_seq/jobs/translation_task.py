@@ -1,4 +1,4 @@
-"""Lines to translations, in a worker that loads the model once."""
+"""Translation of lines in a worker, which loads the model once."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Engine = Literal["tensorflow", "ctranslate2"]
 
 @dataclass(frozen=True)
 class TranslationTask:
-    """What the workers of a translation are told.
+    """Translates chunks of lines.
 
     Args:
         run: The directory of the run.
-        search: Settings of the search, all of them.
-        engine: What computes.
+        search: All settings of the search.
+        engine: The engine.
         quantize: Arithmetic of ctranslate2.
         scores: Whether scores are written.
-        files: The files of the run, by name, where its directory is on another machine.
+        files: The files of the run by name, if its directory is on another machine.
     """
 
     run: str
@@ -38,7 +38,7 @@ class TranslationTask:
     files: Mapping[str, bytes] | None = None
 
     def portable(self) -> TranslationTask:
-        """The same with the files of the run in itself."""
+        """Returns a task that holds the files of the run."""
         root = Path(self.run)
         files = {
             path.relative_to(root).as_posix(): path.read_bytes()
@@ -48,8 +48,8 @@ class TranslationTask:
         return replace(self, files=files)
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        """Makes ready for chunks; the model is loaded for the first line that is not blank."""
-        # Read by TensorFlow and by what CTranslate2 computes with, when they are imported.
+        """Returns the function for a chunk; the first line that is not blank loads the model."""
+        # TensorFlow and OpenMP read these variables when they are imported.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         configure_threads(threads)
@@ -58,15 +58,15 @@ class TranslationTask:
         def work(chunk: Chunk) -> Result:
             nonlocal translator
             lines = chunk.body.decode().split("\n")
-            found: list[list[Hypothesis]] = [[] for _ in lines]
+            translations: list[list[Hypothesis]] = [[] for _ in lines]
             if any(line.strip() for line in lines):
                 translator = translator or self._load()
-                found = translator.translate(lines)
+                translations = translator.translate(lines)
             n_best = self.search["n_best"]
-            written = format_lines(found, chunk.first, n_best=n_best, scores=self.scores)
-            body = "".join(f"{line}\n" for line in written).encode("utf-8", "replace")
-            said = truncation_notice(found, chunk.where)
-            return Result(body, (said,) if said else ())
+            output = format_lines(translations, chunk.first, n_best=n_best, scores=self.scores)
+            body = "".join(f"{line}\n" for line in output).encode("utf-8", "replace")
+            notice = truncation_notice(translations, chunk.where)
+            return Result(body, (notice,) if notice else ())
 
         return work
 
@@ -78,7 +78,7 @@ class TranslationTask:
                 path = Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            # Weights and vocabulary are in memory when this returns.
+            # The files are not needed once the model is loaded.
             return self._load_from(folder)
 
     def _load_from(self, directory: str) -> Any:

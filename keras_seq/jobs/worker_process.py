@@ -1,7 +1,7 @@
-"""A worker on this machine: a process that gets chunks on stdin and gives results on stdout.
+"""The main function of a worker process, which reads chunks on stdin and writes results to stdout.
 
-Started by `keras_seq.jobs.local_workers`. What goes through the pipes is pickled: both ends are
-the same program, and nobody else has hold of them.
+Started by `keras_seq.jobs.local_workers`. Messages are pickled: both ends of the pipes are the
+same program, and no other process can reach them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Works until nothing more comes on stdin, which is also how the starter's end is noticed."""
+    """Works until stdin ends, which also happens when the parent process ends."""
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
-    # Whoever prints, prints to stderr: stdout is for results alone.
+    # Output of libraries goes to stderr: stdout carries results only.
     os.dup2(2, 1)
     sys.stdin = open(os.devnull, encoding="utf-8")
     task, threads = receive(requests)
@@ -36,12 +36,12 @@ def main() -> None:
                 reply = explained(error, chunk.where)
             send(replies, reply)
     except (EOFError, BrokenPipeError):
-        # Without the clean-up of libraries, which can take seconds and has nothing to clean.
+        # Skips the cleanup of libraries, which can take seconds.
         os._exit(0)
 
 
 def send(stream: IO[bytes], message: Any) -> None:
-    """Writes a message."""
+    """Sends a message."""
     content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(len(content).to_bytes(_LENGTH_BYTES, "big"))
     stream.write(content)
@@ -49,7 +49,7 @@ def send(stream: IO[bytes], message: Any) -> None:
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """Reads a message; EOFError where the other end has gone."""
+    """Receives a message; raises EOFError if the other end is closed."""
     length = _exactly(stream, _LENGTH_BYTES)
     return pickle.loads(_exactly(stream, int.from_bytes(length, "big")))
 

@@ -130,6 +130,12 @@ def make_translator(run: Run, model: Any, search: SearchSettings) -> Translator:
     return Translator(model, run.source_tokenizer, run.target_tokenizer, search, length)
 
 
+def validation_search(run: Run) -> SearchSettings:
+    """Returns the search settings of the validations in a training."""
+    size = run.settings.training.validation_beam_size
+    return run.settings.search.model_copy(update={"beam_size": size, "n_best": 1, "batch_size": 64})
+
+
 class TranslationEvaluation:
     """Loss, accuracy and two metrics of the translated validation text; see `Evaluation`.
 
@@ -154,17 +160,10 @@ class TranslationEvaluation:
         self.notices = self._judging.notices()
         self._sample_count = run.settings.training.sample_count
         self._evaluate = make_evaluation(model)
-        search = run.settings.search.model_copy(
-            update={
-                "beam_size": run.settings.training.validation_beam_size,
-                "n_best": 1,
-                "batch_size": 64,
-            }
-        )
         self._model = model
         self._source_tokenizer = run.source_tokenizer
         self._max_source_length = run.settings.data.max_source_length
-        self._translator = make_translator(run, model, search)
+        self._translator = make_translator(run, model, validation_search(run))
         self._extractor: Any = None
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:

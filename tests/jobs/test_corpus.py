@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from keras_seq.data import TokenPair
-from keras_seq.jobs import SharedLabour, run_locally
+from keras_seq.jobs import WorkerExecutor, run_locally
 from keras_seq.jobs.corpus_task import pack, pair_chunks, unpack
 from keras_seq.preparation import prepare_run, resolve_settings
 from keras_seq.preparation.encoding import Encoded, PairEncoder
@@ -158,7 +158,7 @@ def test_interrupted_preparation_keeps_its_vocabulary_until_text_changes(expecte
             yield done
 
     def prepared(runner):
-        labour = SharedLabour(tmp_path / "out", runner=runner, notice=notices.append)
+        labour = WorkerExecutor(tmp_path / "out", runner=runner, notice=notices.append)
         return prepare_run(settings, tmp_path / "out", counts=counts, labour=labour)
 
     for _ in range(2):
@@ -250,7 +250,7 @@ def test_vocabulary_of_other_columns_is_not_reused(tmp_path):
 
     for columns in ("source=1,target=2", "source=1,target=2", "source=1,target=3"):
         data = {"data.pairs": str(tmp_path / "pairs.tsv"), "data.columns": columns}
-        SharedLabour(tmp_path / "out").tokenizers(load_settings(overrides=data), learn)
+        WorkerExecutor(tmp_path / "out").tokenizers(load_settings(overrides=data), learn)
     assert len(learned) == 2
 
 

@@ -198,7 +198,7 @@ def test_translated_files_are_identical_after_a_ray_node_is_lost(
     finally:
         cluster.shutdown()
     assert code == 0, said
-    assert "another begins them again" in said
+    assert "another one repeats them" in said
     assert outputs(tmp_path / "out") == expected
 
 
@@ -309,13 +309,14 @@ def test_job_with_other_settings_is_rejected_without_overwrite(
     ):
         outcome = translate(*text, *arguments, **options)
         assert outcome.code == 2
-        assert f"{out}: begun otherwise: {words}: give what it was begun with" in outcome.error
+        said = f"{out}: started with different settings: {words}: use the same settings"
+        assert said in outcome.error
         assert outputs(out) == before
     assert vectors.exists() and other is not None
     run.mark_best(other)
     outcome = translate(*text, run=run.path)
     assert outcome.code == 2
-    assert "begun otherwise: weights.safetensors sha256:" in outcome.error
+    assert "started with different settings: weights.safetensors sha256:" in outcome.error
     outcome = translate(*text, "--scores", "--overwrite")
     assert outcome.code == 0
     assert outputs(out).keys() == before.keys()
@@ -329,7 +330,7 @@ def test_foreign_or_edited_output_files_are_kept_without_overwrite(translate, te
     (out / "other").write_text("mine\n")
     outcome = translate("--input", texts / "a.en")
     assert outcome.code == 2
-    assert "exists already, and is not of this job" in outcome.error
+    assert "exists already and belongs to no job here" in outcome.error
     assert (out / "a.en").read_text() == "mine\n"
     assert translate("--input", texts / "a.en", "--overwrite").code == 0
     assert (out / "a.en").read_text() != "mine\n"
@@ -362,9 +363,9 @@ def test_invalid_translation_jobs_exit_with_2_and_write_nothing(translate, texts
         (["--input", f"{tmp_path}/*.fr"], {}, "no file has a name like this"),
         (["--input", tmp_path / "absent"], {}, "absent: no such file"),
         (["--input", tmp_path / "bad.gz"], {}, "not a valid gzip file"),
-        (["--input", "-"], {}, "read more than once: name a file"),
+        (["--input", "-"], {}, "read more than once: name a regular file"),
         (["--input", a, "--input", elsewhere], {}, f"would have the same output as {a}"),
-        (["--input", elsewhere], {"output_dir": tmp_path / "other"}, "would take its place"),
+        (["--input", elsewhere], {"output_dir": tmp_path / "other"}, "would replace it"),
         (["--input", a], {"output_dir": tmp_path / "file"}, "a file, expected a directory"),
         (["--input", a, "--workers", "0"], {}, "greater than or equal to 1"),
         (["--input", a, "--output", "x"], {}, "needs --output-dir, and no other text"),
@@ -426,7 +427,7 @@ def test_input_changed_during_the_job_raises_input_error(tiny_run, texts, tmp_pa
             text.write_text("\n".join(change(text.read_text("utf-8").split("\n"))), "utf-8")
             return run_locally(task, chunks, **options)
 
-        with pytest.raises(InputError, match=r"text.*while the job was at work"):
+        with pytest.raises(InputError, match=r"text.*while the job was running"):
             translate_files(
                 tiny_run,
                 str(text),

@@ -11,7 +11,7 @@ from tasks_for_workers import Shout
 from keras_seq.jobs import JobError, run_locally, run_on_ray
 from keras_seq.jobs.chunks import Chunk
 from keras_seq.jobs.local_workers import default_workers
-from keras_seq.jobs.ray_workers import configure_threads
+from keras_seq.jobs.ray_workers import split_cores
 from keras_seq.text import InputError
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -111,14 +111,14 @@ def test_chunks_of_a_killed_worker_are_run_again(run_lines, capfd):
         "text line 4",
         "text line 4",
     ]
-    assert all("another begins them again" in notice for notice in notices)
+    assert all("another one repeats them" in notice for notice in notices)
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.process
 @pytest.mark.parametrize("line", [b"die 9", b"exit"])
 def test_chunk_that_kills_every_worker_is_named_in_the_error(run_lines, line):
-    with pytest.raises(JobError, match=r"^text line 2: ended the worker that had it 3 times"):
+    with pytest.raises(JobError, match=r"^text line 2: the worker ended 3 times"):
         run_lines([b"a", line, b"b"])
 
 
@@ -172,6 +172,6 @@ def test_default_workers_and_core_shares_fit_the_machines():
         ([1, 1], 3, (2, 1)),
         ([1], None, (1, 1)),
     ):
-        found, cores = configure_threads(nodes, workers)
+        found, cores = split_cores(nodes, workers)
         assert (found, cores) == expected
         assert sum(node // cores for node in nodes) >= found

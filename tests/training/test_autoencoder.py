@@ -189,7 +189,7 @@ def test_autoencoder_export_returns_the_same_texts_as_the_autoencoder(
     found = signatures["decode"](latent=tf.constant(codes))["text"]
     assert [text.decode() for text in found.numpy()] == autoencoder.sample(5)
     guide = (tmp_path / "export" / "serving" / "README.md").read_text("utf-8")
-    assert "a code of 6 numbers" in guide and "translation" not in guide
+    assert "a latent code of 6 numbers" in guide and "translation" not in guide
 
 
 @pytest.mark.slow

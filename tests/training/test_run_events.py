@@ -9,9 +9,9 @@ from training.toy import quiet_train, toy_settings, without_tensorboard
 
 from keras_seq.analysis.attention import AttentionExtractor
 from keras_seq.callbacks.attention_snapshots import attention_picture
-from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
+from keras_seq.tasks.translation import make_translator, validation_search
 
 pytestmark = pytest.mark.slow
 
@@ -67,12 +67,14 @@ def test_attention_image_shows_the_attention_of_the_validated_weights(folder, ev
     extractor = AttentionExtractor(model, run.source_tokenizer, 100)
     sample = events.Tensors("samples/1")[-1].tensor_proto.string_val[0].decode().split("\n")
     source, hypothesis = (sample[i][14:] for i in (0, 2))
-    tokens = tuple(run.target_tokenizer.encode([hypothesis])[0])
-    translation = Hypothesis(hypothesis, 0.0, False, tokens)
+    [[translation]] = make_translator(run, model, validation_search(run)).translate([source])
+    assert translation.text == hypothesis
     attention = extractor([source], [[translation]])[0][0].weights
     # Without padding, and not compiled where that is the slower way.
     sources = np.array([[*run.source_tokenizer.encode([source])[0], 3]], np.int32)
-    targets = np.array([[2, *run.target_tokenizer.encode([hypothesis])[0]]], np.int32)
+    targets = np.array([[2, *translation.tokens]], np.int32)
+    if not translation.ended:
+        targets = targets[:, :-1]
     expected = quick(model.with_attention())({"source": sources, "target": targets})
     expected = keras.ops.convert_to_numpy(expected["attention"])[0]
     assert attention.shape == (targets.size, sources.size)

@@ -1,4 +1,4 @@
-"""Results of chunks that are done, on disk: what a job that is started again need not do."""
+"""Results of chunks on disk, which a restarted job does not compute again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from keras_seq.jobs.chunks import Chunk
 from keras_seq.storage import make_directory, remove, write_file
 
 
-class KeptResults:
-    """A directory with a file for each chunk that is done.
+class StoredResults:
+    """A directory with one file for each completed chunk.
 
-    A file has the chunk's number and key in its name and appears when it is whole, so one that
-    is there is right for as long as the text and the task are the same.
+    The name of a file has the number and the key of its chunk. Files are written atomically, so a
+    file is valid as long as the text and the task are the same.
 
     Args:
-        directory: Made with the first result.
+        directory: The directory, created with the first result.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -25,11 +25,11 @@ class KeptResults:
         self._names = set(names)
 
     def has(self, chunk: Chunk) -> bool:
-        """Whether a chunk is done."""
+        """Returns True if the result of a chunk is stored."""
         return _name(chunk.number, chunk.key) in self._names
 
-    def keep(self, chunk: Chunk, body: bytes) -> None:
-        """Keeps the result of a chunk; when this returns, the disk has it."""
+    def write(self, chunk: Chunk, body: bytes) -> None:
+        """Stores the result of a chunk durably."""
         if not self._names:
             make_directory(self._directory, parents=True)
         name = _name(chunk.number, chunk.key)
@@ -37,22 +37,22 @@ class KeptResults:
         self._names.add(name)
 
     def count(self, keys: Sequence[str]) -> int:
-        """How many of the chunks with these keys, in their order, are done."""
+        """Returns how many of the chunks with these keys, in order, are stored."""
         return sum(_name(index, key) in self._names for index, key in enumerate(keys))
 
     def read(self, keys: Sequence[str]) -> Iterator[bytes]:
-        """The results of the chunks with these keys, in their order."""
+        """Yields the results of the chunks with these keys, in order."""
         for index, key in enumerate(keys):
             yield (self._directory / _name(index, key)).read_bytes()
 
     def remove(self) -> None:
-        """Deletes all."""
+        """Deletes all results."""
         remove(self._directory)
         self._names.clear()
 
 
 def remove_others(directory: Path, names: Collection[str]) -> None:
-    """Deletes what is in a directory, except for what has one of these names."""
+    """Deletes everything in a directory except the given names."""
     if directory.is_dir():
         for path in directory.iterdir():
             if path.name not in names:
