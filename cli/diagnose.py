@@ -17,7 +17,7 @@ from keras_seq_cli.search_options import with_search_options
 
 if TYPE_CHECKING:
     from keras_seq import Diagnosis
-    from keras_seq.analysis.diagnosis.verdicts import Line, Summary
+    from keras_seq.analysis.diagnosis.result import Line, Summary
 
 # A diagnosis is of a beam, and has an option for its sizes.
 _NOT_ASKED = ("method", "beam_size", "n_best", "temperature", "top_k", "top_p", "seed")
@@ -166,7 +166,7 @@ def _table(found: Diagnosis, worst: int) -> Iterator[str]:
         ("model error", "The clearest model errors"),
     ):
         lines = [line for line in found.lines if line.verdict == verdict]
-        lines.sort(key=lambda line: -abs(line.ahead))
+        lines.sort(key=lambda line: -abs(line.margin))
         if lines[:worst]:
             yield from ("", f"{title} (objective of reference and output)")
         for line in lines[:worst]:
@@ -188,8 +188,8 @@ def _beam_rows(found: Diagnosis) -> Iterator[str]:
     yield ""
     first = next(iter(found.beams))
     yield (
-        f"BLEU of beam {first} with every search error mended: {found.mended.value:.2f} "
-        f"({found.mended.signature})"
+        f"BLEU of beam {first} with every search error replaced by its reference: "
+        f"{found.oracle_bleu.value:.2f} ({found.oracle_bleu.signature})"
     )
 
 

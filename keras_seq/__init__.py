@@ -142,7 +142,7 @@ if TYPE_CHECKING:
         vectors,
     )
     from keras_seq.analysis.diagnosis.diagnosing import diagnose
-    from keras_seq.analysis.diagnosis.verdicts import Diagnosis
+    from keras_seq.analysis.diagnosis.result import Diagnosis
     from keras_seq.evaluation import Evaluation
     from keras_seq.evaluation.evaluating import evaluate
     from keras_seq.inference.autoencoder import Autoencoder

@@ -9,7 +9,7 @@ import sacrebleu
 from known_model import SOURCES, KnownModel, known_tokenizer
 
 from keras_seq.analysis.diagnosis.diagnosing import diagnose
-from keras_seq.analysis.diagnosis.search_space import Reach
+from keras_seq.analysis.diagnosis.search_space import SearchSpace
 from keras_seq.analysis.diagnosis.settings import diagnosis_settings
 from keras_seq.analysis.diagnosis.symptoms import is_copy, repeats
 from keras_seq.analysis.diagnosis.verdicts import judge
@@ -66,7 +66,7 @@ def test_verdicts_equal_those_known_by_construction(diagnosis):
     assert [(line.first.text, line.verdict) for line in diagnosis.lines] == [
         row[2:] for row in KNOWN
     ]
-    # A wider beam mends the one that is in reach.
+    # A wider beam mends the one that is within reach.
     assert [line.outputs[5].verdict for line in diagnosis.lines] == [
         "tie", "model error", "tie", "tie", "tie", "search error", None, None,
     ]  # fmt: skip
@@ -98,7 +98,7 @@ def test_objectives_follow_from_the_model_probabilities(diagnosis, model):
             assert target.objective == pytest.approx(expected, abs=1e-4), (line.source, target)
     # By hand, once: 0.55 * 0.3 * 0.95 over three tokens.
     assert diagnosis.lines[0].first.objective == pytest.approx(math.log(0.55 * 0.3 * 0.95) / 3)
-    assert diagnosis.lines[0].ahead == pytest.approx(math.log(0.4 * 0.95 / 0.55 / 0.3) / 3)
+    assert diagnosis.lines[0].margin == pytest.approx(math.log(0.4 * 0.95 / 0.55 / 0.3) / 3)
 
 
 def test_output_signs_report_truncation_repetition_and_chrf(diagnosis):
@@ -155,7 +155,7 @@ def test_diagnosis_bleu_equals_sacrebleu(diagnosis):
         assert one.bleu.value == expected(texts)
         assert one.bleu.signature == str(metric.get_signature())
     mended = [row[1] if row[3] == "search error" else row[2] for row in KNOWN]
-    assert diagnosis.mended.value == expected(mended)
+    assert diagnosis.oracle_bleu.value == expected(mended)
 
 
 def test_objectives_follow_each_length_normalization(model, tokenizer):
@@ -186,13 +186,13 @@ def test_another_tokenization_of_the_same_text_is_a_tie(tokenizer, model, search
     found = {1: [[Hypothesis(text, -9.0, False, ids)]]}
     (line,) = judge(["right"], ["c"], found, scorer, search).lines
     assert (line.verdict, line.same) == ("tie", True)
-    assert abs(line.ahead) > 1
+    assert abs(line.margin) > 1
 
 
 def test_diagnosis_json_contains_every_field(diagnosis, search):
     found = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
     assert list(found) == [
-        "format", "search", "totals", "beams", "references", "mended", "lines",
+        "format", "search", "totals", "beams", "references", "oracle_bleu", "lines",
     ]  # fmt: skip
     assert found["format"] == "keras-seq diagnosis 1"
     assert found["totals"] == diagnosis.totals
@@ -219,7 +219,7 @@ def test_diagnosis_json_contains_every_field(diagnosis, search):
     }  # fmt: skip
     for line, expected in zip(found["lines"], diagnosis.lines, strict=True):
         assert list(line) == [
-            "number", "verdict", "ahead", "same", "wider_is_better", "source_cut", "out_of_reach",
+            "number", "verdict", "margin", "same", "wider_is_better", "source_cut", "out_of_reach",
             "source", "reference", "outputs",
         ]  # fmt: skip
         assert {name: type(value) for name, value in line["reference"].items()} == text
@@ -228,7 +228,7 @@ def test_diagnosis_json_contains_every_field(diagnosis, search):
             assert kinds.pop("verdict") is (str if line["verdict"] else type(None))
             assert kinds == text | {"beam": int, "chrf": float, "cut": bool}
         assert line["verdict"] == expected.verdict == line["outputs"][0]["verdict"]
-        assert line["ahead"] == expected.ahead
+        assert line["margin"] == expected.margin
 
 
 def test_judge_rejects_mismatched_or_empty_inputs(model, tokenizer, search):
@@ -270,13 +270,13 @@ def test_reach_equals_the_texts_the_search_rules_allow(tokenizer):
         search = SearchSettings(
             **{"max_length_ratio": 0.5, "max_length_extra": 3, "max_length": 9} | rules
         )
-        reach = Reach(search, tokenizer)
+        space = SearchSpace(search, tokenizer)
         # Two tokens with the end: half of them and three, so three words and the end.
-        (limits,) = reach.limits([1])
+        (limits,) = space.limits([1])
         reachable = {
             text
             for text, ids in zip(texts, tokenizer.encode(texts), strict=True)
-            if reach.out_of_reach(ids, limits) is None
+            if space.out_of_reach(ids, limits) is None
         }
         most = limits[1] - 1
         expected = {t for t in texts if allowed(t.split()) and len(t.split()) <= most}
@@ -284,10 +284,12 @@ def test_reach_equals_the_texts_the_search_rules_allow(tokenizer):
 
 
 def test_length_limits_follow_each_source(tokenizer):
-    reach = Reach(SearchSettings(max_length_ratio=1.5, max_length_extra=2, max_length=9), tokenizer)
+    space = SearchSpace(
+        SearchSettings(max_length_ratio=1.5, max_length_extra=2, max_length=9), tokenizer
+    )
     # The end token of the source counts: floor(1.5 * (n + 1)) + 2, at most 9.
-    assert reach.limits([0, 1, 2, 50] * 2000) == [(1, 3), (1, 5), (1, 6), (1, 9)] * 2000
-    assert reach.out_of_reach([1], (1, 9)) == "with a token that is never generated"
+    assert space.limits([0, 1, 2, 50] * 2000) == [(1, 3), (1, 5), (1, 6), (1, 9)] * 2000
+    assert space.out_of_reach([1], (1, 9)) == "with a token that is never generated"
 
 
 # Signs
@@ -358,7 +360,7 @@ def test_a_run_is_diagnosed_with_its_settings(tiny_run):
 
 
 def test_diagnose_rejects_invalid_arguments(tiny_run, tmp_path):
-    with pytest.raises(TypeError, match="must be lists of strings"):
+    with pytest.raises(TypeError, match="must be a list of strings"):
         diagnose(tiny_run, "a", "b")
     with pytest.raises(ValueError, match="received 1 sources and 2 references"):
         diagnose(tiny_run, ["a"], ["a", "b"])

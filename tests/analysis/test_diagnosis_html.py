@@ -30,7 +30,7 @@ def line(number, verdict, gap, source, reference, output, wider=None):
     return {
         "number": number,
         "verdict": verdict,
-        "ahead": -gap,
+        "margin": -gap,
         "same": verdict == "tie",
         "wider_is_better": wider is not None,
         "source_cut": False,
@@ -78,7 +78,7 @@ def diagnosis(count=500):
         },
         "beams": [{"beam": beam, **summary, "cut": 0, **verdicts} for beam in (5, 10)],
         "references": {name: value for name, value in summary.items() if name != "bleu"},
-        "mended": {"value": 33.0, "signature": "nrefs:1|test"},
+        "oracle_bleu": {"value": 33.0, "signature": "nrefs:1|test"},
         "lines": lines,
     }  # fmt: skip
 
@@ -216,7 +216,7 @@ def test_every_column_sorts_both_ways(page):
     keys = {
         "line": lambda one: one["number"],
         "verdict": lambda one: order.index(one["verdict"]),
-        "output \u2212 reference": lambda one: -one["ahead"],
+        "output \u2212 reference": lambda one: -one["margin"],
         "output": lambda one: one["outputs"][0]["objective"],
         "reference": lambda one: one["reference"]["objective"],
         "chrF": lambda one: one["outputs"][0]["chrf"],
@@ -227,7 +227,7 @@ def test_every_column_sorts_both_ways(page):
     }
     assert heads(page) == list(keys)
     # At first what a better search would have mended most.
-    first = sorted(lines, key=lambda one: (-one["ahead"], one["number"]))
+    first = sorted(lines, key=lambda one: (-one["margin"], one["number"]))
     assert cells(page, 0) == [str(one["number"]) for one in first[:200]]
     for column, (name, key) in enumerate(keys.items()):
         for direction in ("ascending", "descending"):

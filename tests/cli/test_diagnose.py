@@ -94,11 +94,11 @@ def test_diagnose_table_json_and_html_page_agree(keras_seq_command, tiny_run, fi
     beams = [line.split() for line in outcome.lines if line.split()[:1] in (["2"], ["1"])]
     for cells, one in zip(beams, found["beams"], strict=True):
         assert cells[1:3] == [f"{one['bleu']['value']:.2f}", f"{one['objective']:.4f}"]
-    assert found["mended"]["signature"] in outcome.out.decode()
+    assert found["oracle_bleu"]["signature"] in outcome.out.decode()
     for kind in ("search", "model"):
         lines = [line for line in found["lines"] if line["verdict"] == f"{kind} error"]
         if lines:
-            line = max(lines, key=lambda line: abs(line["ahead"]))
+            line = max(lines, key=lambda line: abs(line["margin"]))
             at = outcome.lines.index(
                 f"The clearest {kind} errors (objective of reference and output)"
             )
@@ -115,7 +115,7 @@ def test_diagnose_table_json_and_html_page_agree(keras_seq_command, tiny_run, fi
     again = json.loads(outcome.out)
     for one in (again, found):
         for line in one["lines"]:
-            del line["ahead"]
+            del line["margin"]
     assert [line["verdict"] for line in again["lines"]] == [
         line["verdict"] for line in found["lines"]
     ]

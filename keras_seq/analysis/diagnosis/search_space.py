@@ -1,4 +1,4 @@
-"""Which given targets a search could have found, by its own rules."""
+"""The targets that a search can find under its limits and rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keras_seq.text import UNK_ID, Tokenizer
 _CHUNK = 4096
 
 
-class Reach:
+class SearchSpace:
     """The space of a search: what its limits and rules leave of all targets.
 
     Args:

@@ -1,4 +1,4 @@
-"""The searches that a diagnosis compares: one for each beam, and nothing but beams."""
+"""The search settings of a diagnosis, which differ in the beam size only."""
 
 from __future__ import annotations
 

@@ -1,20 +1,19 @@
-"""What is seen of a bad translation without a reference."""
+"""Symptoms of a bad translation that need no reference."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-_SHARE_OF_A_COPY = 0.8
-_LONGEST_REPETITION = 8
-_TIMES = 3
+_COPIED_SHARE = 0.8
+_MAX_REPEATED_PIECES = 8
+_MIN_REPETITIONS = 3
 
 
 def is_copy(source: str, text: str) -> bool:
-    """Whether a translation is its source, or nearly.
+    """Returns True if a translation copies at least 0.8 of the words of its source.
 
-    Nearly is: of the words of the source that have a letter, each as often as it comes, a
-    share of at least 0.8 is in the translation.
+    Only words with a letter count, each occurrence on its own.
 
     Example:
 
@@ -23,24 +22,24 @@ def is_copy(source: str, text: str) -> bool:
 
     Reference:
         Ott et al., "Analyzing Uncertainty in Neural Machine Translation", ICML 2018,
-        https://arxiv.org/abs/1803.00047, which tells copies by shared words, too.
+        https://arxiv.org/abs/1803.00047, which also detects copies by shared words.
     """
     if not source.strip():
         return False
-    words, found = Counter(_words(source)), Counter(_words(text))
+    words, copied = Counter(_words(source)), Counter(_words(text))
     count = words.total()
     if not count:
         return source.split() == text.split()
-    return (words & found).total() >= _SHARE_OF_A_COPY * count
+    return (words & copied).total() >= _COPIED_SHARE * count
 
 
 def repeats(pieces: Sequence[str]) -> bool:
-    """Whether 1 to 8 pieces of a text come three times in a row, or more often.
+    """Returns True if 1 to 8 consecutive pieces occur at least three times in a row.
 
-    A number may: of digits alone nothing is a repetition.
+    Digits of a number do not count.
 
     Args:
-        pieces: What the tokens of a translation stand for.
+        pieces: The tokens of a translation as text.
 
     Example:
 
@@ -49,11 +48,13 @@ def repeats(pieces: Sequence[str]) -> bool:
     >>> repeats(["2", "0", "0", "0"])
     False
     """
-    for size in range(1, _LONGEST_REPETITION + 1):
+    for size in range(1, _MAX_REPEATED_PIECES + 1):
         run = 0
         for i in range(size, len(pieces)):
             run = run + 1 if pieces[i] == pieces[i - size] else 0
-            if run >= (_TIMES - 1) * size and not _is_number(pieces[i - size + 1 : i + 1]):
+            if run >= (_MIN_REPETITIONS - 1) * size and not _is_number(
+                pieces[i - size + 1 : i + 1]
+            ):
                 return True
     return False
 
