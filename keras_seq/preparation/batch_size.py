@@ -70,7 +70,7 @@ def choose_batch_size(run: Run, devices: Devices, notice: Notice) -> None:
         InputError: Not even the smallest budget fits, or a try went wrong otherwise.
     """
     training = run.settings.training
-    if run.saved_steps:
+    if run.checkpoints.steps:
         notice(f"--max-batch auto: training.batch_tokens stays {training.batch_tokens:,}")
         return
     if devices.together:

@@ -182,7 +182,7 @@ def check_pretrained(settings: Settings) -> None:
     if weights.is_symlink() or not weights.is_file():
         raise InputError(f"{weights}: expected a regular file")
     # Before a model of terabytes is built; two bytes is the least that a number takes.
-    least = 2 * (rows * model.backbone_units + model.least_backbone_parameters())
+    least = 2 * (rows * model.backbone_units + model.min_backbone_parameters())
     status = weights.stat()
     if size_on_disk(status) < status.st_size:
         raise InputError(f"{weights}: a sparse file: it has holes instead of weights")

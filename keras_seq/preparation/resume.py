@@ -191,7 +191,7 @@ def open_or_prepare(
     run = Run.open(path, notice=notice)
     lock = run.lock()
     if run.read_preparation() is None:
-        if run.saved_steps:
+        if run.checkpoints.steps:
             raise InputError(
                 f"{path}: has checkpoints, but not what its text was: train in another directory, "
                 "or start again with --overwrite"
@@ -214,7 +214,7 @@ def open_or_prepare(
 
 
 def _require_checkpoint(run: Run, resume: Resume) -> None:
-    if resume == "require" and not run.saved_steps:
+    if resume == "require" and not run.checkpoints.steps:
         raise InputError(f"{run.path}: no checkpoint to go on from, as --resume require asks")
 
 
@@ -242,7 +242,7 @@ def _go_on(run: Run, settings: Settings, notice: Notice | None) -> None:
         settings = settings.model_copy(update={"training": training})
     was, now = _flat(run.settings), _flat(settings)
     changed = [key for key in {**was, **now} if was.get(key) != now.get(key)]
-    begun = bool(run.saved_steps)
+    begun = bool(run.checkpoints.steps)
     matter = [key for key in changed if not _may_change(key, begun=begun)]
     text = text_differences(record, settings.data)
     differences = [f"{key} {_show(was.get(key))} -> {_show(now.get(key))}" for key in matter] + text

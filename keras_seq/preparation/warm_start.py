@@ -120,7 +120,7 @@ def copy_initial_checkpoint(run: Run, notice: Notice | None = None) -> None:
     if path is not None:
         base = _open(path, notice)
         _check_model(base, run.settings)
-        step = base.copy_checkpoint(run.start_directory).latest_step
+        step = base.copy_checkpoint(run.start_directory).checkpoints.latest_step
         say(f"starts from {path}: its best weights, of step {step:,}, are copied")
     keep_pretrained(run, say)
     for side, name in _vector_files(run.settings):

@@ -1,4 +1,4 @@
-"""Several checkpoints of a run, averaged into a run of its own."""
+"""Averages the weights of several checkpoints of a run into a new run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from keras_seq.run import Run, check_new
+from keras_seq.run import Run, Shapes, check_new, lock_directory
 from keras_seq.run.models import build_run_model, weight_shapes
-from keras_seq.storage import DirectoryLock, reason
 from keras_seq.text import InputError
 
 __all__ = ["average_run"]
@@ -27,26 +26,26 @@ def average_run(
     overwrite: bool = False,
     notice: Callable[[str], None] | None = None,
 ) -> list[int]:
-    """Makes a run whose weights are the mean of several checkpoints of another.
+    """Creates a run whose weights are the mean of several checkpoints of another run.
 
-    It translates, scores and exports as any run does; it has no training to go on with.
+    The new run translates, scores and exports as any other. Its training cannot be resumed.
 
     Args:
         run: A run directory.
         directory: A new or empty directory.
-        count: Positive integer, how many checkpoints. None if `which` names them.
-        of: `"last"` takes the newest, `"best"` those whose validations scored best.
-        which: The checkpoints by name, instead of `count`: `"best"`, `"latest"`, or steps.
-        overwrite: Whether an earlier run in `directory` is deleted.
-        notice: Called with a line for the user.
+        count: Positive integer, the number of checkpoints. None if `which` is given.
+        of: `"last"` averages the newest checkpoints, `"best"` those with the best validations.
+        which: The checkpoints to average, instead of `count`: `"best"`, `"latest"`, or steps.
+        overwrite: If True, a run in `directory` is deleted first.
+        notice: Called with each line for the user.
 
     Returns:
-        The steps averaged, ascending.
+        The averaged steps, ascending.
 
     Raises:
-        InputError: Fewer checkpoints than asked for, a damaged one, or a directory that
+        InputError: If there are fewer than `count` checkpoints, one is damaged, or `directory`
             cannot be used.
-        ValueError: If `count` is not a positive integer, or both it and `which` are given.
+        ValueError: If `count` is not a positive integer, or both `count` and `which` are given.
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 6.1,
@@ -56,65 +55,75 @@ def average_run(
         raise ValueError(f"Pass either `count` or `which`, received {count!r} and {which!r}.")
     if count is not None and (not isinstance(count, int) or count < 1):
         raise ValueError(f"`count` must be a positive integer, received {count!r}.")
-    given = Run.open(run, notice=notice)
-    read, written = given.path.resolve(), Path(directory).resolve()
-    if written == read or read in written.parents:
+    base = Run.open(run, notice=notice)
+    base_path, path = base.path.resolve(), Path(directory).resolve()
+    if path == base_path or base_path in path.parents:
         raise InputError(f"{directory}: is the run to average, or lies in it: name another place")
-    given.require_weights()
-    steps = (
-        sorted({given.stored_step(one) for one in which})
-        if count is None
-        else _steps(given, count, of)
-    )
-    shapes = weight_shapes(build_run_model(given))
-    sums: dict[str, np.ndarray] = {}
-    for step in steps:
-        for name, array in given.load_weights(shapes, step).items():
-            # In double precision: nothing is lost that float32 could hold.
-            sums[name] = sums.get(name, 0.0) + array.astype(np.float64)
-    means = {
-        name: (total / len(steps)).astype(np.dtype(shapes[name][1])) for name, total in sums.items()
-    }
-    sources, references = given.valid_lines()
+    base.require_weights()
+    if count is None:
+        steps = sorted({_stored_step(base, name) for name in which})
+    else:
+        steps = _select_steps(base, count, of)
+    shapes = weight_shapes(build_run_model(base))
+    means = _mean_weights(base, steps, shapes)
+    sources, references = base.valid_lines()
     check_new(directory, overwrite=overwrite)
-    try:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be made: {reason(error)}") from None
     # A training in that directory holds the lock.
-    lock = DirectoryLock(Path(directory))
-    made = Run.create(directory, given.settings, overwrite=overwrite, notice=notice, lock=lock)
+    lock = lock_directory(directory)
+    averaged = Run.create(directory, base.settings, overwrite=overwrite, notice=notice, lock=lock)
     try:
-        made.save_vocabularies(*given.vocabularies)
-        made.save_valid_lines(sources, references)
-        shown = ", ".join(f"{step:,}" for step in steps)
-        made.write_card(
-            f"# A keras-seq run\n\nThe mean of the weights of `{given.path}` after steps {shown}; "
-            "its README.md says what these were trained on.\n\n```\n"
-            f"keras-seq translate {made.path} < input > output\n```\n"
+        averaged.save_vocabularies(*base.vocabularies)
+        averaged.save_valid_lines(sources, references)
+        step_list = ", ".join(f"{step:,}" for step in steps)
+        averaged.write_card(
+            f"# A keras-seq run\n\nThe mean of the weights of `{base.path}` after steps "
+            f"{step_list}; its README.md describes their training.\n\n```\n"
+            f"keras-seq translate {averaged.path} < input > output\n```\n"
         )
-        made.save_checkpoint(steps[-1], {"weights": means}, {"averaged": steps})
-        made.mark_best(steps[-1])
+        averaged.save_checkpoint(steps[-1], {"weights": means}, {"averaged": steps})
+        averaged.mark_best(steps[-1])
     except BaseException:
-        made.discard()
+        averaged.discard()
         raise
     finally:
-        made.unlock()
+        averaged.unlock()
     if notice:
-        notice(f"{made.path}: the mean of the weights after steps {shown}")
+        notice(f"{averaged.path}: the mean of the weights after steps {step_list}")
     return steps
 
 
-def _steps(run: Run, count: int, of: str) -> list[int]:
-    saved = run.saved_steps
+def _stored_step(run: Run, which: str | int) -> int:
+    """Returns the step of a checkpoint that is given as "best", "latest" or a step."""
+    selected = run.checkpoints.select(which)
+    best = run.checkpoints.best_step if selected == "best" else None
+    step = selected if isinstance(selected, int) else best or run.checkpoints.latest_step
+    if step is None:
+        raise InputError(f"{run.path}: no checkpoint, the training has not saved one yet")
+    return step
+
+
+def _select_steps(run: Run, count: int, of: str) -> list[int]:
+    """Returns the last or the best `count` stored steps, ascending."""
+    steps = run.checkpoints.steps
     if of == "best":
         scores = run.logs.validation_scores()
-        saved = sorted((step for step in saved if step in scores), key=scores.__getitem__)
-    if len(saved) < count:
+        steps = sorted((step for step in steps if step in scores), key=scores.__getitem__)
+    if len(steps) < count:
         kind = "validated checkpoints" if of == "best" else "checkpoints"
         raise InputError(
-            f"{run.path}: has {len(saved):,} {kind}, {count:,} were asked for: ask for fewer, or "
-            f"train with a larger training.keep_checkpoints "
+            f"{run.path}: has {len(steps):,} {kind}, expected at least {count:,}: average fewer, "
+            "or train with a larger training.keep_checkpoints "
             f"({run.settings.training.keep_checkpoints})"
         )
-    return sorted(saved[-count:])
+    return sorted(steps[-count:])
+
+
+def _mean_weights(run: Run, steps: Sequence[int], shapes: Shapes) -> dict[str, np.ndarray]:
+    sums: dict[str, np.ndarray] = {}
+    for step in steps:
+        for name, array in run.load_weights(shapes, step).items():
+            # Double precision holds the sum of float32 values without loss.
+            sums[name] = sums.get(name, 0.0) + array.astype(np.float64)
+    return {
+        name: (total / len(steps)).astype(np.dtype(shapes[name][1])) for name, total in sums.items()
+    }

@@ -1,33 +1,34 @@
-"""Whether a run can be made in a directory, or is there already; changes nothing."""
+"""Read-only checks of a path: is it a run, and can a new run be created there?"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+from keras_seq.run.layout import MARK, WORK
 from keras_seq.settings import MAX_FILE_BYTES
 from keras_seq.storage import LOCK, TEMPORARY, check_tree, read_file, reason
 from keras_seq.text import InputError
 
-# The first line of settings.toml tells a run from any directory with such a file.
-MARK = "# keras-seq run directory, format 1\n"
-# What `keras-seq prepare` has done so far.
-WORK = ".work"
 _WORK_PREFIXES = ("vocabulary-", "ids-", TEMPORARY)
 
 
 def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Refuses a path where no new run can be made; changes nothing.
+    """Checks that a new run can be created at a path. Changes nothing.
+
+    Args:
+        path: A path that does not exist, an empty directory, or a run to overwrite.
+        overwrite: If True, `path` may be a run.
 
     Raises:
-        InputError: A file, or a directory that is not empty and is not a run
-            that may be overwritten.
+        InputError: If `path` is a file, a directory with other files, or a run that may not be
+            overwritten, or if it cannot be written.
     """
     path = Path(path)
     try:
         if not path.exists():
             if path.is_symlink():
-                raise InputError(f"{path}: a link that leads nowhere")
+                raise InputError(f"{path}: a broken link, expected a new or empty directory")
             _check_writable(next(p for p in path.absolute().parents if p.exists()), path)
             return
         if not path.is_dir():
@@ -44,27 +45,27 @@ def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
 
 def _check_writable(directory: Path, path: Path) -> None:
     if not directory.is_dir():
-        raise InputError(f"{path}: cannot be made: {directory} is a file")
+        raise InputError(f"{path}: cannot be created: {directory} is a file")
     if not os.access(directory, os.W_OK | os.X_OK):
         raise InputError(f"{path}: cannot be written: permission denied")
 
 
-def is_run(path: Path) -> bool:
-    """Whether a directory is a run of this package, maybe one without a checkpoint."""
+def is_run(path: str | os.PathLike[str]) -> bool:
+    """Tests if a directory is a run, with or without checkpoints."""
     try:
-        return read_file(path / "settings.toml", MAX_FILE_BYTES).startswith(MARK.encode())
+        return read_file(Path(path) / "settings.toml", MAX_FILE_BYTES).startswith(MARK.encode())
     except InputError:
         return False
 
 
 def is_empty(path: Path) -> bool:
-    """True for a directory that contains at most what a process killed at its start left."""
+    """Tests if a directory has no files but those that a process killed early leaves."""
     return all(map(_is_left_over, path.iterdir()))
 
 
 def _is_left_over(entry: Path) -> bool:
     try:
-        # Links are nobody's leftovers: what they lead to is somebody else's.
+        # A link is never a leftover, because its target belongs to somebody else.
         check_tree(entry, limit=None)
     except InputError:
         return False

@@ -1,84 +1,73 @@
-"""The run directory: all that a training needs and leaves, and its file names.
+"""The run directory: everything that a training reads and writes.
 
-    settings.toml                  complete, as resolved
+    settings.toml                  all settings, with nothing left to choose
     tokenizer/joint.model          or source.model and target.model, or source.model and labels.txt
     data/train, data/valid         token ids (`keras_seq.data.write_corpus`)
-    data/valid.source, .target     the text validated on
-    data/start                     the run whose weights it began with, if there is one
-    data/pretrained                weights of the pretrained encoder it began with, if any
-    data/source.vectors, .target   word vectors that embeddings began with, if any
-    data/prepared.json             what all this was made from; written last
-                                   (data/train may be another's, which `data.prepared` names)
+    data/valid.source, .target     validation text
+    data/start                     the run of the initial checkpoint, if any
+    data/pretrained                weights of the pretrained encoder, if any
+    data/source.vectors, .target   pretrained word vectors, if any
+    data/prepared.json             record of the text and of these files; written last
+                                   (with `data.prepared`, data/train is in another directory)
     checkpoints/                   see `keras_seq.storage.checkpoints`
-    result.json                    what a finished training came to
+    result.json                    the result of a finished training
     metrics.jsonl, samples.txt, tensorboard/, README.md
-    corpus/                        text that the package made itself, if it did
-    .lock                          held by the process that writes here
+    corpus/                        text that the package generated, if any
+    .lock                          held by the process that writes to the directory
 
-A directory from elsewhere is not trusted: `Run.open` refuses links, pipes and devices anywhere in
-these files, and bounds sizes and numbers before anything large is done.
+A run directory is not trusted. `Run.open` refuses links, pipes and devices among these files and
+checks sizes and numbers before it reads or builds anything large.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from keras_seq.run.checks import MARK, WORK, check_new
+from keras_seq.run.checks import check_new
+from keras_seq.run.layout import (
+    MARK,
+    check_run_files,
+    remove_run_files,
+    remove_run_temporaries,
+)
 from keras_seq.run.logs import RunLogs
-from keras_seq.run.vocabularies import Vocabulary, read_vocabularies, write_vocabularies
+from keras_seq.run.prepared_data import PreparedData, read_optional_json
 from keras_seq.settings import MAX_FILE_BYTES, TASKS, Settings, SettingsError
 from keras_seq.storage import (
     LOCK,
-    TEMPORARY,
     DirectoryLock,
-    check_regular,
-    check_tree,
     check_writable,
-    make_directory,
     read_file,
-    read_json,
     reason,
     remove,
-    remove_temporaries,
     write_file,
 )
-from keras_seq.storage.checkpoints import Checkpoint, CheckpointStore
-from keras_seq.storage.checkpoints.tensor_file import TensorSpec, tensor_spec
-from keras_seq.text import InputError, Labels, Tokenizer, read_lines
+from keras_seq.storage.checkpoints import Checkpoint, CheckpointStore, NotFiniteError
+from keras_seq.storage.checkpoints.tensor_file import TensorFileError, require_finite
+from keras_seq.text import InputError
 
-# In the order of deleting: what a kill leaves has no checkpoint and is not prepared.
-_OWN = (
-    "checkpoints",
-    "data",
-    "tokenizer",
-    "result.json",
-    "metrics.jsonl",
-    "samples.txt",
-    "tensorboard",
-    "README.md",
-    "corpus",
-    "settings.toml",
-)
-_MAX_RECORD_BYTES = 16 << 20
 _MAX_RESULT_BYTES = 1 << 16
 
-Shapes = Mapping[str, tuple[Sequence[int], Any]]
+Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 
 
-class Run:
-    """One training's directory. Made by `Run.create` or `Run.open`.
+class Run(PreparedData):
+    """The directory of one training. Use `Run.create` or `Run.open` to get one.
 
     Attributes:
         path: The directory.
-        settings: The `Settings` it was made with.
+        settings: The `Settings` of the run.
+        checkpoints: Its `CheckpointStore`. Save with `save_checkpoint` and `mark_best`.
         logs: Its `RunLogs`.
-        loaded_step: Step of the checkpoint that was read last; None before the first.
+        loaded_step: The step of the checkpoint that was loaded last; None before the first.
+        writable: If False, methods that write do nothing. Worker hosts read the directory that
+            the first host writes.
 
     Example:
 
@@ -97,15 +86,15 @@ class Run:
         settings: Settings,
         *,
         notice: Callable[[str], None] | None = None,
+        writable: bool = True,
     ) -> None:
-        self.path = Path(path)
-        self.settings = settings
-        self._checkpoints = CheckpointStore(
+        super().__init__(Path(path), settings)
+        self.checkpoints = CheckpointStore(
             self.path / "checkpoints", keep=settings.training.keep_checkpoints, notice=notice
         )
-        self.logs = RunLogs(self.path)
+        self.logs = RunLogs(self.path, writable=writable)
         self.loaded_step: int | None = None
-        self._vocabularies: tuple[Tokenizer, Vocabulary] | None = None
+        self.writable = writable
         self._lock: DirectoryLock | None = None
 
     @classmethod
@@ -118,28 +107,24 @@ class Run:
         notice: Callable[[str], None] | None = None,
         lock: DirectoryLock | None = None,
     ) -> Run:
-        """Makes the directory of a new run.
+        """Creates the directory of a new run.
 
         Args:
             path: A directory that does not exist or is empty.
-            settings: Written to it.
-            overwrite: Delete what an earlier run left in `path`. Only a run's
-                own files are deleted, and only if `path` is a run.
-            notice: Called with one line for each damaged checkpoint passed over.
-            lock: That of `path`, if this process holds it already.
+            settings: Settings of the run.
+            overwrite: If True and `path` is a run, its files are deleted first. Other files stay.
+            notice: Called with one line for each damaged checkpoint that is skipped.
+            lock: The lock of `path`, if this process holds it.
 
         Raises:
-            InputError: `path` is a file, is not empty, or cannot be written.
+            InputError: If `path` is a file, is not empty, or cannot be written.
         """
         check_new(path, overwrite=overwrite)
         path = Path(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for name in _OWN:
-                # Written over below: until then what is deleted here is known as a run's.
-                if name != "settings.toml":
-                    remove(path / name)
-            _remove_temporaries(path)
+            remove_run_files(path, keep=("settings.toml",))
+            remove_run_temporaries(path)
             run = cls(path, settings, notice=notice)
             run._lock = lock
             run.update_settings(settings)
@@ -153,247 +138,107 @@ class Run:
         path: str | os.PathLike[str],
         *,
         notice: Callable[[str], None] | None = None,
+        writable: bool = True,
     ) -> Run:
-        """Opens a run and checks that its settings are sane and fit its weights.
+        """Opens a run and checks that its settings are valid and fit its weights.
 
         Args:
             path: The directory.
-            notice: Called with one line for each damaged checkpoint passed over.
+            notice: Called with one line for each damaged checkpoint that is skipped.
+            writable: If False, methods that write do nothing.
 
         Raises:
-            InputError: `path` is not a run, or is one that cannot be trusted.
+            InputError: If `path` is not a run, or its files cannot be trusted.
         """
         path = Path(path)
         if not path.exists():
             raise InputError(f"{path}: no such run directory")
         if not path.is_dir():
-            raise InputError(f"{path}: not a run directory but a file")
+            raise InputError(f"{path}: a file, expected a run directory")
         file = path / "settings.toml"
         if not file.exists() and not file.is_symlink():
             raise InputError(f"{path}: not a run directory of keras-seq: it has no settings.toml")
-        _check_own_files(path)
+        check_run_files(path)
         text = read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
         try:
             settings = Settings.from_toml(text, where=f"{file}: ")
         except SettingsError as error:
             raise InputError(str(error)) from None
-        run = cls(path, settings, notice=notice)
-        if run.latest_step is not None:
+        run = cls(path, settings, notice=notice, writable=writable)
+        if run.checkpoints.latest_step is not None:
             run.require_weights()
         return run
 
     def update_settings(self, settings: Settings) -> None:
-        """Replaces the settings, here and in the directory."""
+        """Replaces the settings, in this object and in the directory."""
         self.settings = settings
-        self._checkpoints.keep = settings.training.keep_checkpoints
-        write_file(self.path / "settings.toml", (MARK + settings.to_toml()).encode())
+        self.checkpoints.keep = settings.training.keep_checkpoints
+        if self.writable:
+            write_file(self.path / "settings.toml", (MARK + settings.to_toml()).encode())
 
     def lock(self) -> DirectoryLock:
-        """Makes this process the only one that writes here, until `unlock` or its end.
+        """Takes the lock of the directory. `unlock` or the end of the process releases it.
 
         Raises:
-            InputError: Another process holds the lock, or nothing can be written.
+            InputError: If another process holds the lock, or the directory cannot be written.
         """
         if self._lock is None:
             self._lock = DirectoryLock(self.path)
-            _remove_temporaries(self.path)
+            remove_run_temporaries(self.path)
         return self._lock
 
     def unlock(self) -> None:
-        """Lets other processes write here."""
+        """Releases the lock of the directory."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def check_writable(self) -> None:
-        """InputError if the directory takes no logs or no checkpoints."""
-        check_writable(self.path)
-        self._checkpoints.check_writable()
+        """Raises `InputError` if logs or checkpoints could not be written."""
+        if self.writable:
+            check_writable(self.path)
+            self.checkpoints.check_writable()
 
     def discard(self) -> None:
-        """Deletes the run's files, and the directory if nothing else is in it."""
-        for name in (*_OWN, LOCK):
-            remove(self.path / name)
+        """Deletes the run's files, and the directory if it is then empty."""
+        remove_run_files(self.path)
+        remove(self.path / LOCK)
         if not any(self.path.iterdir()):
             self.path.rmdir()
 
-    # Vocabularies
-
-    @property
-    def vocabularies(self) -> tuple[Tokenizer, Vocabulary]:
-        """Of source and target: one object where it is joint, labels where these are learned."""
-        if self._vocabularies is None:
-            self._vocabularies = read_vocabularies(self.path / "tokenizer", self.settings)
-        return self._vocabularies
-
-    @property
-    def source_tokenizer(self) -> Tokenizer:
-        """Reads source text. The target's own object where the vocabulary is joint."""
-        return self.vocabularies[0]
-
-    @property
-    def target_tokenizer(self) -> Tokenizer:
-        """Reads and writes target text; of a task that has text as its target."""
-        target = self.vocabularies[1]
-        if not isinstance(target, Tokenizer):
-            raise TypeError(f"a run of task {self.settings.task!r} writes labels, not text")
-        return target
-
-    @property
-    def labels(self) -> Labels:
-        """What a run of a task with labels may answer."""
-        target = self.vocabularies[1]
-        if not isinstance(target, Labels):
-            raise TypeError(f"a run of task {self.settings.task!r} writes text, not labels")
-        return target
-
-    def save_vocabularies(self, source: Tokenizer, target: Vocabulary) -> None:
-        """Keeps what turns text into ids and back; the same object twice is kept once."""
-        write_vocabularies(self.path / "tokenizer", source, target)
-        self._vocabularies = (source, target)
-
-    # Data
-
-    @property
-    def train_directory(self) -> Path:
-        """Where the token ids trained on are: here, or where `data.prepared` says."""
-        shared = self.settings.data.prepared
-        return (self.path if shared is None else Path(shared)) / "data" / "train"
-
-    @property
-    def valid_directory(self) -> Path:
-        """Where the token ids validated on are."""
-        return self.path / "data" / "valid"
-
-    @property
-    def corpus_directory(self) -> Path:
-        """Where text goes that the package made itself."""
-        return self.path / "corpus"
-
-    @property
-    def start_directory(self) -> Path:
-        """Where the run is that this one began with, of which weights and vocabulary are kept."""
-        return self.path / "data" / "start"
-
-    @property
-    def pretrained_directory(self) -> Path:
-        """Where the weights are of the pretrained encoder that this run began with."""
-        return self.path / "data" / "pretrained"
-
-    @property
-    def start_step(self) -> int | None:
-        """The step of the weights that this run began with, None if they were new."""
-        return CheckpointStore(self.start_directory / "checkpoints").latest_step
-
-    def vectors_file(self, side: str) -> Path:
-        """Where word vectors are that the embeddings of one side began with."""
-        return self.path / "data" / f"{side}.vectors"
-
-    def save_valid_lines(self, sources: Iterable[str], references: Iterable[str]) -> None:
-        """Keeps the text validated on; a line must not hold a line feed."""
-        make_directory(self.path / "data")
-        for name, lines in (("source", sources), ("target", references)):
-            content = "".join(f"{line}\n" for line in lines).encode()
-            write_file(self.path / "data" / f"valid.{name}", content)
-
-    def valid_lines(self) -> tuple[list[str], list[str]]:
-        """The text validated on: sources and references, one line each."""
-        data = self.path / "data"
-        sources = list(read_lines(check_regular(data / "valid.source")))
-        references = list(read_lines(check_regular(data / "valid.target")))
-        if len(sources) != len(references):
-            raise InputError(
-                f"{data}: valid.source has {len(sources)} lines, valid.target has {len(references)}"
-            )
-        return sources, references
-
-    def prepared_files(self) -> list[str]:
-        """The files that a preparation leaves, relative to the run, sorted."""
-        found = [path for path in (self.path / "tokenizer").iterdir() if path.is_file()]
-        found += [path for path in (self.path / "data").rglob("*") if path.is_file()]
-        names = {path.relative_to(self.path).as_posix() for path in found}
-        return sorted(names - {"data/prepared.json"})
-
-    def write_preparation(self, record: Mapping[str, Any]) -> None:
-        """Keeps what the run was prepared from; from now on it counts as prepared."""
-        write_file(self.preparation_file(self.path), json.dumps(record, indent=1).encode())
-
-    def read_preparation(self) -> dict[str, Any] | None:
-        """What `write_preparation` kept, None if the preparation was not finished."""
-        return _read_json(self.preparation_file(self.path), _MAX_RECORD_BYTES)
-
-    @staticmethod
-    def preparation_file(path: str | os.PathLike[str]) -> Path:
-        """Where the run in a directory keeps what it was prepared from."""
-        return Path(path) / "data" / "prepared.json"
-
-    def copy_checkpoint(self, directory: str | os.PathLike[str], which: str | int = "best") -> Run:
-        """Makes a run with the settings, the tokenizers and the weights of one checkpoint.
-
-        Args:
-            directory: A new one.
-            which: `"best"`, `"latest"`, or the step of a stored checkpoint.
-
-        Raises:
-            InputError: No whole checkpoint, or `directory` cannot be written.
-        """
-        copy = Run.create(directory, self.settings)
-        copy.save_vocabularies(*self.vocabularies)
-        self._checkpoints.copy_weights(copy._checkpoints, which)
-        return copy
-
-    # What the training tells
+    # Results
 
     @property
     def tensorboard_directory(self) -> Path:
-        """Where event files of TensorBoard go."""
+        """Directory of TensorBoard event files."""
         return self.path / "tensorboard"
 
     def write_result(self, result: Mapping[str, Any]) -> None:
-        """Keeps what a finished training came to."""
-        _put(self.path / "result.json", json.dumps(result, indent=1))
+        """Writes the result of a finished training."""
+        self._write("result.json", json.dumps(result, indent=1))
 
     def read_result(self) -> dict[str, Any] | None:
-        """What `write_result` kept, None if the training was never finished."""
-        return _read_json(self.path / "result.json", _MAX_RESULT_BYTES)
+        """Returns the result of the training; None if it has not finished."""
+        return read_optional_json(self.path / "result.json", _MAX_RESULT_BYTES)
 
     def remove_result(self) -> None:
-        """The training goes on."""
-        remove(self.path / "result.json")
+        """Deletes the result, because training resumes."""
+        if self.writable:
+            remove(self.path / "result.json")
 
     def write_card(self, markdown: str) -> None:
-        """Writes the run's README.md: the model card."""
-        _put(self.path / "README.md", markdown)
+        """Writes the model card, README.md."""
+        self._write("README.md", markdown)
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.path / name
+        if self.writable:
+            try:
+                write_file(path, text.encode())
+            except OSError as error:
+                raise OSError(f"{path}: not written: {reason(error)}") from error
 
     # Checkpoints
-
-    @property
-    def latest_step(self) -> int | None:
-        """The newest step saved, None before the first."""
-        return self._checkpoints.latest_step
-
-    @property
-    def best_step(self) -> int | None:
-        """The step marked as the best, None if none is."""
-        return self._checkpoints.best_step
-
-    @property
-    def saved_steps(self) -> list[int]:
-        """All steps saved, ascending."""
-        return self._checkpoints.steps
-
-    def stored_step(self, which: str | int = "best") -> int:
-        """The step of a checkpoint that is named `"best"`, `"latest"` or by its step.
-
-        Raises:
-            InputError: No such checkpoint is stored.
-        """
-        selected = self._checkpoints.select(which)
-        best = self.best_step if selected == "best" else None
-        step = selected if isinstance(selected, int) else best or self.latest_step
-        if step is None:
-            raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
-        return step
 
     def save_checkpoint(
         self,
@@ -401,117 +246,106 @@ class Run:
         tensors: Mapping[str, Mapping[str, np.ndarray]],
         state: Mapping[str, Any],
     ) -> Path:
-        """Writes a checkpoint whole or not at all; see `CheckpointStore.save`.
+        """Saves a checkpoint atomically; see `CheckpointStore.save` for the arguments.
 
-        Args:
-            step: The update after which it is taken.
-            tensors: `{"weights": {name: array}, "training": {name: array}}`.
-            state: Whatever JSON can hold.
+        A run that is not writable only checks that all arrays are finite, so that every host
+        raises the same error.
         """
-        return self._checkpoints.save(step, tensors, state)
+        if self.writable:
+            return self.checkpoints.save(step, tensors, state)
+        try:
+            for arrays in tensors.values():
+                for name, array in arrays.items():
+                    require_finite(name, array)
+        except TensorFileError as error:
+            raise NotFiniteError(f"{self.path}: not saved: {error}") from None
+        return self.path
 
     def mark_best(self, step: int) -> None:
-        """Marks a saved step as the best; it is never pruned."""
-        self._checkpoints.mark_best(step)
+        """Marks a saved step as the best one. It is never pruned."""
+        if self.writable:
+            self.checkpoints.mark_best(step)
 
     def load_weights(self, expected: Shapes, which: str | int = "best") -> dict[str, np.ndarray]:
-        """Reads the weights, which must be exactly the expected ones.
+        """Loads the weights of one checkpoint.
 
         Args:
-            expected: `{name: (shape, dtype)}` of the model built from `settings`.
-            which: `"best"`, which is the latest if no best is marked; `"latest"`; or the
-                step of a stored checkpoint.
+            expected: `{name: (shape, dtype)}` of the model that `settings` describe. The stored
+                weights must match exactly.
+            which: `"best"`, which is the latest if no best is marked; `"latest"`; or the step of
+                a stored checkpoint.
 
         Returns:
             Arrays by name.
 
         Raises:
-            InputError: No whole checkpoint, or not this model's.
+            InputError: If there is no intact checkpoint, or it belongs to another model.
         """
         return self.load_checkpoint({"weights": expected}, which).tensors["weights"]
 
     def load_checkpoint(
         self, expected: Mapping[str, Shapes], which: str | int = "latest"
     ) -> Checkpoint:
-        """Reads several parts of one checkpoint, and its state.
+        """Loads several parts of one checkpoint, and its state.
 
         Args:
             expected: `{"weights": {name: (shape, dtype)}, "training": {...}}`.
-            which: `"best"`, `"latest"`, or the step of a stored checkpoint. If that step is
-                damaged, no other replaces it.
+            which: As for `load_weights`. If a step is given and damaged, no other is loaded.
 
         Returns:
             `Checkpoint(step, tensors, state)`.
 
         Raises:
-            InputError: No whole checkpoint, or not this model's.
+            InputError: If there is no intact checkpoint, or it belongs to another model.
         """
-        found = self._checkpoints.load(
-            {part: _specs(shapes) for part, shapes in expected.items()}, which
-        )
-        self.loaded_step = found.step
-        return found
+        checkpoint = self.checkpoints.load(expected, which)
+        self.loaded_step = checkpoint.step
+        return checkpoint
+
+    def copy_checkpoint(self, directory: str | os.PathLike[str], which: str | int = "best") -> Run:
+        """Creates a run with the settings, vocabularies and weights of one checkpoint.
+
+        Args:
+            directory: A new directory.
+            which: `"best"`, `"latest"`, or the step of a stored checkpoint.
+
+        Raises:
+            InputError: If there is no intact checkpoint, or `directory` cannot be written.
+        """
+        copy = Run.create(directory, self.settings)
+        copy.save_vocabularies(*self.vocabularies)
+        self.checkpoints.copy_weights(copy.checkpoints, which)
+        return copy
 
     def require_task(self, task: str) -> None:
-        """Refuses a run whose task is another one: InputError, with what is for it."""
+        """Raises `InputError`, with the command to use, if the run has another task."""
         own = self.settings.task
         if own != task:
             raise InputError(
                 f"{self.path}: a run of task {own!r}, expected {task!r}: "
-                f"`keras-seq {TASKS[own].command}` uses it"
+                f"use `keras-seq {TASKS[own].command}`"
             )
 
     def require_weights(self, which: str | int = "best") -> None:
-        """Refuses a run that has no weights, or far fewer than its settings ask for.
+        """Checks that a checkpoint exists and is large enough for the model of the settings.
 
-        To be called before the model is built: settings within their bounds can
-        still describe a model of terabytes.
+        Call this before building the model: even settings within their bounds can describe a
+        model of terabytes.
 
         Args:
-            which: The checkpoint that will be read: `"best"`, `"latest"`, or a step.
+            which: `"best"`, `"latest"`, or the step of a stored checkpoint.
 
         Raises:
-            InputError: No checkpoint, too few weights, or `which` is not a stored checkpoint.
+            InputError: If there is no checkpoint, it is too small, or `which` is not stored.
         """
-        size = self._checkpoints.weights_size()
+        size = self.checkpoints.weights_size()
         if size is None:
             raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
-        self._checkpoints.select(which)
-        # Two bytes for each parameter is the least that is ever stored.
-        least = 2 * self.settings.model.least_parameters()
-        if size < least:
+        self.checkpoints.select(which)
+        # A stored parameter takes at least two bytes.
+        min_size = 2 * self.settings.model.min_parameters()
+        if size < min_size:
             raise InputError(
-                f"{self.path}: settings.toml describes a model of at least {least:,} bytes, "
+                f"{self.path}: settings.toml describes a model of at least {min_size:,} bytes, "
                 f"the weights have {size:,}: they do not belong together"
             )
-
-
-def _remove_temporaries(path: Path) -> None:
-    # Others may keep files of their own beside those of the run.
-    remove_temporaries(path, (*_OWN, "probe"))
-    for name in ("data", "tokenizer"):
-        remove_temporaries(path / name)
-
-
-def _check_own_files(path: Path) -> None:
-    """Refuses links, pipes and devices among the files of a run; others in it are not read."""
-    for name in os.listdir(path):
-        if name in (*_OWN, LOCK, WORK) or name.startswith(TEMPORARY):
-            check_tree(path / name, limit=None if name == WORK else 100_000)
-
-
-def _put(path: Path, text: str) -> None:
-    try:
-        write_file(path, text.encode())
-    except OSError as error:
-        raise OSError(f"{path}: not written: {reason(error)}") from error
-
-
-def _read_json(path: Path, limit: int) -> dict[str, Any] | None:
-    if not path.exists() and not path.is_symlink():
-        return None
-    return read_json(path, limit)
-
-
-def _specs(shapes: Shapes) -> dict[str, TensorSpec]:
-    return {name: tensor_spec(shape, dtype) for name, (shape, dtype) in shapes.items()}

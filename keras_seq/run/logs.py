@@ -1,4 +1,4 @@
-"""What a training tells while it goes on: metrics.jsonl and samples.txt of a run."""
+"""Logs of a training: metrics.jsonl and samples.txt of a run."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ _NAMES = ("metrics.jsonl", "samples.txt")
 
 
 class RunLogs:
-    """The logs of one run, which only ever grow, but for what a killed training wrote.
+    """The append-only logs of one run. Resuming truncates them to a checkpoint.
 
     Args:
         path: The run's directory.
+        writable: If False, nothing is written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, writable: bool = True) -> None:
         self.path = path
+        self.writable = writable
 
     def append_metrics(self, values: Mapping[str, Any]) -> None:
         """Appends one line of JSON to metrics.jsonl."""
-        _append(self.path / "metrics.jsonl", json.dumps(dict(values), ensure_ascii=False) + "\n")
+        self._append("metrics.jsonl", json.dumps(dict(values), ensure_ascii=False) + "\n")
 
     def validation_scores(self) -> dict[int, float]:
-        """The monitored value of each validation in metrics.jsonl, by step; larger is better.
+        """Reads the monitored value of each validation from metrics.jsonl.
 
-        A value of which lower ones are better is negated. A line without a monitor is of the
-        first version of the format, which monitored BLEU.
+        Returns:
+            Values by step. A value of which lower is better is negated, so larger is better.
         """
         path = check_regular(self.path / "metrics.jsonl")
         scores: dict[int, float] = {}
@@ -40,35 +42,37 @@ class RunLogs:
             try:
                 entry = json.loads(line)
                 if entry["kind"] == "validation":
+                    # The first version of the format has no monitor; it monitored BLEU.
                     monitor = entry.get("monitor", "bleu")
                     sign = -1 if MONITORS[monitor].lower_is_better else 1
                     scores[int(entry["step"])] = sign * float(entry[monitor])
             except (ValueError, KeyError, TypeError, RecursionError):
-                # Whatever else stands there is no score.
+                # Other lines have no score.
                 continue
         return scores
 
     def append_samples(self, text: str) -> None:
-        """Appends to samples.txt, ending with a line end."""
-        _append(self.path / "samples.txt", text if text.endswith("\n") else text + "\n")
+        """Appends text and a line feed to samples.txt."""
+        self._append("samples.txt", text if text.endswith("\n") else text + "\n")
 
     def sizes(self) -> dict[str, int]:
-        """Bytes of metrics.jsonl and samples.txt by now, for `truncate`."""
+        """Returns the current size of each log in bytes, for `truncate`."""
         paths = {name: self.path / name for name in _NAMES}
         return {name: path.stat().st_size if path.exists() else 0 for name, path in paths.items()}
 
     def truncate(self, sizes: Mapping[str, int]) -> None:
-        """Takes from the logs what was written after `sizes` gave these sizes."""
-        for name in _NAMES:
+        """Cuts the logs back to the sizes that `sizes` returned earlier."""
+        for name in _NAMES if self.writable else ():
             path = self.path / name
             if path.exists() and path.stat().st_size > sizes.get(name, 0):
                 with open_to_append(path) as stream:
                     stream.truncate(sizes.get(name, 0))
 
-
-def _append(path: Path, text: str) -> None:
-    try:
-        with open_to_append(path) as stream:
-            stream.write(text.encode())
-    except OSError as error:
-        raise OSError(f"{path}: not written: {reason(error)}") from error
+    def _append(self, name: str, text: str) -> None:
+        path = self.path / name
+        if self.writable:
+            try:
+                with open_to_append(path) as stream:
+                    stream.write(text.encode())
+            except OSError as error:
+                raise OSError(f"{path}: not written: {reason(error)}") from error

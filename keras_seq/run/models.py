@@ -1,4 +1,4 @@
-"""From a run's settings to a Keras model, and from its files to weights."""
+"""Builds the Keras model of a run and loads its weights."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,16 +24,16 @@ def build_model(
     """Builds the model that settings describe, with new weights.
 
     Args:
-        settings: Those of a run.
+        settings: Settings of a run.
         source_vocabulary_size: Number of source tokens.
-        target_vocabulary_size: Number of target tokens, those that are no label included.
+        target_vocabulary_size: Number of target tokens or labels, special ids included.
         dtype: Keras dtype policy, such as "mixed_bfloat16"; the global one if None.
 
     Returns:
         A model of `keras_seq.models`.
 
     Raises:
-        InputError: Keras' backend neither trains nor decodes here.
+        InputError: If the Keras backend is not supported.
     """
     check_backend(backend.name())
     model: keras.Model = TASKS[settings.task].model(
@@ -43,7 +43,7 @@ def build_model(
 
 
 def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
-    """Builds the model of a run, with new weights and the run's vocabularies.
+    """Builds the model of a run, with new weights.
 
     Args:
         run: A prepared run.
@@ -54,22 +54,22 @@ def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
 
 
 def named_weights(model: keras.Model) -> dict[str, Any]:
-    """A model's weights by path, the names under which they are stored."""
-    named = {weight.path: weight for weight in model.weights}
-    if len(named) != len(model.weights):
+    """Returns the weights of a model by path, under which checkpoints store them."""
+    weights = {weight.path: weight for weight in model.weights}
+    if len(weights) != len(model.weights):
         raise ValueError("Two weights of the model have one path; give its layers unique names.")
-    return named
+    return weights
 
 
 def load_model(run: Run, which: str | int = "best") -> keras.Model:
-    """Builds the model of a run and reads its weights.
+    """Builds the model of a run and loads its weights.
 
     Args:
         run: An opened run.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
+        which: The checkpoint: `"best"`, `"latest"`, or the step of a stored one.
 
     Raises:
-        InputError: No whole checkpoint, or not this model's.
+        InputError: If there is no intact checkpoint, or it belongs to another model.
     """
     model = build_run_model(run)
     weights = named_weights(model)
@@ -84,17 +84,17 @@ def load_models(
     which: str | int = "best",
     notice: Callable[[str], None] | None = None,
 ) -> Any:
-    """Builds the model of a run, or several as one `Ensemble`, and reads the weights.
+    """Loads the model of a run, or an `Ensemble` of the models of several runs.
 
     Args:
         run: An opened run.
-        others: Directories of runs with the same vocabularies; none for the model alone.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        notice: Called with a line for each damaged checkpoint of theirs passed over;
-            by default it is a warning.
+        others: Directories of other runs with the same vocabularies.
+        which: The checkpoint of each run: `"best"`, `"latest"`, or the step of a stored one.
+        notice: Called with one line for each damaged checkpoint of the other runs that is
+            skipped; by default a warning is issued.
 
     Raises:
-        InputError: No whole checkpoint, or a run with other vocabularies.
+        InputError: If a run has no intact checkpoint, or other vocabularies.
     """
     return load_ensemble(open_ensemble(run, others, which, notice), which)
 
@@ -105,25 +105,24 @@ def open_ensemble(
     which: str | int = "best",
     notice: Callable[[str], None] | None = None,
 ) -> list[Run]:
-    """Opens the other runs of an ensemble and checks that all can work together.
+    """Opens the other runs of an ensemble and checks that all vocabularies are equal.
 
     Args:
         run, others, which, notice: As for `load_models`.
 
     Returns:
-        `run` and the others.
+        `run` and the other runs.
 
     Raises:
-        InputError: A run without this checkpoint, or with other vocabularies.
+        InputError: If a run does not have this checkpoint, or has other vocabularies.
     """
     runs = [run, *(Run.open(other, notice=notice) for other in others)]
     for other in runs[1:]:
         other.require_weights(which)
         if _vocabularies(other) != _vocabularies(run):
             raise InputError(
-                f"{other.path}: its vocabulary is not that of {run.path}, and the runs of an "
-                "ensemble share theirs: train them on the same prepared text, with "
-                "different seeds"
+                f"{other.path}: its vocabulary differs from that of {run.path}: train the runs of "
+                "an ensemble on the same prepared text, with different seeds"
             )
     return runs
 
@@ -131,11 +130,11 @@ def open_ensemble(
 def load_ensemble(runs: Sequence[Run], which: str | int = "best") -> Any:
     """Loads the model of one run, or an `Ensemble` of the models of several.
 
-    Each run's `loaded_step` is then the step of the weights that were read.
+    Afterwards the `loaded_step` of each run is the step of its weights.
 
     Args:
         runs: Opened runs, as `open_ensemble` returns them.
-        which: Checkpoint of each run: `"best"`, `"latest"`, or the step of a stored one.
+        which: The checkpoint of each run: `"best"`, `"latest"`, or the step of a stored one.
     """
     models = [load_model(run, which) for run in runs]
     return models[0] if len(models) == 1 else Ensemble(models)
@@ -146,7 +145,7 @@ def _vocabularies(run: Run) -> list[bytes]:
 
 
 def weight_shapes(model: keras.Model) -> Shapes:
-    """Shape and dtype of each weight, by path."""
+    """Returns shape and dtype of each weight of a model, by path."""
     return {
         name: (tuple(weight.shape), keras.backend.standardize_dtype(weight.dtype))
         for name, weight in named_weights(model).items()
@@ -154,5 +153,5 @@ def weight_shapes(model: keras.Model) -> Shapes:
 
 
 def weight_arrays(model: keras.Model) -> dict[str, np.ndarray]:
-    """Copies of a model's weights as numpy arrays, by path."""
+    """Returns copies of the weights of a model as numpy arrays, by path."""
     return {name: backend.to_numpy(weight) for name, weight in named_weights(model).items()}

@@ -1,4 +1,4 @@
-"""What turns a run's text into ids and back, in its directory."""
+"""Reads and writes the vocabularies of a run directory."""
 
 from __future__ import annotations
 
@@ -17,28 +17,30 @@ V = TypeVar("V", Tokenizer, Labels)
 
 
 def read_vocabularies(directory: Path, settings: Settings) -> tuple[Tokenizer, Vocabulary]:
-    """Those of source and target: one object where the vocabulary is joint.
+    """Reads the vocabularies that `write_vocabularies` wrote.
 
     Args:
-        directory: Where `write_vocabularies` put them; it is not trusted.
-        settings: Of the run.
+        directory: The directory of the vocabularies. It is not trusted.
+        settings: Settings of the run.
+
+    Returns:
+        Source and target vocabulary; the same object if they are joint.
 
     Raises:
-        InputError: A file is missing, too large, or something else.
+        InputError: If a file is missing, too large, or not a vocabulary.
     """
-    if TASKS[settings.task].has_labels:
-        return _read(tokenizer_from_bytes, directory / "source.model"), _read(
-            Labels.from_bytes, directory / "labels.txt"
-        )
-    if settings.tokenizer.joint:
+    has_labels = TASKS[settings.task].has_labels
+    if settings.tokenizer.joint and not has_labels:
         joint = _read(tokenizer_from_bytes, directory / "joint.model")
         return joint, joint
     source = _read(tokenizer_from_bytes, directory / "source.model")
+    if has_labels:
+        return source, _read(Labels.from_bytes, directory / "labels.txt")
     return source, _read(tokenizer_from_bytes, directory / "target.model")
 
 
 def write_vocabularies(directory: Path, source: Tokenizer, target: Vocabulary) -> None:
-    """Keeps them; the same object twice is kept once."""
+    """Writes the vocabularies. If both are the same object, one file is written."""
     make_directory(directory)
     if source is target:
         write_file(directory / "joint.model", source.to_bytes())

@@ -41,6 +41,6 @@ class TransformerStackSettings(TransformerBlockSettings):
         """Numbers that a training keeps for each token, about; those of the output left out."""
         return self.num_layers * (16 * self.units + 3 * self.feedforward_units)
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         return self.num_layers * (4 * self.units**2 + 2 * self.units * self.feedforward_units)

@@ -37,7 +37,7 @@ class BackboneSettings(ModelSection):
             16 * self.backbone_units + 3 * self.backbone_feedforward_units
         )
 
-    def least_backbone_parameters(self) -> int:
+    def min_backbone_parameters(self) -> int:
         """Fewer weights than an encoder of these settings can have."""
         units = self.backbone_units
         return self.backbone_layers * (4 * units**2 + 2 * units * self.backbone_feedforward_units)
@@ -72,9 +72,9 @@ class BackboneClassifierSettings(BackboneSettings):
         """Numbers that a training keeps for each token, about."""
         return self.backbone_activations
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
-        return self.least_backbone_parameters()
+        return self.min_backbone_parameters()
 
 
 class BackboneSeq2SeqSettings(TransformerBlockSettings, BackboneSettings):
@@ -95,7 +95,7 @@ class BackboneSeq2SeqSettings(TransformerBlockSettings, BackboneSettings):
         layer = 16 * self.units + 3 * self.feedforward_units
         return self.backbone_activations + 2 * self.num_decoder_layers * layer
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         layer = 4 * self.units**2 + 2 * self.units * self.feedforward_units
-        return self.least_backbone_parameters() + self.num_decoder_layers * layer
+        return self.min_backbone_parameters() + self.num_decoder_layers * layer

@@ -28,7 +28,7 @@ class _RecurrentEncoderSettings(ModelSection):
         """Numbers that a training keeps for each token, about."""
         return self.num_layers * 32 * self.units
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         return self.num_layers * 6 * self.units**2
 
@@ -52,7 +52,7 @@ class BagClassifierSettings(ModelSection):
         """Numbers that a training keeps for each token, about."""
         return 2 * self.embedding_units
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         return self.embedding_units * (1 + self.hidden_units)
 

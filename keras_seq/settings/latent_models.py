@@ -35,7 +35,7 @@ class SequenceVAESettings(ModelSection):
         layers = self.num_encoder_layers + self.num_decoder_layers
         return layers * 16 * (self.encoder_units + self.decoder_units)
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         encoder = self.num_encoder_layers * 3 * self.encoder_units**2
         return encoder + self.num_decoder_layers * 3 * self.decoder_units**2

@@ -42,7 +42,7 @@ class ModelSection(Section):
         """Numbers that a training keeps for each token, roughly, without those of the output."""
         return 0
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """A lower bound of the number of weights."""
         return 0
 

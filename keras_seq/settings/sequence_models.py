@@ -25,7 +25,7 @@ class TransformerSettings(TransformerBlockSettings):
         layers = self.num_encoder_layers + 2 * self.num_decoder_layers
         return layers * (16 * self.units + 3 * self.feedforward_units)
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         layers = self.num_encoder_layers + self.num_decoder_layers
         return layers * (4 * self.units**2 + 2 * self.units * self.feedforward_units)
@@ -71,7 +71,7 @@ class RecurrentSettings(ModelSection):
         layers = self.num_encoder_layers + self.num_decoder_layers
         return layers * 16 * (self.encoder_units + self.decoder_units)
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         encoder = self.num_encoder_layers * 3 * self.encoder_units**2
         return encoder + self.num_decoder_layers * 3 * self.decoder_units**2
@@ -102,6 +102,6 @@ class RecurrentLanguageModelSettings(ModelSection):
         """Numbers that a training keeps for each token, about; those of the output left out."""
         return self.num_layers * 16 * self.units
 
-    def least_parameters(self) -> int:
+    def min_parameters(self) -> int:
         """Fewer weights than a model of these settings can have."""
         return self.num_layers * 3 * self.units**2

@@ -73,7 +73,7 @@ def test_missing_preparation_record_does_not_delete_checkpoints(settings, prepar
     (prepared.path / "data/prepared.json").unlink()
     with pytest.raises(InputError, match="has checkpoints, but not what its text was"):
         open_or_prepare(settings, prepared.path)
-    assert prepared.saved_steps == [1]
+    assert prepared.checkpoints.steps == [1]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 2}', '{"format": 1}', "[" * 10**5])

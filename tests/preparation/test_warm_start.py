@@ -82,7 +82,7 @@ def test_best_weights_and_vocabulary_of_the_starting_run_are_copied(base, overri
     assert f"starts from {base.path}: its best weights, of step 3, are copied" in said
     assert run.source_tokenizer.to_bytes() == base.source_tokenizer.to_bytes()
     start = Run.open(run.start_directory)
-    assert start.saved_steps == [3]
+    assert start.checkpoints.steps == [3]
     weights = start.load_weights({"table": ((SIZE,), "float32")})
     np.testing.assert_array_equal(weights["table"], 3)
     assert not list(run.start_directory.rglob("training.safetensors"))
@@ -111,7 +111,7 @@ def test_damaged_best_checkpoint_falls_back_and_all_damaged_is_refused(base, ove
         if step == 3:
             run = prepare_run(resolved(overrides), tmp_path / "run", notice=said.append)
             assert any("step-00000003: damaged: weights.safetensors" in line for line in said)
-            assert Run.open(run.start_directory).saved_steps == [5]
+            assert Run.open(run.start_directory).checkpoints.steps == [5]
         else:
             with pytest.raises(InputError, match="no whole checkpoint"):
                 prepare_run(resolved(overrides), tmp_path / "none", notice=said.append)
@@ -167,13 +167,13 @@ def test_dropout_and_new_vocabulary_size_may_differ_from_the_starting_run(overri
 def test_overwrite_keeps_existing_runs_when_the_start_is_refused(base, overrides, tmp_path):
     with pytest.raises(InputError, match="are one directory: name another"):
         prepare_run(resolved(overrides), base.path, overwrite=True)
-    assert base.saved_steps == [3, 5]
+    assert base.checkpoints.steps == [3, 5]
     # Nor for one that cannot start.
     other = resolved(overrides | {"model.units": 8})
     shutil.copytree(base.path, tmp_path / "other")
     with pytest.raises(InputError, match="another model"):
         prepare_run(other, tmp_path / "other", overwrite=True)
-    assert Run.open(tmp_path / "other").saved_steps == [3, 5]
+    assert Run.open(tmp_path / "other").checkpoints.steps == [3, 5]
 
 
 def test_unusable_starting_run_raises_input_error(base, overrides, tmp_path):
@@ -278,7 +278,7 @@ def test_train_command_refuses_a_wrong_starting_run_with_exit_code_2(
         "--overwrite",
     )  # fmt: skip
     assert outcome.code == 2 and "are one directory" in outcome.error
-    assert base.saved_steps == [3, 5]
+    assert base.checkpoints.steps == [3, 5]
 
 
 def test_copied_tokenizer_of_the_starting_run_encodes_the_same(base, overrides, tmp_path):

@@ -65,7 +65,7 @@ def test_overwriting_deletes_the_run_and_nothing_else(run):
     with pytest.raises(InputError, match="has a run already.*--overwrite"):
         Run.create(run.path, SETTINGS)
     again = Run.create(run.path, SETTINGS, overwrite=True)
-    assert again.latest_step is None
+    assert again.checkpoints.latest_step is None
     assert sorted(os.listdir(run.path)) == ["notes.txt", "settings.toml"]
 
 
@@ -103,7 +103,7 @@ def test_opening_a_path_that_is_not_a_run_raises_input_error(tmp_path):
     with pytest.raises(InputError, match="no settings.toml"):
         Run.open(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="not a run directory but a file"):
+    with pytest.raises(InputError, match="a file, expected a run directory"):
         Run.open(tmp_path / "file")
     # A SavedModel in place of a run.
     (tmp_path / "saved_model.pb").write_bytes(b"\x08\x01")

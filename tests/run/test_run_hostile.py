@@ -57,7 +57,7 @@ def test_a_checkpoint_that_is_a_link_is_refused(run, reopened, tmp_path):
     path = save(run, 1)
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
-    assert run.saved_steps == []
+    assert run.checkpoints.steps == []
     with pytest.raises(InputError, match="step-00000001: a link"):
         reopened()
 

@@ -1,0 +1,73 @@
+"""The files of a run directory: their names, checks, lock and deletion."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from keras_seq.storage import (
+    LOCK,
+    TEMPORARY,
+    DirectoryLock,
+    check_tree,
+    reason,
+    remove,
+    remove_temporaries,
+)
+from keras_seq.text import InputError
+
+# The first line of settings.toml marks a directory as a run.
+MARK = "# keras-seq run directory, format 1\n"
+# Intermediate results of `keras-seq prepare`.
+WORK = ".work"
+# In the order of deletion: if it is interrupted, the run has no checkpoint and is not prepared.
+# settings.toml comes last, so that the directory remains recognizable as a run.
+_FILES = (
+    "checkpoints",
+    "data",
+    "tokenizer",
+    "result.json",
+    "metrics.jsonl",
+    "samples.txt",
+    "tensorboard",
+    "README.md",
+    "corpus",
+    "settings.toml",
+)
+_MAX_ENTRIES = 100_000
+
+
+def lock_directory(path: str | os.PathLike[str]) -> DirectoryLock:
+    """Creates a directory if it is missing, and takes its lock.
+
+    Raises:
+        InputError: If another process holds the lock, or the directory cannot be written.
+    """
+    path = Path(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be created: {reason(error)}") from None
+    return DirectoryLock(path)
+
+
+def check_run_files(path: Path) -> None:
+    """Refuses links, pipes and devices among the files of a run. Other files are not read."""
+    for name in os.listdir(path):
+        if name in (*_FILES, LOCK, WORK) or name.startswith(TEMPORARY):
+            check_tree(path / name, limit=None if name == WORK else _MAX_ENTRIES)
+
+
+def remove_run_files(path: Path, *, keep: tuple[str, ...] = ()) -> None:
+    """Deletes the files of a run, except those in `keep`. Other files stay."""
+    for name in _FILES:
+        if name not in keep:
+            remove(path / name)
+
+
+def remove_run_temporaries(path: Path) -> None:
+    """Deletes temporary files of a run that a killed process left."""
+    # Users may keep temporary files of their own in the directory.
+    remove_temporaries(path, (*_FILES, "probe"))
+    for name in ("data", "tokenizer"):
+        remove_temporaries(path / name)

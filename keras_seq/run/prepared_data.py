@@ -1,0 +1,144 @@
+"""Text, token ids and vocabularies of a run: everything that preparation writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_seq.run.vocabularies import Vocabulary, read_vocabularies, write_vocabularies
+from keras_seq.settings import Settings
+from keras_seq.storage import check_regular, make_directory, read_json, write_file
+from keras_seq.storage.checkpoints import CheckpointStore
+from keras_seq.text import InputError, Labels, Tokenizer, read_lines
+
+_MAX_RECORD_BYTES = 16 << 20
+
+
+class PreparedData:
+    """The part of a run directory that preparation writes; the base class of `Run`.
+
+    Args:
+        path: The run directory.
+        settings: The `Settings` of the run.
+    """
+
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self.path = path
+        self.settings = settings
+        self._vocabularies: tuple[Tokenizer, Vocabulary] | None = None
+
+    @property
+    def vocabularies(self) -> tuple[Tokenizer, Vocabulary]:
+        """Source and target vocabulary; the same object if they are joint."""
+        if self._vocabularies is None:
+            self._vocabularies = read_vocabularies(self.path / "tokenizer", self.settings)
+        return self._vocabularies
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of source text."""
+        return self.vocabularies[0]
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """The tokenizer of target text. TypeError if the task predicts labels."""
+        target = self.vocabularies[1]
+        if not isinstance(target, Tokenizer):
+            raise TypeError(f"a run of task {self.settings.task!r} predicts labels, not text")
+        return target
+
+    @property
+    def labels(self) -> Labels:
+        """The labels. TypeError if the task generates text."""
+        target = self.vocabularies[1]
+        if not isinstance(target, Labels):
+            raise TypeError(f"a run of task {self.settings.task!r} generates text, not labels")
+        return target
+
+    def save_vocabularies(self, source: Tokenizer, target: Vocabulary) -> None:
+        """Saves the vocabularies. Pass the same object twice for a joint one."""
+        write_vocabularies(self.path / "tokenizer", source, target)
+        self._vocabularies = (source, target)
+
+    @property
+    def train_directory(self) -> Path:
+        """Directory of the training token ids, which may belong to `data.prepared`."""
+        shared = self.settings.data.prepared
+        return (self.path if shared is None else Path(shared)) / "data" / "train"
+
+    @property
+    def valid_directory(self) -> Path:
+        """Directory of the validation token ids."""
+        return self.path / "data" / "valid"
+
+    @property
+    def corpus_directory(self) -> Path:
+        """Directory of text that the package generated."""
+        return self.path / "corpus"
+
+    @property
+    def start_directory(self) -> Path:
+        """Directory of the run with the initial checkpoint and its vocabulary."""
+        return self.path / "data" / "start"
+
+    @property
+    def pretrained_directory(self) -> Path:
+        """Directory of the weights of the pretrained encoder."""
+        return self.path / "data" / "pretrained"
+
+    @property
+    def start_step(self) -> int | None:
+        """The step of the initial checkpoint; None if training started from new weights."""
+        return CheckpointStore(self.start_directory / "checkpoints").latest_step
+
+    def vectors_file(self, side: str) -> Path:
+        """File of the initial word vectors of one side's embeddings."""
+        return self.path / "data" / f"{side}.vectors"
+
+    def save_valid_lines(self, sources: Iterable[str], references: Iterable[str]) -> None:
+        """Saves the validation text. Lines must not contain line feeds."""
+        make_directory(self.path / "data")
+        for name, lines in (("source", sources), ("target", references)):
+            content = "".join(f"{line}\n" for line in lines).encode()
+            write_file(self.path / "data" / f"valid.{name}", content)
+
+    def valid_lines(self) -> tuple[list[str], list[str]]:
+        """Returns the validation text: source lines and reference lines."""
+        data = self.path / "data"
+        sources = list(read_lines(check_regular(data / "valid.source")))
+        references = list(read_lines(check_regular(data / "valid.target")))
+        if len(sources) != len(references):
+            raise InputError(
+                f"{data}: valid.source has {len(sources)} lines, valid.target has {len(references)}"
+            )
+        return sources, references
+
+    def prepared_files(self) -> list[str]:
+        """Returns the files that preparation wrote, relative to the run, sorted."""
+        files = [path for path in (self.path / "tokenizer").iterdir() if path.is_file()]
+        files += [path for path in (self.path / "data").rglob("*") if path.is_file()]
+        names = {path.relative_to(self.path).as_posix() for path in files}
+        return sorted(names - {"data/prepared.json"})
+
+    def write_preparation(self, record: Mapping[str, Any]) -> None:
+        """Writes the record of the preparation, which marks the run as prepared."""
+        write_file(self.preparation_file(self.path), json.dumps(record, indent=1).encode())
+
+    def read_preparation(self) -> dict[str, Any] | None:
+        """Returns the record of the preparation; None if the preparation did not finish."""
+        return read_optional_json(self.preparation_file(self.path), _MAX_RECORD_BYTES)
+
+    @staticmethod
+    def preparation_file(path: str | os.PathLike[str]) -> Path:
+        """File of the preparation record of the run in a directory."""
+        return Path(path) / "data" / "prepared.json"
+
+
+def read_optional_json(path: Path, limit: int) -> dict[str, Any] | None:
+    """Reads a JSON object of at most `limit` bytes; None if there is no such file."""
+    if not path.exists() and not path.is_symlink():
+        return None
+    return read_json(path, limit)
