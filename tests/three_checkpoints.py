@@ -16,7 +16,7 @@ MEANT = {"best": BEST, str(MIDDLE): MIDDLE, "latest": LATEST}
 def with_three_checkpoints(run: Path, copy: Path) -> Path:
     """Copies a run and replaces its checkpoints by three with random weights."""
     shutil.copytree(run, copy)
-    last = Run.open(run).latest_step
+    last = Run.open(run).checkpoints.latest_step
     shapes = stored_weights(run, last)
     shutil.rmtree(copy / "checkpoints")
     made = Run.open(copy)

@@ -9,7 +9,7 @@ import json
 import sys
 
 from keras_seq.cluster import start_cluster
-from keras_seq.run import ReadOnlyRun, Run
+from keras_seq.run import Run
 from keras_seq.runtime.devices import Devices
 from keras_seq.training.errors import TrainingError, is_out_of_memory
 from keras_seq.training.loop import TrainingLoop
@@ -23,7 +23,7 @@ def main() -> int:
     path, budget, asked = sys.argv[1:]
     options = json.loads(asked)
     devices = Devices(**{**options, "hosts": tuple(options["hosts"])})
-    run = ReadOnlyRun(Run.open(path))
+    run = Run.open(path, writable=False)
     training = run.settings.training
     largest = max(int(budget), training.effective_batch_tokens or 0)
     training = training.model_copy(

@@ -278,7 +278,7 @@ class TrainingLoop:
 
     def _load(self) -> TrainingProgress:
         """Where the last checkpoint left off, after its arrays were put into the model."""
-        if not self.run.saved_steps:
+        if not self.run.checkpoints.steps:
             self._check_hosts(0)
             initialize_weights(self.run, self.model, self.notice)
             return TrainingProgress()
@@ -303,7 +303,7 @@ class TrainingLoop:
         self.run.remove_result()
         self.run.logs.truncate(self.begin.log_sizes)
         best_step = self.validation.best_step
-        if best_step in self.run.saved_steps:
+        if best_step in self.run.checkpoints.steps:
             self.run.mark_best(best_step)
 
     def _known_result(self) -> TrainingResult | None:
@@ -404,7 +404,7 @@ class TrainingLoop:
         )
 
     def _give_up(self, count: int) -> None:
-        saved = self.run.latest_step
+        saved = self.run.checkpoints.latest_step
         raise DivergedError(
             f"{self.run.path}: gradients are not finite, {count:,} updates in a row were skipped "
             f"(training.max_skipped): lower training.learning_rate or training.clip_norm; "

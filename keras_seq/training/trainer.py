@@ -9,7 +9,7 @@ from datetime import datetime
 
 from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.preparation import Resume, open_or_prepare
-from keras_seq.run import ReadOnlyRun, Run
+from keras_seq.run import Run
 from keras_seq.runtime.devices import Devices
 from keras_seq.settings import Settings
 from keras_seq.text import InputError
@@ -111,7 +111,7 @@ def follow(
     """
     path = directory.path if isinstance(directory, Run) else directory
     cluster = start_cluster(devices, notice)
-    run = ReadOnlyRun(Run.open(path))
+    run = Run.open(path, writable=False)
     with SignalStop(together=True) as stop:
         return _train(run, lambda line: None, stop, cluster)
 
@@ -124,7 +124,7 @@ def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> Trai
         # A backend that was interrupted while it compiles may fail in a way of its own then.
         ended = stop.raised or error
         if isinstance(ended, (KeyboardInterrupt, SystemExit)):
-            saved = run.latest_step
+            saved = run.checkpoints.latest_step
             notice(
                 f"{stop.reason}; "
                 + ("nothing was trained yet" if saved is None else f"step {saved:,} is saved")
@@ -134,7 +134,7 @@ def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> Trai
         # Not one of ours: a collective operation that has lost a partner.
         if cluster.hosts == 1 or isinstance(error, (TrainingError, InputError, OSError)):
             raise
-        saved = run.latest_step
+        saved = run.checkpoints.latest_step
         raise TrainingError(
             f"{run.path}: another host ended or cannot be reached ({type(error).__name__}): "
             + ("nothing is saved" if saved is None else f"step {saved:,} is saved")

@@ -36,7 +36,7 @@ def test_average_last_writes_the_mean_of_the_last_checkpoints(trained, tmp_path,
         expected = (given[0][name].astype("f8") + given[1][name]) / 2
         np.testing.assert_array_equal(array, expected.astype("f4"), err_msg=name)
     # The run given is as it was, and what was made translates and scores as any run.
-    assert Run.open(trained).saved_steps == [2, 4, 6]
+    assert Run.open(trained).checkpoints.steps == [2, 4, 6]
     outcome = keras_seq_command("translate", tmp_path / "mean", "-", stdin=b"a b c d e\n")
     assert outcome.code == 0 and outcome.out.count(b"\n") == 1
     assert "after steps 4, 6" in (tmp_path / "mean" / "README.md").read_text()
@@ -66,8 +66,8 @@ def test_average_best_takes_the_best_validated_checkpoints(trained, tmp_path, ke
     [
         ([], "give either --last or --best"),
         (["--last", 1, "--best", 1], "give either --last or --best"),
-        (["--last", 4], "has 3 checkpoints, 4 were asked for"),
-        (["--best", 9], "has 3 validated checkpoints, 9 were asked for"),
+        (["--last", 4], "has 3 checkpoints, expected at least 4"),
+        (["--best", 9], "has 3 validated checkpoints, expected at least 9"),
     ],
 )
 def test_average_rejects_invalid_checkpoint_options(

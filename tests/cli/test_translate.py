@@ -72,7 +72,7 @@ def test_translate_rejects_unusable_runs_files_and_options(keras_seq_command, un
     for arguments, words in (
         (["absent", "hi"], "absent: no such run directory"),
         ([tmp_path / "empty", "hi"], "neither a run directory of keras-seq nor an export"),
-        ([tmp_path / "in", "hi"], "not a run directory but a file"),
+        ([tmp_path / "in", "hi"], "a file, expected a run directory"),
         ([untrained, "absent.txt", "-o", tmp_path / "out"], "absent.txt: no such file"),
         ([untrained, tmp_path], "is a directory"),
         ([untrained, tmp_path / "bad.gz"], "not a valid gzip file"),
@@ -204,7 +204,7 @@ def test_closed_output_pipe_is_not_an_error(tiny_run):
 def test_damaged_checkpoint_is_skipped_with_a_warning(keras_seq_process, tiny_run, tmp_path):
     shutil.copytree(tiny_run, tmp_path / "run")
     run = Run.open(tmp_path / "run")
-    best = run.best_step
+    best = run.checkpoints.best_step
     weights = run.path / "checkpoints" / f"step-{best:08d}" / "weights.safetensors"
     os.truncate(weights, weights.stat().st_size // 2)
     outcome = keras_seq_process("translate", run.path, "5 mai 1999")

@@ -83,7 +83,7 @@ def test_two_files_give_the_same_as_one(tiny_run, pairs, tmp_path, keras_seq_com
     assert (one.code, one.out) == (0, two.out)
     found = json.loads(one.out)
     assert (found["checkpoint"], found["lines"]) == ("best", 12)
-    assert found["step"] == Run.open(tiny_run).best_step
+    assert found["step"] == Run.open(tiny_run).checkpoints.best_step
     assert list(found["metrics"]) == ["exact", "bleu"]
     bleu = found["metrics"]["bleu"]
     assert "tok:char" in bleu["signature"] and bleu["interval"] is None

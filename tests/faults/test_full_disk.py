@@ -47,7 +47,7 @@ def test_full_or_read_only_disk_ends_training_with_a_clear_error(folder, small_d
     code, said = Training(command(disk, "run", **EVERY)).end()
     assert code == 1, said
     run = Run.open(disk / "run")
-    saved = run.saved_steps
+    saved = run.checkpoints.steps
     assert saved == list(range(2, saved[-1] + 1, 2)) and saved[-1] < 40
     assert "not saved: no space left on device" in said.split("\n")[-1]
     assert said.endswith(f"the last one saved is step {saved[-1]}")
@@ -85,7 +85,7 @@ translator.Translator.__call__ = filling
     assert ended == 1, said
     assert "samples.txt: not written: no space left on device" in said.split("\n")[-1]
     assert "Traceback" not in said
-    assert Run.open(disk / "run").saved_steps == [2, 4]
+    assert Run.open(disk / "run").checkpoints.steps == [2, 4]
     (disk / "others").unlink()
     ended, said = Training(arguments).end()
     assert ended == 1 and "going on after step 4\n" in said, said
@@ -145,7 +145,7 @@ def test_file_size_limit_is_reported_and_training_resumes_without_it(limited, st
     assert said.endswith("not saved: file too large; the last one saved is step 2")
     assert "Traceback" not in said
     run, arguments = stopped
-    assert Run.open(run).saved_steps == [2]
+    assert Run.open(run).checkpoints.steps == [2]
     assert not list(path.rglob(".tmp-*"))
     # The last files of all: each is named, and the same command makes them.
     for module, owner, method, name in (

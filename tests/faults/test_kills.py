@@ -86,7 +86,7 @@ def killed_after(run, arguments, events, seconds, everywhere, code=""):
     assert ended == -signal.SIGKILL, said
     made = [int(line.split()[1]) for line in said.split("\n") if line.startswith("made ")]
     if made:
-        saved = Run.open(run).latest_step or 0
+        saved = Run.open(run).checkpoints.latest_step or 0
         assert made[-1] - LIMITS["training__checkpoint_every"] <= saved <= made[-1], said
     return said
 
@@ -99,7 +99,7 @@ def assert_the_same_end(straight, killed):
     assert validations(killed) == validations(straight)
     samples = [(path / "samples.txt").read_text() for path in (killed, straight)]
     assert samples[0] == samples[1]
-    assert Run.open(killed).best_step == Run.open(straight).best_step
+    assert Run.open(killed).checkpoints.best_step == Run.open(straight).checkpoints.best_step
 
 
 # JAX takes longer to compile.
@@ -131,8 +131,8 @@ def test_training_killed_during_saves_ends_with_identical_weights(
         if saved[-1]:
             assert f"going on after step {saved[-1]:,}" in said
         run = Run.open(killed)
-        assert saved[-1] < run.latest_step < steps
-        saved.append(run.latest_step)
+        assert saved[-1] < run.checkpoints.latest_step < steps
+        saved.append(run.checkpoints.latest_step)
     code, said = Training(arguments, on(backend)).end()
     assert code == 0, said
     assert f"going on after step {saved[-1]:,}" in said
@@ -154,7 +154,7 @@ def test_training_killed_at_random_moments_ends_with_identical_weights(folder):
         events, seconds = generator.randrange(1, 60), generator.uniform(0, 0.1)
         made += "made " in killed_after(folder / "killed-rnn", arguments, events, seconds, 1)
     assert made >= 2
-    assert Run.open(folder / "killed-rnn").latest_step < LIMITS["training__max_steps"]
+    assert Run.open(folder / "killed-rnn").checkpoints.latest_step < LIMITS["training__max_steps"]
     code, said = Training(arguments).end()
     assert code == 0 and "damaged" not in said, said
     code, said = straight.end()

@@ -54,22 +54,22 @@ def test_too_many_nan_losses_in_a_row_end_training_with_exit_code_3(folder):
     ended, said = Training(command(folder, "nan", **settings), code).end()
     assert ended == 3, said
     run = Run.open(folder / "nan")
-    assert run.latest_step == 6 or run.latest_step == 8
+    assert run.checkpoints.latest_step == 6 or run.checkpoints.latest_step == 8
     last = said.split("\n")[-1]
     assert "gradients are not finite" in last and "updates in a row were skipped" in last
     assert "training.max_skipped" in last and "training.learning_rate" in last
-    assert f"step {run.latest_step} is saved" in last
+    assert f"step {run.checkpoints.latest_step} is saved" in last
     # The weights are those after the last good update.
     good, later = (
         np.fromfile(run.path / f"checkpoints/step-{step:08}/weights.safetensors", "u1")
-        for step in (4, run.latest_step)
+        for step in (4, run.checkpoints.latest_step)
     )
     assert (good == later).all()
 
 
 def last_training(run):
     return safetensors.numpy.load_file(
-        run.path / f"checkpoints/step-{run.latest_step:08}/training.safetensors"
+        run.path / f"checkpoints/step-{run.checkpoints.latest_step:08}/training.safetensors"
     )
 
 
@@ -92,7 +92,7 @@ def test_single_nan_loss_is_skipped_counted_and_reported(folder):
     assert "gradients are not finite; 1 updates skipped so far" in said
     run = Run.open(folder / "once")
     arrays = last_training(run)
-    assert run.latest_step == 8
+    assert run.checkpoints.latest_step == 8
     # The fourth of eight batches made no update.
     assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (1, 7)
 
@@ -112,7 +112,7 @@ def test_float16_overflow_lowers_the_loss_scale_and_training_continues(folder):
     assert "not finite" not in said
     run = Run.open(folder / "half")
     arrays = last_training(run)
-    assert run.latest_step == 24
+    assert run.checkpoints.latest_step == 24
     falls = 24 - np.log2(counted(arrays, "loss_scale"))
     assert 1 <= falls < 20
     assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (0, 24 - falls)
@@ -143,7 +143,7 @@ loop.TrainingLoop._after_update = ruined
     assert "not saved: " in said and "holds a value that is not finite" in said
     assert "lower training.learning_rate" in said.split("\n")[-1]
     run = Run.open(folder / "weights")
-    assert run.saved_steps == [2, 4]
+    assert run.checkpoints.steps == [2, 4]
     assert not list(run.path.rglob(".tmp-*"))
     path = run.path / "checkpoints" / "step-00000004"
     weights = safetensors.numpy.load_file(path / "weights.safetensors")
@@ -155,7 +155,7 @@ loop.TrainingLoop._after_update = ruined
     assert f"step-00000004: damaged: weights.safetensors: {name} holds a value that is not" in said
     assert "step-00000002: taken in its place" in said
     assert "going on after step 2\n" in said
-    assert Run.open(run.path).latest_step == 9
+    assert Run.open(run.path).checkpoints.latest_step == 9
 
 
 def test_batch_too_large_for_memory_ends_training_with_exit_code_4(folder):
@@ -177,4 +177,4 @@ def test_batch_too_large_for_memory_ends_training_with_exit_code_4(folder):
     source_steps = re.search(r"([\d,]+) source and 2 target steps", last).group(1)
     assert 90_000 <= int(source_steps.replace(",", "")) <= 100_000
     assert "lower training.batch_tokens (300), data.max_source_length" in last
-    assert Run.open(folder / "memory").latest_step is None
+    assert Run.open(folder / "memory").checkpoints.latest_step is None

@@ -83,9 +83,9 @@ def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, cod
     assert seconds < 5
     assert "Traceback" not in said
     run = Run.open(folder / name)
-    assert run.latest_step >= 5
+    assert run.checkpoints.latest_step >= 5
     assert said.endswith(
-        f"stopped by a signal; step {run.latest_step:,} is saved: "
+        f"stopped by a signal; step {run.checkpoints.latest_step:,} is saved: "
         "the same command goes on from there"
     )
     assert last_arrays(run.path)
@@ -108,7 +108,7 @@ def test_sigterm_during_the_first_compilation_exits_with_143(folder, backend, se
     run = Run.open(folder / name)
     assert run.read_preparation() is not None
     # Who compiles as fast as that has trained and saved something.
-    assert run.latest_step is None or last_arrays(run.path)
+    assert run.checkpoints.latest_step is None or last_arrays(run.path)
 
 
 def test_sigterm_during_an_uninterruptible_compilation_exits_with_143(folder):
@@ -117,7 +117,7 @@ def test_sigterm_during_an_uninterruptible_compilation_exits_with_143(folder):
     training.wait_for("begin")
     ended, said, seconds = training.signalled(signal.SIGTERM)
     assert (ended, seconds < 5) == (143, True), (seconds, said)
-    assert Run.open(folder / "deaf").saved_steps == []
+    assert Run.open(folder / "deaf").checkpoints.steps == []
 
 
 def check_validation(folder, name, training):
@@ -126,7 +126,7 @@ def check_validation(folder, name, training):
     assert (ended, seconds < 5) == (143, True), (seconds, said)
     assert "Traceback" not in said
     run = Run.open(folder / name)
-    assert run.saved_steps == [3]
+    assert run.checkpoints.steps == [3]
     assert last_arrays(run.path)
 
 
@@ -169,7 +169,7 @@ def test_sigterm_during_a_save_completes_it_and_exits_with_143(folder, backend):
     ended, said, seconds = training.signalled(signal.SIGTERM)
     assert (ended, seconds < 5) == (143, True), (seconds, said)
     run = Run.open(folder / name)
-    assert run.saved_steps == [2]
+    assert run.checkpoints.steps == [2]
     assert not list(run.path.rglob(".tmp-*"))
     assert "step 2 is saved" in said
 
@@ -195,7 +195,7 @@ checkpoint.write_tensors = stuck
     assert training.process.poll() is None
     ended, said, seconds = training.signalled(signal.SIGINT)
     assert (ended, seconds < 2) == (130, True), (seconds, said)
-    assert Run.open(folder / "twice").saved_steps == [2]
+    assert Run.open(folder / "twice").checkpoints.steps == [2]
     # What the killed save left is cleaned, and the training goes on.
     again = Training(command(folder, "twice", **(ENDLESS | {"training__max_steps": 5})))
     ended, said = again.end()
@@ -239,4 +239,4 @@ def collects(*_, **__):
     ended, said = begun(folder, "callback", code).end()
     assert ended == 143, said
     assert said.endswith("went on")
-    assert Run.open(folder / "callback").saved_steps == []
+    assert Run.open(folder / "callback").checkpoints.steps == []

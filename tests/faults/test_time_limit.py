@@ -40,7 +40,7 @@ def test_training_stopped_by_the_time_limit_resumes_to_identical_weights(folder)
     # Of the sixty minutes, the seconds since the command began are over.
     left = int(next(line for line in said.split("\n") if line.startswith("left ")).split()[1])
     assert 50 <= left <= 60
-    saved = Run.open(folder / "stopped").latest_step
+    saved = Run.open(folder / "stopped").checkpoints.latest_step
     assert f"the time is up; step {saved:,} is saved: the same command goes on from there" in said
     assert "Traceback" not in said
     settings["training__max_steps"] = saved + 3
@@ -61,7 +61,7 @@ def test_sigterm_during_the_time_limit_save_does_not_break_it(folder):
     training.wait_for("begin save")
     code, said, _ = training.signalled(signal.SIGTERM)
     assert code == 143, said
-    saved = Run.open(folder / "both").latest_step
+    saved = Run.open(folder / "both").checkpoints.latest_step
     assert saved and f"stopped by a signal; step {saved:,} is saved" in said
 
 

@@ -90,7 +90,7 @@ def test_ensemble_with_another_vocabulary_is_rejected(
         refused = keras_seq_command(*command, "--ensemble", tiny_rnn_run)
         assert refused.code == 2
         assert refused.error.startswith(
-            f"{tiny_rnn_run}: its vocabulary is not that of {tiny_run}, and the runs of"
+            f"{tiny_rnn_run}: its vocabulary differs from that of {tiny_run}: train the runs of"
         )
     refused = keras_seq_command("translate", tiny_run, "x y", "--ensemble", tmp_path / "none")
     assert refused.code == 2 and str(tmp_path / "none") in refused.error

@@ -23,13 +23,13 @@ def test_newest_and_best_checkpoints_are_kept(run):
         save(run, step)
         if step == 2:
             run.mark_best(2)
-    assert run.saved_steps == [2, 5, 6, 7]
-    assert (run.best_step, run.latest_step) == (2, 7)
+    assert run.checkpoints.steps == [2, 5, 6, 7]
+    assert (run.checkpoints.best_step, run.checkpoints.latest_step) == (2, 7)
     assert run.load_weights(SHAPES)["rate"] == 2
     assert run.load_weights(SHAPES, "latest")["rate"] == 7
     run.mark_best(6)
     save(run, 8)
-    assert run.saved_steps == [6, 7, 8]
+    assert run.checkpoints.steps == [6, 7, 8]
 
 
 def test_checkpoint_manifest_lists_sizes_and_hashes_of_its_files(run):
@@ -53,7 +53,7 @@ def test_checkpoint_manifest_lists_sizes_and_hashes_of_its_files(run):
 def test_saving_the_same_step_again_replaces_the_checkpoint(run):
     save(run, 3)
     run.save_checkpoint(3, {"weights": weights(9)}, {})
-    assert run.saved_steps == [3]
+    assert run.checkpoints.steps == [3]
     assert run.load_weights(SHAPES)["rate"] == 9
 
 
@@ -69,7 +69,7 @@ def test_values_that_are_not_finite_are_refused_at_save(run, value):
     bad = weights(1) | {"bias": np.array([0, value, 0, 0], np.float32)}
     with pytest.raises(InputError, match="bias holds a value that is not finite"):
         run.save_checkpoint(2, {"weights": bad}, {})
-    assert run.saved_steps == [1]
+    assert run.checkpoints.steps == [1]
     assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]
 
 
@@ -179,7 +179,7 @@ def test_leftovers_of_a_killed_save_are_ignored_and_removed_by_next_save(run, re
     else:
         left.write_text("step-0000")
     again = reopened()
-    assert again.saved_steps == [1]
+    assert again.checkpoints.steps == [1]
     assert again.load_checkpoint(BOTH).step == 1
     # One who only reads must not delete what another is writing just now.
     assert left.exists()
@@ -250,6 +250,6 @@ def test_earlier_checkpoint_is_kept_when_the_disk_is_full(run, monkeypatch):
     with pytest.raises(OSError, match="not saved: no space left.*; the last one saved is step 1"):
         save(run, 2)
     monkeypatch.undo()
-    assert run.saved_steps == [1]
+    assert run.checkpoints.steps == [1]
     assert run.load_checkpoint(BOTH).step == 1
     assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]

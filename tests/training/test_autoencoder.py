@@ -166,7 +166,7 @@ def test_autoencoder_commands_reject_unsuitable_arguments(learned, keras_seq_com
         (["interpolate", path, " ", "a"], "no text in it"),
         (["generate", path, "--prompt", "a"], "--prompt: not with a vae"),
         (["generate", path, "--n-best", "2"], "--n-best: not with a vae"),
-        (["translate", path], "task 'vae', expected 'translate': `keras-seq generate` uses it"),
+        (["translate", path], "task 'vae', expected 'translate': use `keras-seq generate`"),
     ):
         outcome = keras_seq_command(*arguments)
         assert outcome.code == 2 and words in outcome.error, outcome.error

@@ -176,7 +176,7 @@ def test_training_reports_and_stores_what_it_is_judged_by(toy):
         assert "bleu" not in line
     # Nothing is right yet: the lowest loss is the best.
     lowest = min(validations(folder / "run"), key=lambda line: line["loss"])
-    assert result.best_step == lowest["step"] == Run.open(folder / "run").best_step
+    assert result.best_step == lowest["step"] == Run.open(folder / "run").checkpoints.best_step
 
 
 def test_validation_scores_are_the_monitored_values_of_which_larger_are_better(toy, tmp_path):

@@ -63,5 +63,5 @@ def test_plan_memory_estimate_covers_weights_and_optimizer(run, text):
 
 
 def test_plan_trains_nothing(run, text):
-    assert run.latest_step is None
+    assert run.checkpoints.latest_step is None
     assert not (run.path / "metrics.jsonl").exists()

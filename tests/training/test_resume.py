@@ -294,8 +294,8 @@ def test_resume_allows_changed_limits_and_intervals(folder, stopped):
     assert run.settings.search.beam_size == 3
     assert [line["step"] for line in validations(stopped)] == [3, 5, 10, STEPS]
     # One newest, and the one that was the best before the last validation.
-    assert len(run.saved_steps) <= 2
-    assert run.saved_steps[-1] == STEPS
+    assert len(run.checkpoints.steps) <= 2
+    assert run.checkpoints.steps[-1] == STEPS
 
 
 @pytest.mark.slow
