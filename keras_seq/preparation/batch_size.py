@@ -1,7 +1,7 @@
-"""The largest token budget of a batch that fits into a device's memory, found by trying.
+"""Finds the largest token budget of a batch that fits into the memory of a device.
 
-Each try is a process of its own: what runs out of memory there takes nothing with it, and
-leaves this one's device as it was.
+Each try runs in its own process, so that running out of memory affects neither this process nor
+its device.
 """
 
 from __future__ import annotations
@@ -20,27 +20,26 @@ import numpy as np
 
 import keras_seq
 from keras_seq.data import TokenCorpus
-from keras_seq.run import Run, is_run
+from keras_seq.preparation.files import Notice
+from keras_seq.run import Run
 from keras_seq.runtime.devices import Devices
 from keras_seq.text import InputError
 
-Notice = Callable[[str], None]
-
 _FIRST = 1024
 _LARGEST = 1 << 20
-# After the last doubling: a budget within a quarter of the largest that fits.
+# Steps of the binary search after the last doubling.
 _HALVINGS = 2
-# Of the memory that is free, so that validation and others have room.
-_SHARE = 0.8
-# A training takes a little more than its largest batch alone.
-_SPARE = 0.8
+# Share of the free memory that a try may take. The rest is for validation and other processes.
+_MEMORY_SHARE = 0.8
+# Share of the largest budget that is used, because training takes a little more than one batch.
+_BUDGET_SHARE = 0.8
 _OUT_OF_MEMORY = 4
 _OUT_OF_MEMORY_WORDS = (
     "RESOURCE_EXHAUSTED",
     "bad_alloc",
     "out of memory",
     "Cannot allocate",
-    # Of oneDNN, which TensorFlow multiplies matrices with on a processor.
+    # An error of oneDNN, which TensorFlow uses on CPUs.
     "could not create a ",
 )
 _START = (
@@ -50,56 +49,55 @@ _START = (
 )
 
 
-def known_budget(directory: str | os.PathLike[str]) -> int | None:
-    """The budget of the run in a directory, None where there is none."""
-    with contextlib.suppress(InputError):
-        if is_run(Path(directory)):
-            return Run.open(directory).settings.training.batch_tokens
-    return None
-
-
 def choose_batch_size(run: Run, devices: Devices, notice: Notice) -> None:
-    """Gives a run the largest budget that fits; one that has a checkpoint keeps its own.
+    """Sets `training.batch_tokens` of a run to the largest budget that fits.
+
+    A run with a checkpoint keeps its budget.
 
     Args:
-        run: Prepared, and locked by this process, which has not used its device yet.
-        devices: What it will be trained on.
-        notice: Called with a line for each try.
+        run: A prepared run, locked by this process, which must not have used its device yet.
+        devices: The devices to train on.
+        notice: Called with one line for each try.
 
     Raises:
-        InputError: Not even the smallest budget fits, or a try went wrong otherwise.
+        InputError: If not even the smallest budget fits, or a try failed for another reason.
     """
     training = run.settings.training
     if run.checkpoints.steps:
         notice(f"--max-batch auto: training.batch_tokens stays {training.batch_tokens:,}")
         return
     if devices.together:
-        raise InputError("--max-batch auto: with several hosts, give the number found on one")
+        raise InputError(
+            "--max-batch auto: received several hosts, expected one: give the number found on "
+            "one host"
+        )
     corpus = TokenCorpus.open(run.train_directory)
-    # With all pairs in one batch a higher budget changes nothing.
+    # One batch with all pairs is the largest useful one.
     all_tokens = int((np.maximum(corpus.source_lengths, corpus.target_lengths) + 1).sum())
     largest = max(_FIRST, min(all_tokens, _LARGEST))
-    found = largest_budget(lambda budget: _fits(run.path, budget, devices), notice, largest=largest)
+    budget = largest_budget(
+        lambda tokens: _fits(run.path, tokens, devices), notice, largest=largest
+    )
     if training.effective_batch_tokens is not None:
-        found = min(found, training.effective_batch_tokens)
-    notice(f"--max-batch auto: training.batch_tokens = {found:,}")
-    training = training.model_copy(update={"batch_tokens": found})
+        budget = min(budget, training.effective_batch_tokens)
+    notice(f"--max-batch auto: training.batch_tokens = {budget:,}")
+    training = training.model_copy(update={"batch_tokens": budget})
     run.update_settings(run.settings.model_copy(update={"training": training}))
 
 
 def largest_budget(
     fits: Callable[[int], bool], notice: Notice, first: int = _FIRST, largest: int = _LARGEST
 ) -> int:
-    """A budget that fits with a fifth to spare, from 0.64 of the largest that does.
+    """Binary search for the largest budget that fits, minus a 20 % margin.
 
     Args:
-        fits: Whether a budget does.
-        notice: Called with a line for each try.
-        first: The first that is tried.
-        largest: Where to stop.
+        fits: Tests if a budget fits.
+        notice: Called with one line for each try.
+        first: The first budget to try.
+        largest: The largest budget to try.
 
     Raises:
-        InputError: The first does not fit.
+        InputError: If `first` does not fit.
 
     Example:
 
@@ -107,42 +105,42 @@ def largest_budget(
     3276
     """
 
-    def said(budget: int) -> bool:
-        good = fits(budget)
-        notice(f"a batch of {budget:,} tokens {'fits' if good else 'does not fit'}")
-        return good
+    def test(budget: int) -> bool:
+        success = fits(budget)
+        notice(f"a batch of {budget:,} tokens {'fits' if success else 'does not fit'}")
+        return success
 
-    if not said(first):
+    if not test(first):
         raise InputError(
             f"--max-batch auto: not even a batch of {first:,} tokens fits: take a smaller model, "
             "or lower data.max_source_length and data.max_target_length"
         )
     good, bad = first, None
     while bad is None and good < largest:
-        more = min(2 * good, largest)
-        if said(more):
-            good = more
+        doubled = min(2 * good, largest)
+        if test(doubled):
+            good = doubled
         else:
-            bad = more
+            bad = doubled
     for _ in range(_HALVINGS if bad is not None else 0):
         assert bad is not None
         middle = (good + bad) // 2
-        if said(middle):
+        if test(middle):
             good = middle
         else:
             bad = middle
-    return good if bad is None else max(first, int(_SPARE * good))
+    return good if bad is None else max(first, int(_BUDGET_SHARE * good))
 
 
 def _fits(path: Path, budget: int, devices: Devices) -> bool:
     package = str(Path(keras_seq.__file__).resolve().parents[1])
     arguments = [str(path), str(budget), json.dumps(asdict(devices))]
-    # A try must not outlive this process, not even one that a signal ends while it starts the try.
-    nothing, held = os.pipe()
-    with open(nothing, "rb") as nothing_comes, open(held, "wb"):
+    # The try ends when its stdin is closed, so it cannot outlive this process.
+    read_end, write_end = os.pipe()
+    with open(read_end, "rb") as stdin, open(write_end, "wb"):
         process = subprocess.Popen(
             [sys.executable, "-P", "-c", _START, package, *arguments],
-            stdin=nothing_comes,
+            stdin=stdin,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -150,27 +148,27 @@ def _fits(path: Path, budget: int, devices: Devices) -> bool:
         )
         try:
             killed = _watch(process)
-            _, said = process.communicate()
+            _, errors = process.communicate()
         finally:
             process.kill()
             process.wait()
     if process.returncode == 0:
         return True
-    # A process that the kernel kills has run out of memory, too.
+    # The kernel kills processes that run out of memory.
     if killed or process.returncode in (_OUT_OF_MEMORY, -signal.SIGKILL):
         return False
-    # Libraries that find no memory may crash, having said so or not to the end.
-    if process.returncode < 0 and any(words in said for words in _OUT_OF_MEMORY_WORDS):
+    # Some libraries crash after reporting that memory ran out.
+    if process.returncode < 0 and any(words in errors for words in _OUT_OF_MEMORY_WORDS):
         return False
-    words = said.strip().split("\n")[-1][:300]
+    words = errors.strip().split("\n")[-1][:300]
     raise InputError(
         f"--max-batch auto: a batch of {budget:,} tokens: exit code {process.returncode}: {words}"
     )
 
 
 def _watch(process: subprocess.Popen[str]) -> bool:
-    """Waits for the end; kills what takes more than its share of this machine's memory."""
-    limit = _SHARE * _free_kilobytes()
+    """Waits for a process. Kills it, and returns True, if it takes too much memory."""
+    limit = _MEMORY_SHARE * _free_kilobytes()
     while process.poll() is None:
         if _kilobytes(f"/proc/{process.pid}/status", "VmRSS:", default=0.0) > limit:
             process.kill()
@@ -182,17 +180,17 @@ def _watch(process: subprocess.Popen[str]) -> bool:
 
 
 def _free_kilobytes() -> float:
-    """What the machine has, or less where a container may use less."""
+    """Returns the free memory of the machine, or of the container if that is less."""
     free = _kilobytes("/proc/meminfo", "MemAvailable:", default=float("inf"))
     with contextlib.suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
-        most, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
-        free = min(free, (int(most) - int(used)) / 1024)
+        limit, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
+        free = min(free, (int(limit) - int(used)) / 1024)
     return free
 
 
 def _kilobytes(file: str, name: str, default: float) -> float:
-    """A number that the kernel gives, `default` where there is none."""
+    """Reads a number from a file of the kernel; `default` if there is none."""
     with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as lines:
         for line in lines:
             if line.startswith(name):

@@ -1,4 +1,4 @@
-"""More training pairs for a small corpus: random pairs joined, two by two."""
+"""Data augmentation for small corpora: concatenates random training pairs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Iterable, Iterator
 from keras_seq.data import TokenPair
 from keras_seq.text import UNK_ID
 
-# Pairs of a large corpus that are joined are drawn from this many.
-_MAX_KEPT = 100_000
+# Size of the sample of a large corpus from which pairs are joined.
+_MAX_SAMPLE = 100_000
 
 
 class Concatenation:
     """Adds pairs that are each two random pairs of the corpus, one after the other.
 
-    A joined pair shows the model longer sequences, other positions and other contexts. On small
-    corpora this regularizes the attention. The unknown token separates the two on both sides:
-    without it the task would be another one wherever order matters, such as reversing words.
+    Joined pairs show the model longer sequences, other positions and other contexts, which
+    regularizes the attention on small corpora. The unknown token separates the two parts on both
+    sides; without it the task would change wherever order matters, such as reversing words.
 
     Args:
-        rate: Pairs added for each pair of the corpus.
-        max_source_length, max_target_length: Longer pairs are not made, in tokens.
-        seed: Makes the choice reproducible.
+        rate: Number of added pairs for each pair of the corpus.
+        max_source_length, max_target_length: Longer joined pairs are left out, in tokens.
+        seed: Random seed.
 
     Attributes:
-        added: Pairs added so far.
+        added: Number of pairs added so far.
 
     Reference:
         Nguyen, Murray and Chiang, "Data Augmentation by Concatenation for Low-Resource
@@ -41,26 +41,27 @@ class Concatenation:
         self._random = random.Random(seed)
 
     def __call__(self, pairs: Iterable[TokenPair]) -> Iterator[TokenPair]:
-        """Yields all pairs, and then those added."""
-        kept: list[TokenPair] = []
+        """Yields all pairs, then the added ones."""
+        sample: list[TokenPair] = []
         count = 0
         for pair in pairs:
             yield pair
             if not (len(pair.source) and len(pair.target) and pair.weight):
                 continue
+            # Reservoir sampling.
             count += 1
-            if len(kept) < _MAX_KEPT:
-                kept.append(pair)
-            elif (place := self._random.randrange(count)) < _MAX_KEPT:
-                kept[place] = pair
+            if len(sample) < _MAX_SAMPLE:
+                sample.append(pair)
+            elif (index := self._random.randrange(count)) < _MAX_SAMPLE:
+                sample[index] = pair
         for _ in range(round(self._rate * count)):
-            joined = _joined(self._random.choice(kept), self._random.choice(kept))
+            joined = _join(self._random.choice(sample), self._random.choice(sample))
             if len(joined.source) <= self._longest[0] and len(joined.target) <= self._longest[1]:
                 self.added += 1
                 yield joined
 
 
-def _joined(first: TokenPair, second: TokenPair) -> TokenPair:
+def _join(first: TokenPair, second: TokenPair) -> TokenPair:
     sources, targets = len(first.source) + 1, len(first.target) + 1
     return TokenPair(
         [*first.source, UNK_ID, *second.source],

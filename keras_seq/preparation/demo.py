@@ -1,13 +1,14 @@
-"""The embedded corpus as a run: what `keras-seq demo` trains on."""
+"""Prepares the embedded corpus of `keras-seq demo`."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
-from keras_seq.preparation import prepare_run
+from keras_seq.preparation.files import Notice
+from keras_seq.preparation.preparing import prepare_run
 from keras_seq.run import Run, check_new
 from keras_seq.settings import load_settings
 from keras_seq.storage import make_directory, write_file
@@ -21,22 +22,22 @@ def prepare_demo(
     *,
     overrides: Iterable[str] | None = None,
     overwrite: bool = False,
-    notice: Callable[[str], None] | None = None,
+    notice: Notice | None = None,
 ) -> tuple[Run, list[Pair]]:
-    """Makes the date corpus and a run that is ready to train on it.
+    """Generates the date corpus and prepares a run that is ready to train on it.
 
     Args:
-        directory: A new or empty directory. The text stays there, in `corpus/`.
+        directory: A new or empty directory. The text is written to its folder `corpus`.
         overrides: `key=value` settings over the preset `demo`.
-        overwrite: Whether an earlier run there may be deleted.
-        notice: Called with a line for each thing done.
+        overwrite: If True, an earlier run there is deleted.
+        notice: Called with each line for the user.
 
     Returns:
         The run, and the pairs of the test split.
 
     Raises:
-        InputError: A directory that cannot be used.
-        SettingsError: A wrong override.
+        InputError: If the directory cannot be used.
+        SettingsError: If an override is wrong.
     """
     settings = load_settings(preset="demo", overrides=overrides)
     check_new(directory, overwrite=overwrite)
@@ -50,20 +51,21 @@ def prepare_demo(
             overwrite=overwrite,
             notice=notice,
         )
-    # Written again, not moved: the run deletes it with itself if need be.
+    # The text can be written into the run only once the run exists.
     data = run.settings.data.model_copy(update=_write(corpus, run.corpus_directory))
     run.update_settings(run.settings.model_copy(update={"data": data}))
     return run, corpus.test
 
 
 def _write(corpus: DateCorpus, folder: Path) -> dict[str, str]:
-    """Writes six files; returns those to train and validate on, by setting."""
+    """Writes six files. Returns the training and validation files by setting."""
     make_directory(folder)
     names = {}
-    for split, prefix in (("train", ""), ("valid", "valid_"), ("test", "test_")):
+    for split, prefix in (("train", ""), ("valid", "valid_"), ("test", None)):
         pairs = getattr(corpus, split)
-        for side, index in (("source", 0), ("target", 1)):
-            path = folder / f"{split}.{'date' if side == 'source' else 'iso'}"
+        for side, suffix, index in (("source", "date", 0), ("target", "iso", 1)):
+            path = folder / f"{split}.{suffix}"
             write_file(path, "".join(f"{pair[index]}\n" for pair in pairs).encode())
-            names[f"{prefix}{side}"] = str(path)
-    return {key: path for key, path in names.items() if not key.startswith("test")}
+            if prefix is not None:
+                names[f"{prefix}{side}"] = str(path)
+    return names

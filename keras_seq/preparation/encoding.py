@@ -1,4 +1,4 @@
-"""Pairs of lines to pairs of token ids."""
+"""Encodes pairs of lines as token ids."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ CHUNK_PAIRS = 4096
 
 
 class Encoded(NamedTuple):
-    """Pairs as token ids.
+    """Encoded pairs, with counts for the report.
 
     Attributes:
         pairs: One for each pair of lines.
-        linked: How many of them have links.
-        broken: How many of these have links to words that leave no tokens.
-        lost: How many targets are not what their ids are decoded to.
-        example: The first of them and what it is decoded to; None if there is none.
+        linked: Number of pairs with links.
+        broken: Number of pairs that lost links, because a linked word leaves no tokens.
+        lost: Number of targets that change when they are encoded and decoded.
+        example: The first of these targets and its decoded form; None if there is none.
     """
 
     pairs: list[TokenPair]
@@ -32,18 +32,19 @@ class Encoded(NamedTuple):
 
 
 class Encoder(Protocol):
-    """Turns lines into ids, by its task."""
+    """Encodes the lines of one task."""
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
-        """The ids of some pairs of lines."""
+        """Returns the ids of some pairs of lines."""
 
 
 class PairEncoder:
-    """Text to token ids, and links between words to links between tokens.
+    """Encodes text as token ids, and links between words as links between tokens.
 
     Args:
-        source, target: The tokenizers; one object where the vocabulary is joint.
-        max_source_length, max_target_length: Longer pairs get no links, for they are not kept.
+        source, target: The tokenizers; the same object if the vocabulary is joint.
+        max_source_length, max_target_length: Longer pairs get no links, because the corpus drops
+            them.
     """
 
     def __init__(
@@ -54,38 +55,44 @@ class PairEncoder:
         self.longest = max_source_length, max_target_length
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
-        """The ids of some pairs."""
-        sources, targets = [pair.source for pair in chunk], [pair.target for pair in chunk]
-        ids = self.source.encode(sources), self.target.encode(targets)
+        """Returns the ids of some pairs of lines."""
+        source_ids = self.source.encode([pair.source for pair in chunk])
+        target_ids = self.target.encode([pair.target for pair in chunk])
         weights = [pair.weight for pair in chunk]
-        lost = self._lost(chunk, ids[1])
+        lost = self._lost_targets(chunk, target_ids)
         example = lost[0] if lost else None
         if not any(pair.links for pair in chunk):
-            return Encoded(list(map(TokenPair, *ids, weights)), 0, 0, len(lost), example)
-        placed = list(self._place(chunk, *ids))
+            pairs = list(map(TokenPair, source_ids, target_ids, weights))
+            return Encoded(pairs, lost=len(lost), example=example)
+        links = list(self._token_links(chunk, source_ids, target_ids))
+        pairs = list(map(TokenPair, source_ids, target_ids, weights, (row for row, _ in links)))
         return Encoded(
-            list(map(TokenPair, *ids, weights, (links for links, _ in placed))),
+            pairs,
             linked=sum(
-                bool(pair.links) and lost is not None
-                for pair, (_, lost) in zip(chunk, placed, strict=True)
+                bool(pair.links) and broken is not None
+                for pair, (_, broken) in zip(chunk, links, strict=True)
             ),
-            broken=sum(bool(lost) for _, lost in placed),
+            broken=sum(bool(broken) for _, broken in links),
             lost=len(lost),
             example=example,
         )
 
-    def _lost(self, chunk: Sequence[Example], ids: list[list[int]]) -> list[tuple[str, str]]:
-        """The targets that no translation can be, and what becomes of them."""
+    def _lost_targets(
+        self, chunk: Sequence[Example], ids: list[list[int]]
+    ) -> list[tuple[str, str]]:
+        """Returns each target that changes when it is encoded and decoded, and what it becomes."""
         return [
-            (pair.target, back)
-            for pair, back in zip(chunk, self.target.decode(ids), strict=True)
-            if back != pair.target and pair.usable and _composed(back) != _composed(pair.target)
+            (pair.target, decoded)
+            for pair, decoded in zip(chunk, self.target.decode(ids), strict=True)
+            if decoded != pair.target
+            and pair.usable
+            and _composed(decoded) != _composed(pair.target)
         ]
 
-    def _place(
+    def _token_links(
         self, chunk: Sequence[Example], source_ids: list[list[int]], target_ids: list[list[int]]
     ) -> Iterator[tuple[Sequence[tuple[int, int]], int | None]]:
-        """The links of each pair and how many were lost, None where that was not looked at."""
+        """Yields the links of each pair and the number lost; None if the pair is too long."""
         tokens = zip(
             tokens_of_words(self.source, [pair.source for pair in chunk]),
             tokens_of_words(self.target, [pair.target for pair in chunk]),
@@ -94,7 +101,7 @@ class PairEncoder:
         lengths = zip(map(len, source_ids), map(len, target_ids), strict=True)
         for pair, words, length in zip(chunk, tokens, lengths, strict=True):
             if length[0] > self.longest[0] or length[1] > self.longest[1]:
-                # Not kept, and maybe with millions of links.
+                # The corpus drops this pair, which may have millions of links.
                 yield (), None
                 continue
             yield link_tokens(pair.links, *words)
@@ -105,7 +112,7 @@ def _composed(text: str) -> str:
 
 
 def encode_here(encoder: Encoder, pairs: Iterable[Example]) -> Iterator[Encoded]:
-    """The ids of many pairs, chunk by chunk, in this process."""
-    waiting = iter(pairs)
-    while chunk := list(itertools.islice(waiting, CHUNK_PAIRS)):
+    """Encodes many pairs in this process, chunk by chunk."""
+    remaining = iter(pairs)
+    while chunk := list(itertools.islice(remaining, CHUNK_PAIRS)):
         yield encoder.encode(chunk)

@@ -1,9 +1,9 @@
-"""The files that a run is made from, and how many pairs they have."""
+"""Text files of a run, and the counts of their pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_seq.settings import TASKS, DataSettings
 from keras_seq.text import InputError, LineCounter, LineStatistics, PairFiles
@@ -12,12 +12,12 @@ Notice = Callable[[str], None]
 
 
 class PairCounts(NamedTuple):
-    """Counts over the training files.
+    """Counts of the training text.
 
     Attributes:
-        pairs: Pairs of lines.
-        usable: Those with text and a weight above 0.
-        source, target: Statistics of the usable lines of each side; None if they are not known.
+        pairs: Number of pairs.
+        usable: Number of pairs with text and a weight above 0.
+        source, target: Statistics of the usable lines of each side; None if unknown.
     """
 
     pairs: int
@@ -27,44 +27,41 @@ class PairCounts(NamedTuple):
 
 
 def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
-    """The files to train on, checked to be given and readable."""
+    """Returns the training files. InputError if there are none, or one is not readable."""
     if data.source is data.target is data.pairs is data.text is data.labelled is None:
         raise InputError(
             "no text to train on: give --source and --target, or --pairs; or --task "
             "language-model and --text; or --task classify, or tag, and --data"
         )
-    files = PairFiles(
-        source=data.source,
-        target=data.target,
-        pairs=data.pairs,
-        text=data.text,
-        data=data.labelled,
-        tagged=task == "tag",
-        columns=data.columns,
-        autoencoding=TASKS[task].autoencoding,
+    return _pair_files(
+        data,
+        task,
+        "",
         weights=data.weights,
         alignments=data.alignments,
         file_weights=data.file_weights,
     )
-    files.check()
-    return files
 
 
 def validation_files(data: DataSettings, task: str = "translate") -> PairFiles | None:
-    """The files to validate on, checked to be readable; None if none are given."""
-    given = (data.valid_source, data.valid_target, data.valid_pairs, data.valid_text)
-    if given == (None,) * 4 and data.valid_labelled is None:
+    """Returns the validation files, or None. InputError if one is not readable."""
+    names = (data.valid_source, data.valid_target, data.valid_pairs, data.valid_text)
+    if names == (None,) * 4 and data.valid_labelled is None:
         return None
+    return _pair_files(data, task, "valid_", option="--valid-")
+
+
+def _pair_files(data: DataSettings, task: str, prefix: str, **options: Any) -> PairFiles:
     files = PairFiles(
-        source=data.valid_source,
-        target=data.valid_target,
-        pairs=data.valid_pairs,
-        text=data.valid_text,
-        data=data.valid_labelled,
+        source=getattr(data, f"{prefix}source"),
+        target=getattr(data, f"{prefix}target"),
+        pairs=getattr(data, f"{prefix}pairs"),
+        text=getattr(data, f"{prefix}text"),
+        data=getattr(data, f"{prefix}labelled"),
         tagged=task == "tag",
         columns=data.columns,
         autoencoding=TASKS[task].autoencoding,
-        option="--valid-",
+        **options,
     )
     files.check()
     return files
@@ -73,10 +70,16 @@ def validation_files(data: DataSettings, task: str = "translate") -> PairFiles |
 def count_pairs(
     data: DataSettings, notice: Notice | None = None, task: str = "translate"
 ) -> PairCounts:
-    """Reads all training text once, which finds what is wrong with it.
+    """Reads the training text once, checks it, and counts its pairs.
+
+    Args:
+        data: Settings with the names of the files.
+        notice: Called with each line for the user.
+        task: The task of the run.
 
     Raises:
-        InputError: An unreadable, ragged or wrongly encoded file, or no pair.
+        InputError: If a file is unreadable, not UTF-8, or shorter than its counterpart, or no
+            pair is usable.
     """
     files = training_files(data, task)
     pairs = usable = 0
@@ -92,13 +95,14 @@ def count_pairs(
     if not usable:
         counting = " and a weight above 0" if files.has_weights else ""
         raise InputError(
-            f"{files}: no {files.unit} has text{where(files)}{counting} ({pairs:,} {files.unit}s)"
+            f"{files}: no {files.unit} has text{required_sides(files)}{counting} "
+            f"({pairs:,} {files.unit}s)"
         )
     return PairCounts(pairs, usable, source.statistics, target.statistics)
 
 
-def where(files: PairFiles) -> str:
-    """On which sides there must be text, in words."""
+def required_sides(files: PairFiles) -> str:
+    """Completes "no pair has text" with the sides that must have text."""
     if files.is_labelled:
         return " and a label"
     return "" if files.has_lines else " on both sides"

@@ -1,48 +1,74 @@
-"""What a run is validated on if no files are named for it."""
+"""Validation pairs held out of the training text, for runs without validation files."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from keras_seq.preparation.files import Notice, PairCounts
 from keras_seq.text import Example, PairFiles
 
-# Enough to measure BLEU to about a point, and never much of a small corpus.
-_HELD_OUT_PAIRS = 1000
-_HELD_OUT_SHARE = 20
+# Enough to measure BLEU to about a point, and at most a twentieth of a small corpus.
+_MAX_PAIRS = 1000
+_MIN_PAIRS_PER_HELD_OUT = 20
 
 
-def hold_out(
-    train: PairFiles, counts: PairCounts, seed: int, say: Notice
-) -> tuple[list[Example], Callable[[], Iterator[Example]]]:
-    """The pairs held out, and a reader of the others."""
-    count = min(_HELD_OUT_PAIRS, counts.usable // _HELD_OUT_SHARE)
-    chosen = set(random.Random(seed).sample(range(counts.usable), count))
-    held = [pair for index, pair in enumerate(train.read_usable()) if index in chosen]
-    keys = {pair.key for pair in held}
+class HeldOutText:
+    """Training text split into validation pairs and the rest.
 
-    def kept() -> Iterator[Example]:
-        return (pair for pair in train.read() if pair.key not in keys)
+    A random sample, which depends on the seed, is held out. Other pairs with the same source leave
+    the training text, too. If nothing would be left to train on, the text is used for both.
 
-    left = sum(1 for pair in train.read_usable() if pair.key not in keys)
-    if not held or not left:
-        first = list(itertools.islice(train.read_usable(), _HELD_OUT_PAIRS))
-        say(
-            f"no validation files, and too few different {train.unit}s to hold any out: "
-            f"validating on {len(first):,} of the training {train.unit}s, so scores say little"
+    Args:
+        files: The training files.
+        counts: Counts of the training text.
+        seed: Seed of the sample.
+        notice: Called with each line for the user.
+
+    Attributes:
+        pairs: The validation pairs.
+    """
+
+    def __init__(self, files: PairFiles, counts: PairCounts, seed: int, notice: Notice) -> None:
+        self._files = files
+        self._removed = 0
+        count = min(_MAX_PAIRS, counts.usable // _MIN_PAIRS_PER_HELD_OUT)
+        indices = set(random.Random(seed).sample(range(counts.usable), count))
+        self.pairs = [pair for i, pair in enumerate(files.read_usable()) if i in indices]
+        self._keys = {pair.key for pair in self.pairs}
+        unit = files.unit
+        if self.pairs and any(pair.key not in self._keys for pair in files.read_usable()):
+            notice(
+                f"no validation files: {len(self.pairs):,} {unit}s held out of the training text"
+            )
+            return
+        self._keys = set()
+        self.pairs = list(itertools.islice(files.read_usable(), _MAX_PAIRS))
+        notice(
+            f"no validation files, and too few different {unit}s to hold any out: validating on "
+            f"{len(self.pairs):,} of the training {unit}s, so scores say little"
         )
-        return first, train.read
-    also = counts.usable - left - len(held)
-    say(
-        f"no validation files: {len(held):,} {train.unit}s held out of the training text"
-        + (f", and {also:,} more that {_same(train)} left out" if also else "")
-    )
-    return held, kept
 
+    def read(self) -> Iterator[Example]:
+        """Reads the pairs that are not held out."""
+        self._removed = 0
+        for pair in self._files.read():
+            if pair.key not in self._keys:
+                yield pair
+            elif pair.usable:
+                self._removed += 1
 
-def _same(files: PairFiles) -> str:
-    if files.has_lines:
-        return "are the same"
-    return f"share a {'text' if files.is_labelled else 'source'} with them"
+    def report_duplicates(self, notice: Notice) -> None:
+        """Reports how many other pairs the last complete `read` left out."""
+        duplicates = self._removed - len(self.pairs)
+        if self._keys and duplicates:
+            notice(
+                f"{duplicates:,} more {self._files.unit}s that {self._shared()} are left out of "
+                "the training text"
+            )
+
+    def _shared(self) -> str:
+        if self._files.has_lines:
+            return "equal one held out"
+        return f"share a {'text' if self._files.is_labelled else 'source'} with one held out"

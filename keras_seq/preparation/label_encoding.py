@@ -1,4 +1,4 @@
-"""Labelled lines to pairs of token ids and label ids."""
+"""Encodes labeled lines as token ids and label ids."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from keras_seq.text import Example, Labels, Tokenizer, word_tokens, words_of
 
 
 class LabelEncoder:
-    """Text to token ids, its label to one id.
+    """Encodes each text as token ids and its label as one id.
 
     Args:
         source: The tokenizer.
         labels: The labels.
-        max_length: Longer texts are cut: their beginning has the label, too.
-        class_weights: What a text counts by its label; none: all the same.
+        max_length: Longer texts are cut, because their beginning has the same label.
+        class_weights: Weight of a text by its label; None weights all labels by 1.
     """
 
     def __init__(
@@ -31,29 +31,26 @@ class LabelEncoder:
         self.source = source
         self.labels = labels
         self.max_length = max_length
-        self.class_weights = class_weights
+        self.class_weights = class_weights or {}
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
-        """The ids of some texts; without a label they have none."""
-        ids = self.source.encode([pair.source for pair in chunk])
+        """Returns the ids of some texts. A text without a label has no label id."""
+        rows = self.source.encode([pair.source for pair in chunk])
         labels = self.labels.ids(pair.target for pair in chunk)
         return Encoded(
             [
                 TokenPair(
-                    row[: self.max_length], [label] if pair.target else [], self._weight(pair)
+                    ids[: self.max_length],
+                    [label] if pair.target else [],
+                    pair.weight * self.class_weights.get(pair.target, 1.0),
                 )
-                for row, label, pair in zip(ids, labels, chunk, strict=True)
+                for ids, label, pair in zip(rows, labels, chunk, strict=True)
             ]
         )
 
-    def _weight(self, pair: Example) -> float:
-        if self.class_weights is None:
-            return pair.weight
-        return pair.weight * self.class_weights.get(pair.target, 1.0)
-
 
 class TagEncoder:
-    """Words to token ids, their tags to as many ids: at the first token of a word its own.
+    """Encodes words as token ids, with the tag of each word at its first token.
 
     Args:
         source: The tokenizer.
@@ -65,22 +62,24 @@ class TagEncoder:
         self.labels = labels
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
-        """The ids of some texts."""
+        """Returns the ids of some texts and as many tag ids."""
         encoded = []
         rows = word_tokens(self.source, [pair.source for pair in chunk])
         for row, pair in zip(rows, chunk, strict=True):
             tags = [INSIDE] * len(row.ids)
-            for place, tag in zip(row.begins, self.labels.ids(words_of(pair.target)), strict=True):
-                tags[place] = tag
+            for index, tag in zip(row.begins, self.labels.ids(words_of(pair.target)), strict=True):
+                tags[index] = tag
             encoded.append(TokenPair(row.ids, tags, pair.weight))
         return Encoded(encoded)
 
 
 def balanced_weights(examples: Iterable[Example]) -> dict[str, float]:
-    """What each text counts so that all labels together count the same: n / (k n_label).
+    """Returns the weight of a text by its label: `n / (k * n_label)`.
+
+    With `n` texts and `k` labels, every label has the same total weight.
 
     Args:
-        examples: Those that are trained on.
+        examples: The training text.
 
     Example:
 

@@ -1,61 +1,58 @@
-"""Text to a run that is ready to train: vocabulary, token ids, validation text.
+"""Prepares a run for training: vocabularies, token ids and validation text.
 
-Everything that can be wrong with a user's files is found here, before Keras
-is imported.
+All errors in the user's files are found here, before Keras is imported.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Protocol
 
-from keras_seq.data import CorpusCounts, TokenPair, pack, write_corpus
+from keras_seq.data import TokenPair, pack, write_corpus
 from keras_seq.preparation.concatenation import Concatenation
-from keras_seq.preparation.encoding import Encoded, PairEncoder, encode_here
+from keras_seq.preparation.encoding import Encoded, Encoder, PairEncoder, encode_here
 from keras_seq.preparation.files import (
+    Notice,
     PairCounts,
     count_pairs,
+    required_sides,
     training_files,
     validation_files,
-    where,
 )
-from keras_seq.preparation.held_out import hold_out
+from keras_seq.preparation.held_out import HeldOutText
 from keras_seq.preparation.record import make_record
-from keras_seq.preparation.reporting import LostTargets, report, report_unknown_labels
-from keras_seq.preparation.sharing import share_prepared, with_prepared
+from keras_seq.preparation.reporting import EncodingReport, report, report_unknown_labels
+from keras_seq.preparation.sharing import SharedText, share_prepared, with_prepared
 from keras_seq.preparation.units import with_units
 from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies, with_learned
 from keras_seq.preparation.warm_start import (
     check_initial_checkpoint,
     copy_initial_checkpoint,
     keeps_vocabulary,
-    vocabulary_run,
 )
-from keras_seq.run import Run, check_new
+from keras_seq.run import Run, Vocabulary, check_new, lock_directory
 from keras_seq.settings import TASKS, Settings
-from keras_seq.storage import DirectoryLock, reason
-from keras_seq.text import Example, InputError, Labels, Tokenizer
-
-Notice = Callable[[str], None]
+from keras_seq.storage import DirectoryLock
+from keras_seq.text import Example, InputError, Labels, PairFiles, Tokenizer
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 
 
-class Labour(Protocol):
-    """Who does what takes long in a preparation; see `keras_seq.jobs`."""
+class Executor(Protocol):
+    """Runs the expensive steps of a preparation; see `keras_seq.jobs`."""
 
     def tokenizers(self, settings: Settings, learn: Callable[[], Tokenizers]) -> Tokenizers:
-        """The tokenizers of source and target, by `learn` if they are not kept."""
+        """Returns stored tokenizers of source and target, or those that `learn` returns."""
 
     def encode(self, encoder: PairEncoder, pairs: Iterator[Example]) -> Iterator[Encoded]:
-        """The ids of all pairs, in their order."""
+        """Encodes all pairs, in order."""
 
     def finish(self) -> None:
-        """All is written."""
+        """Deletes intermediate results, because the run is prepared."""
 
 
 def prepare_run(
@@ -65,198 +62,232 @@ def prepare_run(
     overwrite: bool = False,
     notice: Notice | None = None,
     counts: PairCounts | None = None,
-    lock: DirectoryLock | None = None,
-    labour: Labour | None = None,
+    executor: Executor | None = None,
 ) -> Run:
-    """Makes a run directory that is ready to train; leaves none behind if it fails.
+    """Creates a run that is ready to train. If it fails, no run is left.
+
+    The text is streamed several times, so the corpus need not fit in memory. Without validation
+    files, a random sample of the training text is held out.
 
     Args:
-        settings: With the training files in `settings.data`.
+        settings: Settings with the training files in the section `data`.
         directory: A new or empty directory.
-        overwrite: Whether an earlier run there may be deleted.
-        notice: Called with a line for each thing done.
-        counts: What `count_pairs` said, if the text was read already.
-        lock: That of the directory, if this process holds it already.
-        labour: Who learns tokenizers and encodes the text; by default this process.
+        overwrite: If True, an earlier run there is deleted.
+        notice: Called with each line for the user.
+        counts: The result of `count_pairs`, if the text has been read already.
+        executor: Learns tokenizers and encodes the text; by default this process.
 
     Returns:
         The run, locked for this process.
 
     Raises:
-        InputError: Wrong files or a directory that cannot be used.
+        InputError: If a file is wrong, or the directory cannot be used.
     """
     check_new(directory, overwrite=overwrite)
-    _check_scoring(settings)
+    shared = with_prepared(settings, counts)
+    return create_prepared_run(
+        shared, directory, overwrite=overwrite, notice=notice, executor=executor
+    )
+
+
+def create_prepared_run(
+    shared: SharedText,
+    directory: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    notice: Notice | None = None,
+    lock: DirectoryLock | None = None,
+    executor: Executor | None = None,
+) -> Run:
+    """Does what `prepare_run` does, in a directory that has been checked.
+
+    Args:
+        shared: Settings of the run, as `with_prepared` returns them.
+        directory, overwrite, notice, executor: See `prepare_run`.
+        lock: The lock of the directory, if this process holds it.
+    """
+    notice = notice or _ignore
+    settings, counts, prepared = shared
+    _check_bleu_tokenizer(settings.score.tokenize)
     validation_files(settings.data, settings.task)
-    check_initial_checkpoint(settings, directory, notice)
-    if settings.data.prepared is not None:
-        shared = with_prepared(settings)
-        settings, counts = shared.settings, shared.counts
-    counts = counts or count_pairs(settings.data, notice, settings.task)
-    if settings.data.prepared is None and not keeps_vocabulary(settings):
+    base = check_initial_checkpoint(settings, directory, notice)
+    if counts is None:
+        counts = count_pairs(settings.data, notice, settings.task)
+    if prepared is None and not keeps_vocabulary(settings):
         settings = with_units(settings, counts, notice)
-    lock = lock or _lock_new(Path(directory))
-    # Looked at again: another process may have made a run here in the meantime.
+    lock = lock or lock_directory(directory)
+    # `create` checks the directory again: another process may have used it in the meantime.
     run = Run.create(directory, settings, overwrite=overwrite, notice=notice, lock=lock)
     try:
-        if settings.data.prepared is None:
-            prepare(settings, run, notice, counts=counts, labour=labour)
+        if prepared is None:
+            _Preparation(run, counts, base, executor, notice).write()
         else:
-            share_prepared(run, notice)
-            copy_initial_checkpoint(run, notice)
-        record = make_record(run, settings.data, settings.tokenizer, counts)
-        run.write_preparation(record)
-        if labour is not None:
-            labour.finish()
+            share_prepared(run, prepared, notice)
+            copy_initial_checkpoint(run, base, notice)
+        run.write_preparation(make_record(run, settings.data, settings.tokenizer, counts))
+        if executor is not None:
+            executor.finish()
     except BaseException:
         run.discard()
         raise
     return run
 
 
-def _check_scoring(settings: Settings) -> None:
-    """InputError if the tokenizer of BLEU needs a package or a file that is missing."""
-    tokenize = settings.score.tokenize
-    if tokenize == "auto":
+def _ignore(line: str) -> None:
+    pass
+
+
+def _check_bleu_tokenizer(name: str) -> None:
+    """Raises InputError if a tokenizer of BLEU needs a package or a file that is missing."""
+    if name == "auto":
         return
-    # sacreBLEU takes a moment to import.
+    # Importing sacreBLEU takes time.
     from keras_seq.scoring import bleu_tokenizer
 
     try:
-        bleu_tokenizer(tokenize)
+        bleu_tokenizer(name)
     except ValueError as error:
         raise InputError(f"score.tokenize: {error}") from None
 
 
-def _lock_new(directory: Path) -> DirectoryLock:
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be made: {reason(error)}") from None
-    return DirectoryLock(directory)
-
-
-def prepare(
-    settings: Settings,
-    run: Run,
-    notice: Notice | None = None,
-    *,
-    counts: PairCounts | None = None,
-    labour: Labour | None = None,
-) -> CorpusCounts:
-    """Fills a new run: tokenizers, token ids of both sets, text to validate on.
-
-    Text is read as a stream and more than once, so a corpus need not fit in
-    memory. Without validation files a sample is held out of the training
-    text, drawn from the seed; pairs with the same source leave the training text too.
+class _Preparation:
+    """Writes the vocabularies, token ids and validation text of one new run.
 
     Args:
-        settings: With the training files in `settings.data`.
-        run: Made by `Run.create`; its settings are replaced where the
-            vocabulary came out smaller than wanted.
-        notice: Called with a line for each thing done.
-        counts: What `count_pairs` said, if the text was read already.
-        labour: Who learns tokenizers and encodes the text; by default this process.
-
-    Returns:
-        The counts of the pairs trained on.
-
-    Raises:
-        InputError: Wrong files, or no pair left to train on.
+        run: A new run.
+        counts: Counts of the training text.
+        base: The run of the initial checkpoint, or None.
+        executor: Learns tokenizers and encodes text, or None for this process.
+        notice: Called with each line for the user.
     """
-    say = notice or (lambda line: None)
-    # Too little work for several workers.
-    labelled = TASKS[settings.task].has_labels
-    counts = counts or count_pairs(settings.data, say, settings.task)
-    train = training_files(settings.data, settings.task)
-    valid_files = validation_files(settings.data, settings.task)
-    if valid_files is None:
-        valid, kept = hold_out(train, counts, settings.seed, say)
-    else:
-        valid, kept = list(valid_files.read_usable(say)), train.read
-        if not valid:
-            raise InputError(
-                f"{valid_files}: no {train.unit} to validate on has text{where(valid_files)}"
-            )
-    base = vocabulary_run(settings)
-    if base is not None:
-        source, target = base.vocabularies
+
+    def __init__(
+        self,
+        run: Run,
+        counts: PairCounts,
+        base: Run | None,
+        executor: Executor | None,
+        notice: Notice,
+    ) -> None:
+        settings = run.settings
+        self.run = run
+        self.counts = counts
+        self.base = base
+        self.has_labels = TASKS[settings.task].has_labels
+        # Labeled text is too little work for several workers.
+        self.executor = None if self.has_labels else executor
+        self.notice = notice
+        self.train_files = training_files(settings.data, settings.task)
+        self.valid_files = validation_files(settings.data, settings.task)
+        self.held_out: HeldOutText | None = None
+        self.read: Callable[[], Iterator[Example]] = self.train_files.read
+
+    def write(self) -> None:
+        valid = self._validation_pairs()
+        source, target = self._vocabularies()
+        self.run.save_vocabularies(source, target)
+        copy_initial_checkpoint(self.run, self.base, self.notice)
+        settings = self.run.settings
+        encoder = TASKS[settings.task].encoder(settings, source, target, self.read)
+        data, longest_source = settings.data, settings.data.max_source_length
+        if TASKS[settings.task].autoencoding:
+            longest_source = data.max_target_length
+        write = functools.partial(
+            write_corpus,
+            max_source_length=longest_source,
+            max_target_length=longest_source if self.has_labels else data.max_target_length,
+            vocabulary_size=max(source.vocabulary_size, target.vocabulary_size),
+            target_only=self.train_files.target_only,
+        )
+        self._write_training(encoder, write)
+        self._write_validation(encoder, valid, write)
         if isinstance(target, Labels):
-            check_labels(settings, kept, train, target)
-        settings = settings.model_copy(update={"tokenizer": base.settings.tokenizer})
-        run.update_settings(settings)
-        say(f"the vocabulary of {base.path} is kept")
-    else:
+            report_unknown_labels(valid, target, self.notice, tagged=settings.task == "tag")
+
+    def _validation_pairs(self) -> list[Example]:
+        """Returns the validation pairs, and excludes held-out pairs from `read`."""
+        if self.valid_files is None:
+            self.held_out = HeldOutText(
+                self.train_files, self.counts, self.run.settings.seed, self.notice
+            )
+            self.read = self.held_out.read
+            return self.held_out.pairs
+        pairs = list(self.valid_files.read_usable(self.notice))
+        if not pairs:
+            raise InputError(
+                f"{self.valid_files}: no {self.train_files.unit} to validate on has "
+                f"text{required_sides(self.valid_files)}"
+            )
+        return pairs
+
+    def _vocabularies(self) -> tuple[Tokenizer, Vocabulary]:
+        """Learns the vocabularies or takes those of the base, and updates the settings."""
+        settings = self.run.settings
+        if self.base is not None and keeps_vocabulary(settings):
+            source, target = self.base.vocabularies
+            if isinstance(target, Labels):
+                check_labels(settings, self.read, self.train_files, target)
+            update = {"tokenizer": self.base.settings.tokenizer}
+            self.run.update_settings(settings.model_copy(update=update))
+            self.notice(f"the vocabulary is that of {self.base.path}")
+            return source, target
 
         def learn() -> Any:
-            return learn_vocabularies(settings, kept, train, say, counts)
+            return learn_vocabularies(
+                settings, self.read, self.train_files, self.notice, self.counts
+            )
 
-        source, target = labour.tokenizers(settings, learn) if labour and not labelled else learn()
-    if base is None:
-        run.update_settings(with_learned(settings, source, target))
-    run.save_vocabularies(source, target)
-    copy_initial_checkpoint(run, say)
-    data = settings.data
-    autoencoding = TASKS[settings.task].autoencoding
-    lengths: dict[str, Any] = {
-        "max_source_length": data.max_target_length if autoencoding else data.max_source_length,
-        "max_target_length": data.max_source_length if labelled else data.max_target_length,
-        "vocabulary_size": max(source.vocabulary_size, target.vocabulary_size),
-        "target_only": train.target_only,
-    }
-    encoder = TASKS[settings.task].encoder(settings, source, target, kept)
-    linked = broken = 0
-    lost = LostTargets()
+        source, target = self.executor.tokenizers(settings, learn) if self.executor else learn()
+        self.run.update_settings(with_learned(settings, source, target))
+        return source, target
 
-    def tokens() -> Iterator[TokenPair]:
-        nonlocal linked, broken
-        if labour is not None and isinstance(encoder, PairEncoder):
-            every = labour.encode(encoder, kept())
-        else:
-            every = encode_here(encoder, kept())
-        for encoded in every:
-            linked += encoded.linked
-            broken += encoded.broken
-            lost.add(encoded)
-            yield from encoded.pairs
+    def _write_training(self, encoder: Encoder, write: Callable[..., Any]) -> None:
+        settings, files = self.run.settings, self.train_files
+        data = settings.data
+        losses = EncodingReport()
 
-    joining = Concatenation(
-        data.concatenation, data.max_source_length, data.max_target_length, settings.seed
-    )
+        def token_pairs() -> Iterator[TokenPair]:
+            chunks: Iterable[Encoded]
+            if self.executor is not None and isinstance(encoder, PairEncoder):
+                chunks = self.executor.encode(encoder, self.read())
+            else:
+                chunks = encode_here(encoder, self.read())
+            for encoded in chunks:
+                losses.add(encoded)
+                yield from encoded.pairs
 
-    def pieces() -> Iterator[TokenPair]:
-        lines = (pair.target for pair in tokens() if len(pair.target))
-        return (TokenPair((), piece) for piece in pack(lines, data.max_target_length))
+        def pieces() -> Iterator[TokenPair]:
+            lines = (pair.target for pair in token_pairs() if len(pair.target))
+            return (TokenPair((), piece) for piece in pack(lines, data.max_target_length))
 
-    written = write_corpus(
-        run.train_directory,
-        pieces() if data.packed else joining(tokens()),
-        weights=train.has_weights or data.class_weights != "none",
-        alignments=train.has_alignments,
-        packed=data.packed or labelled,
-        **lengths,
-    )
-    own = replace(written, kept=written.kept - joining.added)
-    report("training", own, settings, train, say)
-    if joining.added:
-        say(
-            f"{joining.added:,} training pairs added, two pairs joined in each (data.concatenation)"
+        join = Concatenation(
+            data.concatenation, data.max_source_length, data.max_target_length, settings.seed
         )
-    if lost.count:
-        say(lost.text)
-    if broken:
-        say(
-            f"alignments: {broken:,} of {linked:,} pairs have links to words that leave no tokens; "
-            "without these links"
+        written = write(
+            self.run.train_directory,
+            pieces() if data.packed else join(token_pairs()),
+            weights=files.has_weights or data.class_weights != "none",
+            alignments=files.has_alignments,
+            packed=data.packed or self.has_labels,
         )
-    on_valid = write_corpus(
-        run.valid_directory,
-        itertools.chain.from_iterable(encoded.pairs for encoded in encode_here(encoder, valid)),
-        packed=labelled,
-        **lengths,
-    )
-    report("validation", on_valid, settings, valid_files or train, say)
-    if isinstance(target, Labels):
-        report_unknown_labels(valid, target, say, tagged=settings.task == "tag")
-    run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))
-    return written
+        if self.held_out is not None:
+            self.held_out.report_duplicates(self.notice)
+        from_text = replace(written, kept=written.kept - join.added)
+        report("training", from_text, settings, files, self.notice)
+        if join.added:
+            self.notice(
+                f"{join.added:,} training pairs added, each of two joined pairs "
+                "(data.concatenation)"
+            )
+        losses.report(self.notice)
+
+    def _write_validation(
+        self, encoder: Encoder, valid: Sequence[Example], write: Callable[..., Any]
+    ) -> None:
+        run = self.run
+        chunks = encode_here(encoder, valid)
+        pairs = itertools.chain.from_iterable(encoded.pairs for encoded in chunks)
+        written = write(run.valid_directory, pairs, packed=self.has_labels)
+        files: PairFiles = self.valid_files or self.train_files
+        report("validation", written, run.settings, files, self.notice)
+        run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))

@@ -1,6 +1,6 @@
-"""A pretrained encoder of KerasHub that a training starts from: its word pieces and its weights.
+"""Pretrained encoders of KerasHub: their word pieces and weights, read without Keras.
 
-Read without Keras; what is needed of a preset is put into the run that is prepared.
+Preparation copies what training needs of a preset into the run.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
+from keras_seq.preparation.files import Notice
 from keras_seq.run import Run
 from keras_seq.settings import (
     BACKBONE_CLASSES,
@@ -37,13 +37,12 @@ from keras_seq.storage import (
 )
 from keras_seq.text import InputError, WordPieceTokenizer
 
-Notice = Callable[[str], None]
-
 _MAX_BYTES = 64 << 20
 _TOKENIZERS = ("BertTokenizer", "DistilBertTokenizer")
 _WEIGHTS = "model.weights.h5"
-# What the training itself needs of a preset.
-_KEPT = ("config.json", _WEIGHTS)
+# Files of a preset that training needs.
+_FILES = ("config.json", _WEIGHTS)
+_NO_KERAS_HUB = "a pretrained encoder needs KerasHub: pip install 'keras-seq[hub]'"
 _SAVE = """
 import sys
 import keras_hub
@@ -57,14 +56,14 @@ keras_hub.tokenizers.Tokenizer.from_preset(name).save_to_preset(directory)
 
 
 def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
-    """Sees that a preset of KerasHub is there: one that it knows by a name it fetches, once.
+    """Downloads a preset that KerasHub knows by name, unless it has been downloaded before.
 
     Args:
-        preset: As of `--preset`; what is not `hub:` and such a name is left alone.
-        notice: Called before something is fetched.
+        preset: The value of `--preset`. Presets without `hub:` and directories are ignored.
+        notice: Called with one line before a download.
 
     Raises:
-        InputError: KerasHub is not installed, or has no such preset.
+        InputError: If KerasHub is not installed, or has no such preset.
     """
     if preset is None or not preset.startswith(PREFIX):
         return
@@ -73,7 +72,7 @@ def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
     if not is_known_by_name(name) or (directory / _WEIGHTS).is_file():
         return
     if notice:
-        notice(f"{name}: fetched by KerasHub into {directory}")
+        notice(f"{name}: KerasHub downloads it to {directory}")
     _fetch(name, directory)
 
 
@@ -83,7 +82,7 @@ def _fetch(name: str, directory: Path) -> None:
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
     with temporary_directory(directory.parent, directory.name) as part:
-        # A process of its own: nothing here needs Keras, or has its backend settled.
+        # A separate process, because this one imports Keras later, with a backend yet to choose.
         done = subprocess.run(
             [sys.executable, "-P", "-c", _SAVE, name, str(part), *BACKBONE_CLASSES],
             capture_output=True,
@@ -93,24 +92,24 @@ def _fetch(name: str, directory: Path) -> None:
         )
         if done.returncode == 0:
             sync_tree(part)
-            # Another process may have been as quick.
+            # Another process may have downloaded the preset meanwhile.
             with contextlib.suppress(OSError):
                 part.rename(directory)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or [""]
         if "No module named 'keras_hub'" in lines[-1]:
-            raise InputError("a pretrained encoder needs KerasHub: pip install 'keras-seq[hub]'")
-        raise InputError(f"{PREFIX}{name}: KerasHub cannot fetch it: {lines[-1].strip()[:300]}")
+            raise InputError(_NO_KERAS_HUB)
+        raise InputError(f"{PREFIX}{name}: KerasHub cannot load it: {lines[-1].strip()[:300]}")
 
 
 def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
-    """The tokenizer of a preset; it is not trusted.
+    """Reads the tokenizer of a preset. Its files are not trusted.
 
     Args:
-        directory: Of the preset.
+        directory: The directory of the preset.
 
     Raises:
-        InputError: It is not there, or of another kind.
+        InputError: If the files are missing or have another kind of tokenizer.
     """
     path = Path(directory) / "tokenizer.json"
     values = read_json(path, _MAX_BYTES)
@@ -118,9 +117,9 @@ def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
     if kind not in _TOKENIZERS or not isinstance(config, dict):
         raise InputError(f"{path}: expected a tokenizer of {' or '.join(_TOKENIZERS)}")
     if config.get("suffix_indicator") != "##" or config.get("oov_token") != "[UNK]":
-        raise InputError(f"{path}: expected pieces that go on with ##, and [UNK] for what is none")
+        raise InputError(f"{path}: expected the suffix indicator ## and the unknown token [UNK]")
     if config.get("split", True) is not True or config.get("special_tokens_in_strings"):
-        raise InputError(f"{path}: expected words that are split, and no special pieces in text")
+        raise InputError(f"{path}: expected split words and no special tokens in strings")
     vocabulary = Path(directory) / "assets" / "tokenizer" / "vocabulary.txt"
     try:
         text = read_file(vocabulary, _MAX_BYTES).decode("utf-8")
@@ -137,7 +136,7 @@ def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
 
 
 def pretrained_pieces(settings: Settings) -> str | None:
-    """SHA-256 of the word pieces that a training starts with, None where they are learned."""
+    """Returns the SHA-256 of the pretrained word pieces; None if the vocabulary is learned."""
     if settings.training.from_hub is None:
         return None
     pieces = read_word_pieces(preset_directory(settings.training.from_hub))
@@ -145,77 +144,97 @@ def pretrained_pieces(settings: Settings) -> str | None:
 
 
 def check_pretrained(settings: Settings) -> None:
-    """Refuses a pretrained encoder that cannot be, before text is read or anything is written.
+    """Checks a pretrained encoder before text is read or anything is written.
 
     Args:
-        settings: Of the training.
+        settings: Settings of the run.
 
     Raises:
-        InputError: No preset, one that is not whole, or of another shape than the settings say.
+        InputError: If the preset is missing, incomplete, or does not fit the settings.
     """
     name, model = settings.training.from_hub, settings.model
     if name is None or not isinstance(model, BackboneSettings):
         return
     directory = preset_directory(name)
     try:
-        found, rows = read_backbone(directory)
+        shape, rows = read_backbone(directory)
     except SettingsError as error:
         raise InputError(str(error)) from None
-    now = model.model_dump()
+    expected = model.model_dump()
     differences = [
-        f"model.{key} {value} -> {now[key]}"
-        for key, value in found.items()
-        # A rate of dropout decides how it is trained, not what it is.
-        if value != now[key] and not key.endswith("dropout")
+        f"model.{key} {value} -> {expected[key]}"
+        for key, value in shape.items()
+        # Dropout rates affect training only, not the shape of the encoder.
+        if value != expected[key] and not key.endswith("dropout")
     ]
     if differences:
         raise InputError(
-            f"{directory}: the encoder is of another shape than is to be trained: "
-            f"{'; '.join(differences)}: leave these settings to the preset"
+            f"{directory}: the encoder does not fit the settings: {'; '.join(differences)}: leave "
+            "these settings to the preset"
         )
     pieces = read_word_pieces(directory).vocabulary_size
     if pieces > rows:
-        raise InputError(f"{directory}: {pieces:,} word pieces, and vectors for {rows:,} of them")
+        raise InputError(f"{directory}: {pieces:,} word pieces, but embeddings for only {rows:,}")
     weights = directory / _WEIGHTS
     if not weights.exists():
         raise InputError(f"{weights}: no such file: a preset without weights?")
     if weights.is_symlink() or not weights.is_file():
         raise InputError(f"{weights}: expected a regular file")
-    # Before a model of terabytes is built; two bytes is the least that a number takes.
-    least = 2 * (rows * model.backbone_units + model.min_backbone_parameters())
+    # Checked before a model of terabytes is built. A stored number takes at least two bytes.
+    min_size = 2 * (rows * model.backbone_units + model.min_backbone_parameters())
     status = weights.stat()
     if size_on_disk(status) < status.st_size:
         raise InputError(f"{weights}: a sparse file: it has holes instead of weights")
-    if (size := status.st_size) < least:
+    if (size := status.st_size) < min_size:
         raise InputError(
-            f"{weights}: {size:,} bytes, and config.json describes an encoder of at least {least:,}"
+            f"{weights}: received {size:,} bytes, expected at least {min_size:,} for the encoder "
+            "that config.json describes"
         )
     if importlib.util.find_spec("keras_hub") is None:
-        raise InputError("a pretrained encoder needs KerasHub: pip install 'keras-seq[hub]'")
+        raise InputError(_NO_KERAS_HUB)
 
 
-def keep_pretrained(run: Run, notice: Notice) -> None:
-    """Puts into a run the weights that its encoder starts from.
+def copied_preset(preset: str, earlier: Run | None) -> Path | None:
+    """Returns the copy of a preset of KerasHub in an earlier run, or None.
 
     Args:
-        run: New.
-        notice: Called with what was done.
+        preset: The value of `--preset`.
+        earlier: The run that may be resumed, or None.
+    """
+    if earlier is None or not preset.startswith(PREFIX):
+        return None
+    directory = earlier.pretrained_directory
+    same = earlier.settings.training.from_hub == preset.removeprefix(PREFIX)
+    try:
+        # An unfinished preparation may have an incomplete copy.
+        complete = earlier.read_preparation() is not None
+    except InputError:
+        return None
+    return directory if same and complete and directory.is_dir() else None
+
+
+def copy_pretrained(run: Run, notice: Notice) -> None:
+    """Copies the weights of the pretrained encoder into a new run.
+
+    Args:
+        run: A new run with its vocabularies.
+        notice: Called with one line.
 
     Raises:
-        InputError: A file cannot be read or written, or the vocabulary is not the encoder's.
+        InputError: If a file cannot be read or written, or the source vocabulary is not that of
+            the encoder.
     """
     preset = run.settings.training.from_hub
     if preset is None:
         return
     directory = preset_directory(preset)
-    pieces, kept = read_word_pieces(directory), run.source_tokenizer
-    if pieces.to_bytes() != kept.to_bytes():
+    if read_word_pieces(directory).to_bytes() != run.source_tokenizer.to_bytes():
         raise InputError(
-            f"{directory}: its word pieces are not the source vocabulary that the text was "
-            "prepared with: prepare it with this preset"
+            f"{directory}: its word pieces differ from the source vocabulary of the prepared "
+            "text: prepare the text with this preset"
         )
     run.pretrained_directory.mkdir(parents=True, exist_ok=True)
-    for name in _KEPT:
+    for name in _FILES:
         try:
             with (
                 open_regular(directory / name) as source,
@@ -225,4 +244,4 @@ def keep_pretrained(run: Run, notice: Notice) -> None:
         except OSError as error:
             where = f"{directory / name}, copied into {run.pretrained_directory}"
             raise InputError(f"{where}: {reason(error)}") from None
-    notice(f"starts from the pretrained encoder {preset}: its weights are copied")
+    notice(f"initial weights: those of the pretrained encoder {preset} are copied")

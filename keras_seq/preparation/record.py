@@ -1,7 +1,7 @@
-"""What a run was prepared from: which text and which shards, told cheaply from others.
+"""The record of a preparation: which text it read and which files it wrote.
 
-A file is taken for unchanged if its path, size and time of change are those
-noted; otherwise its SHA-256 decides, so a copy elsewhere is still the same text.
+A file counts as unchanged if its path, size and modification time are as recorded. Otherwise its
+SHA-256 decides, so a copy of the text in another place is still the same text.
 """
 
 from __future__ import annotations
@@ -34,21 +34,20 @@ TEXT_KEYS = (
 )
 
 
-def make_record(run: Run, data: DataSettings, asked: TokenizerSettings, counts: PairCounts) -> Any:
-    """The record of a preparation that is done.
+def make_record(
+    run: Run, data: DataSettings, requested: TokenizerSettings, counts: PairCounts
+) -> dict[str, Any]:
+    """Returns the record of a finished preparation, for `Run.write_preparation`.
 
     Args:
-        run: Prepared.
-        data: Names the text it was prepared from.
-        asked: The vocabulary as it was asked for; a small corpus makes it smaller.
-        counts: Of the training text.
-
-    Returns:
-        What `Run.write_preparation` takes.
+        run: The prepared run.
+        data: Settings with the names of the text files.
+        requested: Vocabulary settings before learning. A small corpus lowers the size.
+        counts: Counts of the training text.
     """
     return {
         "format": FORMAT,
-        "asked_tokenizer": asked.model_dump(),
+        "asked_tokenizer": requested.model_dump(),
         "pairs": counts.pairs,
         "usable": counts.usable,
         "statistics": {
@@ -56,13 +55,13 @@ def make_record(run: Run, data: DataSettings, asked: TokenizerSettings, counts: 
             for side in SIDES
             if (statistics := getattr(counts, side)) is not None
         },
-        "text": {key: _note_all(names) for key, names in _text_files(data)},
-        "files": {name: _note(run.path / name, name) for name in run.prepared_files()},
+        "text": {key: _describe_all(names) for key, names in _text_files(data)},
+        "files": {name: _describe(run.path / name, name) for name in run.prepared_files()},
     }
 
 
 def recorded_counts(record: Mapping[str, Any]) -> PairCounts | None:
-    """The counts of the training text that a record has; None if it has none."""
+    """Returns the counts of the training text in a record, or None."""
     pairs, usable = record.get("pairs", 0), record.get("usable", 0)
     if not all(type(count) is int and count > 0 for count in (pairs, usable)):
         return None
@@ -73,84 +72,106 @@ def recorded_counts(record: Mapping[str, Any]) -> PairCounts | None:
     )
 
 
-def same_tokenizer(
-    asked: TokenizerSettings, record: Mapping[str, Any], found: TokenizerSettings
-) -> bool:
-    """Whether the vocabulary asked for is the one that a run was prepared with.
+def known_counts(earlier: Run | None, data: DataSettings) -> PairCounts | None:
+    """Returns the counts of a text that an earlier run recorded; None if it must be read.
 
     Args:
-        asked: With the units chosen.
-        record: Of the run; one of an early version has the size alone.
-        found: The run's settings of its vocabulary, as it came out.
+        earlier: The run that may be resumed, or None.
+        data: Settings with the names of the text files.
     """
+    # Other columns of the same file have other pairs.
+    if earlier is None or earlier.settings.data.columns != data.columns:
+        return None
+    try:
+        record = earlier.read_preparation()
+        if record is None or not text_untouched(record, data):
+            return None
+    except InputError:
+        return None
+    counts = recorded_counts(record)
+    complete = counts is not None and counts.source is not None and counts.target is not None
+    return counts if complete else None
+
+
+def same_tokenizer(
+    requested: TokenizerSettings, record: Mapping[str, Any], learned: TokenizerSettings
+) -> bool:
+    """Tests if a run was prepared with the requested vocabulary.
+
+    Args:
+        requested: Vocabulary settings with the units chosen.
+        record: The record of the run.
+        learned: Vocabulary settings of the run, after learning.
+    """
+    values = requested.model_dump()
     if "asked_tokenizer" in record:
-        return bool(asked.model_dump() == record["asked_tokenizer"])
-    earlier = {"size": record.get("asked_vocabulary"), "kind": found.kind, "joint": found.joint}
-    given = asked.model_dump()
-    return all(given[key] in (value, "auto") for key, value in earlier.items())
+        return bool(values == record["asked_tokenizer"])
+    # The first version of the format records the size only.
+    earlier = {"size": record.get("asked_vocabulary"), "kind": learned.kind, "joint": learned.joint}
+    return all(values[key] in (value, "auto") for key, value in earlier.items())
 
 
 def check_record(run: Run) -> dict[str, Any]:
-    """The record of a run, after a look at whether its token ids are still those it was made with.
+    """Reads the record of a run and checks that its prepared files are unchanged.
 
     Raises:
-        InputError: A record of another format, or a file that is missing or was changed.
+        InputError: If the record has another format, or a file is missing or has changed.
     """
     record = run.read_preparation() or {}
     if record.get("format") != FORMAT or not isinstance(record.get("files"), dict):
         raise InputError(
-            f"{run.path}: its data were prepared by another version of keras-seq: train in another "
-            "directory, or start again with --overwrite"
+            f"{run.path}: prepared by another version of keras-seq: train in another directory, or "
+            "start again with --overwrite"
         )
-    found = run.prepared_files()
-    for name in sorted(record["files"].keys() | set(found)):
-        if name not in found or not _is_same(record["files"].get(name), run.path / name, name):
+    names = run.prepared_files()
+    for name in sorted(record["files"].keys() | set(names)):
+        if name not in names or not _is_same(record["files"].get(name), run.path / name, name):
             raise InputError(
-                f"{run.path / name}: not what the training began with: train in another "
+                f"{run.path / name}: changed since the training began: train in another "
                 "directory, or start again with --overwrite"
             )
     return record
 
 
 def text_differences(record: Mapping[str, Any], data: DataSettings) -> list[str]:
-    """What of the text is no longer as noted: `key was -> is`, empty if all is the same."""
-    noted = record.get("text")
-    noted = noted if isinstance(noted, dict) else {}
-    given = dict(_text_files(data))
+    """Returns the changes of the text since it was recorded, as `key old -> new`."""
+    recorded = record.get("text")
+    recorded = recorded if isinstance(recorded, dict) else {}
+    files = dict(_text_files(data))
     differences = []
     for key in TEXT_KEYS:
-        was, names = _notes(noted.get(key)), given.get(key, ())
-        old = [str(note.get("path")) for note in was]
-        if not was or not names:
-            if was or names:
+        entries, names = _entries(recorded.get(key)), files.get(key, ())
+        if not entries or not names:
+            if entries or names:
+                old = [str(entry.get("path")) for entry in entries]
                 differences.append(f"data.{key} {_listed(old)} -> {_listed(names)}")
             continue
-        if len(was) != len(names):
-            differences.append(f"data.{key} {len(was):,} files -> {len(names):,} files")
+        if len(entries) != len(names):
+            differences.append(f"data.{key} {len(entries):,} files -> {len(names):,} files")
             continue
-        for note, name in zip(was, names, strict=True):
-            if not _is_same(note, Path(name), name):
+        for entry, name in zip(entries, names, strict=True):
+            if not _is_same(entry, Path(name), name):
                 size = Path(name).stat().st_size
                 differences.append(
-                    f"data.{key} {note.get('path')} of {note.get('size')} bytes -> {name} of "
-                    f"{size} bytes" + (", other content" if size == note.get("size") else "")
+                    f"data.{key} {entry.get('path')} of {entry.get('size')} bytes -> {name} of "
+                    f"{size} bytes" + (", other content" if size == entry.get("size") else "")
                 )
     return differences
 
 
 def text_untouched(record: Mapping[str, Any], data: DataSettings) -> bool:
-    """Whether the text is as noted by path, size and time, so that nothing need be read."""
-    noted = record.get("text")
-    given = dict(_text_files(data))
+    """Tests if path, size and modification time of each text file are as recorded."""
+    recorded = record.get("text")
+    files = dict(_text_files(data))
     return (
-        isinstance(noted, dict)
-        and noted.keys() == given.keys()
-        and all(_all_look_same(_notes(noted[key]), names) for key, names in given.items())
+        isinstance(recorded, dict)
+        and recorded.keys() == files.keys()
+        and all(_all_look_same(_entries(recorded[key]), names) for key, names in files.items())
     )
 
 
 def text_hashes(data: DataSettings) -> dict[str, list[str]]:
-    """SHA-256 of each file of the text, by setting."""
+    """Returns the SHA-256 of each text file, by setting."""
     return {
         key: [hash_file(Path(name), follow_links=True) for name in names]
         for key, names in _text_files(data)
@@ -158,14 +179,14 @@ def text_hashes(data: DataSettings) -> dict[str, list[str]]:
 
 
 def imported_hashes(tokenizer: TokenizerSettings) -> dict[str, str]:
-    """SHA-256 of each file that a vocabulary is imported from, by its name."""
+    """Returns the SHA-256 of each imported vocabulary file, by name."""
     names = {tokenizer.of_side(side).model for side in SIDES}
     return {name: hash_file(Path(name), follow_links=True) for name in sorted(filter(None, names))}
 
 
 def _text_files(data: DataSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
     if data.prepared is not None:
-        # Which has the hashes of all that was prepared.
+        # This record has the hashes of all prepared files.
         yield "prepared", (str(Run.preparation_file(data.prepared)),)
         return
     for key in TEXT_KEYS:
@@ -174,21 +195,21 @@ def _text_files(data: DataSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield key, expand_names(names)
 
 
-def _note_all(names: Sequence[str]) -> Any:
-    """The notes of some files; that of one is not put in a list."""
-    notes = [_note(Path(name), name) for name in names]
-    return notes[0] if len(notes) == 1 else notes
+def _describe_all(names: Sequence[str]) -> Any:
+    """Returns the entry of one file, or a list of the entries of several files."""
+    entries = [_describe(Path(name), name) for name in names]
+    return entries[0] if len(entries) == 1 else entries
 
 
-def _notes(noted: Any) -> list[dict[str, Any]]:
-    """What `_note_all` gave, always as a list."""
-    notes = noted if isinstance(noted, list) else [noted]
-    return [note for note in notes if isinstance(note, dict)]
+def _entries(recorded: Any) -> list[dict[str, Any]]:
+    """Returns what `_describe_all` returned, always as a list."""
+    entries = recorded if isinstance(recorded, list) else [recorded]
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def _all_look_same(notes: Sequence[Any], names: Sequence[str]) -> bool:
-    return len(notes) == len(names) and all(
-        _looks_same(note, Path(name), name) for note, name in zip(notes, names, strict=True)
+def _all_look_same(entries: Sequence[Any], names: Sequence[str]) -> bool:
+    return len(entries) == len(names) and all(
+        _looks_same(entry, Path(name), name) for entry, name in zip(entries, names, strict=True)
     )
 
 
@@ -198,7 +219,7 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
 
-def _note(path: Path, name: str) -> dict[str, Any]:
+def _describe(path: Path, name: str) -> dict[str, Any]:
     status = path.stat()
     return {
         "path": name,
@@ -208,20 +229,20 @@ def _note(path: Path, name: str) -> dict[str, Any]:
     }
 
 
-def _looks_same(noted: Any, path: Path, name: str) -> bool:
+def _looks_same(entry: Any, path: Path, name: str) -> bool:
     try:
         status = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {reason(error)}") from None
-    return isinstance(noted, dict) and (
-        (noted.get("path"), noted.get("size"), noted.get("changed"))
+    return isinstance(entry, dict) and (
+        (entry.get("path"), entry.get("size"), entry.get("changed"))
         == (name, status.st_size, status.st_mtime_ns)
     )
 
 
-def _is_same(noted: Any, path: Path, name: str) -> bool:
-    if _looks_same(noted, path, name):
+def _is_same(entry: Any, path: Path, name: str) -> bool:
+    if _looks_same(entry, path, name):
         return True
-    if not isinstance(noted, dict) or noted.get("size") != path.stat().st_size:
+    if not isinstance(entry, dict) or entry.get("size") != path.stat().st_size:
         return False
-    return bool(noted.get("sha256") == hash_file(path, follow_links=True))
+    return bool(entry.get("sha256") == hash_file(path, follow_links=True))

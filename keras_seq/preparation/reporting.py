@@ -1,4 +1,4 @@
-"""What is said of a corpus that was written."""
+"""Lines for the user about a corpus that was written."""
 
 from __future__ import annotations
 
@@ -12,8 +12,20 @@ from keras_seq.text import Example, InputError, Labels, PairFiles, words_of
 
 
 def report(
-    name: str, counts: CorpusCounts, settings: Settings, files: PairFiles, say: Notice
+    name: str, counts: CorpusCounts, settings: Settings, files: PairFiles, notice: Notice
 ) -> None:
+    """Reports how many pairs of a set were kept and dropped, and why.
+
+    Args:
+        name: "training" or "validation".
+        counts: Counts of the written corpus.
+        settings: Settings of the run.
+        files: The text files of the set.
+        notice: Called with one line.
+
+    Raises:
+        InputError: If no pair is left.
+    """
     data, unit = settings.data, files.unit
     if data.packed and name == "training":
         unit = "piece"
@@ -25,69 +37,73 @@ def report(
             side = " without text" if files.has_lines else " without text or label"
         dropped.append(f"{counts.dropped_empty:,}{side}")
     if counts.dropped_long:
-        limits, keys = f"{data.max_target_length:,}", "data.max_target_length"
         if files.is_labelled:
-            limits, keys = f"{data.max_source_length:,}", "data.max_source_length"
-        elif not files.has_lines:
-            limits, keys = (
-                f"{data.max_source_length:,} or {limits}",
-                f"data.max_source_length, {keys}",
-            )
-        dropped.append(f"{counts.dropped_long:,} longer than {limits} tokens ({keys})")
+            keys = ["max_source_length"]
+        elif files.has_lines:
+            keys = ["max_target_length"]
+        else:
+            keys = ["max_source_length", "max_target_length"]
+        limits = " or ".join(f"{getattr(data, key):,}" for key in keys)
+        names = ", ".join(f"data.{key}" for key in keys)
+        dropped.append(f"{counts.dropped_long:,} longer than {limits} tokens ({names})")
     if counts.dropped_weightless:
         dropped.append(f"{counts.dropped_weightless:,} of weight 0")
     why = f"; dropped {' and '.join(dropped)}" if dropped else ""
     if not counts.kept:
         raise InputError(f"{files}: no {name} {unit} of {total:,} is left{why}")
-    say(f"{name}: {counts.kept:,} of {total:,} {unit}s kept{why}")
+    notice(f"{name}: {counts.kept:,} of {total:,} {unit}s kept{why}")
 
 
-class LostTargets:
-    """Counts training targets that do not survive encoding and decoding.
-
-    Attributes:
-        count: Their number.
-    """
+class EncodingReport:
+    """Counts what encoding loses: links between words, and text of training targets."""
 
     def __init__(self) -> None:
-        self.count = 0
+        self._lost = self._linked = self._broken = 0
         self._example: tuple[str, str] | None = None
 
     def add(self, encoded: Encoded) -> None:
-        """Counts those of some encoded pairs."""
-        self.count += encoded.lost
+        """Adds the counts of some encoded pairs."""
+        self._lost += encoded.lost
+        self._linked += encoded.linked
+        self._broken += encoded.broken
         self._example = self._example or encoded.example
 
-    @property
-    def text(self) -> str:
-        """A line for the user, with the first of them."""
-        line, back = (_shortened(text) for text in self._example or ("", ""))
-        verb = "target changes" if self.count == 1 else "targets change"
-        return (
-            f"{self.count:,} training {verb} when encoded and decoded, and cannot be written by "
-            f"the model: {line} becomes {back} (tokenizer.normalization, tokenizer.lowercase)"
-        )
+    def report(self, notice: Notice) -> None:
+        """Calls `notice` with a line for each kind of loss."""
+        if self._example is not None:
+            target, decoded = map(_shortened, self._example)
+            verb = "target changes" if self._lost == 1 else "targets change"
+            notice(
+                f"{self._lost:,} training {verb} when encoded and decoded, so the model cannot "
+                f"produce the original text: {target} becomes {decoded} "
+                "(tokenizer.normalization, tokenizer.lowercase)"
+            )
+        if self._broken:
+            notice(
+                f"alignments: {self._broken:,} of {self._linked:,} pairs have links to words that "
+                "leave no tokens; these links are dropped"
+            )
 
 
 def _shortened(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 100 else shown[:97] + "..."
+    quoted = repr(text)
+    return quoted if len(quoted) <= 100 else quoted[:97] + "..."
 
 
 def report_unknown_labels(
-    valid: Sequence[Example], labels: Labels, say: Notice, *, tagged: bool
+    valid: Sequence[Example], labels: Labels, notice: Notice, *, tagged: bool
 ) -> None:
-    """Tells of lines to validate on whose label, or a tag of whose, is in no training text."""
-    known = set(labels.names)
+    """Reports validation lines with labels or tags that the training text does not have."""
+    known = {*labels.names, ""}
     unknown = [
         missing
         for pair in valid
-        if (missing := {*(words_of(pair.target) if tagged else [pair.target])} - known - {""})
+        if (missing := {*(words_of(pair.target) if tagged else [pair.target])} - known)
     ]
     if unknown:
         names = sorted(set().union(*unknown))
-        shown = ", ".join(name[:40] for name in names[:5]) + (", ..." if len(names) > 5 else "")
-        say(
+        listed = ", ".join(name[:40] for name in names[:5]) + (", ..." if len(names) > 5 else "")
+        notice(
             f"validation: {len(unknown):,} of {len(valid):,} lines have labels that the training "
-            f"text does not have ({shown}): they count as wrong, and not in the loss"
+            f"text does not have ({listed}): they count as wrong, and not in the loss"
         )

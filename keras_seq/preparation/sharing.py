@@ -1,99 +1,114 @@
-"""Runs that share the text of another directory, made by `keras-seq prepare`."""
+"""Runs that share the text of a directory made by `keras-seq prepare`."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from typing import NamedTuple
 
-from keras_seq.preparation.files import PairCounts
+from keras_seq.preparation.files import Notice, PairCounts
 from keras_seq.preparation.record import recorded_counts
 from keras_seq.run import Run
 from keras_seq.settings import SIDES, DataSettings, Settings, SettingsError
 from keras_seq.storage import size_on_disk
 from keras_seq.text import InputError
 
-Notice = Callable[[str], None]
-
-# What batches are made of is the run's own business.
+# Settings of the section `data` that each run may choose for itself.
 _OWN = {"prepared", "bucket_width"}
 
 
-class Shared(NamedTuple):
-    """What a run has from a prepared directory.
+class SharedText(NamedTuple):
+    """The settings of a run, with what it shares with a prepared directory.
 
     Attributes:
-        settings: The run's, with those of the directory for text and vocabulary.
-        counts: Of the training text.
+        settings: Settings of the run; text and vocabulary are those of the directory.
+        counts: Counts of the training text; None if they are not known yet.
+        base: The prepared directory; None if the run shares nothing.
     """
 
     settings: Settings
-    counts: PairCounts
+    counts: PairCounts | None
+    base: Run | None
 
 
-def with_prepared(settings: Settings) -> Shared:
-    """Takes over how text was prepared that a run shares.
+def with_prepared(settings: Settings, counts: PairCounts | None = None) -> SharedText:
+    """Takes over the text and vocabulary settings of `data.prepared`.
 
     Args:
-        settings: With `data.prepared`.
+        settings: Settings of a run. They stay as they are if `data.prepared` is None.
+        counts: Counts of the run's own training text, if known.
 
     Raises:
-        InputError: Nothing is prepared there.
-        SettingsError: Text of its own, too, or another vocabulary or other limits than there.
+        InputError: If the directory of `data.prepared` is not completely prepared.
+        SettingsError: If the settings name text of their own, or differ from those of the
+            directory.
     """
-    base = _open(settings)
+    if settings.data.prepared is None:
+        return SharedText(settings, counts, None)
+    base = _open(settings.data.prepared)
     record = base.read_preparation() or {}
     if settings.training.from_run is not None:
         raise SettingsError(
             f"training.from_run: received {settings.training.from_run!r} with data.prepared "
-            f"({base.path}), which has a vocabulary of its own: give the text itself"
+            f"({base.path}), which has its own vocabulary: give the text instead"
         )
-    there = base.settings
-    if settings.task != there.task:
+    if settings.task != base.settings.task:
         raise SettingsError(
             f"task: received {settings.task!r} with data.prepared ({base.path}), which was "
-            f"prepared for {there.task!r}: give --task {there.task}, or prepare another directory"
+            f"prepared for {base.settings.task!r}: give --task {base.settings.task}, or prepare "
+            "another directory"
         )
-    fields = {"data": set(DataSettings.model_fields) - _OWN, "tokenizer": None}
-    for section, names in fields.items():
-        ours, theirs = getattr(settings, section), getattr(there, section)
-        for name in sorted(
-            ours.model_fields_set if names is None else ours.model_fields_set & names
-        ):
-            asked, has = getattr(ours, name), getattr(theirs, name)
-            wanted = record.get("asked_tokenizer", {}).get(name)
-            same = section == "tokenizer" and name not in SIDES and asked in (wanted, "auto")
-            if section == "tokenizer" and name in SIDES:
-                same = all(getattr(has, key) == value for key, value in asked if value is not None)
-            if asked != has and not same:
-                raise SettingsError(
-                    f"{section}.{name}: received {asked!r} with data.prepared ({base.path}), which "
-                    f"was prepared with {has!r}: leave it out, or prepare another directory"
-                )
+    _check_equal(settings, base, record)
     own = {name: getattr(settings.data, name) for name in _OWN}
-    data = there.data.model_copy(update=own)
+    data = base.settings.data.model_copy(update=own)
     if settings.training.guided_alignment and data.alignments is None:
         raise SettingsError(
-            f"training.guided_alignment: {base.path} was prepared without alignments to guide by"
+            f"training.guided_alignment: received {settings.training.guided_alignment:g}, "
+            f"expected 0 with data.prepared ({base.path}), which was prepared without alignments"
         )
-    counts = recorded_counts(record) or PairCounts(0, 0)
-    shared = settings.model_copy(update={"data": data, "tokenizer": there.tokenizer})
-    # What was prepared may be more than this model reads.
-    Settings.from_dict(shared.to_dict(), where=f"{base.path}: ")
-    return Shared(shared, counts)
+    update = {"data": data, "tokenizer": base.settings.tokenizer}
+    merged = settings.model_copy(update=update)
+    # The prepared text may not suit the model, for example if it is too long.
+    Settings.from_dict(merged.to_dict(), where=f"{base.path}: ")
+    return SharedText(merged, recorded_counts(record) or PairCounts(0, 0), base)
 
 
-def share_prepared(run: Run, notice: Notice | None = None) -> None:
-    """Puts into a run what it does not share: the vocabulary, and what is validated on.
+def _check_equal(settings: Settings, base: Run, record: dict[str, object]) -> None:
+    """Refuses text and vocabulary settings of the user that differ from the prepared ones."""
+    requested = record.get("asked_tokenizer")
+    requested = requested if isinstance(requested, dict) else {}
+    for section, names in (
+        ("data", settings.data.model_fields_set & (set(DataSettings.model_fields) - _OWN)),
+        ("tokenizer", settings.tokenizer.model_fields_set),
+    ):
+        for name in sorted(names):
+            received = getattr(getattr(settings, section), name)
+            prepared = getattr(getattr(base.settings, section), name)
+            same = received == prepared
+            if section == "tokenizer" and name in SIDES:
+                same |= all(
+                    getattr(prepared, key) == value for key, value in received if value is not None
+                )
+            elif section == "tokenizer":
+                same |= received in (requested.get(name), "auto")
+            if not same:
+                raise SettingsError(
+                    f"{section}.{name}: received {received!r} with data.prepared ({base.path}), "
+                    f"which was prepared with {prepared!r}: leave it out, or prepare another "
+                    "directory"
+                )
+
+
+def share_prepared(run: Run, base: Run, notice: Notice) -> None:
+    """Copies the vocabulary and the validation text of a prepared directory into a run.
 
     Args:
-        run: With `data.prepared` in its settings.
-        notice: Called with a line for what is shared.
+        run: A new run.
+        base: The prepared directory.
+        notice: Called with one line.
     """
-    base = _open(run.settings)
     run.save_vocabularies(*base.vocabularies)
     run.save_valid_lines(*base.valid_lines())
-    # There are no links: `Run.open` refused them. A sparse file would fill the disk.
+    # `Run.open` refused links. A sparse file would fill the disk.
     for path in base.valid_directory.iterdir():
         status = path.lstat()
         if size_on_disk(status) < status.st_size:
@@ -101,15 +116,15 @@ def share_prepared(run: Run, notice: Notice | None = None) -> None:
     shutil.copytree(
         base.valid_directory, run.valid_directory, symlinks=True, copy_function=shutil.copyfile
     )
-    if notice:
-        notice(f"text and vocabulary of {base.path}, which stays where it is")
+    notice(f"text and vocabulary are those of {base.path}, which must stay where it is")
 
 
-def _open(settings: Settings) -> Run:
-    path = settings.data.prepared or ""
+def _open(path: str) -> Run:
     run = Run.open(path)
     if run.settings.data.prepared is not None:
-        raise InputError(f"{path}: shares the text of {run.settings.data.prepared}: name that")
+        raise InputError(
+            f"{path}: shares the text of {run.settings.data.prepared}: give that directory"
+        )
     if run.read_preparation() is None:
-        raise InputError(f"{path}: its preparation was not finished: give its command again")
+        raise InputError(f"{path}: its preparation did not finish: run its command again")
     return run

@@ -1,11 +1,11 @@
-"""The kinds of vocabulary of a training, where the settings leave the choice to its text."""
+"""Chooses the units of the vocabularies (subwords, characters, ...) by the training text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from keras_seq.preparation.files import PairCounts
+from keras_seq.preparation.files import Notice, PairCounts
 from keras_seq.settings import (
     SIDES,
     SUBWORDS,
@@ -28,36 +28,35 @@ _NAMES = {
 }
 
 
-def with_units(
-    settings: Settings, counts: PairCounts, notice: Callable[[str], None] | None = None
-) -> Settings:
+def with_units(settings: Settings, counts: PairCounts, notice: Notice | None = None) -> Settings:
     """Chooses the kinds of vocabulary that the settings leave open.
 
-    The choice depends on the settings and the counts alone, so it is the same each time.
+    The choice depends on the settings and the counts only, so it is the same each time.
 
     Args:
-        settings: Of a run.
-        counts: Of its training text.
-        notice: Called with a line for each choice and its reason.
+        settings: Settings of a run.
+        counts: Counts of the training text.
+        notice: Called with each choice and its reason.
 
     Returns:
-        Settings in which no kind and no normalization is "auto", save of a vocabulary that is
-        imported from a file; and in which a vocabulary is joint only if both sides have the same.
+        Settings without kind or normalization "auto", except for imported vocabularies. The
+        vocabulary is joint only if both sides have the same settings.
 
     Raises:
-        SettingsError: A joint vocabulary was asked for, and the sides have different settings.
+        SettingsError: If the user asked for a joint vocabulary, but the settings of the sides
+            differ.
     """
     tokenizer = settings.tokenizer
     sides = _sides(settings)
-    asked = {side: tokenizer.of_side(side) for side in sides}
-    units = _chosen_units(settings, counts, asked)
-    found = {side: _filled(asked[side], units.get(side)) for side in sides}
+    requested = {side: tokenizer.of_side(side) for side in sides}
+    units = _choose_units(settings, counts, requested)
+    resolved = {side: _with_unit(requested[side], units.get(side)) for side in sides}
     for side, unit in units.items():
-        if notice and asked[side].kind == "auto":
+        if notice and requested[side].kind == "auto":
             name = "vocabulary" if len(sides) == 1 else f"{side} vocabulary"
             notice(f"{name} of {_NAMES[unit.kind]}: {unit.reason}")
-    chosen = TokenizerSettings(**_arranged(settings, found))
-    # What the user gave stays known as such.
+    chosen = TokenizerSettings(**_tokenizer_values(settings, resolved))
+    # `model_fields_set` must list only what the user gave.
     for new, old in (
         (chosen, tokenizer),
         (chosen.source, tokenizer.source),
@@ -67,18 +66,18 @@ def with_units(
     return settings.model_copy(update={"tokenizer": chosen})
 
 
-def _chosen_units(
-    settings: Settings, counts: PairCounts, asked: Mapping[Side, VocabularySettings]
+def _choose_units(
+    settings: Settings, counts: PairCounts, requested: Mapping[Side, VocabularySettings]
 ) -> dict[Side, Units]:
-    """The units of the sides whose settings leave them open."""
+    """Returns the units of the sides whose settings leave them open."""
     open_sides = [
         side
-        for side, values in asked.items()
+        for side, values in requested.items()
         if values.model is None and "auto" in (values.kind, values.normalization)
     ]
     if settings.training.subword_alpha:
-        cut = Units("unigram", "nfc", "training.subword_alpha cuts them in several ways")
-        return dict.fromkeys(open_sides, cut)
+        sampled = Units("unigram", "nfc", "training.subword_alpha samples segmentations")
+        return dict.fromkeys(open_sides, sampled)
     units = {
         side: choose_units(getattr(counts, side) or LineStatistics(), is_target=side == "target")
         for side in open_sides
@@ -94,35 +93,37 @@ def _chosen_units(
 def _wants_joint(settings: Settings) -> bool:
     """Tests if the user asked for a joint vocabulary."""
     tokenizer = settings.tokenizer
-    given = "joint" in tokenizer.model_fields_set
-    return settings.task == "translate" and given and tokenizer.joint
+    by_user = "joint" in tokenizer.model_fields_set
+    return settings.task == "translate" and by_user and tokenizer.joint
 
 
-def _arranged(settings: Settings, found: Mapping[Side, VocabularySettings]) -> dict[str, Any]:
-    """The settings of the vocabularies, in common where they are the same."""
+def _tokenizer_values(
+    settings: Settings, resolved: Mapping[Side, VocabularySettings]
+) -> dict[str, Any]:
+    """Returns the section `tokenizer`, with common values for both sides if they are equal."""
     tokenizer = settings.tokenizer
-    first = next(iter(found.values()))
-    if len(found) == 1:
+    first = next(iter(resolved.values()))
+    if len(resolved) == 1:
         return {**first.model_dump(), "joint": tokenizer.joint}
-    same = all(values == first for values in found.values())
+    same = all(values == first for values in resolved.values())
     subwords = first.kind in SUBWORDS or first.model is not None
     if same and tokenizer.joint and (subwords or _wants_joint(settings)):
         return {**first.model_dump(), "joint": True}
     common = tokenizer.model_dump(exclude={"source", "target"})
     for key in ("kind", "normalization"):
-        # What stands for both sides must not read as if it were to be chosen.
+        # Nothing is left to choose.
         if common[key] == "auto":
-            common[key] = getattr(found["target"], key)
-    differing: dict[str, Any] = {side: _differing(values, common) for side, values in found.items()}
-    return {**common, "joint": False, **differing}
+            common[key] = getattr(resolved["target"], key)
+    sides: dict[str, Any] = {side: _differing(values, common) for side, values in resolved.items()}
+    return {**common, "joint": False, **sides}
 
 
 def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
     """Describes a corpus for the choice of a preset.
 
     Args:
-        settings: With the units chosen.
-        counts: Of its text.
+        settings: Settings with the units chosen.
+        counts: Counts of the training text.
     """
     lengths = [
         _tokens_per_line(settings.tokenizer.of_side(side).kind, statistics)
@@ -139,12 +140,12 @@ def _tokens_per_line(kind: str | None, statistics: LineStatistics) -> float:
         return statistics.words_per_line
     if kind in ("char", "byte"):
         return statistics.characters_per_line
-    # Subwords: between a word and a third of one.
+    # Subwords: each is between a third of a word and a word.
     return max(statistics.words_per_line * 1.3, statistics.characters_per_line / 5)
 
 
 def _sides(settings: Settings) -> tuple[Side, ...]:
-    """The sides that have a vocabulary which is learned."""
+    """Returns the sides with a learned vocabulary."""
     task = TASKS[settings.task]
     if task.has_labels:
         return ("source",)
@@ -153,20 +154,22 @@ def _sides(settings: Settings) -> tuple[Side, ...]:
     return SIDES if settings.training.from_hub is None else ("target",)
 
 
-def _filled(values: VocabularySettings, units: Units | None) -> VocabularySettings:
+def _with_unit(values: VocabularySettings, units: Units | None) -> VocabularySettings:
+    """Replaces "auto" by the chosen unit."""
     if units is None:
         return values
     update: dict[str, Any] = {}
     if values.kind == "auto":
         update["kind"] = units.kind
     if values.normalization == "auto":
-        # The form goes with the units that it was chosen for.
+        # The normalization was chosen for these units only.
         same = values.kind in ("auto", units.kind)
         update["normalization"] = units.normalization if same else "nfc"
     return values.model_copy(update=update)
 
 
 def _differing(values: VocabularySettings, common: Mapping[str, Any]) -> VocabularySettings:
+    """Returns the values that differ from those of both sides."""
     differing = {
         key: value
         for key, value in values.model_dump().items()
@@ -180,6 +183,6 @@ def _check_joint(tokenizer: TokenizerSettings) -> None:
         for key, value in getattr(tokenizer, side):
             if value is not None and value != getattr(tokenizer, key):
                 raise SettingsError(
-                    f"tokenizer.joint: received True with tokenizer.{side}.{key}={value!r}: one "
-                    "vocabulary for both sides has one value of it; leave one of the two out"
+                    f"tokenizer.joint: received True with tokenizer.{side}.{key}={value!r}, but a "
+                    "joint vocabulary has one value for both sides: leave one of the two out"
                 )

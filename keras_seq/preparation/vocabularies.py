@@ -1,4 +1,4 @@
-"""Tokenizers and labels, learned from the text of a training."""
+"""Learns tokenizers and label sets from the training text."""
 
 from __future__ import annotations
 
@@ -22,85 +22,86 @@ from keras_seq.text import (
     words_of,
 )
 
-# A text with more labels than this, most of them seen once, has none.
-_FEW_LABELS = 100
-# How many labels are named in a line.
-_SHOWN = 10
+# If there are more different labels than this, and most occur once, they are not labels.
+_MAX_RARE_LABELS = 100
+# Number of labels in the notice.
+_LISTED = 10
 # Extra spaces of a source are kept if at least this share of its lines has them.
-_MEANT_SPACES = 0.01
+_MIN_SPACES_SHARE = 0.01
+
+ReadPairs = Callable[[], Iterator[Example]]
 
 
 def learn_vocabularies(
-    settings: Settings,
-    kept: Callable[[], Iterator[Example]],
-    train: PairFiles,
-    say: Notice,
-    counts: PairCounts,
+    settings: Settings, read: ReadPairs, files: PairFiles, notice: Notice, counts: PairCounts
 ) -> tuple[Tokenizer, Vocabulary]:
-    """Those of source and target: one object where the vocabulary is joint.
+    """Learns the vocabularies of source and target.
 
     Args:
-        settings: Of the run.
-        kept: Reads the pairs that are trained on.
-        train: Where they are, for messages.
-        say: Called with a line for each vocabulary.
-        counts: Of the training text.
+        settings: Settings of the run.
+        read: Reads the pairs to train on.
+        files: The training files, for messages.
+        notice: Called with one line for each vocabulary.
+        counts: Counts of the training text.
+
+    Returns:
+        Source and target vocabulary; the same object if they are joint.
 
     Raises:
-        InputError: Too little text, or too small a size; labels that are none.
+        InputError: If there is too little text, the size is too small, or the labels are not
+            labels.
     """
     if TASKS[settings.task].has_labels:
-        return _tokenizer_and_labels(settings, kept, train, say, counts)
-    return _train_tokenizers(settings, kept, train, say, counts)
+        return _tokenizer_and_labels(settings, read, files, notice, counts)
+    return _tokenizers(settings, read, files, notice, counts)
 
 
-def check_labels(
-    settings: Settings, kept: Callable[[], Iterator[Example]], train: PairFiles, labels: Labels
-) -> None:
-    """InputError where what is trained on has labels that a kept vocabulary has not."""
-    what, counts = _counted(settings, kept)
+def check_labels(settings: Settings, read: ReadPairs, files: PairFiles, labels: Labels) -> None:
+    """Raises InputError if the text has labels that a kept vocabulary does not have."""
+    unit, counts = _count_labels(settings, read)
     unknown = sorted(set(counts) - set(labels.names))
     if unknown:
         raise InputError(
-            f"{train}: {what} {unknown[0]!r} is not among the {len(labels.names):,} of "
+            f"{files}: {unit} {unknown[0]!r} is not among the {len(labels.names):,} of "
             f"training.from_run ({settings.training.from_run}), which are kept"
             + (f"; nor are {len(unknown) - 1:,} more" if len(unknown) > 1 else "")
         )
 
 
-def _counted(settings: Settings, kept: Callable[[], Iterator[Example]]) -> tuple[str, Counter[str]]:
-    """What labels are called, and how often each comes."""
+def _count_labels(settings: Settings, read: ReadPairs) -> tuple[str, Counter[str]]:
+    """Returns the word for a label, and how often each label occurs."""
     tagged = settings.task == "tag"
     counts: Counter[str] = Counter()
-    for pair in kept():
+    for pair in read():
         if pair.usable:
             counts.update(words_of(pair.target) if tagged else [pair.target])
     return "tag" if tagged else "label", counts
 
 
 def with_learned(settings: Settings, source: Tokenizer, target: Vocabulary) -> Settings:
-    """Settings with the sizes and kinds of the vocabularies as they came out.
+    """Updates the settings with the sizes and kinds of the learned vocabularies.
 
-    A vocabulary may be smaller than asked for; of an imported one only the file knows the kind.
+    A vocabulary may be smaller than requested. The kind of an imported one is in its file only.
     """
     tokenizer = settings.tokenizer
-    found: dict[Side, Tokenizer] = {
+    learned: dict[Side, Tokenizer] = {
         side: vocabulary
         for side, vocabulary in zip(SIDES, (source, target), strict=True)
-        # Word pieces of a pretrained encoder have the size that they have.
+        # The settings do not describe the word pieces of a pretrained encoder.
         if isinstance(vocabulary, Tokenizer) and not isinstance(vocabulary, WordPieceTokenizer)
     }
 
     def values(side: Side) -> dict[str, Any]:
-        one, asked = found[side], tokenizer.of_side(side)
-        kind = one.kind if asked.model is not None else asked.kind
-        form = one.rules.form if asked.model is not None else asked.normalization
-        size = min(asked.size or one.vocabulary_size, one.vocabulary_size)
+        vocabulary, requested = learned[side], tokenizer.of_side(side)
+        imported = requested.model is not None
+        kind = vocabulary.kind if imported else requested.kind
+        form = vocabulary.rules.form if imported else requested.normalization
+        size = min(requested.size or vocabulary.vocabulary_size, vocabulary.vocabulary_size)
         return {"size": size, "kind": kind, "normalization": form}
 
-    if source is target or len(found) == 1:
-        side: Side = next(iter(found), "source")
-        update: dict[str, Any] = values(side) if found else {}
+    if source is target or len(learned) == 1:
+        side: Side = next(iter(learned), "source")
+        update: dict[str, Any] = values(side) if learned else {}
     else:
         update = {
             side: getattr(tokenizer, side).model_copy(
@@ -110,88 +111,80 @@ def with_learned(settings: Settings, source: Tokenizer, target: Vocabulary) -> S
                     if value != getattr(tokenizer, key)
                 }
             )
-            for side in found
+            for side in learned
         }
     return settings.model_copy(update={"tokenizer": tokenizer.model_copy(update=update)})
 
 
-def _train_tokenizers(
-    settings: Settings,
-    kept: Callable[[], Iterator[Example]],
-    train: PairFiles,
-    say: Notice,
-    counts: PairCounts,
+def _tokenizers(
+    settings: Settings, read: ReadPairs, files: PairFiles, notice: Notice, counts: PairCounts
 ) -> tuple[Tokenizer, Tokenizer]:
-    def counting() -> Iterator[Example]:
-        # What weighs nothing is not trained on; blank lines are skipped by the tokenizer.
-        return (pair for pair in kept() if pair.weight)
+    def weighted() -> Iterator[Example]:
+        # Pairs of weight 0 are not trained on. The tokenizer skips blank lines.
+        return (pair for pair in read() if pair.weight)
 
     if settings.tokenizer.joint:
-        if train.has_lines:
-            lines: Iterator[str] = (pair.target for pair in counting())
+        if files.has_lines:
+            lines: Iterator[str] = (pair.target for pair in weighted())
         else:
-            lines = itertools.chain.from_iterable(pair[:2] for pair in counting())
-        name = "" if train.has_lines else "joint"
-        joint = _learn(settings, lines, "target", name, str(train), say, None)
+            lines = itertools.chain.from_iterable(pair[:2] for pair in weighted())
+        name = "" if files.has_lines else "joint"
+        joint = _learn(settings, lines, "target", name, str(files), notice, None)
         return joint, joint
 
-    def learned(side: Side, lines: Iterator[str]) -> Tokenizer:
-        name = f"{train}, {side}" if "pairs" in train.names else train.shown(side)
-        keep = None if side == "target" else _keeps_spaces(counts)
-        return _learn(settings, lines, side, side, name, say, keep)
+    def learn(side: Side, lines: Iterator[str]) -> Tokenizer:
+        where = f"{files}, {side}" if "pairs" in files.names else files.shown(side)
+        keep_spaces = None if side == "target" else _keeps_spaces(counts)
+        return _learn(settings, lines, side, side, where, notice, keep_spaces)
 
     return (
-        _pretrained(settings, say) or learned("source", (pair.source for pair in counting())),
-        learned("target", (pair.target for pair in counting())),
+        _pretrained(settings, notice) or learn("source", (pair.source for pair in weighted())),
+        learn("target", (pair.target for pair in weighted())),
     )
 
 
 def _keeps_spaces(counts: PairCounts) -> bool:
-    """Whether extra spaces of the source mean something: they are no rare accident.
+    """Tests if extra spaces of the source are frequent enough to be intended.
 
-    Of the target every one is kept, because a training target must be possible to write.
+    The target keeps all spaces, because the model must be able to produce each training target.
     """
     statistics = counts.source
     if statistics is None:
         return False
-    return statistics.extra_spaces >= max(_MEANT_SPACES * statistics.lines, 1)
+    return statistics.extra_spaces >= max(_MIN_SPACES_SHARE * statistics.lines, 1)
 
 
 def _tokenizer_and_labels(
-    settings: Settings,
-    kept: Callable[[], Iterator[Example]],
-    train: PairFiles,
-    say: Notice,
-    counted: PairCounts,
+    settings: Settings, read: ReadPairs, files: PairFiles, notice: Notice, pair_counts: PairCounts
 ) -> tuple[Tokenizer, Labels]:
-    what, counts = _counted(settings, kept)
+    unit, counts = _count_labels(settings, read)
     total = counts.total()
     if len(counts) < 2:
         only = f" ({next(iter(counts))!r})" if counts else ""
-        raise InputError(f"{train}: {len(counts)} {what}{only}, expected 2 or more to tell apart")
-    if len(counts) > max(_FEW_LABELS, total // 2):
+        raise InputError(f"{files}: {len(counts)} {unit}{only}, expected at least 2")
+    if len(counts) > max(_MAX_RARE_LABELS, total // 2):
         raise InputError(
-            f"{train}: {len(counts):,} different {what}s among {total:,}: expected text<TAB>{what} "
+            f"{files}: {len(counts):,} different {unit}s among {total:,}: expected text<TAB>{unit} "
             "lines; are the columns the other way round?"
         )
-    # By name, so that the order does not depend on that of the lines.
+    # Sorted, so that the order does not depend on that of the lines.
     labels = Labels(sorted(counts))
-    texts = (pair.source for pair in kept() if pair.weight)
-    tokenizer = _pretrained(settings, say) or _learn(
-        settings, texts, "source", "", str(train), say, _keeps_spaces(counted)
+    texts = (pair.source for pair in read() if pair.weight)
+    tokenizer = _pretrained(settings, notice) or _learn(
+        settings, texts, "source", "", str(files), notice, _keeps_spaces(pair_counts)
     )
-    shown = ", ".join(f"{name} {count:,}" for name, count in counts.most_common(_SHOWN))
-    more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
-    say(f"{len(counts):,} {what}s: {shown}{more}")
+    listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common(_LISTED))
+    more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
+    notice(f"{len(counts):,} {unit}s: {listed}{more}")
     return tokenizer, labels
 
 
-def _pretrained(settings: Settings, say: Notice) -> Tokenizer | None:
-    """The tokenizer of the encoder that the training starts from."""
+def _pretrained(settings: Settings, notice: Notice) -> Tokenizer | None:
+    """Returns the tokenizer of the pretrained encoder, if any."""
     if settings.training.from_hub is None:
         return None
     pieces = read_word_pieces(preset_directory(settings.training.from_hub))
-    say(f"source vocabulary of the encoder's {pieces.vocabulary_size:,} word pieces")
+    notice(f"source vocabulary of the encoder's {pieces.vocabulary_size:,} word pieces")
     return pieces
 
 
@@ -201,27 +194,27 @@ def _learn(
     side: Side,
     name: str,
     where: str,
-    say: Notice,
+    notice: Notice,
     keep_spaces: bool | None,
 ) -> Tokenizer:
-    asked = settings.tokenizer.of_side(side)
-    if asked.model is not None:
-        tokenizer = import_tokenizer(asked.model, sentences)
-        say(f"{name} vocabulary of {tokenizer.vocabulary_size:,} of {asked.model}".lstrip())
+    requested = settings.tokenizer.of_side(side)
+    if requested.model is not None:
+        tokenizer = import_tokenizer(requested.model, sentences)
+        notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} of {requested.model}".lstrip())
         return tokenizer
-    values: dict[str, Any] = asked.model_dump(exclude={"model", "symbols"})
+    values: dict[str, Any] = requested.model_dump(exclude={"model", "symbols"})
     try:
         tokenizer = Tokenizer.train(
             sentences,
             **values,
-            symbols=as_list(asked.symbols),
+            symbols=as_list(requested.symbols),
             keep_spaces=keep_spaces,
-            # A size that somebody asked for is not changed behind their back.
+            # A size that the user gave is never changed.
             lower_if_small=not settings.tokenizer.asks_for_size(side),
             seed=settings.seed,
-            notice=say,
+            notice=notice,
         )
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    say(f"{name} vocabulary of {tokenizer.vocabulary_size:,} learned".lstrip())
+    notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} learned".lstrip())
     return tokenizer

@@ -1,47 +1,45 @@
-"""What a training starts from besides its text: another run, or vectors of words.
+"""Warm start: initial weights from another run, pretrained encoder or word vectors.
 
-All that can be wrong with these is found here, before Keras is imported. What is needed of
-them is put into the run that is prepared, so that its training does not change with them.
+All errors in their files are found here, before Keras is imported. The files are copied into the
+new run, so that later changes to the originals do not affect its training.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from keras_seq.preparation.pretrained import check_pretrained, keep_pretrained
-from keras_seq.run import Run
-from keras_seq.settings import PRESETS, BackboneSettings, Settings
+from keras_seq.preparation.files import Notice
+from keras_seq.preparation.pretrained import check_pretrained, copy_pretrained
+from keras_seq.run import Run, is_run
+from keras_seq.settings import PRESETS, SIDES, BackboneSettings, Settings, Side
 from keras_seq.storage.checkpoints.tensor_file import (
     TensorFileError,
     TensorSpec,
     read_tensors,
     write_tensors,
 )
-from keras_seq.text import InputError, piece_vectors, vector_width
+from keras_seq.text import InputError, Tokenizer, piece_vectors, vector_width
 
-Notice = Callable[[str], None]
-
-SIDES = ("source", "target")
-# What presets say of a training: how large its steps are and how often it is looked at.
+# Training settings of presets: learning rate, batch size and intervals.
 _TRAINING_KEYS = {key for preset in PRESETS.values() for key in preset["training"]} - {"max_steps"}
 
 
-def base_settings(path: str | Path) -> dict[str, Any]:
-    """What a training that starts from a run takes from it, in the place of a preset.
+def base_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the settings that a warm start from a run uses instead of a preset.
 
     Args:
-        path: The run's directory.
+        path: The directory of the run with the initial checkpoint.
 
     Returns:
-        Nested values, as `load_settings` takes them for `base`.
+        Nested values, for the argument `base` of `load_settings`.
 
     Raises:
-        InputError: No run with weights.
+        InputError: If `path` is not a run with weights.
 
     Example:
 
@@ -56,32 +54,51 @@ def base_settings(path: str | Path) -> dict[str, Any]:
     training = {key: values["training"][key] for key in _TRAINING_KEYS & values["training"].keys()}
     base = {"tokenizer": values["tokenizer"], "model": values["model"], "training": training}
     if isinstance(settings.model, BackboneSettings):
-        # A pretrained encoder has so many positions and no more.
+        # The positions of a pretrained encoder limit the length.
         base["data"] = {"max_source_length": settings.data.max_source_length}
     return base
 
 
-def check_initial_checkpoint(
-    settings: Settings, directory: str | os.PathLike[str], notice: Notice | None = None
-) -> None:
-    """Refuses a start that cannot be, before the text is read or anything is written.
+def initial_checkpoint(path: str, earlier: Run | None) -> str | Path:
+    """Returns the run with the initial checkpoint: its copy if there is one, else the original.
 
     Args:
-        settings: Of the training.
-        directory: Where it shall be.
-        notice: Called with a line for each damaged checkpoint passed over.
+        path: The run that `training.from_run` names.
+        earlier: The run that may be resumed, or None.
+    """
+    if earlier is not None and earlier.settings.training.from_run == path:
+        if is_run(earlier.start_directory):
+            return earlier.start_directory
+    return path
+
+
+def check_initial_checkpoint(
+    settings: Settings, directory: str | os.PathLike[str], notice: Notice
+) -> Run | None:
+    """Checks everything that a warm start needs, before the text is read.
+
+    Args:
+        settings: Settings of the new run.
+        directory: Directory of the new run.
+        notice: Called with one line for each damaged checkpoint that is skipped.
+
+    Returns:
+        The run with the initial checkpoint, or None.
 
     Raises:
-        InputError: No run with weights, or one with another model, with each difference; the
-            run that is to be made itself; vectors that do not fit the embeddings.
+        InputError: If that run has no weights, has another model, or is `directory` itself; or
+            if pretrained weights or word vectors do not fit the model.
     """
     path = settings.training.from_run
+    base = None
     if path is not None:
         if Path(directory).exists() and Path(path).exists() and Path(path).samefile(directory):
             raise InputError(
-                f"{path}: the run to start from and the run to make are one directory: name another"
+                f"{path}: the initial checkpoint and the new run are in the same directory: use "
+                "another directory for the new run"
             )
-        _check_model(_open(path, notice), settings)
+        base = _open(path, notice)
+        _check_model(base, settings)
     check_pretrained(settings)
     units = settings.model.embedding_width
     for side, name in _vector_files(settings):
@@ -92,78 +109,80 @@ def check_initial_checkpoint(
                 f"{name}: its vectors have {width:,} numbers, the {side} embedding has {units:,}: "
                 f"set model.{key}={width}, or give another file"
             )
-
-
-def vocabulary_run(settings: Settings) -> Run | None:
-    """The run whose vocabulary a training goes on with, None if it is to be learned."""
-    return _open(settings.training.from_run or "") if keeps_vocabulary(settings) else None
+    return base
 
 
 def keeps_vocabulary(settings: Settings) -> bool:
-    """Whether a training takes the vocabulary of the run that it starts from."""
+    """Tests if a training takes the vocabulary of the run with the initial checkpoint."""
     training = settings.training
     return training.from_run is not None and training.from_run_vocabulary == "keep"
 
 
-def copy_initial_checkpoint(run: Run, notice: Notice | None = None) -> None:
-    """Puts into a run what its training starts from.
+def copy_initial_checkpoint(run: Run, base: Run | None, notice: Notice) -> None:
+    """Copies everything that a warm start needs into a new run.
 
     Args:
-        run: With its settings and tokenizers.
-        notice: Called with what was found.
+        run: The new run, with its settings and vocabularies.
+        base: The run with the initial checkpoint, or None.
+        notice: Called with each line for the user.
 
     Raises:
-        InputError: Another run without a whole checkpoint, or a file that is none of vectors.
+        InputError: If there is no intact checkpoint, or a file has no word vectors.
     """
-    say = notice or (lambda line: None)
-    path = run.settings.training.from_run
-    if path is not None:
-        base = _open(path, notice)
+    if base is not None:
+        # The settings of the vocabulary may depend on the text, which has been read by now.
         _check_model(base, run.settings)
         step = base.copy_checkpoint(run.start_directory).checkpoints.latest_step
-        say(f"starts from {path}: its best weights, of step {step:,}, are copied")
-    keep_pretrained(run, say)
+        notice(f"initial weights: the best weights of {base.path}, of step {step:,}, are copied")
+    copy_pretrained(run, notice)
     for side, name in _vector_files(run.settings):
-        tokenizer = run.source_tokenizer if side == "source" else run.target_tokenizer
-        ids, vectors = piece_vectors(tokenizer, name, notice=say)
-        size = tokenizer.vocabulary_size
-        words = sum(piece.is_text for piece in tokenizer.pieces)
-        if not len(ids):
-            raise InputError(
-                f"{name}: has none of the {words:,} pieces of the {side} vocabulary: is it of "
-                "another language?"
-            )
-        say(
-            f"{name}: vectors for {len(ids):,} of {words:,} pieces of the {side} vocabulary "
-            f"({len(ids) / words:.0%})"
+        _copy_vectors(run, side, name, notice)
+
+
+def _copy_vectors(run: Run, side: Side, name: str, notice: Notice) -> None:
+    tokenizer = _tokenizer(run, side)
+    ids, vectors = piece_vectors(tokenizer, name, notice=notice)
+    size = tokenizer.vocabulary_size
+    words = sum(piece.is_text for piece in tokenizer.pieces)
+    if not len(ids):
+        raise InputError(
+            f"{name}: has none of the {words:,} pieces of the {side} vocabulary: is it of "
+            "another language?"
         )
-        table = np.zeros((size, vectors.shape[1]), np.float32)
-        table[ids] = vectors
-        found = np.zeros(size, bool)
-        found[ids] = True
-        run.vectors_file(side).parent.mkdir(exist_ok=True)
-        try:
-            write_tensors(run.vectors_file(side), {"vectors": table, "found": found})
-        except TensorFileError as error:
-            raise InputError(f"{name}: {error}") from None
+    notice(
+        f"{name}: vectors for {len(ids):,} of {words:,} pieces of the {side} vocabulary "
+        f"({len(ids) / words:.0%})"
+    )
+    table = np.zeros((size, vectors.shape[1]), np.float32)
+    table[ids] = vectors
+    found = np.zeros(size, bool)
+    found[ids] = True
+    file = run.vectors_file(side)
+    file.parent.mkdir(exist_ok=True)
+    try:
+        write_tensors(file, {"vectors": table, "found": found})
+    except TensorFileError as error:
+        raise InputError(f"{name}: {error}") from None
 
 
-def kept_vectors(run: Run, side: str, units: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Ids and vectors `(N, D)` that `copy_initial_checkpoint` put into a run, or None.
+def copied_vectors(run: Run, side: Side, units: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Returns the initial word vectors that preparation copied into a run.
 
     Args:
-        run: Prepared.
+        run: A prepared run.
         side: "source" or "target".
-        units: The width D.
+        units: Width of the vectors, D.
+
+    Returns:
+        Ids `(N,)` and vectors `(N, D)`, or None if this side has none.
 
     Raises:
-        InputError: A file that is not what was put there.
+        InputError: If the file is not as preparation wrote it.
     """
     path = run.vectors_file(side)
-    if side not in dict(_vector_files(run.settings)):
+    if side not in sides_with_vectors(run.settings):
         return None
-    tokenizer = run.source_tokenizer if side == "source" else run.target_tokenizer
-    size = tokenizer.vocabulary_size
+    size = _tokenizer(run, side).vocabulary_size
     expected = {
         "vectors": TensorSpec((size, units), "float32"),
         "found": TensorSpec((size,), "bool"),
@@ -171,42 +190,46 @@ def kept_vectors(run: Run, side: str, units: int) -> tuple[np.ndarray, np.ndarra
     try:
         arrays = read_tensors(path, expected)
     except (OSError, TensorFileError) as error:
-        raise InputError(f"{path}: not what the run was prepared with: {error}") from None
+        raise InputError(f"{path}: changed since the run was prepared: {error}") from None
     ids = np.flatnonzero(arrays["found"])
     return ids, arrays["vectors"][ids]
 
 
-def sides_with_vectors(settings: Settings) -> list[str]:
-    """The sides whose embeddings start from a file of word vectors."""
+def sides_with_vectors(settings: Settings) -> list[Side]:
+    """Returns the sides whose embeddings start from a file of word vectors."""
     return [side for side, _ in _vector_files(settings)]
 
 
-def _open(path: str | Path, notice: Notice | None = None) -> Run:
+def _tokenizer(run: Run, side: Side) -> Tokenizer:
+    return run.source_tokenizer if side == "source" else run.target_tokenizer
+
+
+def _open(path: str | os.PathLike[str], notice: Notice | None = None) -> Run:
     run = Run.open(path, notice=notice)
     run.require_weights()
     return run
 
 
-def _vector_files(settings: Settings) -> list[tuple[str, str]]:
+def _vector_files(settings: Settings) -> list[tuple[Side, str]]:
     files = [(side, getattr(settings.training, f"{side}_embeddings")) for side in SIDES]
     return [(side, name) for side, name in files if name is not None]
 
 
 def _check_model(base: Run, settings: Settings) -> None:
+    """Refuses settings of a model or vocabulary that the initial weights do not fit."""
     differences = _differences("model", base.settings, settings)
-    # A vocabulary that is kept brings its settings; what was not asked for gives way.
+    # A kept vocabulary brings its own settings. Only settings that the user gave can conflict.
     new = settings.training.from_run_vocabulary == "new"
-    matter = {"joint"} if new else settings.tokenizer.model_fields_set
+    relevant = {"joint"} if new else settings.tokenizer.model_fields_set
     differences += [
         line
         for line in _differences("tokenizer", base.settings, settings)
-        if line.split(" ")[0].removeprefix("tokenizer.") in matter
+        if line.split(" ")[0].removeprefix("tokenizer.") in relevant
     ]
     if differences:
         raise InputError(
-            f"{base.path}: its weights are of another model than is to be trained: "
-            f"{'; '.join(differences)}: leave out the preset and these settings, or give what it "
-            "was trained with"
+            f"{base.path}: its weights do not fit the model to train: {'; '.join(differences)}: "
+            "leave out the preset and these settings, or give those of the weights"
         )
 
 
@@ -216,6 +239,6 @@ def _differences(section: str, base: Settings, settings: Settings) -> list[str]:
     return [
         f"{section}.{key} {was.get(key)} -> {now.get(key)}"
         for key in {**was, **now}
-        # Rates of dropout decide how a model is trained, not what it is.
+        # Dropout rates affect training only, not the shape of the model.
         if was.get(key) != now.get(key) and not key.endswith("dropout")
     ]

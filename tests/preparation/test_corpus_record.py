@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from keras_seq.preparation import known_counts, open_or_prepare
+from keras_seq.preparation import find_run, open_or_prepare
+from keras_seq.preparation.record import known_counts
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 
@@ -31,13 +32,13 @@ def opened(**data) -> None:
 
 def test_same_text_under_other_file_names_is_accepted(folder):
     opened()
-    assert known_counts("run", settings().data)[:2] == (40, 40)
+    assert known_counts(find_run("run"), settings().data)[:2] == (40, 40)
     opened(pairs=["part-1.tsv", "part-2.tsv"])
     for number in (1, 2):
         shutil.copy(f"part-{number}.tsv", f"copy-{number}.tsv")
     opened(pairs="copy-*.tsv")
     # Looked for under the names that the record has.
-    assert known_counts("run", settings(pairs="copy-*.tsv").data) is None
+    assert known_counts(find_run("run"), settings(pairs="copy-*.tsv").data) is None
 
 
 @pytest.mark.parametrize(
@@ -62,9 +63,9 @@ def test_changed_columns_are_refused_and_their_pairs_counted_anew(folder):
     given = {"pairs": "part-1.tsv", "columns": "source=1,target=2", "valid_pairs": None}
     opened(**given)
     opened(**given)
-    assert known_counts("run", settings(**given).data)[:2] == (40, 20)
+    assert known_counts(find_run("run"), settings(**given).data)[:2] == (40, 20)
     changed = given | {"columns": "source=2,target=3"}
-    assert known_counts("run", settings(**changed).data) is None
+    assert known_counts(find_run("run"), settings(**changed).data) is None
     with pytest.raises(InputError, match="data.columns source=1,target=2 -> source=2,target=3"):
         opened(**changed)
 
@@ -72,7 +73,7 @@ def test_changed_columns_are_refused_and_their_pairs_counted_anew(folder):
 def test_new_file_matching_the_pattern_is_refused(folder):
     opened()
     shutil.copy("part-1.tsv", "part-3.tsv")
-    assert known_counts("run", settings().data) is None
+    assert known_counts(find_run("run"), settings().data) is None
     with pytest.raises(InputError, match="data.pairs 2 files -> 3 files"):
         opened()
 
@@ -90,4 +91,4 @@ def test_changed_weights_are_refused(folder):
     (folder / "part-2.w").write_text("1\n" * 19 + "2\n")
     with pytest.raises(InputError, match="data.weights part-2.w of 40 bytes -> .*, other content"):
         opened(**given)
-    assert known_counts("run", settings(**given).data) is None
+    assert known_counts(find_run("run"), settings(**given).data) is None

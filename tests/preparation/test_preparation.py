@@ -90,7 +90,7 @@ def test_held_out_sources_are_not_in_the_training_corpus(corpus, prepared):
     trained = set(run.source_tokenizer.decode([train.source(i) for i in range(len(train))]))
     held = set(run.valid_lines()[0])
     assert held and not held & trained
-    assert any("share a source with them left out" in line for line in notices)
+    assert any("share a source with one held out are left out" in line for line in notices)
 
 
 def test_all_usable_pairs_of_given_validation_text_are_used(corpus, prepared, tmp_path):
@@ -372,8 +372,8 @@ def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_p
         )
     )
     assert (
-        "alignments: 1 of 60 pairs have links to words that leave no tokens; without these links"
-        in notices
+        "alignments: 1 of 60 pairs have links to words that leave no tokens; "
+        "these links are dropped" in notices
     )
     train, tokenizer = TokenCorpus.open(run.train_directory), run.source_tokenizer
     assert len(train) == 61 and not TokenCorpus.open(run.valid_directory).has_alignments

@@ -8,7 +8,8 @@ import sys
 import pytest
 from hub_preset import NOUNS, PIECES, POSITIONS, save_preset, who_comes_first
 
-from keras_seq.preparation import known_preset, open_or_prepare, pretrained, resolve_settings
+from keras_seq.preparation import find_run, open_or_prepare, pretrained, resolve_settings
+from keras_seq.preparation.pretrained import copied_preset
 from keras_seq.settings import SettingsError, load_settings, preset_directory
 from keras_seq.text import InputError
 
@@ -97,15 +98,15 @@ def spoil(path, change):
         (
             "config.json",
             lambda v: v["config"].update(hidden_dim=4096, num_layers=200),
-            "config.json describes an encoder of at least",
+            "expected at least .* that config.json describes",
         ),
-        ("tokenizer.json", lambda v: v["config"].update(split=False), "words that are split"),
-        ("config.json", lambda v: v["config"].update(vocabulary_size=9), "vectors for 9 of them"),
+        ("tokenizer.json", lambda v: v["config"].update(split=False), "expected split words"),
+        ("config.json", lambda v: v["config"].update(vocabulary_size=9), "embeddings for only 9"),
         ("tokenizer.json", lambda v: v.update(class_name="T5Tokenizer"), "expected a tokenizer of"),
         (
             "tokenizer.json",
             lambda v: v["config"].update(oov_token="?"),
-            r"\[UNK\] for what is none",
+            r"the unknown token \[UNK\]",
         ),
     ],
 )
@@ -209,7 +210,7 @@ def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path
 @pytest.mark.slow
 def test_unknown_hub_preset_name_raises_input_error(tmp_path, monkeypatch):
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    with pytest.raises(InputError, match="KerasHub cannot fetch it"):
+    with pytest.raises(InputError, match="KerasHub cannot load it"):
         resolve_settings(preset="hub:there_is_no_such_preset", overrides={"data.pairs": "a.tsv"})
     assert not preset_directory("there_is_no_such_preset").exists()
 
@@ -224,13 +225,13 @@ def test_prepared_run_reopens_after_the_hub_preset_is_deleted(preset, data, tmp_
         again, _ = resolve_settings(
             preset=name,
             overrides=overrides,
-            pretrained=lambda asked_for: known_preset(tmp_path / "run", asked_for),
+            earlier=find_run(tmp_path / "run"),
         )
         assert again == first
     open_or_prepare(again, tmp_path / "run")
-    assert known_preset(tmp_path / "run", "hub:another") is None
-    assert known_preset(tmp_path / "nothing", name) is None
-    assert known_preset(tmp_path / "run", "transformer-tiny") is None
+    assert copied_preset("hub:another", find_run(tmp_path / "run")) is None
+    assert copied_preset(name, find_run(tmp_path / "nothing")) is None
+    assert copied_preset("transformer-tiny", find_run(tmp_path / "run")) is None
 
 
 def test_preparing_from_a_hub_preset_does_not_import_keras(preset, data, tmp_path):
@@ -248,7 +249,7 @@ def test_preparing_from_a_hub_preset_does_not_import_keras(preset, data, tmp_pat
 @pytest.mark.parametrize(
     ("longest", "words"),
     [
-        (20, "are not the source vocabulary that the text was"),
+        (20, "differ from the source vocabulary of the prepared"),
         (31, "expected at most 30: the encoder has 32 positions"),
     ],
 )

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from keras_seq.preparation import check_directory, known_counts, open_or_prepare
+from keras_seq.preparation import check_directory, find_run, open_or_prepare
+from keras_seq.preparation.record import known_counts
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
@@ -42,9 +43,11 @@ def test_prepared_run_is_reopened_without_rewriting_files(settings, prepared):
 def test_resume_option_errors_name_the_cause(settings, prepared, tmp_path):
     with pytest.raises(InputError, match="has a run already: name another, or use --overwrite"):
         open_or_prepare(settings, prepared.path, resume="never")
-    with pytest.raises(InputError, match="no checkpoint to go on from, as --resume require asks"):
+    with pytest.raises(
+        InputError, match="no checkpoint to resume from, which --resume require needs"
+    ):
         open_or_prepare(settings, prepared.path, resume="require")
-    with pytest.raises(InputError, match="no run to go on with, as --resume require asks"):
+    with pytest.raises(InputError, match="no run to resume, which --resume require needs"):
         open_or_prepare(settings, tmp_path / "absent", resume="require")
     with pytest.raises(InputError, match="exclude each other"):
         check_directory(prepared.path, resume="require", overwrite=True)
@@ -64,14 +67,14 @@ def test_interrupted_preparation_is_repeated(settings, prepared, lacking):
     notices = []
     run = open_or_prepare(settings, prepared.path, notice=notices.append)
     assert run.read_preparation() is not None
-    assert any("is done again" in line for line in notices) == (lacking != "all")
+    assert any("is repeated" in line for line in notices) == (lacking != "all")
 
 
 def test_missing_preparation_record_does_not_delete_checkpoints(settings, prepared):
     prepared.save_checkpoint(1, {"weights": {}}, {})
     (prepared.path / "checkpoints/step-00000001/weights.safetensors").write_bytes(b"0" * 10**8)
     (prepared.path / "data/prepared.json").unlink()
-    with pytest.raises(InputError, match="has checkpoints, but not what its text was"):
+    with pytest.raises(InputError, match="has checkpoints, but no record of its text"):
         open_or_prepare(settings, prepared.path)
     assert prepared.checkpoints.steps == [1]
 
@@ -84,10 +87,10 @@ def test_invalid_preparation_record_raises_input_error(settings, prepared, conte
 
 
 def test_known_counts_are_valid_only_while_the_text_is_untouched(settings, prepared, tmp_path):
-    assert known_counts(prepared.path, settings.data)[:2] == (60, 60)
-    assert known_counts(tmp_path / "absent", settings.data) is None
+    assert known_counts(find_run(prepared.path), settings.data)[:2] == (60, 60)
+    assert known_counts(find_run(tmp_path / "absent"), settings.data) is None
     os.utime(tmp_path / "pairs.tsv")
-    assert known_counts(prepared.path, settings.data) is None
+    assert known_counts(find_run(prepared.path), settings.data) is None
     # Touched, but the same.
     open_or_prepare(settings, prepared.path)
 
@@ -107,7 +110,7 @@ def test_changed_settings_are_all_listed_in_the_resume_error(settings, prepared,
         open_or_prepare(other, prepared.path)
     message = str(error.value)
     assert "seed 1 -> 3; model.family transformer -> rnn" in message
-    assert "more: give what it was begun with" in message
+    assert "more: use its own settings" in message
     assert "max_steps" not in message
     assert Run.open(prepared.path).settings == prepared.settings
 
@@ -118,7 +121,7 @@ def test_training_settings_may_change_only_before_the_first_checkpoint(settings,
     said = []
     run = open_or_prepare(other, prepared.path, notice=said.append)
     assert run.settings.training == Run.open(prepared.path).settings.training == other.training
-    assert any("from here on training.freeze" in line for line in said)
+    assert any("setting changed: training.freeze" in line for line in said)
     run.unlock()
     run.save_checkpoint(1, {"weights": {}}, {})
     (run.path / "checkpoints/step-00000001/weights.safetensors").write_bytes(b"0" * 10**8)

@@ -9,12 +9,12 @@ from run_helpers import forge
 from keras_seq import Run, SettingsError, load_settings
 from keras_seq.preparation import (
     base_settings,
-    kept_vectors,
-    known_initial_checkpoint,
+    find_run,
     open_or_prepare,
     prepare_run,
     resolve_settings,
 )
+from keras_seq.preparation.warm_start import copied_vectors, initial_checkpoint
 from keras_seq.text import InputError, Tokenizer
 
 MODEL = {
@@ -62,7 +62,7 @@ def resolved(overrides, **options):
 def test_settings_of_the_starting_run_replace_the_preset(base, overrides):
     said = []
     settings = resolved(overrides | {"training.label_smoothing": 0.2}, notice=said.append)
-    assert said == [f"settings of {base.path} in the place of a preset"]
+    assert said == [f"settings of {base.path} instead of a preset"]
     assert settings.model == base.settings.model
     assert settings.tokenizer == base.settings.tokenizer
     assert settings.training.learning_rate == 0.5
@@ -78,8 +78,8 @@ def test_settings_of_the_starting_run_replace_the_preset(base, overrides):
 def test_best_weights_and_vocabulary_of_the_starting_run_are_copied(base, overrides, tmp_path):
     said = []
     run = prepare_run(resolved(overrides), tmp_path / "run", notice=said.append)
-    assert f"the vocabulary of {base.path} is kept" in said
-    assert f"starts from {base.path}: its best weights, of step 3, are copied" in said
+    assert f"the vocabulary is that of {base.path}" in said
+    assert f"initial weights: the best weights of {base.path}, of step 3, are copied" in said
     assert run.source_tokenizer.to_bytes() == base.source_tokenizer.to_bytes()
     start = Run.open(run.start_directory)
     assert start.checkpoints.steps == [3]
@@ -89,7 +89,7 @@ def test_best_weights_and_vocabulary_of_the_starting_run_are_copied(base, overri
     # What is prepared is watched over: another start is another training.
     run.unlock()
     forge(start.path / "checkpoints" / "step-00000003", "weights.safetensors", b"x" * 99)
-    with pytest.raises(InputError, match="step-00000003/.*: not what the training began with"):
+    with pytest.raises(InputError, match="step-00000003/.*: changed since the training began"):
         open_or_prepare(resolved(overrides), tmp_path / "run")
 
 
@@ -125,15 +125,13 @@ def test_prepared_run_reopens_after_the_starting_run_is_deleted(base, overrides,
     shutil.rmtree(base.path)
     with pytest.raises(InputError, match="no such run directory"):
         resolved(overrides)
-    settings = resolved(
-        overrides, started=lambda path: known_initial_checkpoint(tmp_path / "run", path)
-    )
+    settings = resolved(overrides, earlier=find_run(tmp_path / "run"))
     gone_on = open_or_prepare(settings, tmp_path / "run")
     assert gone_on.settings == run.settings
     gone_on.unlock()
     elsewhere = overrides | {"training.from_run": "elsewhere"}
-    assert known_initial_checkpoint(tmp_path / "run", "elsewhere") == "elsewhere"
-    assert known_initial_checkpoint(tmp_path / "nowhere", "elsewhere") == "elsewhere"
+    assert initial_checkpoint("elsewhere", find_run(tmp_path / "run")) == "elsewhere"
+    assert initial_checkpoint("elsewhere", find_run(tmp_path / "nowhere")) == "elsewhere"
     with pytest.raises(InputError, match=r"training.from_run .*base -> elsewhere"):
         open_or_prepare(load_settings(base=settings.to_dict(), overrides=elsewhere), run.path)
 
@@ -152,7 +150,7 @@ def test_prepared_run_reopens_after_the_starting_run_is_deleted(base, overrides,
     ],
 )
 def test_starting_from_another_model_raises_input_error(base, overrides, tmp_path, change, words):
-    with pytest.raises(InputError, match=f"weights are of another model.*{words}"):
+    with pytest.raises(InputError, match=f"weights do not fit the model to train.*{words}"):
         prepare_run(resolved(overrides | change), tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -165,13 +163,13 @@ def test_dropout_and_new_vocabulary_size_may_differ_from_the_starting_run(overri
 
 
 def test_overwrite_keeps_existing_runs_when_the_start_is_refused(base, overrides, tmp_path):
-    with pytest.raises(InputError, match="are one directory: name another"):
+    with pytest.raises(InputError, match="are in the same directory: use another"):
         prepare_run(resolved(overrides), base.path, overwrite=True)
     assert base.checkpoints.steps == [3, 5]
     # Nor for one that cannot start.
     other = resolved(overrides | {"model.units": 8})
     shutil.copytree(base.path, tmp_path / "other")
-    with pytest.raises(InputError, match="another model"):
+    with pytest.raises(InputError, match="do not fit the model to train"):
         prepare_run(other, tmp_path / "other", overwrite=True)
     assert Run.open(tmp_path / "other").checkpoints.steps == [3, 5]
 
@@ -211,7 +209,7 @@ def test_source_embedding_vectors_are_read_once_and_kept(with_vectors, tmp_path)
     said = []
     run = prepare_run(load_settings(overrides=with_vectors), tmp_path / "run", notice=said.append)
     (tmp_path / "vectors").unlink()
-    ids, vectors = kept_vectors(run, "source", 4)
+    ids, vectors = copied_vectors(run, "source", 4)
     texts = [run.source_tokenizer.pieces[id].text for id in ids]
     expected = {"dog": [1, 2, 3, 4], "Hund": [5, 6, 7, 8], "a": [9] * 4}
     assert {"▁dog", "▁a"} < set(texts)
@@ -220,9 +218,9 @@ def test_source_embedding_vectors_are_read_once_and_kept(with_vectors, tmp_path)
     words = sum(piece.is_text for piece in run.source_tokenizer.pieces)
     share = f"vectors for {len(ids)} of {words} pieces of the source vocabulary"
     assert any(share in line for line in said), said
-    assert kept_vectors(run, "target", 4) is None
-    with pytest.raises(InputError, match="not what the run was prepared with"):
-        kept_vectors(run, "source", 5)
+    assert copied_vectors(run, "target", 4) is None
+    with pytest.raises(InputError, match="changed since the run was prepared"):
+        copied_vectors(run, "source", 5)
 
 
 def test_changed_embedding_file_is_refused_before_the_first_checkpoint(with_vectors, tmp_path):
@@ -271,13 +269,13 @@ def test_train_command_refuses_a_wrong_starting_run_with_exit_code_2(
         "--preset", "transformer-tiny",
     )  # fmt: skip
     assert outcome.code == 2
-    assert "its weights are of another model" in outcome.error
+    assert "its weights do not fit the model to train" in outcome.error
     assert "model.units 4 -> 128" in outcome.error
     outcome = keras_seq_command(
         "train", base.path, "--pairs", overrides["data.pairs"], "--from-run", base.path,
         "--overwrite",
     )  # fmt: skip
-    assert outcome.code == 2 and "are one directory" in outcome.error
+    assert outcome.code == 2 and "are in the same directory" in outcome.error
     assert base.checkpoints.steps == [3, 5]
 
 
