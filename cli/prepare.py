@@ -48,7 +48,7 @@ def prepare(
     from keras_seq.jobs import WorkerExecutor, require_ray, run_locally, run_on_ray
     from keras_seq.preparation import (
         check_directory,
-        known_counts,
+        find_run,
         open_or_prepare,
         resolve_settings,
     )
@@ -66,7 +66,7 @@ def prepare(
             *(f"{key}={value}" for key, value in flags.items() if value is not None),
         ],
         notice=notice,
-        known=lambda data: known_counts(directory, data),
+        earlier=None if overwrite else find_run(directory),
     )
     for key, value in (
         ("data.prepared", resolved.data.prepared),
@@ -82,7 +82,7 @@ def prepare(
     )
     with sigterm_exits():
         open_or_prepare(
-            resolved, directory, overwrite=overwrite, notice=notice, counts=counts, labour=labour
+            resolved, directory, overwrite=overwrite, notice=notice, counts=counts, executor=labour
         )
     option = "" if resolved.task == "translate" else f"--task {resolved.task} "
     if resolved.training.from_hub is not None:

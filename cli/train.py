@@ -111,14 +111,12 @@ def train(
 
     from keras_seq.preparation import (
         check_directory,
-        known_counts,
-        known_initial_checkpoint,
-        known_preset,
+        find_run,
         open_or_prepare,
         prepare_run,
         resolve_settings,
     )
-    from keras_seq.preparation.batch_size import choose_batch_size, known_budget
+    from keras_seq.preparation.batch_size import choose_batch_size
     from keras_seq.runtime.devices import Devices, check_backend
     from keras_seq.runtime.threads import configure_training_threads
 
@@ -153,10 +151,11 @@ def train(
             training.follow(run, used, notice)
         return
     find_batch = max_batch == "auto"
-    if find_batch:
-        flags["training.batch_tokens"] = None if overwrite else known_budget(run)
     if not dry_run:
         check_directory(run, resume=resume, overwrite=overwrite)
+    earlier = None if overwrite else find_run(run)
+    if find_batch:
+        flags["training.batch_tokens"] = earlier and earlier.settings.training.batch_tokens
     resolved, counts = resolve_settings(
         preset=preset,
         file=settings,
@@ -165,9 +164,7 @@ def train(
             *(f"{key}={value}" for key, value in flags.items() if value is not None),
         ],
         notice=notice,
-        known=lambda data: known_counts(run, data),
-        started=lambda path: path if overwrite else known_initial_checkpoint(run, path),
-        pretrained=lambda name: None if overwrite else known_preset(run, name),
+        earlier=earlier,
     )
     if dry_run:
         with tempfile.TemporaryDirectory() as folder:

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.preparation.warm_start import SIDES, kept_vectors, sides_with_vectors
+from keras_seq.preparation.warm_start import SIDES, copied_vectors, sides_with_vectors
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model, named_weights, weight_shapes
 from keras_seq.text import InputError, Tokenizer, piece_vectors, pieces_in
@@ -53,7 +53,7 @@ def initialize_weights(run: Run, model: keras.Model, notice: Notice) -> None:
     taken: set[int] = set()
     for side in sides_with_vectors(run.settings):
         weight = _embedding(model, side)
-        kept = kept_vectors(run, side, int(weight.shape[1]))
+        kept = copied_vectors(run, side, int(weight.shape[1]))
         if kept is not None:
             ids, vectors = kept
             # One table may be for both sides; what the source's file has stays.

@@ -97,7 +97,7 @@ HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a
         ),
         (
             "--backend tensorflow --device cpu --max-batch auto --hosts a:1,b:1",
-            "--max-batch auto: with several hosts, give the number found on one",
+            "--max-batch auto: received several hosts, expected one",
         ),
         (
             "--backend tensorflow --device cpu --devices 2 --hosts a:1,b:1 --host 1",

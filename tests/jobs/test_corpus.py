@@ -118,7 +118,7 @@ def test_killed_preparation_resumes_to_an_identical_corpus(
     assert 3 <= kept < CHUNKS
     code, said = start(out, *text_options, *where).end()
     assert code == 0, said
-    assert "its preparation was not finished, and is done again" in said
+    assert "its preparation did not finish and is repeated" in said
     assert "vocabulary learned already" in said
     assert f"{kept} of {CHUNKS} chunks of token ids were done already" in said
     assert content(out) == content(expected)
@@ -158,8 +158,8 @@ def test_interrupted_preparation_keeps_its_vocabulary_until_text_changes(expecte
             yield done
 
     def prepared(runner):
-        labour = WorkerExecutor(tmp_path / "out", runner=runner, notice=notices.append)
-        return prepare_run(settings, tmp_path / "out", counts=counts, labour=labour)
+        executor = WorkerExecutor(tmp_path / "out", runner=runner, notice=notices.append)
+        return prepare_run(settings, tmp_path / "out", counts=counts, executor=executor)
 
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
@@ -287,7 +287,7 @@ def test_training_on_prepared_text_gives_identical_weights(
         stream.write(b"\x09")
     outcome = keras_seq_command("train", tmp_path / "one", "--prepared", moved, *more)
     assert outcome.code == 2
-    assert "shard-00000.source.ids: not what the training began with" in outcome.error
+    assert "shard-00000.source.ids: changed since the training began" in outcome.error
     outcome = keras_seq_command("train", tmp_path / "one", *text_options, *more)
     assert outcome.code == 2
     assert "data.prepared" in outcome.error
@@ -305,8 +305,8 @@ def test_unusable_prepared_text_and_conflicting_options_are_rejected(
     run.update_settings(run.settings.model_copy(update={"data": data}))
     for arguments, words in (
         (["--prepared", tmp_path / "absent"], "absent: no such run directory"),
-        (["--prepared", unfinished], "its preparation was not finished: give its command again"),
-        (["--prepared", sharing], f"shares the text of {shared}: name that"),
+        (["--prepared", unfinished], "its preparation did not finish: run its command again"),
+        (["--prepared", sharing], f"shares the text of {shared}: give that directory"),
         (["--prepared", shared, "--pairs", "x.tsv"], "data.pairs: received 'x.tsv' with data.prep"),
         (["--prepared", shared, "--columns", "source=1,target=2"], "data.columns: received 'sour"),
         (["--prepared", shared, "--set=tokenizer.size=600"], "tokenizer.size: received 600 with"),

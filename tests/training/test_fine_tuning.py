@@ -80,7 +80,7 @@ def tuning(folder, **overrides):
 
 def test_fine_tuning_starts_from_the_best_weights_and_the_vocabulary(folder):
     weights, said = begun(tuning(folder), folder / "begun")
-    assert f"starts from {folder / 'base'}: its best weights, of step 2, are copied" in said
+    assert f"initial weights: the best weights of {folder / 'base'}, of step 2, are copied" in said
     before = saved(folder / "base", 2)
     assert before.keys() == weights.keys()
     for name, array in before.items():

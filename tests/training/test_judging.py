@@ -201,7 +201,7 @@ def test_another_monitor_decides_anew_when_a_training_resumes(toy):
     folder, settings, _, _ = toy
     training = settings.training.model_copy(update={"max_steps": 6, "monitor": "loss"})
     result, said = quiet_train(settings.model_copy(update={"training": training}), folder / "run")
-    assert "from here on training.monitor auto -> loss" in said
+    assert "setting changed: training.monitor auto -> loss" in said
     last = [line for line in validations(folder / "run") if line["monitor"] == "loss"]
     assert [line["step"] for line in last] == [4, 6]
     best = min(last, key=lambda line: line["loss"])

@@ -139,7 +139,7 @@ def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder
         assert ("going on after step" in said) == bool(before)
     result, said = quiet_train(SETTINGS[family](folder, STEPS), run, resume="require")
     assert f"going on after step {straight + 1}" in said
-    assert f"from here on training.max_steps {straight + 1} -> {STEPS}" in said
+    assert f"setting changed: training.max_steps {straight + 1} -> {STEPS}" in said
     assert_same_run(run, folder / "straight")
 
 
@@ -204,7 +204,7 @@ def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, fami
 @ONE_FAMILY
 def test_run_without_a_checkpoint_starts_over(folder, family, stopped):
     shutil.rmtree(stopped / "checkpoints")
-    with pytest.raises(keras_seq.InputError, match="no checkpoint to go on from"):
+    with pytest.raises(keras_seq.InputError, match="no checkpoint to resume from"):
         quiet_train(SETTINGS[family](folder, STEPS), stopped, resume="require")
     quiet_train(SETTINGS[family](folder, STEPS), stopped)
     assert_same_run(stopped, folder / "straight")
@@ -266,7 +266,7 @@ def test_resume_with_changed_training_settings_raises_input_error(
     folder, stopped, overrides, words
 ):
     before = (stopped / "settings.toml").read_text()
-    with pytest.raises(keras_seq.InputError, match="its training was begun otherwise") as error:
+    with pytest.raises(keras_seq.InputError, match="this run was started with different settings") as error:
         quiet_train(settings_of(folder, STEPS, **(TRANSFORMER | overrides)), stopped)
     assert words in str(error.value)
     assert (stopped / "settings.toml").read_text() == before
@@ -343,10 +343,10 @@ def test_resume_with_changed_or_missing_run_files_raises_input_error(folder, sto
     content = bytearray((stopped / name).read_bytes())
     content[-3] ^= 1
     (stopped / name).write_bytes(content)
-    with pytest.raises(keras_seq.InputError, match=f"{name}: not what the training began with"):
+    with pytest.raises(keras_seq.InputError, match=f"{name}: changed since the training began"):
         quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped)
     (stopped / name).unlink()
-    with pytest.raises(keras_seq.InputError, match=f"{name}: not what the training began with"):
+    with pytest.raises(keras_seq.InputError, match=f"{name}: changed since the training began"):
         quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped)
 
 
