@@ -74,7 +74,7 @@ def prepare(
     ):
         if value is not None:
             raise SettingsError(f"{key}: received {value!r}; `prepare` takes text alone")
-    labour = WorkerExecutor(
+    executor = WorkerExecutor(
         directory,
         workers=workers,
         runner=run_on_ray if engine == "ray" else run_locally,
@@ -82,7 +82,7 @@ def prepare(
     )
     with sigterm_exits():
         open_or_prepare(
-            resolved, directory, overwrite=overwrite, notice=notice, counts=counts, executor=labour
+            resolved, directory, overwrite=overwrite, notice=notice, counts=counts, executor=executor
         )
     option = "" if resolved.task == "translate" else f"--task {resolved.task} "
     if resolved.training.from_hub is not None:

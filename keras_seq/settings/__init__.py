@@ -1,7 +1,8 @@
-"""Settings: their sections, the presets, how they are read, and what is said of a wrong one."""
+"""Settings of a run: sections, presets, loading, and error messages."""
 
 from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError
+from keras_seq.settings.families import FAMILIES
 from keras_seq.settings.hub_models import (
     BackboneClassifierSettings,
     BackboneSeq2SeqSettings,
@@ -21,7 +22,6 @@ from keras_seq.settings.label_models import (
     TransformerClassifierSettings,
     TransformerTaggerSettings,
 )
-from keras_seq.settings.latent_models import SequenceVAESettings
 from keras_seq.settings.loading import load_settings
 from keras_seq.settings.monitors import MONITORS, TEXT_MONITORS, Monitor
 from keras_seq.settings.presets import PRESETS, choose_preset
@@ -30,10 +30,11 @@ from keras_seq.settings.search import SearchSettings
 from keras_seq.settings.sequence_models import (
     RecurrentLanguageModelSettings,
     RecurrentSettings,
+    SequenceVAESettings,
     TransformerLanguageModelSettings,
     TransformerSettings,
 )
-from keras_seq.settings.settings import FAMILIES, Settings, setting_keys
+from keras_seq.settings.settings import Settings, setting_keys
 from keras_seq.settings.small_corpus import CorpusShape, in_proportion
 from keras_seq.settings.tasks import TASKS
 from keras_seq.settings.tokenizer import (

@@ -1,46 +1,126 @@
-"""What the settings of all models of Transformer blocks have in common."""
+"""Base classes of model settings: Transformer blocks, recurrent layers."""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
 from keras_seq.settings.section import ModelSection, a_choice, a_number, a_share
 
 
+def block_activations(units: int, feedforward_units: int) -> int:
+    """Approximate numbers that training stores for each token in a Transformer block."""
+    return 16 * units + 3 * feedforward_units
+
+
+def block_parameters(units: int, feedforward_units: int) -> int:
+    """A lower bound of the number of weights of a Transformer block."""
+    return 4 * units**2 + 2 * units * feedforward_units
+
+
+def check_heads(section: ModelSection, heads: str, units: str) -> None:
+    """Raises ValueError unless the setting `heads` divides the setting `units`."""
+    if getattr(section, units) % getattr(section, heads):
+        raise ValueError(
+            f"{heads}: received {getattr(section, heads)}, expected a divisor of "
+            f"model.{units} ({getattr(section, units)})"
+        )
+
+
 class TransformerBlockSettings(ModelSection):
-    """The shape of a block."""
+    """The shape of a Transformer block."""
 
     units: int = a_number(256, 1, 16_384, "Width of the model.")
-    feedforward_units: int = a_number(1024, 1, 65_536, "Inner width of the feed-forward parts.")
-    num_heads: int = a_number(4, 1, 256, "Attention heads; divides `units`.")
-    dropout: float = a_share(0.1, "Dropout after each part.")
-    attention_dropout: float = a_share(0.1, "Dropout of attention weights.")
-    activation_dropout: float = a_share(0.1, "Dropout inside the feed-forward parts.")
-    activation: Literal["relu", "gelu"] = a_choice("relu", "Feed-forward activation.")
-    norm: Literal["pre", "post"] = a_choice("pre", "Where each block normalizes.")
+    feedforward_units: int = a_number(1024, 1, 65_536, "Inner width of the feed-forward layers.")
+    num_heads: int = a_number(4, 1, 256, "Attention heads; must divide `units`.")
+    dropout: float = a_share(0.1, "Dropout rate after each sublayer.")
+    attention_dropout: float = a_share(0.1, "Dropout rate of attention weights.")
+    activation_dropout: float = a_share(0.1, "Dropout rate inside the feed-forward layers.")
+    activation: Literal["relu", "gelu"] = a_choice("relu", "Activation of feed-forward layers.")
+    norm: Literal["pre", "post"] = a_choice(
+        "pre", "Layer normalization before (pre) or after (post) each sublayer."
+    )
+
+    @property
+    def block_activations(self) -> int:
+        """Approximate numbers that training stores for each token in a block."""
+        return block_activations(self.units, self.feedforward_units)
+
+    @property
+    def block_parameters(self) -> int:
+        """A lower bound of the number of weights of a block."""
+        return block_parameters(self.units, self.feedforward_units)
 
     @model_validator(mode="after")
     def _heads_divide_units(self) -> Self:
-        if self.units % self.num_heads:
-            raise ValueError(
-                f"num_heads: received {self.num_heads}, expected a divisor of "
-                f"model.units ({self.units})"
-            )
+        check_heads(self, "num_heads", "units")
         return self
 
 
 class TransformerStackSettings(TransformerBlockSettings):
-    """The shape of blocks one above the other."""
+    """The shape of a stack of Transformer blocks."""
 
-    num_layers: int = a_number(2, 1, 100, "Blocks or recurrent layers of a model without decoder.")
+    num_layers: int = a_number(2, 1, 100, "Number of layers.")
 
     @property
     def activations(self) -> int:
-        """Numbers that a training keeps for each token, about; those of the output left out."""
-        return self.num_layers * (16 * self.units + 3 * self.feedforward_units)
+        return self.num_layers * self.block_activations
 
     def min_parameters(self) -> int:
-        """Fewer weights than a model of these settings can have."""
-        return self.num_layers * (4 * self.units**2 + 2 * self.units * self.feedforward_units)
+        return self.num_layers * self.block_parameters
+
+
+class RecurrentStackSettings(ModelSection):
+    """The shape of a stack of recurrent layers.
+
+    Attributes:
+        directions: 1 for layers that read forward, 2 for bidirectional ones.
+    """
+
+    directions: ClassVar[int] = 1
+
+    cell: Literal["gru", "lstm"] = a_choice("gru", "Recurrent cell.")
+    num_layers: int = a_number(1, 1, 100, "Number of layers.")
+    embedding_units: int = a_number(256, 1, 16_384, "Width of the embeddings.")
+    units: int = a_number(256, 1, 16_384, "Width of the model.")
+    dropout: float = a_share(0.3, "Dropout rate between layers.")
+
+    @property
+    def output_width(self) -> int:
+        return self.directions * self.units
+
+    @property
+    def activations(self) -> int:
+        return self.num_layers * 16 * self.directions * self.units
+
+    def min_parameters(self) -> int:
+        return self.num_layers * 3 * self.directions * self.units**2
+
+
+class RecurrentCoderSettings(ModelSection):
+    """The shape of a recurrent encoder and decoder."""
+
+    cell: Literal["gru", "lstm"] = a_choice("gru", "Recurrent cell.")
+    num_encoder_layers: int = a_number(
+        1, 1, 100, "Encoder layers; recurrent ones are bidirectional."
+    )
+    num_decoder_layers: int = a_number(1, 1, 100, "Decoder layers.")
+    embedding_units: int = a_number(256, 1, 16_384, "Width of the embeddings.")
+    encoder_units: int = a_number(256, 1, 16_384, "Width of the encoder, in each direction.")
+    decoder_units: int = a_number(512, 1, 16_384, "Width of the decoder.")
+    tie_output: bool = a_choice(True, "Share the embedding table with the output layer.")
+    dropout: float = a_share(0.2, "Dropout rate between layers.")
+
+    @property
+    def output_width(self) -> int:
+        return self.decoder_units
+
+    @property
+    def activations(self) -> int:
+        layers = self.num_encoder_layers + self.num_decoder_layers
+        return layers * 16 * (self.encoder_units + self.decoder_units)
+
+    def min_parameters(self) -> int:
+        encoder = self.num_encoder_layers * 3 * self.encoder_units**2
+        return encoder + self.num_decoder_layers * 3 * self.decoder_units**2

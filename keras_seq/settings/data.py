@@ -1,4 +1,4 @@
-"""Where the text is."""
+"""Settings of the text files."""
 
 from __future__ import annotations
 
@@ -10,48 +10,54 @@ from keras_seq.settings.section import Section, a_choice, a_number, a_text
 
 
 class DataSettings(Section):
-    """Where the sentence pairs are and which are kept."""
+    """The files of training and validation text, and which pairs are kept."""
 
     source: str | list[str] | None = a_text(
-        "File of source sentences, one a line; plain or .gz. Many: a pattern or a list."
+        "File of source sentences, one per line, plain or .gz; or a pattern or list of files."
     )
-    target: str | list[str] | None = a_text("File of target sentences, line by line with `source`.")
+    target: str | list[str] | None = a_text("File of target sentences, parallel to `source`.")
     pairs: str | list[str] | None = a_text(
-        "File of source<TAB>target lines, or CSV, in place of the two above."
+        "File of source<TAB>target lines, or CSV, instead of `source` and `target`."
     )
-    text: str | list[str] | None = a_text("File of lines, for a task that has no pairs.")
+    text: str | list[str] | None = a_text("File of lines, for language models and autoencoders.")
     labelled: str | list[str] | None = a_text(
-        "File of text<TAB>label lines, or CSV; of text<TAB>tags, one for each word, for a tagger."
+        "File of text<TAB>label lines, or CSV; for taggers of text<TAB>tags, with one tag per word."
     )
     columns: str | None = a_text(
-        "Columns of `pairs` or `labelled`, by number or header: source=1,target=3; text=2,label=1."
+        "Columns of `pairs` or `labelled`, by number or header, such as source=1,target=3."
     )
-    weights: str | list[str] | None = a_text("File of numbers, the weight of each pair.")
-    file_weights: list[float] | None = a_text("Weights of whole files, one for each.")
+    weights: str | list[str] | None = a_text(
+        "File of numbers, the weight of each pair in the loss."
+    )
+    file_weights: list[float] | None = a_text("Weights of files, one number per file.")
     alignments: str | list[str] | None = a_text(
-        "File of links between the words of each pair, as `0-0 1-2`."
+        "File of word alignments of each pair, such as `0-0 1-2`."
     )
-    valid_source: str | None = a_text("Source sentences to validate on.")
-    valid_target: str | None = a_text("Target sentences to validate on.")
-    valid_pairs: str | None = a_text("File of source<TAB>target lines to validate on.")
-    valid_text: str | None = a_text("File of lines to validate on.")
-    valid_labelled: str | None = a_text("File of labelled lines to validate on.")
-    prepared: str | None = a_text("Directory made by `keras-seq prepare`, in place of all text.")
-    max_source_length: int = a_number(200, 1, 100_000, "Longest source kept, in tokens.")
-    max_target_length: int = a_number(200, 1, 100_000, "Longest target kept, in tokens.")
+    valid_source: str | None = a_text("File of source sentences for validation.")
+    valid_target: str | None = a_text("File of target sentences for validation.")
+    valid_pairs: str | None = a_text("File of source<TAB>target lines for validation.")
+    valid_text: str | None = a_text("File of lines for validation.")
+    valid_labelled: str | None = a_text("File of labeled lines for validation.")
+    prepared: str | None = a_text("Directory made by `keras-seq prepare`, instead of text.")
+    max_source_length: int = a_number(
+        200, 1, 100_000, "Maximum source length of a pair, in tokens."
+    )
+    max_target_length: int = a_number(
+        200, 1, 100_000, "Maximum target length of a pair, in tokens."
+    )
     concatenation: float = a_number(
-        0.0, 0, 100, "Training pairs added for each pair: two random pairs, one after the other."
+        0.0, 0, 100, "Added training pairs for each pair; each joins two random pairs."
     )
-    bucket_width: int = a_number(1, 1, 10_000, "Lengths this close share a batch.")
+    bucket_width: int = a_number(1, 1, 10_000, "Width of length buckets, in tokens.")
     packed: bool = a_choice(
-        False, "Join the lines of `text`, and cut them at `max_target_length` tokens."
+        False, "Pack the lines of `text` into pieces of `max_target_length` tokens."
     )
     class_weights: Literal["none", "balanced"] = a_choice(
-        "none", "What a line counts by its label; balanced: all labels together the same."
+        "none", "Weights of lines by label; balanced: each label has the same total weight."
     )
 
     @model_validator(mode="after")
-    def _weights_are_no_debts(self) -> DataSettings:
+    def _weights_are_not_negative(self) -> DataSettings:
         if self.file_weights and not all(0 <= weight <= 1e9 for weight in self.file_weights):
             raise ValueError(
                 f"file_weights: received {self.file_weights}, expected numbers from 0 to 1e9"

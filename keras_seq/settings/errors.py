@@ -1,4 +1,4 @@
-"""What is said of a wrong setting: one line that names it, and what would be right."""
+"""Error messages for wrong settings: one line with the key and the expected value."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from annotated_types import Ge, Gt, Le, Lt
 
 
 class SettingsError(ValueError):
-    """A setting that does not exist or is out of bounds; one line, for the user."""
+    """A setting does not exist or has a wrong value. The message has one line."""
 
 
 def suggest(received: str, known: Iterable[str]) -> str:
-    """` - did you mean X?` for the nearest known name, or nothing."""
+    """Returns ` - did you mean X?` with the nearest known name, or ""."""
     known = list(known)
     last_names = {key.rsplit(".", 1)[-1]: key for key in reversed(known)}
     last = received.rsplit(".", 1)[-1]
@@ -34,7 +34,7 @@ def suggest(received: str, known: Iterable[str]) -> str:
 
 
 def expectation(field: Any) -> str:
-    """Type and bounds of a pydantic field in words."""
+    """Describes type and bounds of a pydantic field."""
     kinds = value_types(field.annotation)
     if list[str] in kinds:
         return "text or a list of texts"
@@ -51,7 +51,7 @@ def expectation(field: Any) -> str:
     bounds = []
     for bound in field.metadata:
         if isinstance(bound, Ge):
-            bounds.append(f"at least {bound.ge:g}" if bound.ge != 0 else "at least 0")
+            bounds.append(f"at least {bound.ge:g}")
         elif isinstance(bound, Gt):
             bounds.append(f"above {bound.gt:g}")
         elif isinstance(bound, Le):
@@ -63,14 +63,14 @@ def expectation(field: Any) -> str:
 
 
 def value_types(annotation: Any) -> tuple[Any, ...]:
-    """The types of an annotation, without None."""
+    """Returns the types of an annotation, without None."""
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         return tuple(part for part in typing.get_args(annotation) if part is not type(None))
     return (annotation,)
 
 
 def choices(names: Iterable[str]) -> str:
-    """Quoted names with commas and `or` between."""
+    """Returns quoted names, joined by commas and `or`."""
     *others, last = (repr(name) for name in names)
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -80,7 +80,7 @@ def _plain(number: Any) -> str:
 
 
 def show(value: Any) -> str:
-    """The value as received, short: it may be a million characters, or nested deeply."""
+    """Describes a received value, which may be very long or deeply nested, in few characters."""
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, (list, tuple)):

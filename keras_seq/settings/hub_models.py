@@ -1,4 +1,4 @@
-"""The shapes of models with an encoder of KerasHub."""
+"""Settings of models with a pretrained encoder of KerasHub."""
 
 from __future__ import annotations
 
@@ -6,96 +6,91 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from keras_seq.settings.blocks import TransformerBlockSettings
-from keras_seq.settings.section import ModelSection, a_choice, a_number, a_share
+from keras_seq.settings.blocks import (
+    TransformerBlockSettings,
+    block_activations,
+    block_parameters,
+    check_heads,
+)
+from keras_seq.settings.section import ModelSection, a_choice, a_family, a_number, a_share
 
 
 class BackboneSettings(ModelSection):
-    """The shape of an encoder of KerasHub; that of `training.from_hub` where it is given."""
+    """The shape of an encoder of KerasHub. With `training.from_hub`, the preset determines it."""
 
     backbone: Literal["bert", "distil_bert"] = a_choice("bert", "Kind of the pretrained encoder.")
     backbone_layers: int = a_number(12, 1, 200, "Blocks of the pretrained encoder.")
     backbone_units: int = a_number(768, 1, 16_384, "Width of the pretrained encoder.")
     backbone_feedforward_units: int = a_number(
-        3072, 1, 65_536, "Inner width of its feed-forward parts."
+        3072, 1, 65_536, "Inner width of the pretrained encoder's feed-forward layers."
     )
-    backbone_heads: int = a_number(12, 1, 256, "Its attention heads.")
+    backbone_heads: int = a_number(12, 1, 256, "Attention heads of the pretrained encoder.")
     backbone_positions: int = a_number(
-        512, 3, 100_000, "Its longest text in tokens, with one in front and one behind."
+        512,
+        3,
+        100_000,
+        "Positions of the pretrained encoder, two of them for special tokens.",
     )
-    backbone_dropout: float = a_share(0.1, "Dropout inside it.")
+    backbone_dropout: float = a_share(0.1, "Dropout rate inside the pretrained encoder.")
 
     @property
     def embedding_width(self) -> int:
-        """Of the vectors that source tokens are embedded in."""
         return self.backbone_units
 
     @property
-    def backbone_activations(self) -> int:
-        """Numbers that a training keeps for each source token, about."""
-        return self.backbone_layers * (
-            16 * self.backbone_units + 3 * self.backbone_feedforward_units
+    def output_width(self) -> int:
+        return self.backbone_units
+
+    @property
+    def activations(self) -> int:
+        return self.backbone_layers * block_activations(
+            self.backbone_units, self.backbone_feedforward_units
         )
 
+    def min_parameters(self) -> int:
+        return self.min_backbone_parameters()
+
     def min_backbone_parameters(self) -> int:
-        """Fewer weights than an encoder of these settings can have."""
-        units = self.backbone_units
-        return self.backbone_layers * (4 * units**2 + 2 * units * self.backbone_feedforward_units)
+        """A lower bound of the number of weights of the pretrained encoder."""
+        return self.backbone_layers * block_parameters(
+            self.backbone_units, self.backbone_feedforward_units
+        )
 
     @model_validator(mode="after")
     def _backbone_heads_divide_units(self) -> Self:
-        if self.backbone_units % self.backbone_heads:
-            raise ValueError(
-                f"backbone_heads: received {self.backbone_heads}, expected a divisor of "
-                f"model.backbone_units ({self.backbone_units})"
-            )
+        check_heads(self, "backbone_heads", "backbone_units")
         return self
 
 
 class BackboneClassifierSettings(BackboneSettings):
-    """The shape of a classifier of a pretrained encoder."""
+    """The shape of a `BackboneClassifier`."""
 
     model_class = "keras_seq.models:BackboneClassifier"
-    family: Literal["classifier-hub"] = a_choice("classifier-hub", "Family of the model.")
+    family: Literal["classifier-hub"] = a_family("classifier-hub")
     pooling: Literal["first", "mean", "max"] = a_choice(
-        "first", "What is classified: the encoder's own first step, or mean or max of the others."
+        "first", "How the steps become one vector: the first (the encoder's own), mean or max."
     )
-    dropout: float = a_share(0.1, "Dropout on what is classified.")
-
-    @property
-    def output_width(self) -> int:
-        """Of the vectors that labels are scored from."""
-        return self.backbone_units
-
-    @property
-    def activations(self) -> int:
-        """Numbers that a training keeps for each token, about."""
-        return self.backbone_activations
-
-    def min_parameters(self) -> int:
-        """Fewer weights than a model of these settings can have."""
-        return self.min_backbone_parameters()
+    dropout: float = a_share(0.1, "Dropout rate of the pooled vector.")
 
 
 class BackboneSeq2SeqSettings(TransformerBlockSettings, BackboneSettings):
-    """The shape of a pretrained encoder with the decoder of a Transformer."""
+    """The shape of a `BackboneSeq2Seq`."""
 
     model_class = "keras_seq.models:BackboneSeq2Seq"
-    family: Literal["transformer-hub"] = a_choice("transformer-hub", "Family of the model.")
+    family: Literal["transformer-hub"] = a_family("transformer-hub")
     num_decoder_layers: int = a_number(3, 1, 100, "Decoder blocks.")
 
     @property
     def embedding_width(self) -> int:
-        """Of the vectors that target tokens are embedded in."""
+        return self.units
+
+    @property
+    def output_width(self) -> int:
         return self.units
 
     @property
     def activations(self) -> int:
-        """Numbers that a training keeps for each token, about; those of the output left out."""
-        layer = 16 * self.units + 3 * self.feedforward_units
-        return self.backbone_activations + 2 * self.num_decoder_layers * layer
+        return super().activations + 2 * self.num_decoder_layers * self.block_activations
 
     def min_parameters(self) -> int:
-        """Fewer weights than a model of these settings can have."""
-        layer = 4 * self.units**2 + 2 * self.units * self.feedforward_units
-        return self.min_backbone_parameters() + self.num_decoder_layers * layer
+        return self.min_backbone_parameters() + self.num_decoder_layers * self.block_parameters

@@ -1,4 +1,4 @@
-"""Settings of a model that begins with a preset of KerasHub, as far as the preset says them."""
+"""Presets `hub:NAME`: settings of models with a pretrained encoder of KerasHub."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from keras_seq.settings.hub_models import BackboneClassifierSettings
 
 PREFIX = "hub:"
 _MAX_BYTES = 1 << 20
-# What configurations name by their class.
+# Values of `model.backbone` by class name.
 BACKBONE_CLASSES = {"BertBackbone": "bert", "DistilBertBackbone": "distil_bert"}
-# Our settings by their names.
+# Settings by KerasHub's names.
 _SIZES = {
     "num_layers": "backbone_layers",
     "hidden_dim": "backbone_units",
@@ -28,7 +28,7 @@ _SIZES = {
     "max_sequence_length": "backbone_positions",
     "dropout": "backbone_dropout",
 }
-# Chosen as others fine-tune such encoders, not tuned here.
+# Common values for fine-tuning such encoders, not tuned here.
 _TASKS: Mapping[str, dict[str, Any]] = {
     "classify": {
         "model": {"family": "classifier-hub"},
@@ -65,11 +65,11 @@ _LONGEST = {"classify": 400, "translate": 200}
 
 
 def preset_directory(name: str) -> Path:
-    """Where a preset of KerasHub is, or will be once it is fetched.
+    """Returns the directory of a preset of KerasHub, before or after its download.
 
     Args:
-        name: A directory, or what KerasHub knows it by: that has a folder beside those that
-            Keras keeps (`KERAS_HOME`, else `~/.keras`).
+        name: A directory, or a name that KerasHub knows. Downloads are stored in a folder of
+            `KERAS_HOME`, or else of `~/.keras`.
     """
     if not is_known_by_name(name):
         return Path(os.path.expanduser(name))
@@ -78,25 +78,24 @@ def preset_directory(name: str) -> Path:
 
 
 def is_known_by_name(name: str) -> bool:
-    """Whether a preset is KerasHub's to find, and no directory."""
-    # What looks like a path is one, whether it is there or not.
+    """Tests if a preset is a name that KerasHub knows, not a directory."""
+    # A directory that looks like a path need not exist.
     looks_like_a_path = name.startswith((".", "/", "~")) or "\\" in name or not name
-    # It says no where the system does not take the name at all.
     return not looks_like_a_path and not os.path.isdir(name)
 
 
 def hub_preset(name: str, task: str) -> dict[str, Any]:
-    """The preset `hub:NAME`: settings of a model whose encoder it is.
+    """Returns the preset `hub:NAME`: settings of a model with this encoder.
 
     Args:
-        name: Of a preset that KerasHub saved (`save_to_preset`), see `preset_directory`.
-        task: What the model is for.
+        name: Name of a preset of KerasHub; see `preset_directory`.
+        task: The task of the model.
 
     Returns:
-        Nested values, as a preset of ours has them.
+        Nested values, as in `PRESETS`.
 
     Raises:
-        SettingsError: No such preset, an encoder of another kind, or another task.
+        SettingsError: If there is no such preset, or the encoder or task is not supported.
     """
     if task not in _TASKS:
         raise SettingsError(
@@ -112,16 +111,16 @@ def hub_preset(name: str, task: str) -> dict[str, Any]:
 
 
 def read_backbone(directory: str | Path) -> tuple[dict[str, Any], int]:
-    """What a preset's `config.json` says of its encoder; it is not trusted.
+    """Reads the `config.json` of a preset, which is not trusted.
 
     Args:
-        directory: Of the preset.
+        directory: The directory of the preset.
 
     Returns:
-        Settings of the section `model`, and the rows of the table of its pieces.
+        Settings of the section `model`, and the number of rows of the embedding table.
 
     Raises:
-        SettingsError: It is not there, or of an encoder of another kind.
+        SettingsError: If the file is missing, or describes an unsupported encoder.
     """
     path = Path(directory) / "config.json"
     try:
@@ -136,7 +135,7 @@ def read_backbone(directory: str | Path) -> tuple[dict[str, Any], int]:
         values = json.loads(content[:_MAX_BYTES])
         kind, config = values["class_name"], values["config"]
         backbone = BACKBONE_CLASSES.get(kind)
-        found = {ours: config[theirs] for theirs, ours in _SIZES.items()} if backbone else {}
+        sizes = {ours: config[theirs] for theirs, ours in _SIZES.items()} if backbone else {}
         rows = config["vocabulary_size"] if backbone else 0
     except (ValueError, RecursionError, KeyError, TypeError):
         raise SettingsError(f"{path}: not the configuration of a preset of KerasHub") from None
@@ -145,7 +144,7 @@ def read_backbone(directory: str | Path) -> tuple[dict[str, Any], int]:
             f"{path}: received {show(kind)}, expected an encoder with word pieces: "
             f"{choices(BACKBONE_CLASSES)}"
         )
-    model = {"backbone": backbone, **found}
+    model = {"backbone": backbone, **sizes}
     try:
         BackboneClassifierSettings.model_validate(model)
     except ValidationError as error:

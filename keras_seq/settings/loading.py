@@ -1,4 +1,4 @@
-"""Settings in layers, each over the one before."""
+"""Loads settings from a preset, a TOML file and overrides."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ def load_settings(
     base: Mapping[str, Any] | None = None,
     adjustments: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Settings in layers: defaults < `base` < preset < TOML file < overrides.
+    """Loads settings in layers: defaults < `base` < preset < TOML file < overrides.
 
-    A layer that changes `model.family` drops what lower layers say of the model.
+    A layer that changes `model.family` drops the model settings of lower layers.
 
     Args:
-        preset: Name of a preset (`keras_seq.settings.PRESETS`), or None. What it begins with
-            may be left out where that is the task, as of `classify-bag`. Or `hub:` and the
+        preset: Name of a preset (`keras_seq.settings.PRESETS`). The name of the task may be left
+            out: with the task `classify`, `bag` is `classify-bag`. Or `hub:` and the name or
             directory of a preset of KerasHub.
-        file: Path of a TOML file with any part of the settings, or None.
-        overrides: `{"training.max_steps": 100}` or `["training.max_steps=100"]`.
-            Text is read as a TOML value where the setting is not text itself,
-            and `none` unsets.
+        file: Path of a TOML file with some of the settings.
+        overrides: `{"training.max_steps": 100}` or `["training.max_steps=100"]`. Text is read as
+            a TOML value unless the setting is text itself; `none` unsets.
         base: Nested values below the preset.
         adjustments: Nested values between the preset and the file.
 
     Returns:
-        The checked `Settings`. In each section `model_fields_set` has what the
-        file and the overrides gave, not what a preset did.
+        The checked `Settings`. In each section `model_fields_set` has the keys that the file and
+        the overrides gave.
 
     Raises:
-        SettingsError: An unknown key or preset (with the nearest one known), a
-            value out of bounds, a file that cannot be read.
+        SettingsError: If a key or preset is unknown (the message suggests the nearest one), a
+            value is out of bounds, or the file cannot be read.
     """
     merged: dict[str, Any] = {}
     if base:
@@ -56,27 +55,32 @@ def load_settings(
         _merge(merged, _preset_values(preset, task))
     if adjustments:
         _merge(merged, adjustments)
-    given: dict[str, Any] = {}
+    by_user: dict[str, Any] = {}
     if file is not None:
         _merge(merged, values)
-        _merge(given, values)
-        # Checked by itself, so that an error names the file.
-        Settings.from_dict(merged, where=f"{file}: ")
+        _merge(by_user, values)
+    without_overrides = dict(merged)
     for key, value in items:
         layer = _nest(key, value)
         _merge(merged, layer)
-        _merge(given, layer)
-    settings = Settings.from_dict(merged)
+        _merge(by_user, layer)
+    try:
+        settings = Settings.from_dict(merged)
+    except SettingsError:
+        if file is not None:
+            # If the error is in the file, its message names the file.
+            Settings.from_dict(without_overrides, where=f"{file}: ")
+        raise
     for name in ("data", "tokenizer", "model", "training", "search", "score"):
-        getattr(settings, name).model_fields_set.intersection_update(given.get(name, {}))
+        getattr(settings, name).model_fields_set.intersection_update(by_user.get(name, {}))
     for side in SIDES:
-        own = given.get("tokenizer", {}).get(side, {})
-        getattr(settings.tokenizer, side).model_fields_set.intersection_update(own)
+        keys = by_user.get("tokenizer", {}).get(side, {})
+        getattr(settings.tokenizer, side).model_fields_set.intersection_update(keys)
     return settings
 
 
 def read_settings_file(file: str | Path) -> dict[str, Any]:
-    """The nested values of a TOML file, its keys checked; SettingsError names it."""
+    """Reads nested values from a TOML file and checks the keys; SettingsError if that fails."""
     where = f"{file}: "
     try:
         with open(file, "rb") as stream:
@@ -97,7 +101,7 @@ def read_settings_file(file: str | Path) -> dict[str, Any]:
 def _preset_values(name: str, task: Any) -> Mapping[str, Any]:
     if name.startswith(PREFIX):
         return hub_preset(name.removeprefix(PREFIX), "translate" if task is None else str(task))
-    # With --task classify, `bag` is enough.
+    # With the task `classify`, `bag` is short for `classify-bag`.
     if (full := f"{task}-{name}") in PRESETS:
         name = full
     if name not in PRESETS:
@@ -132,13 +136,13 @@ def _nest(key: str, value: Any) -> dict[str, Any]:
 
 
 def _merge(below: dict[str, Any], above: Mapping[str, Any]) -> None:
-    """Lays `above` over `below`, in place."""
+    """Merges `above` into `below`, in place."""
     for name, value in above.items():
         if not isinstance(value, Mapping):
             below[name] = value
             continue
-        there = below.get(name)
-        section = dict(there) if isinstance(there, Mapping) else {}
+        current = below.get(name)
+        section = dict(current) if isinstance(current, Mapping) else {}
         if name == "model" and value.get("family", _family(section)) != _family(section):
             section = {}
         _merge(section, value)

@@ -1,4 +1,4 @@
-"""Values that a training can be judged by: their names, and which of them are better."""
+"""Metrics that can select the best checkpoint (`training.monitor`)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MonitorName = Literal[
 
 
 class Monitor(NamedTuple):
-    """One value of a validation.
+    """One metric of a validation.
 
     Attributes:
         label: Its name in a sentence.
-        score_name: The name of a score of text before its signature, "" of other values.
-        lower_is_better: Whether smaller values are better.
-        worst: The value that a model without any skill has, None if there is none.
-        digits: Decimals that are printed.
+        score_name: The name of a text score, printed before its signature; "" for other metrics.
+        lower_is_better: True if smaller values are better.
+        worst: The value of a model that has learned nothing; None if there is no such value.
+        digits: Printed decimals.
     """
 
     label: str
@@ -47,7 +47,7 @@ class Monitor(NamedTuple):
         return "min" if self.lower_is_better else "max"
 
     def is_worst(self, value: float) -> bool:
-        """Whether a value is printed as the worst one, or is beyond it."""
+        """Tests if a value, rounded as printed, is the worst one or beyond it."""
         if self.worst is None:
             return False
         value, worst = round(value, self.digits), self.worst
@@ -71,5 +71,5 @@ MONITORS: Mapping[str, Monitor] = MappingProxyType(
         "reconstruction": Monitor("reconstruction loss", lower_is_better=True, digits=4),
     }
 )
-# Scores of decoded text, which `keras_seq.scoring` computes.
+# Scores of decoded text, computed by `keras_seq.scoring`.
 TEXT_MONITORS = tuple(name for name, monitor in MONITORS.items() if monitor.score_name)

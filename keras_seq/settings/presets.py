@@ -1,4 +1,4 @@
-"""Named settings, tuned together: plain data and the choice among them."""
+"""Presets: named settings, tuned together, and the choice of one for a corpus."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def _rate(learning_rate: float, warmup_steps: int) -> dict[str, Any]:
 
 _LANGUAGE_MODEL = {
     "batch_tokens": 4096,
-    # The likelihood of the text is what counts, which smoothing lowers.
+    # Label smoothing lowers the likelihood of text.
     "label_smoothing": 0.0,
     "ema": 0.998,
     "validate_every": 500,
     "checkpoint_every": 500,
 }
-# Without a source the length is bounded by a number alone.
+# Without a source, only a number can limit the length.
 _SAMPLING = {
     "method": "sampling",
     "top_p": 0.9,
@@ -63,7 +63,7 @@ _LABELS = {
     "validate_every": 200,
     "checkpoint_every": 200,
 }
-# The end of a long text is cut off, and it may say most of what it is.
+# Longer texts are cut, and the part that is cut may matter most.
 _LONG = {"max_source_length": 400}
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -72,7 +72,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "training": {
             **_rate(0.005, 1500),
             "batch_tokens": 4096,
-            # The mean of the last 500 updates or so; a longer one lags behind in short trainings.
+            # Averages about 500 updates; a longer average lags behind in short trainings.
             "ema": 0.998,
             "validate_every": 500,
             "checkpoint_every": 500,
@@ -110,7 +110,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "checkpoint_every": 500,
         },
     },
-    # For words, spellings and pronunciations: few pairs of short sequences of symbols.
+    # For small corpora of short symbol sequences, such as words and pronunciations.
     "rnn-symbols": {
         "model": {
             "family": "rnn",
@@ -241,8 +241,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "batch_tokens": 2048,
             "label_smoothing": 0.0,
             "ema": 0.995,
-            # A decoder that can do without the code learns to: hide words from it, let beta rise
-            # slowly and more than once, and make the first nats of the code free.
+            # Against posterior collapse: word dropout, cyclical annealing of beta, free bits.
             "word_dropout": 0.4,
             "kl_annealing": "cyclical",
             "kl_annealing_steps": 1000,
@@ -267,8 +266,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
-# Corpus sizes up to which a preset is the better choice; chosen, not measured:
-# wider models overfit small corpora and narrow ones underfit large ones.
+# Maximum corpus size of each preset. The sizes are chosen, not measured: wide models overfit
+# small corpora, narrow ones underfit large ones.
 _SIZES: dict[str, tuple[tuple[int, str], ...]] = {
     "transformer": (
         (100_000, "transformer-tiny"),
@@ -296,13 +295,13 @@ def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, s
 
     Args:
         shape: The corpus.
-        family: The family of the model, None if it may be chosen, too.
+        family: Family of the model; None if it is free.
 
     Returns:
-        The name of the preset, and what it was chosen by, in words.
+        The name of the preset, and the reason for the choice.
 
     Raises:
-        SettingsError: A family that has no preset.
+        SettingsError: If the family has no preset.
 
     Example:
 
@@ -320,7 +319,7 @@ def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, s
     family = family or "transformer"
     if family not in _LARGEST:
         raise SettingsError(
-            f"model.family {family!r} needs a preset of KerasHub: name it, as --preset hub:NAME"
+            f"model.family {family!r} needs a preset of KerasHub: give --preset hub:NAME"
         )
     if family not in _SIZES:
         return _LARGEST[family], "the model's family"

@@ -1,4 +1,4 @@
-"""How the text of a validation is scored."""
+"""Settings of scoring."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keras_seq.settings.section import Section, a_choice
 
 
 class ScoreSettings(Section):
-    """How the text of a validation is scored."""
+    """How validation scores decoded text."""
 
     tokenize: Literal[
         "auto",
@@ -24,5 +24,5 @@ class ScoreSettings(Section):
         "zh",
     ] = a_choice(
         "auto",
-        "sacreBLEU's tokenizer for BLEU. auto: 13a, or char for text without spaces between words.",
+        "Tokenizer of sacreBLEU; auto: 13a, or char for languages without spaces between words.",
     )

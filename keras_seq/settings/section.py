@@ -1,4 +1,4 @@
-"""What the sections of the settings are made of."""
+"""Base classes and fields of the sections of the settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Section(BaseModel):
-    """Frozen, strict about types, and without names that it does not know."""
+    """A frozen section, strict about types, that refuses unknown names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -39,7 +39,7 @@ class ModelSection(Section):
 
     @property
     def activations(self) -> int:
-        """Numbers that a training keeps for each token, roughly, without those of the output."""
+        """Approximate numbers that training stores for each token, without the output layer."""
         return 0
 
     def min_parameters(self) -> int:
@@ -61,3 +61,7 @@ def a_choice(default: Any, description: str) -> Any:
 
 def a_text(description: str) -> Any:
     return Field(default=None, min_length=1, max_length=4096, description=description)
+
+
+def a_family(name: str) -> Any:
+    return Field(default=name, description="Family of the model.")

@@ -1,107 +1,79 @@
-"""The shapes of models that write text: translations and language models."""
+"""Settings of models that generate text: translation models, language models, VAEs."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from keras_seq.settings.blocks import TransformerBlockSettings, TransformerStackSettings
-from keras_seq.settings.section import ModelSection, a_choice, a_number, a_share
+from keras_seq.settings.blocks import (
+    RecurrentCoderSettings,
+    RecurrentStackSettings,
+    TransformerBlockSettings,
+    TransformerStackSettings,
+)
+from keras_seq.settings.section import a_choice, a_family, a_number, a_share
 
-_MEMBERS = "Copies of the model, trained together, whose probabilities are averaged."
+_MEMBERS = "Copies of the model that are trained together; their probabilities are averaged."
 
 
 class TransformerSettings(TransformerBlockSettings):
-    """The Transformer's shape."""
+    """The shape of a `Transformer`."""
 
     model_class = "keras_seq.models:Transformer"
-    family: Literal["transformer"] = a_choice("transformer", "Family of the model.")
+    family: Literal["transformer"] = a_family("transformer")
     num_encoder_layers: int = a_number(3, 1, 100, "Encoder blocks.")
     num_decoder_layers: int = a_number(3, 1, 100, "Decoder blocks.")
     members: int = a_number(1, 1, 100, _MEMBERS)
 
     @property
     def activations(self) -> int:
-        """Numbers that a training keeps for each token, about; those of the output left out."""
-        layers = self.num_encoder_layers + 2 * self.num_decoder_layers
-        return layers * (16 * self.units + 3 * self.feedforward_units)
+        return (self.num_encoder_layers + 2 * self.num_decoder_layers) * self.block_activations
 
     def min_parameters(self) -> int:
-        """Fewer weights than a model of these settings can have."""
-        layers = self.num_encoder_layers + self.num_decoder_layers
-        return layers * (4 * self.units**2 + 2 * self.units * self.feedforward_units)
+        return (self.num_encoder_layers + self.num_decoder_layers) * self.block_parameters
 
 
-class RecurrentSettings(ModelSection):
-    """The recurrent model's shape."""
+class RecurrentSettings(RecurrentCoderSettings):
+    """The shape of a `RecurrentSeq2Seq`."""
 
     model_class = "keras_seq.models:RecurrentSeq2Seq"
-    family: Literal["rnn"] = a_choice("rnn", "Family of the model.")
+    family: Literal["rnn"] = a_family("rnn")
     encoder: Literal["recurrent", "convolutional"] = a_choice(
-        "recurrent", "How the source is read; convolutional: gated convolutions of three steps."
+        "recurrent", "Kind of encoder; convolutional: gated convolutions of width 3."
     )
-    cell: Literal["gru", "lstm"] = a_choice("gru", "Recurrent cell.")
-    num_encoder_layers: int = a_number(
-        1, 1, 100, "Encoder layers; recurrent ones read in both directions."
-    )
-    num_decoder_layers: int = a_number(1, 1, 100, "Decoder layers.")
-    embedding_units: int = a_number(256, 1, 16_384, "Width of the embeddings.")
-    encoder_units: int = a_number(256, 1, 16_384, "Width of the encoder, in each direction.")
-    decoder_units: int = a_number(512, 1, 16_384, "Width of the decoder.")
-    attention: Literal["bahdanau", "luong"] = a_choice("bahdanau", "Attention.")
-    attention_units: int = a_number(256, 1, 16_384, "Width of the attention's comparison.")
-    input_feeding: bool = a_choice(True, "Feed the attended vector to the next step.")
+    attention: Literal["bahdanau", "luong"] = a_choice("bahdanau", "Kind of attention.")
+    attention_units: int = a_number(256, 1, 16_384, "Width of the attention scores' hidden layer.")
+    input_feeding: bool = a_choice(True, "Feed the attentional vector to the next step.")
     context: Literal["every_step", "init"] = a_choice(
-        "every_step", "Whether the decoder sees the source at each step."
+        "every_step", "Whether the decoder sees the source at each step, or only at its start."
     )
     bridge: Literal["copy", "dense", "zero"] = a_choice(
-        "dense", "How the decoder's first state comes from the encoder's last."
+        "dense", "How the encoder's final state becomes the decoder's initial state."
     )
-    tie_output: bool = a_choice(True, "Score words against the table of their embeddings.")
-    dropout: float = a_share(0.2, "Dropout between layers.")
     members: int = a_number(1, 1, 100, _MEMBERS)
-
-    @property
-    def output_width(self) -> int:
-        """Of the vectors that tokens are scored from."""
-        return self.decoder_units
-
-    @property
-    def activations(self) -> int:
-        """Numbers that a training keeps for each token, about; those of the output left out."""
-        layers = self.num_encoder_layers + self.num_decoder_layers
-        return layers * 16 * (self.encoder_units + self.decoder_units)
-
-    def min_parameters(self) -> int:
-        """Fewer weights than a model of these settings can have."""
-        encoder = self.num_encoder_layers * 3 * self.encoder_units**2
-        return encoder + self.num_decoder_layers * 3 * self.decoder_units**2
 
 
 class TransformerLanguageModelSettings(TransformerStackSettings):
-    """The shape of a Transformer without a source."""
+    """The shape of a `TransformerLanguageModel`."""
 
     model_class = "keras_seq.models:TransformerLanguageModel"
-    family: Literal["lm-transformer"] = a_choice("lm-transformer", "Family of the model.")
-    num_layers: int = a_number(4, 1, 100, "Blocks or recurrent layers of a language model.")
+    family: Literal["lm-transformer"] = a_family("lm-transformer")
+    num_layers: int = a_number(4, 1, 100, "Number of layers.")
 
 
-class RecurrentLanguageModelSettings(ModelSection):
-    """The shape of a recurrent language model."""
+class RecurrentLanguageModelSettings(RecurrentStackSettings):
+    """The shape of a `RecurrentLanguageModel`."""
 
     model_class = "keras_seq.models:RecurrentLanguageModel"
-    family: Literal["lm-rnn"] = a_choice("lm-rnn", "Family of the model.")
+    family: Literal["lm-rnn"] = a_family("lm-rnn")
     cell: Literal["gru", "lstm"] = a_choice("lstm", "Recurrent cell.")
-    num_layers: int = a_number(1, 1, 100, "Blocks or recurrent layers of a language model.")
-    embedding_units: int = a_number(256, 1, 16_384, "Width of the embeddings.")
     units: int = a_number(512, 1, 16_384, "Width of the model.")
-    tie_output: bool = a_choice(True, "Score words against the table of their embeddings.")
-    dropout: float = a_share(0.2, "Dropout between layers.")
+    tie_output: bool = a_choice(True, "Share the embedding table with the output layer.")
+    dropout: float = a_share(0.2, "Dropout rate between layers.")
 
-    @property
-    def activations(self) -> int:
-        """Numbers that a training keeps for each token, about; those of the output left out."""
-        return self.num_layers * 16 * self.units
 
-    def min_parameters(self) -> int:
-        """Fewer weights than a model of these settings can have."""
-        return self.num_layers * 3 * self.units**2
+class SequenceVAESettings(RecurrentCoderSettings):
+    """The shape of a `SequenceVAE`."""
+
+    model_class = "keras_seq.models:SequenceVAE"
+    family: Literal["vae-rnn"] = a_family("vae-rnn")
+    latent_units: int = a_number(32, 1, 16_384, "Width of the latent code.")

@@ -1,4 +1,4 @@
-"""Settings of a training in proportion to a small corpus."""
+"""Training settings in proportion to a small corpus."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T", int, float)
 
-# Larger corpora are trained as their preset says.
+# Larger corpora use their preset unchanged.
 MOST_PAIRS = 20_000
-# Recurrent models are better than Transformers on smaller corpora of short sequences of symbols.
+# On smaller corpora of short symbol sequences, recurrent models are better than Transformers.
 MOST_PAIRS_OF_SYMBOLS = 5_000
-# Updates of a training: this factor times the root of the number of pairs.
+# Number of updates: this factor times the square root of the number of pairs.
 _UPDATES = 40
-# Models whose probabilities are averaged, by the number of pairs.
+# Number of models in the ensemble, by the maximum number of pairs.
 _MEMBERS = ((1_000, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1))
-# Joined pairs that are added for each pair.
+# Joined pairs added for each pair, by the maximum number of pairs.
 _CONCATENATION = ((1_000, 2.0), (MOST_PAIRS_OF_SYMBOLS, 1.0), (MOST_PAIRS, 0.0))
 _VALIDATIONS = 16
 
@@ -26,8 +26,8 @@ class CorpusShape(NamedTuple):
 
     Attributes:
         pairs: Pairs of lines with text.
-        symbols: Whether the target is cut into words of a closed set, characters or bytes.
-        tokens: Mean tokens of the longer side of a pair, about.
+        symbols: True if target tokens are words, characters or bytes, not subwords.
+        tokens: Approximate mean number of tokens of the longer side of a pair.
     """
 
     pairs: int
@@ -36,20 +36,19 @@ class CorpusShape(NamedTuple):
 
     @property
     def is_small(self) -> bool:
-        """True if its training has settings in proportion."""
+        """True if training settings are adjusted to the corpus."""
         return 0 < self.pairs <= MOST_PAIRS
 
 
 def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
-    """Settings of the training of a small corpus, to be laid over a preset.
+    """Returns training settings for a small corpus, to merge over a preset.
 
-    Warm-up, averaging, validations and the end of a training are given in updates by
-    presets, which makes 1,500 updates of warm-up 500 passes over 800 pairs. Here they are
-    parts of the whole training.
+    Presets give warm-up, averaging, validations and the end of training in updates: 1,500 warm-up
+    updates are 500 epochs of 800 pairs. Here they are fractions of the whole training.
 
     Args:
         shape: The corpus.
-        family: Of the model.
+        family: Family of the model.
 
     Returns:
         Nested settings.
@@ -61,7 +60,7 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     (34, 57)
     """
     added = _by_size(_CONCATENATION, shape.pairs) if shape.symbols else 0.0
-    # A joined pair is twice as long.
+    # A joined pair is as long as two pairs.
     tokens = shape.pairs * (shape.tokens + 1) * (1 + 2 * added)
     batch_tokens = int(min(max(tokens / 100, 1024), 4096))
     updates = round(_UPDATES * math.sqrt(shape.pairs))

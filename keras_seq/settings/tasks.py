@@ -1,4 +1,4 @@
-"""The tasks by name, and the settings that have no meaning with one of them."""
+"""Tasks by name, and the settings that each task allows."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from keras_seq.text import PAIR, Roles, parse_columns
 
 
 class TaskSpec:
-    """What the settings know of a task; `keras_seq.tasks.Task` adds what it does.
+    """The part of a task that settings depend on; `keras_seq.tasks.Task` adds the rest.
 
     Attributes:
         name: The value of the setting `task`.
-        families: The families of models that do it, the default first.
-        data: Settings of the section `data` that belong to this task, and maybe to a few others.
-        training: Settings of the section `training` that belong to this task.
-        without: Settings that have no meaning with it, and why.
-        usage: The command that uses a run of it, with `{}` for the run.
-        has_labels: Whether targets are labels instead of text.
-        autoencoding: Whether a line of `data.text` is its own source.
-        roles: The words for the two columns of a file in `data.columns`.
-        monitors: Values of `training.monitor` that its validation computes.
-        metrics: Metrics of a test set; none if the task is not evaluated.
+        families: Families of models for the task, the default first.
+        data: Settings of the section `data` that only this and a few other tasks allow.
+        training: The same for the section `training`.
+        without: Settings that the task does not allow, and why.
+        usage: The command that uses a run of the task, with `{}` for the run.
+        has_labels: True if targets are labels instead of text.
+        autoencoding: True if each line of `data.text` is its own source.
+        roles: Names of the two columns of a file in `data.columns`.
+        monitors: Values of `training.monitor` that validation computes.
+        metrics: Metrics of a test set; empty if the task has none.
     """
 
     name: str
@@ -46,10 +46,7 @@ class TaskSpec:
 
 
 class _Tasks(Mapping[str, Any]):
-    """Tasks by name. Those of the package are imported at their first use.
-
-    The settings are below the tasks, so they name their modules and do not import them.
-    """
+    """Tasks by name, imported at first use because their modules import the settings."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._modules = modules
@@ -67,7 +64,7 @@ class _Tasks(Mapping[str, Any]):
     def add(self, task: TaskSpec) -> None:
         """Adds a task under its name; see `keras_seq.tasks.register_task`."""
         if task.name in self:
-            raise ValueError(f"There is a task {task.name!r} already.")
+            raise ValueError(f"Task {task.name!r} exists already.")
         self._loaded[task.name] = task
 
     def remove(self, name: str) -> None:
@@ -91,10 +88,8 @@ TASKS = _Tasks(
 )
 
 
-def refuse_of_other_tasks(name: str, settings: Any) -> None:
-    """ValueError for a setting that is for other tasks, or has no meaning with this one.
-
-    The columns of a file are named in the words of the task.
+def check_task_settings(name: str, settings: Any) -> None:
+    """Raises ValueError for a setting that a task does not allow.
 
     Args:
         name: The task.
@@ -132,6 +127,6 @@ def _check_columns(data: Any, roles: Roles) -> None:
     if tables == (None,) * len(tables):
         name = "pairs" if roles == PAIR else "labelled"
         raise ValueError(
-            f"data.columns: received {show(data.columns)} without data.{name}, expected a file "
-            "that has these columns"
+            f"data.columns: received {show(data.columns)} without data.{name}, the file with "
+            "these columns"
         )

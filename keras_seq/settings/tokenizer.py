@@ -1,4 +1,4 @@
-"""Settings of the vocabularies."""
+"""Settings of the tokenizers and vocabularies."""
 
 from __future__ import annotations
 
@@ -15,29 +15,27 @@ SUBWORDS = ("unigram", "bpe")
 Kinds = Literal["auto", "unigram", "bpe", "char", "word", "byte"]
 Forms = Literal["auto", "none", "nfc", "nfd", "nfkc"]
 
-_KIND = (
-    "unigram, bpe: subwords; char, word, byte: those units; auto: chosen from the training text."
-)
-_SIZE = "Largest number of entries; of characters and words the most frequent ones."
+_KIND = "Units: subwords (unigram or bpe), char, word or byte; auto: chosen by the training text."
+_SIZE = "Maximum number of entries. Of characters and words, the most frequent are used."
 _NORMALIZATION = (
-    "Unicode normalization: nfc composes accents, nfd cuts characters into parts, nfkc also "
-    "replaces compatibility characters; auto: nfc, or nfd where it makes an alphabet small."
+    "Unicode normalization: none, nfc, nfd or nfkc; auto: nfc, or nfd if that makes the alphabet "
+    "small."
 )
 _LOWERCASE = "Lowercase the text."
-_SEPARATOR = "What separates the words of kind word."
-_SYMBOLS = "String that stays one token, such as a tag; or a list of them."
-_MODEL = "Vocabulary to import: a SentencePiece model, or a Hugging Face tokenizer.json."
+_SEPARATOR = "Separator of words, for kind word."
+_SYMBOLS = "String that is always one token, such as a tag; or a list of such strings."
+_MODEL = "Vocabulary to import: a SentencePiece model or a Hugging Face tokenizer.json."
 
 
 def as_list(symbols: str | list[str] | None) -> list[str]:
-    """The symbols of a setting as a list."""
+    """Returns the symbols of a setting as a list."""
     return [symbols] if isinstance(symbols, str) else list(symbols or ())
 
 
 def _check(symbols: str | list[str] | None, separator: str | None) -> None:
     if not symbols and separator in (None, " "):
         return
-    # Settings load without SentencePiece.
+    # Imports SentencePiece only if needed.
     from keras_seq.text import TextRules, check_symbols
 
     check_symbols(as_list(symbols))
@@ -46,13 +44,11 @@ def _check(symbols: str | list[str] | None, separator: str | None) -> None:
 
 
 class VocabularySettings(Section):
-    """The vocabulary of one side; what is None is as for both sides."""
+    """The vocabulary of one side. None means the value of both sides."""
 
     kind: Kinds | None = a_choice(None, _KIND)
     size: int | None = a_number(None, 261, 1_000_000, _SIZE)
-    normalization: Literal["auto", "none", "nfc", "nfd", "nfkc"] | None = a_choice(
-        None, _NORMALIZATION
-    )
+    normalization: Forms | None = a_choice(None, _NORMALIZATION)
     lowercase: bool | None = a_choice(None, _LOWERCASE)
     separator: str | None = Field(
         default=None, min_length=1, max_length=100, description=_SEPARATOR
@@ -67,12 +63,12 @@ class VocabularySettings(Section):
 
 
 class TokenizerSettings(Section):
-    """The vocabulary of both sides, or of each."""
+    """The vocabularies of both sides."""
 
     kind: Kinds = a_choice("auto", _KIND)
     size: int = a_number(8000, 261, 1_000_000, _SIZE)
     joint: bool = a_choice(
-        True, "One vocabulary for both sides, where both have the same kind of subwords."
+        True, "Share one vocabulary if both sides have the same kind of subwords."
     )
     normalization: Forms = a_choice("auto", _NORMALIZATION)
     lowercase: bool = a_choice(False, _LOWERCASE)
@@ -85,7 +81,7 @@ class TokenizerSettings(Section):
     @field_validator("source", "target", mode="before")
     @classmethod
     def _is_a_table(cls, value: Any) -> Any:
-        # Of stored settings, which leave out what is None.
+        # Stored settings omit None.
         return VocabularySettings() if value is None else value
 
     @model_validator(mode="after")
@@ -94,7 +90,7 @@ class TokenizerSettings(Section):
         return self
 
     def of_side(self, side: Side) -> VocabularySettings:
-        """The settings of one side's vocabulary, those of both sides where it has none."""
+        """Returns the settings of one side, with the values of both sides as defaults."""
         own = getattr(self, side)
         return VocabularySettings(
             **{

@@ -1,4 +1,4 @@
-"""TOML of settings: bounded, so that a hostile file costs no time, and values in text."""
+"""Reads settings from TOML files and from text, in bounded time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 from keras_seq.settings.errors import SettingsError, value_types
 
-# A complete settings file is 3 kB. The two limits keep a hostile one from
-# costing seconds: tomllib's work grows with the square of the dots in a key.
+# A complete settings file has 3 kB. The limits protect from hostile files: the time of tomllib
+# grows with the square of the number of dots in a key.
 MAX_FILE_BYTES = 256 * 1024
 MAX_LINE_DOTS = 64
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
+    """Parses a settings file. SettingsError, prefixed by `where`, if it is not valid."""
     if len(text) > MAX_FILE_BYTES:
         raise SettingsError(f"{where}larger than {MAX_FILE_BYTES} bytes, not a settings file")
     for number, line in enumerate(text.split("\n"), start=1):
@@ -29,12 +30,13 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def read_value(text: str, field: Any) -> Any:
+    """Reads the value of a setting from a command line, by the type of its field."""
     kinds = value_types(field.annotation)
     if list[str] in kinds and (names := _read_names(text)):
         return names
     if str in kinds:
         return None if text == "none" else text
-    # A choice may have that very name.
+    # The name may be one of the choices.
     if any(text in typing.get_args(kind) for kind in kinds):
         return text
     stripped = text.strip()
@@ -49,7 +51,7 @@ def read_value(text: str, field: Any) -> Any:
 
 
 def _read_names(text: str) -> list[str] | None:
-    """The names in a TOML list, None if the text is a name itself."""
+    """Returns the names in a TOML list; None if the text is not such a list."""
     if not text.startswith("[") or "\n" in text or text.count(".") > MAX_LINE_DOTS:
         return None
     try:

@@ -1,0 +1,122 @@
+"""Checks of settings that depend on settings of other sections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras_seq.settings.errors import choices
+from keras_seq.settings.families import FAMILIES
+from keras_seq.settings.hub_models import BackboneSeq2SeqSettings, BackboneSettings
+from keras_seq.settings.sequence_models import TransformerSettings
+from keras_seq.settings.tasks import TASKS, check_task_settings
+from keras_seq.settings.tokenizer import SIDES, SUBWORDS
+
+
+def check_combinations(settings: Any) -> None:
+    """Raises ValueError for the first combination of `Settings` that is not possible."""
+    _check_task(settings)
+    _check_pretrained_encoder(settings)
+    _check_subword_sampling(settings)
+    members = getattr(settings.model, "members", 1)
+    if members != 1:
+        _require(
+            settings.training,
+            {
+                "guided_alignment": 0.0,
+                "scheduled_sampling": "none",
+                "source_embeddings": None,
+                "target_embeddings": None,
+                "from_run_vocabulary": "keep",
+            },
+            f"model.members {members}",
+        )
+    _check_guided_alignment(settings)
+
+
+def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
+    """Requires values of the section `training` that `reason` leaves without alternative."""
+    for key, value in expected.items():
+        if (received := getattr(training, key)) != value:
+            shown = {None: "none", 0.0: "0"}.get(value, repr(value))
+            raise ValueError(
+                f"training.{key}: received {received!r}, expected {shown} with {reason}"
+            )
+
+
+def _check_task(settings: Any) -> None:
+    families = TASKS[settings.task].families
+    if settings.model.family not in families:
+        raise ValueError(
+            f"model.family: received {settings.model.family!r}, expected "
+            f"{choices(families)} with task {settings.task!r}"
+        )
+    check_task_settings(settings.task, settings)
+    if settings.data.packed:
+        if settings.data.weights or settings.data.file_weights:
+            raise ValueError("data.weights: expected none with data.packed, which joins lines")
+        _require(settings.training, {"subword_alpha": 0.0}, "data.packed")
+
+
+def _check_pretrained_encoder(settings: Any) -> None:
+    model, preset = settings.model, settings.training.from_hub
+    if not isinstance(model, BackboneSettings):
+        if preset is not None:
+            families = [name for name in FAMILIES if issubclass(FAMILIES[name], BackboneSettings)]
+            raise ValueError(
+                f"training.from_hub: received {preset!r}, expected none unless model.family is "
+                f"{choices(families)}"
+            )
+        return
+    family = f"model.family {model.family!r}"
+    # The encoder has its own embeddings and word pieces.
+    required = {"source_embeddings": None, "subword_alpha": 0.0, "from_run_vocabulary": "keep"}
+    _require(settings.training, required, family)
+    longest = model.backbone_positions - 2
+    if settings.data.max_source_length > longest:
+        raise ValueError(
+            f"data.max_source_length: received {settings.data.max_source_length:,}, expected at "
+            f"most {longest:,}: the encoder has {model.backbone_positions:,} positions, two of "
+            "them for special tokens"
+        )
+    if settings.tokenizer.joint and settings.task == "translate":
+        raise ValueError(
+            f"tokenizer.joint: received True, expected False with {family}: the encoder has its "
+            "own vocabulary"
+        )
+
+
+def _check_subword_sampling(settings: Any) -> None:
+    alpha = settings.training.subword_alpha
+    for side in SIDES if alpha else ():
+        kind = settings.tokenizer.of_side(side).kind
+        if kind not in (*SUBWORDS, "auto"):
+            raise ValueError(
+                f"training.subword_alpha: received {alpha:g}, expected 0 with a vocabulary of "
+                f"kind {kind!r}: only subwords have several segmentations"
+            )
+        if kind == "bpe" and alpha >= 1:
+            raise ValueError(
+                f"training.subword_alpha: received {alpha:g}, expected below 1 with "
+                "tokenizer.kind 'bpe', where it is the rate of merge dropout"
+            )
+
+
+def _check_guided_alignment(settings: Any) -> None:
+    weight, layer = settings.training.guided_alignment, settings.training.guided_alignment_layer
+    if not weight:
+        return
+    # Prepared directories are checked when they are opened.
+    if settings.data.alignments is None and settings.data.prepared is None:
+        raise ValueError(
+            f"training.guided_alignment: received {weight:g} without data.alignments, the file of "
+            "alignments"
+        )
+    # Only the first layer of a recurrent decoder attends to the source.
+    layers = 1
+    if isinstance(settings.model, TransformerSettings | BackboneSeq2SeqSettings):
+        layers = settings.model.num_decoder_layers
+    if not -layers <= layer < layers:
+        raise ValueError(
+            f"training.guided_alignment_layer: received {layer}, expected from {-layers} to "
+            f"{layers - 1}, because {layers} decoder layers attend to the source"
+        )
