@@ -115,9 +115,9 @@ def test_label_command_errors_are_reported_without_tensorflow(
     keras_seq_command, classifier_run, tagger_run, tmp_path
 ):
     outcome = keras_seq_command("classify", tagger_run)
-    assert outcome.code == 2 and "expected 'classify': `keras-seq tag" in outcome.error
+    assert outcome.code == 2 and "expected 'classify': use `keras-seq tag" in outcome.error
     outcome = keras_seq_command("tag", classifier_run)
-    assert outcome.code == 2 and "expected 'tag': `keras-seq classify" in outcome.error
+    assert outcome.code == 2 and "expected 'tag': use `keras-seq classify" in outcome.error
     outcome = keras_seq_command("classify", classifier_run, tmp_path / "none")
     assert outcome.code == 2 and "none" in outcome.error
     outcome = keras_seq_command("classify", classifier_run, "a", "--data", "b")

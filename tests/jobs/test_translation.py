@@ -300,7 +300,9 @@ def test_job_with_other_settings_is_rejected_without_overwrite(
     out = tmp_path / "out"
     before = outputs(out)
     run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
-    vectors = run.path / "checkpoints" / f"step-{run.checkpoints.best_step:08d}" / "weights.safetensors"
+    vectors = (
+        run.path / "checkpoints" / f"step-{run.checkpoints.best_step:08d}" / "weights.safetensors"
+    )
     other = min(set(run.checkpoints.steps) - {run.checkpoints.best_step}, default=None)
     for arguments, options, words in (
         (["--alpha", "0.5"], {}, "search.alpha 1.0 -> 0.5"),

@@ -137,7 +137,9 @@ def test_a_prepared_directory_with_a_link_is_not_copied(
 
 def test_sparse_weights_of_another_run_are_not_copied(run_copy, tmp_path):
     run = Run.open(run_copy)
-    weights = run_copy / "checkpoints" / f"step-{run.checkpoints.best_step:08d}" / "weights.safetensors"
+    weights = (
+        run_copy / "checkpoints" / f"step-{run.checkpoints.best_step:08d}" / "weights.safetensors"
+    )
     size = weights.stat().st_size
     manifest = weights.with_name("MANIFEST.json")
     manifest.write_text(manifest.read_text().replace(f'"size": {size}', f'"size": {20 << 30}'))

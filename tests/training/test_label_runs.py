@@ -157,8 +157,8 @@ def test_label_run_starts_from_the_weights_and_labels_of_another_run(tmp_path, c
 @pytest.mark.parametrize(
     ("lines", "task", "said"),
     [
-        ([("a", "x"), ("b", "x"), ("c", "x")], "classify", r"1 label \('x'\), expected 2 or more"),
-        ([("a b", "X X"), ("c", "X")], "tag", r"1 tag \('X'\), expected 2 or more"),
+        ([("a", "x"), ("b", "x"), ("c", "x")], "classify", r"1 label \('x'\), expected at least 2"),
+        ([("a b", "X X"), ("c", "X")], "tag", r"1 tag \('X'\), expected at least 2"),
         ([("a b", "X Y"), ("c d", "X")], "tag", r"train\.tsv:2: 2 words and 1 tags"),
         (
             [("x", f"a long text of its own, number {n}") for n in range(300)],
@@ -231,9 +231,9 @@ def test_a_long_text_is_tagged_in_pieces(tagger_run):
 
 
 def test_loading_a_run_of_another_task_names_the_right_command(classifier_run, tagger_run):
-    with pytest.raises(InputError, match="task 'tag', expected 'classify': `keras-seq tag"):
+    with pytest.raises(InputError, match="task 'tag', expected 'classify': use `keras-seq tag"):
         keras_seq.Classifier.load(tagger_run)
-    with pytest.raises(InputError, match="task 'classify', expected 'tag': `keras-seq classify"):
+    with pytest.raises(InputError, match="task 'classify', expected 'tag': use `keras-seq classify"):
         keras_seq.Tagger.load(classifier_run)
     with pytest.raises(InputError, match="task 'tag', expected 'translate'"):
         keras_seq.Translator.load(tagger_run)

@@ -128,7 +128,7 @@ def test_language_model_run_reports_its_task_and_perplexity(learned):
     metrics = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     validations = [entry for entry in metrics if entry["kind"] == "validation"]
     assert min(entry["perplexity"] for entry in validations) == pytest.approx(result.best, rel=1e-4)
-    with pytest.raises(InputError, match="task 'language-model', expected 'translate': `keras-seq"):
+    with pytest.raises(InputError, match="task 'language-model', expected 'translate': use `keras-seq"):
         keras_seq.Translator.load(run.path)
 
 
@@ -180,7 +180,10 @@ def test_packed_corpus_contains_the_complete_text(text, tmp_path):
         ({"tokenizer.joint": False}, "tokenizer.joint: there is no source"),
         ({"training.guided_alignment": 0.1}, "there is no source with task 'language-model'"),
         ({"data.packed": True, "training.subword_alpha": 0.1}, "expected 0 with data.packed"),
-        ({"data.packed": True, "data.weights": "w"}, "have no weight of their own"),
+        (
+            {"data.packed": True, "data.weights": "w"},
+            "data.weights: expected none with data.packed",
+        ),
         ({"model.num_heads": 2}, "model.num_heads: not a setting of model.family 'lm-rnn'"),
     ],
 )

@@ -266,7 +266,9 @@ def test_resume_with_changed_training_settings_raises_input_error(
     folder, stopped, overrides, words
 ):
     before = (stopped / "settings.toml").read_text()
-    with pytest.raises(keras_seq.InputError, match="this run was started with different settings") as error:
+    with pytest.raises(
+        keras_seq.InputError, match="this run was started with different settings"
+    ) as error:
         quiet_train(settings_of(folder, STEPS, **(TRANSFORMER | overrides)), stopped)
     assert words in str(error.value)
     assert (stopped / "settings.toml").read_text() == before
