@@ -99,13 +99,7 @@ def create_prepared_run(
     lock: DirectoryLock | None = None,
     executor: Executor | None = None,
 ) -> Run:
-    """Does what `prepare_run` does, in a directory that has been checked.
-
-    Args:
-        shared: Settings of the run, as `with_prepared` returns them.
-        directory, overwrite, notice, executor: See `prepare_run`.
-        lock: The lock of the directory, if this process holds it.
-    """
+    """Does the work of `prepare_run`, in a checked directory whose lock may be held already."""
     notice = notice or _ignore
     settings, counts, prepared = shared
     _check_bleu_tokenizer(settings.score.tokenize)
@@ -151,15 +145,7 @@ def _check_bleu_tokenizer(name: str) -> None:
 
 
 class _Preparation:
-    """Writes the vocabularies, token ids and validation text of one new run.
-
-    Args:
-        run: A new run.
-        counts: Counts of the training text.
-        base: The run of the initial checkpoint, or None.
-        executor: Learns tokenizers and encodes text, or None for this process.
-        notice: Called with each line for the user.
-    """
+    """Writes the vocabularies, token ids and validation text of one new run."""
 
     def __init__(
         self,

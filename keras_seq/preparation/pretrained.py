@@ -56,11 +56,7 @@ keras_hub.tokenizers.Tokenizer.from_preset(name).save_to_preset(directory)
 
 
 def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
-    """Downloads a preset that KerasHub knows by name, unless it has been downloaded before.
-
-    Args:
-        preset: The value of `--preset`. Presets without `hub:` and directories are ignored.
-        notice: Called with one line before a download.
+    """Downloads a preset that KerasHub knows by name, once. Other presets are ignored.
 
     Raises:
         InputError: If KerasHub is not installed, or has no such preset.
@@ -103,14 +99,7 @@ def _fetch(name: str, directory: Path) -> None:
 
 
 def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
-    """Reads the tokenizer of a preset. Its files are not trusted.
-
-    Args:
-        directory: The directory of the preset.
-
-    Raises:
-        InputError: If the files are missing or have another kind of tokenizer.
-    """
+    """Reads the tokenizer of a preset, which is not trusted. InputError if it is unsupported."""
     path = Path(directory) / "tokenizer.json"
     values = read_json(path, _MAX_BYTES)
     kind, config = values.get("class_name"), values.get("config")
@@ -144,14 +133,7 @@ def pretrained_pieces(settings: Settings) -> str | None:
 
 
 def check_pretrained(settings: Settings) -> None:
-    """Checks a pretrained encoder before text is read or anything is written.
-
-    Args:
-        settings: Settings of the run.
-
-    Raises:
-        InputError: If the preset is missing, incomplete, or does not fit the settings.
-    """
+    """Raises InputError if the pretrained encoder is incomplete or does not fit the settings."""
     name, model = settings.training.from_hub, settings.model
     if name is None or not isinstance(model, BackboneSettings):
         return
@@ -195,12 +177,7 @@ def check_pretrained(settings: Settings) -> None:
 
 
 def copied_preset(preset: str, earlier: Run | None) -> Path | None:
-    """Returns the copy of a preset of KerasHub in an earlier run, or None.
-
-    Args:
-        preset: The value of `--preset`.
-        earlier: The run that may be resumed, or None.
-    """
+    """Returns the copy of a preset of KerasHub in a run that may be resumed, or None."""
     if earlier is None or not preset.startswith(PREFIX):
         return None
     directory = earlier.pretrained_directory
@@ -214,16 +191,7 @@ def copied_preset(preset: str, earlier: Run | None) -> Path | None:
 
 
 def copy_pretrained(run: Run, notice: Notice) -> None:
-    """Copies the weights of the pretrained encoder into a new run.
-
-    Args:
-        run: A new run with its vocabularies.
-        notice: Called with one line.
-
-    Raises:
-        InputError: If a file cannot be read or written, or the source vocabulary is not that of
-            the encoder.
-    """
+    """Copies the weights of the pretrained encoder, if any, into a new run."""
     preset = run.settings.training.from_hub
     if preset is None:
         return

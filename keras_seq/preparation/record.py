@@ -39,11 +39,7 @@ def make_record(
 ) -> dict[str, Any]:
     """Returns the record of a finished preparation, for `Run.write_preparation`.
 
-    Args:
-        run: The prepared run.
-        data: Settings with the names of the text files.
-        requested: Vocabulary settings before learning. A small corpus lowers the size.
-        counts: Counts of the training text.
+    `requested` has the vocabulary settings before learning, which may lower the size.
     """
     return {
         "format": FORMAT,
@@ -73,12 +69,7 @@ def recorded_counts(record: Mapping[str, Any]) -> PairCounts | None:
 
 
 def known_counts(earlier: Run | None, data: DataSettings) -> PairCounts | None:
-    """Returns the counts of a text that an earlier run recorded; None if it must be read.
-
-    Args:
-        earlier: The run that may be resumed, or None.
-        data: Settings with the names of the text files.
-    """
+    """Returns the counts of the text that an earlier run recorded; None if it must be read."""
     # Other columns of the same file have other pairs.
     if earlier is None or earlier.settings.data.columns != data.columns:
         return None
@@ -96,13 +87,7 @@ def known_counts(earlier: Run | None, data: DataSettings) -> PairCounts | None:
 def same_tokenizer(
     requested: TokenizerSettings, record: Mapping[str, Any], learned: TokenizerSettings
 ) -> bool:
-    """Tests if a run was prepared with the requested vocabulary.
-
-    Args:
-        requested: Vocabulary settings with the units chosen.
-        record: The record of the run.
-        learned: Vocabulary settings of the run, after learning.
-    """
+    """Tests if a run with these `learned` settings was prepared with the `requested` ones."""
     values = requested.model_dump()
     if "asked_tokenizer" in record:
         return bool(values == record["asked_tokenizer"])
@@ -112,11 +97,7 @@ def same_tokenizer(
 
 
 def check_record(run: Run) -> dict[str, Any]:
-    """Reads the record of a run and checks that its prepared files are unchanged.
-
-    Raises:
-        InputError: If the record has another format, or a file is missing or has changed.
-    """
+    """Reads the record of a run. InputError if a file has changed since the preparation."""
     record = run.read_preparation() or {}
     if record.get("format") != FORMAT or not isinstance(record.get("files"), dict):
         raise InputError(

@@ -14,18 +14,7 @@ from keras_seq.text import Example, InputError, Labels, PairFiles, words_of
 def report(
     name: str, counts: CorpusCounts, settings: Settings, files: PairFiles, notice: Notice
 ) -> None:
-    """Reports how many pairs of a set were kept and dropped, and why.
-
-    Args:
-        name: "training" or "validation".
-        counts: Counts of the written corpus.
-        settings: Settings of the run.
-        files: The text files of the set.
-        notice: Called with one line.
-
-    Raises:
-        InputError: If no pair is left.
-    """
+    """Reports the kept and dropped pairs of the set `name`. InputError if none is left."""
     data, unit = settings.data, files.unit
     if data.packed and name == "training":
         unit = "piece"

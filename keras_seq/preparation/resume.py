@@ -10,12 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from keras_seq.preparation.files import (
-    Notice,
-    PairCounts,
-    training_files,
-    validation_files,
-)
+from keras_seq.preparation.files import Notice, PairCounts, training_files, validation_files
 from keras_seq.preparation.preparing import Executor, create_prepared_run
 from keras_seq.preparation.record import (
     TEXT_KEYS,
@@ -83,11 +78,7 @@ def check_directory(
 
 
 def find_run(directory: str | os.PathLike[str]) -> Run | None:
-    """Opens the run in a directory that may be resumed; None if there is none to read.
-
-    Args:
-        directory: The run directory.
-    """
+    """Opens the run in a directory that may be resumed; None if there is no valid run."""
     try:
         return Run.open(directory) if is_run(directory) else None
     except InputError:

@@ -17,12 +17,9 @@ _OWN = {"prepared", "bucket_width"}
 
 
 class SharedText(NamedTuple):
-    """The settings of a run, with what it shares with a prepared directory.
+    """The settings of a run, with those of the prepared directory `base` if it has one.
 
-    Attributes:
-        settings: Settings of the run; text and vocabulary are those of the directory.
-        counts: Counts of the training text; None if they are not known yet.
-        base: The prepared directory; None if the run shares nothing.
+    `counts` is None if the training text has not been read.
     """
 
     settings: Settings
@@ -99,13 +96,7 @@ def _check_equal(settings: Settings, base: Run, record: dict[str, object]) -> No
 
 
 def share_prepared(run: Run, base: Run, notice: Notice) -> None:
-    """Copies the vocabulary and the validation text of a prepared directory into a run.
-
-    Args:
-        run: A new run.
-        base: The prepared directory.
-        notice: Called with one line.
-    """
+    """Copies the vocabulary and validation text of the prepared directory `base` into a run."""
     run.save_vocabularies(*base.vocabularies)
     run.save_valid_lines(*base.valid_lines())
     # `Run.open` refused links. A sparse file would fill the disk.

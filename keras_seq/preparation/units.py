@@ -119,12 +119,7 @@ def _tokenizer_values(
 
 
 def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
-    """Describes a corpus for the choice of a preset.
-
-    Args:
-        settings: Settings with the units chosen.
-        counts: Counts of the training text.
-    """
+    """Describes a corpus for the choice of a preset. The units must have been chosen."""
     lengths = [
         _tokens_per_line(settings.tokenizer.of_side(side).kind, statistics)
         for side in SIDES

@@ -35,7 +35,7 @@ ReadPairs = Callable[[], Iterator[Example]]
 def learn_vocabularies(
     settings: Settings, read: ReadPairs, files: PairFiles, notice: Notice, counts: PairCounts
 ) -> tuple[Tokenizer, Vocabulary]:
-    """Learns the vocabularies of source and target.
+    """Learns source and target vocabulary; the same object if they are joint.
 
     Args:
         settings: Settings of the run.
@@ -43,13 +43,6 @@ def learn_vocabularies(
         files: The training files, for messages.
         notice: Called with one line for each vocabulary.
         counts: Counts of the training text.
-
-    Returns:
-        Source and target vocabulary; the same object if they are joint.
-
-    Raises:
-        InputError: If there is too little text, the size is too small, or the labels are not
-            labels.
     """
     if TASKS[settings.task].has_labels:
         return _tokenizer_and_labels(settings, read, files, notice, counts)

@@ -60,12 +60,7 @@ def base_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def initial_checkpoint(path: str, earlier: Run | None) -> str | Path:
-    """Returns the run with the initial checkpoint: its copy if there is one, else the original.
-
-    Args:
-        path: The run that `training.from_run` names.
-        earlier: The run that may be resumed, or None.
-    """
+    """Returns the copy of the run `path` in a run that may be resumed, or `path` itself."""
     if earlier is not None and earlier.settings.training.from_run == path:
         if is_run(earlier.start_directory):
             return earlier.start_directory
@@ -76,11 +71,6 @@ def check_initial_checkpoint(
     settings: Settings, directory: str | os.PathLike[str], notice: Notice
 ) -> Run | None:
     """Checks everything that a warm start needs, before the text is read.
-
-    Args:
-        settings: Settings of the new run.
-        directory: Directory of the new run.
-        notice: Called with one line for each damaged checkpoint that is skipped.
 
     Returns:
         The run with the initial checkpoint, or None.
@@ -119,15 +109,9 @@ def keeps_vocabulary(settings: Settings) -> bool:
 
 
 def copy_initial_checkpoint(run: Run, base: Run | None, notice: Notice) -> None:
-    """Copies everything that a warm start needs into a new run.
+    """Copies everything that a warm start needs into a new run with its vocabularies.
 
-    Args:
-        run: The new run, with its settings and vocabularies.
-        base: The run with the initial checkpoint, or None.
-        notice: Called with each line for the user.
-
-    Raises:
-        InputError: If there is no intact checkpoint, or a file has no word vectors.
+    `base` is the run with the initial checkpoint, or None.
     """
     if base is not None:
         # The settings of the vocabulary may depend on the text, which has been read by now.
@@ -166,18 +150,10 @@ def _copy_vectors(run: Run, side: Side, name: str, notice: Notice) -> None:
 
 
 def copied_vectors(run: Run, side: Side, units: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Returns the initial word vectors that preparation copied into a run.
-
-    Args:
-        run: A prepared run.
-        side: "source" or "target".
-        units: Width of the vectors, D.
+    """Returns the initial word vectors of one side that preparation copied into a run.
 
     Returns:
-        Ids `(N,)` and vectors `(N, D)`, or None if this side has none.
-
-    Raises:
-        InputError: If the file is not as preparation wrote it.
+        Ids `(N,)` and vectors `(N, units)`, or None if this side has none.
     """
     path = run.vectors_file(side)
     if side not in sides_with_vectors(run.settings):

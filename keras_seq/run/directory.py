@@ -30,12 +30,7 @@ from typing import Any
 import numpy as np
 
 from keras_seq.run.checks import check_new
-from keras_seq.run.layout import (
-    MARK,
-    check_run_files,
-    remove_run_files,
-    remove_run_temporaries,
-)
+from keras_seq.run.layout import MARK, check_run_files, remove_run_files, remove_run_temporaries
 from keras_seq.run.logs import RunLogs
 from keras_seq.run.prepared_data import PreparedData, read_optional_json
 from keras_seq.settings import MAX_FILE_BYTES, TASKS, Settings, SettingsError
@@ -248,8 +243,8 @@ class Run(PreparedData):
     ) -> Path:
         """Saves a checkpoint atomically; see `CheckpointStore.save` for the arguments.
 
-        A run that is not writable only checks that all arrays are finite, so that every host
-        raises the same error.
+        If the run is not writable, this only checks that all arrays are finite, so that every
+        host raises the same error.
         """
         if self.writable:
             return self.checkpoints.save(step, tensors, state)
@@ -291,9 +286,6 @@ class Run(PreparedData):
         Args:
             expected: `{"weights": {name: (shape, dtype)}, "training": {...}}`.
             which: As for `load_weights`. If a step is given and damaged, no other is loaded.
-
-        Returns:
-            `Checkpoint(step, tensors, state)`.
 
         Raises:
             InputError: If there is no intact checkpoint, or it belongs to another model.

@@ -3,11 +3,7 @@
 from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError
 from keras_seq.settings.families import FAMILIES
-from keras_seq.settings.hub_models import (
-    BackboneClassifierSettings,
-    BackboneSeq2SeqSettings,
-    BackboneSettings,
-)
+from keras_seq.settings.hub_models import BackboneSeq2SeqSettings, BackboneSettings
 from keras_seq.settings.hub_presets import (
     BACKBONE_CLASSES,
     PREFIX,
@@ -15,25 +11,12 @@ from keras_seq.settings.hub_presets import (
     preset_directory,
     read_backbone,
 )
-from keras_seq.settings.label_models import (
-    BagClassifierSettings,
-    RecurrentClassifierSettings,
-    RecurrentTaggerSettings,
-    TransformerClassifierSettings,
-    TransformerTaggerSettings,
-)
 from keras_seq.settings.loading import load_settings
-from keras_seq.settings.monitors import MONITORS, TEXT_MONITORS, Monitor
+from keras_seq.settings.monitors import MONITORS, TEXT_MONITORS
 from keras_seq.settings.presets import PRESETS, choose_preset
 from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import SearchSettings
-from keras_seq.settings.sequence_models import (
-    RecurrentLanguageModelSettings,
-    RecurrentSettings,
-    SequenceVAESettings,
-    TransformerLanguageModelSettings,
-    TransformerSettings,
-)
+from keras_seq.settings.sequence_models import RecurrentSettings, TransformerSettings
 from keras_seq.settings.settings import Settings, setting_keys
 from keras_seq.settings.small_corpus import CorpusShape, in_proportion
 from keras_seq.settings.tasks import TASKS
@@ -59,29 +42,19 @@ __all__ = [
     "SUBWORDS",
     "TASKS",
     "TEXT_MONITORS",
-    "BackboneClassifierSettings",
     "BackboneSeq2SeqSettings",
     "BackboneSettings",
-    "BagClassifierSettings",
     "CorpusShape",
     "DataSettings",
-    "Monitor",
-    "RecurrentClassifierSettings",
-    "RecurrentLanguageModelSettings",
     "RecurrentSettings",
-    "RecurrentTaggerSettings",
     "ScoreSettings",
     "SearchSettings",
-    "SequenceVAESettings",
     "Settings",
     "SettingsError",
     "Side",
     "TokenizerSettings",
     "TrainingSettings",
-    "TransformerClassifierSettings",
-    "TransformerLanguageModelSettings",
     "TransformerSettings",
-    "TransformerTaggerSettings",
     "VocabularySettings",
     "as_list",
     "choose_preset",

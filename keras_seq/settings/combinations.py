@@ -37,9 +37,9 @@ def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
     """Requires values of the section `training` that `reason` leaves without alternative."""
     for key, value in expected.items():
         if (received := getattr(training, key)) != value:
-            shown = {None: "none", 0.0: "0"}.get(value, repr(value))
+            text = {None: "none", 0.0: "0"}.get(value, repr(value))
             raise ValueError(
-                f"training.{key}: received {received!r}, expected {shown} with {reason}"
+                f"training.{key}: received {received!r}, expected {text} with {reason}"
             )
 
 

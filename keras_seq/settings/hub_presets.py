@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from keras_seq.settings.errors import SettingsError, choices, show
 from keras_seq.settings.hub_models import BackboneClassifierSettings
+from keras_seq.settings.presets import training_values
 
 PREFIX = "hub:"
 _MAX_BYTES = 1 << 20
@@ -32,15 +33,7 @@ _SIZES = {
 _TASKS: Mapping[str, dict[str, Any]] = {
     "classify": {
         "model": {"family": "classifier-hub"},
-        "training": {
-            "schedule": "inverse_sqrt",
-            "learning_rate": 0.00005,
-            "warmup_steps": 100,
-            "batch_tokens": 4096,
-            "ema": 0.99,
-            "validate_every": 200,
-            "checkpoint_every": 200,
-        },
+        "training": training_values(0.00005, 100, ema=0.99, every=200),
     },
     "translate": {
         "tokenizer": {"joint": False},
@@ -52,13 +45,7 @@ _TASKS: Mapping[str, dict[str, Any]] = {
             "num_heads": 4,
             "dropout": 0.2,
         },
-        "training": {
-            "schedule": "inverse_sqrt",
-            "learning_rate": 0.0003,
-            "warmup_steps": 1000,
-            "batch_tokens": 4096,
-            "ema": 0.998,
-        },
+        "training": training_values(0.0003, 1000, ema=0.998),
     },
 }
 _LONGEST = {"classify": 400, "translate": 200}
@@ -85,18 +72,7 @@ def is_known_by_name(name: str) -> bool:
 
 
 def hub_preset(name: str, task: str) -> dict[str, Any]:
-    """Returns the preset `hub:NAME`: settings of a model with this encoder.
-
-    Args:
-        name: Name of a preset of KerasHub; see `preset_directory`.
-        task: The task of the model.
-
-    Returns:
-        Nested values, as in `PRESETS`.
-
-    Raises:
-        SettingsError: If there is no such preset, or the encoder or task is not supported.
-    """
+    """Returns the preset `hub:NAME` for a task: nested values, as in `PRESETS`."""
     if task not in _TASKS:
         raise SettingsError(
             f"preset {show(PREFIX + name)}: a pretrained encoder is for task "
@@ -113,14 +89,8 @@ def hub_preset(name: str, task: str) -> dict[str, Any]:
 def read_backbone(directory: str | Path) -> tuple[dict[str, Any], int]:
     """Reads the `config.json` of a preset, which is not trusted.
 
-    Args:
-        directory: The directory of the preset.
-
     Returns:
         Settings of the section `model`, and the number of rows of the embedding table.
-
-    Raises:
-        SettingsError: If the file is missing, or describes an unsupported encoder.
     """
     path = Path(directory) / "config.json"
     try:

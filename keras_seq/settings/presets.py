@@ -31,22 +31,42 @@ def _transformer(
     }
 
 
-def _rate(learning_rate: float, warmup_steps: int) -> dict[str, Any]:
+def _small_encoder(family: str) -> dict[str, Any]:
     return {
-        "schedule": "inverse_sqrt",
-        "learning_rate": learning_rate,
-        "warmup_steps": warmup_steps,
+        "family": family,
+        "num_layers": 2,
+        "units": 128,
+        "feedforward_units": 512,
+        "num_heads": 4,
+        "dropout": 0.2,
     }
 
 
-_LANGUAGE_MODEL = {
-    "batch_tokens": 4096,
-    # Label smoothing lowers the likelihood of text.
-    "label_smoothing": 0.0,
-    "ema": 0.998,
-    "validate_every": 500,
-    "checkpoint_every": 500,
-}
+def training_values(
+    learning_rate: float,
+    warmup_steps: int,
+    batch_tokens: int = 4096,
+    *,
+    ema: float | None = None,
+    every: int | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """The section `training`: `every` N updates, training validates and saves."""
+    values = {
+        "schedule": "inverse_sqrt",
+        "learning_rate": learning_rate,
+        "warmup_steps": warmup_steps,
+        "batch_tokens": batch_tokens,
+        "ema": ema,
+        "validate_every": every,
+        "checkpoint_every": every,
+        **others,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+# Label smoothing lowers the likelihood of text.
+_LANGUAGE_MODEL: dict[str, Any] = {"label_smoothing": 0.0, "ema": 0.998, "every": 500}
 # Without a source, only a number can limit the length.
 _SAMPLING = {
     "method": "sampling",
@@ -56,41 +76,29 @@ _SAMPLING = {
     "max_length_ratio": 0.0,
     "max_length_extra": 100,
 }
-
-_LABELS = {
-    "batch_tokens": 4096,
-    "ema": 0.99,
-    "validate_every": 200,
-    "checkpoint_every": 200,
-}
+_LABELS: dict[str, Any] = {"ema": 0.99, "every": 200}
 # Longer texts are cut, and the part that is cut may matter most.
 _LONG = {"max_source_length": 400}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "transformer-tiny": {
         "model": _transformer(4, 128, 256, 4, 0.3, 0.0),
-        "training": {
-            **_rate(0.005, 1500),
-            "batch_tokens": 4096,
-            # Averages about 500 updates; a longer average lags behind in short trainings.
-            "ema": 0.998,
-            "validate_every": 500,
-            "checkpoint_every": 500,
-        },
+        # Averages about 500 updates; a longer average lags behind in short trainings.
+        "training": training_values(0.005, 1500, ema=0.998, every=500),
     },
     "transformer-small": {
         "model": _transformer(3, 256, 1024, 4, 0.2, 0.1),
-        "training": {**_rate(0.002, 2000), "batch_tokens": 4096},
+        "training": training_values(0.002, 2000),
     },
     "transformer-base": {
         "model": _transformer(6, 512, 2048, 8, 0.1, 0.1),
         "tokenizer": {"size": 32000},
-        "training": {**_rate(0.0007, 4000), "batch_tokens": 25_000},
+        "training": training_values(0.0007, 4000, 25_000),
     },
     "transformer-big": {
         "model": _transformer(6, 1024, 4096, 16, 0.3, 0.1),
         "tokenizer": {"size": 32000},
-        "training": {**_rate(0.0005, 4000), "batch_tokens": 25_000},
+        "training": training_values(0.0005, 4000, 25_000),
     },
     "rnn-small": {
         "model": {
@@ -102,13 +110,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "attention_units": 256,
             "dropout": 0.4,
         },
-        "training": {
-            **_rate(0.003, 500),
-            "batch_tokens": 4096,
-            "ema": 0.998,
-            "validate_every": 500,
-            "checkpoint_every": 500,
-        },
+        "training": training_values(0.003, 500, ema=0.998, every=500),
     },
     # For small corpora of short symbol sequences, such as words and pronunciations.
     "rnn-symbols": {
@@ -121,13 +123,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "attention": "luong",
             "dropout": 0.6,
         },
-        "training": {
-            **_rate(0.003, 100),
-            "batch_tokens": 1024,
-            "ema": 0.995,
-            "validate_every": 200,
-            "checkpoint_every": 200,
-        },
+        "training": training_values(0.003, 100, 1024, ema=0.995, every=200),
     },
     "rnn-base": {
         "model": {
@@ -141,7 +137,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "input_feeding": True,
             "dropout": 0.2,
         },
-        "training": {**_rate(0.001, 500), "batch_tokens": 4096},
+        "training": training_values(0.001, 500),
     },
     "lm-transformer": {
         "task": "language-model",
@@ -155,7 +151,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "attention_dropout": 0.1,
             "activation_dropout": 0.1,
         },
-        "training": {**_rate(0.002, 1000), **_LANGUAGE_MODEL},
+        "training": training_values(0.002, 1000, **_LANGUAGE_MODEL),
         "search": _SAMPLING,
     },
     "lm-lstm": {
@@ -168,7 +164,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             "units": 512,
             "dropout": 0.4,
         },
-        "training": {**_rate(0.003, 500), **_LANGUAGE_MODEL},
+        "training": training_values(0.003, 500, **_LANGUAGE_MODEL),
         "search": _SAMPLING,
     },
     "lm-gru": {
@@ -181,50 +177,36 @@ PRESETS: dict[str, dict[str, Any]] = {
             "units": 512,
             "dropout": 0.4,
         },
-        "training": {**_rate(0.003, 500), **_LANGUAGE_MODEL},
+        "training": training_values(0.003, 500, **_LANGUAGE_MODEL),
         "search": _SAMPLING,
     },
     "classify-bag": {
         "task": "classify",
         "data": _LONG,
         "model": {"family": "classifier-bag", "embedding_units": 128, "hidden_units": 128},
-        "training": {**_rate(0.003, 100), **_LABELS},
+        "training": training_values(0.003, 100, **_LABELS),
     },
     "classify-birnn": {
         "task": "classify",
         "data": _LONG,
         "model": {"family": "classifier-rnn", "embedding_units": 128, "units": 128},
-        "training": {**_rate(0.002, 200), **_LABELS},
+        "training": training_values(0.002, 200, **_LABELS),
     },
     "classify-transformer": {
         "task": "classify",
         "data": _LONG,
-        "model": {
-            "family": "classifier-transformer",
-            "num_layers": 2,
-            "units": 128,
-            "feedforward_units": 512,
-            "num_heads": 4,
-            "dropout": 0.2,
-        },
-        "training": {**_rate(0.001, 400), **_LABELS},
+        "model": _small_encoder("classifier-transformer"),
+        "training": training_values(0.001, 400, **_LABELS),
     },
     "tag-birnn": {
         "task": "tag",
         "model": {"family": "tagger-rnn", "embedding_units": 128, "units": 128},
-        "training": {**_rate(0.003, 200), **_LABELS, "label_smoothing": 0.0},
+        "training": training_values(0.003, 200, label_smoothing=0.0, **_LABELS),
     },
     "tag-transformer": {
         "task": "tag",
-        "model": {
-            "family": "tagger-transformer",
-            "num_layers": 2,
-            "units": 128,
-            "feedforward_units": 512,
-            "num_heads": 4,
-            "dropout": 0.2,
-        },
-        "training": {**_rate(0.001, 400), **_LABELS, "label_smoothing": 0.0},
+        "model": _small_encoder("tagger-transformer"),
+        "training": training_values(0.001, 400, label_smoothing=0.0, **_LABELS),
     },
     "vae": {
         "task": "vae",
@@ -236,32 +218,25 @@ PRESETS: dict[str, dict[str, Any]] = {
             "decoder_units": 256,
             "dropout": 0.3,
         },
-        "training": {
-            **_rate(0.003, 300),
-            "batch_tokens": 2048,
-            "label_smoothing": 0.0,
-            "ema": 0.995,
-            # Against posterior collapse: word dropout, cyclical annealing of beta, free bits.
-            "word_dropout": 0.4,
-            "kl_annealing": "cyclical",
-            "kl_annealing_steps": 1000,
-            "free_bits": 0.5,
-            "validate_every": 250,
-            "checkpoint_every": 250,
-        },
+        "training": training_values(
+            0.003,
+            300,
+            2048,
+            ema=0.995,
+            every=250,
+            label_smoothing=0.0,
+            # Against posterior collapse.
+            word_dropout=0.4,
+            kl_annealing="cyclical",
+            kl_annealing_steps=1000,
+            free_bits=0.5,
+        ),
         "search": {"max_length": 100},
     },
     "demo": {
         "tokenizer": {"kind": "unigram", "size": 1000},
         "model": _transformer(2, 128, 256, 4, 0.1, 0.0),
-        "training": {
-            **_rate(0.005, 200),
-            "batch_tokens": 3072,
-            "ema": 0.99,
-            "max_steps": 1200,
-            "validate_every": 600,
-            "checkpoint_every": 600,
-        },
+        "training": training_values(0.005, 200, 3072, ema=0.99, every=600, max_steps=1200),
         "search": {"beam_size": 4},
     },
 }

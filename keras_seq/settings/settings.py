@@ -171,12 +171,7 @@ def _refuse_unknown(
 
 
 def _explain(error: ValidationError, family: str) -> str:
-    """Explains the first error of pydantic in one line.
-
-    Args:
-        error: The error.
-        family: Family of the model; "" if it is unknown.
-    """
+    """Explains the first error of pydantic in one line, for a model of `family` (or "")."""
     first = error.errors(include_url=False)[0]
     location = [str(part) for part in first["loc"]]
     # Pydantic adds the name of the tried type to section and key.

@@ -89,12 +89,7 @@ TASKS = _Tasks(
 
 
 def check_task_settings(name: str, settings: Any) -> None:
-    """Raises ValueError for a setting that a task does not allow.
-
-    Args:
-        name: The task.
-        settings: The `Settings`.
-    """
+    """Raises ValueError for one of the `Settings` that the task `name` does not allow."""
     task = TASKS[name]
     for section in ("data", "training"):
         fields = getattr(settings, section)
