@@ -82,7 +82,12 @@ def prepare(
     )
     with sigterm_exits():
         open_or_prepare(
-            resolved, directory, overwrite=overwrite, notice=notice, counts=counts, executor=executor
+            resolved,
+            directory,
+            overwrite=overwrite,
+            notice=notice,
+            counts=counts,
+            executor=executor,
         )
     option = "" if resolved.task == "translate" else f"--task {resolved.task} "
     if resolved.training.from_hub is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,25 +47,23 @@ def resolve_settings(
     Returns:
         The settings, and the counts of the corpus if the choice needed them.
     """
-    overrides = overrides if overrides is None or isinstance(overrides, Mapping) else [*overrides]
-    copy = None if preset is None else copied_preset(preset, earlier)
-    if preset is None or copy is None:
-        fetch_preset(preset, notice)
-    else:
+    if overrides is not None and not isinstance(overrides, Mapping):
+        overrides = list(overrides)
+    load = functools.partial(load_settings, file=file, overrides=overrides)
+    if preset is not None and (copy := copied_preset(preset, earlier)) is not None:
         # The copy describes the encoder. The settings keep its original name.
-        name = preset.removeprefix(PREFIX)
-        if isinstance(overrides, Mapping):
-            overrides = {**overrides, "training.from_hub": name}
-        else:
-            overrides = [*(overrides or ()), f"training.from_hub={name}"]
+        adjustments = {"training": {"from_hub": preset.removeprefix(PREFIX)}}
+        load = functools.partial(load, adjustments=adjustments)
         preset = f"{PREFIX}{copy}"
-    settings = load_settings(preset=preset, file=file, overrides=overrides)
-    if path := settings.training.from_run:
-        if settings.data.prepared is None:
-            if notice and preset is None:
-                notice(f"settings of {path} instead of a preset")
-            base = base_settings(initial_checkpoint(path, earlier))
-            return load_settings(base=base, preset=preset, file=file, overrides=overrides), None
+    else:
+        fetch_preset(preset, notice)
+    settings = load(preset=preset)
+    path = settings.training.from_run
+    if path is not None and settings.data.prepared is None:
+        if notice and preset is None:
+            notice(f"settings of {path} instead of a preset")
+        base = base_settings(initial_checkpoint(path, earlier))
+        return load(base=base, preset=preset), None
     if preset is not None:
         return settings, None
     # The settings name the corpus that decides on the preset, so they are loaded twice.
@@ -74,8 +73,7 @@ def resolve_settings(
     if prepared is None:
         settings = with_units(settings, counts)
     name, adjustments = _choose_preset(settings, counts, notice)
-    settings = load_settings(preset=name, file=file, overrides=overrides, adjustments=adjustments)
-    return settings, counts
+    return load(preset=name, adjustments=adjustments), counts
 
 
 def _choose_preset(

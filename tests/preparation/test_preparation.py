@@ -11,7 +11,7 @@ import sentencepiece
 from keras_seq.data import TokenCorpus
 from keras_seq.preparation import count_pairs, prepare_run, resolve_settings
 from keras_seq.settings import SettingsError, load_settings
-from keras_seq.text import InputError
+from keras_seq.text import InputError, PairFiles
 
 WORDS = "the a dog cat bird tree house runs sleeps sings near under over big small".split()
 
@@ -405,3 +405,24 @@ def test_invalid_links_file_raises_input_error(corpus, prepared, tmp_path):
         with pytest.raises(InputError, match=words):
             prepared(corpus(lines, lines, data__alignments=str(tmp_path / "links")))
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("joint", "passes"), [(True, 4), (False, 5)])
+def test_text_is_read_once_to_count_hold_out_learn_and_encode(
+    corpus, tmp_path, monkeypatch, joint, passes
+):
+    """Separate vocabularies are learned in a pass each."""
+    lines = sentences(400)
+    settings = corpus(lines, lines, tokenizer__joint=joint, tokenizer__kind="unigram")
+    count, read = 0, PairFiles.read
+
+    def counting(self, *arguments):
+        nonlocal count
+        for example in read(self, *arguments):
+            count += 1
+            yield example
+
+    monkeypatch.setattr(PairFiles, "read", counting)
+    prepare_run(settings, tmp_path / "run")
+    # The first pair that is not held out ends another pass at once.
+    assert passes * 400 < count < passes * 400 + 20

@@ -150,7 +150,10 @@ def test_missing_or_invalid_hub_preset_file_raises_an_error(
     [
         ("model.backbone_units=64", "model.backbone_units 32 -> 64: leave these settings"),
         ("data.max_source_length=31", "expected at most 30: the encoder has 32 positions"),
-        ("training.source_embeddings=v.txt", "training.source_embeddings: received 'v.txt', expected none"),
+        (
+            "training.source_embeddings=v.txt",
+            "training.source_embeddings: received 'v.txt', expected none",
+        ),
         ("training.subword_alpha=0.1", "training.subword_alpha: "),
         ("training.from_run=other", "give one of the two"),
         ("model.family=classifier-rnn", "training.from_hub: received"),
