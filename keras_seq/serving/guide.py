@@ -1,46 +1,49 @@
-"""What lies beside the versions of an export: how to serve them, how to call them."""
+"""The guide next to the versions of an export: how to serve the model and how to call it."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 from keras_seq.serving.exporter import Exporter
+from keras_seq.serving.graph_file.operations import TEXT
 from keras_seq.storage import make_directory, reason, write_file
 from keras_seq.text import InputError
 
 _BATCHING = """\
 # BatchingParameters of TensorFlow Serving, for --enable_batching --batching_parameters_file=...
-# Requests that come at about the same time are translated together.
+# Requests that arrive at about the same time run as one batch.
 
-# Texts translated together; a request of more texts is refused.
+# {items} per batch; a request with more of them is rejected.
 max_batch_size {{ value: {max_batch} }}
 # How long the first request of a batch waits for others.
 batch_timeout_micros {{ value: 5000 }}
-# Batches that may wait; what comes beyond them is refused at once.
+# Batches that may wait; requests beyond them are rejected at once.
 max_enqueued_batches {{ value: 100 }}
-# num_batch_threads: the number of processor cores, if not set.
+# num_batch_threads: the number of processor cores by default.
 
-# No allowed_batch_sizes: the graph takes any number of rows, and rows that fill a batch up would
-# be translated for nothing.
-# No pad_variable_length_inputs: a text is one string, whatever its length. The signature `ids`
-# must not be padded by the server, which repeats a row's first id in place of 0.
+# No allowed_batch_sizes: the graph accepts any number of rows, and rows that only fill a batch
+# would be computed for nothing.
+{padding}
 """
 
 _SERVE = """\
 # {model_name}
 
-Written by {writer}. Each directory with a number for a name is a version: a SavedModel
-that {what}. `serving` holds {files}; servers pass it over.
+Written by {writer}. Each directory whose name is a number is a version: a SavedModel
+that {purpose}. The directory `serving` contains {files};
+model servers ignore it.
 
-The commands below run in the directory that holds `{folder}`.
+Run the commands below in the directory that contains `{folder}`.
 
 ## Serve
 
-With TensorFlow Serving's own program:
+With the TensorFlow Serving binary:
 
 ```bash
 tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={shell_name} \\
@@ -48,7 +51,7 @@ tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={shell_nam
     --enable_batching --batching_parameters_file={shell_path}/serving/batching.txt
 ```
 
-or with its image:
+or with its Docker image:
 
 ```bash
 docker run --rm -p 8500:8500 -p 8501:8501 -e MODEL_NAME={shell_name} \\
@@ -56,22 +59,24 @@ docker run --rm -p 8500:8500 -p 8501:8501 -e MODEL_NAME={shell_name} \\
     --enable_batching --batching_parameters_file={shell_mount}/serving/batching.txt
 ```
 
-Nothing is to be built in: {operations}. The model was written by
-TensorFlow {tensorflow_version}; a server of that version or a later one is the safe choice.
+{operations}
 
-A new export becomes the next number. The server sees it by itself, replays the version's warm-up
-requests, turns to it, and lets the old one go; clients notice nothing. To go back, move the newest
-directory away.
+The model was written by TensorFlow {tensorflow_version}; use a server of that version or a later
+one.
 
-Batching is for many clients at once. A lone client is served sooner without `--enable_batching`.
-With it, a request may hold up to {max_batch} {rows}.
+A new export gets the next number. The server finds it without a restart, replays its warm-up
+requests, switches to it, and unloads the old version; clients notice nothing. To roll back, move
+the newest directory away.
+
+Batching is for many concurrent clients. A single client gets its answers sooner without
+`--enable_batching`. With batching, a request may contain up to {max_batch} {items}.
 """
 
 _CALL = """\
 ## Call: REST
 
-```bash
-curl -d {shell_body} localhost:8501/v1/models/{url_name}:predict
+{rest_intro}```bash
+curl -d {curl_data} localhost:8501/v1/models/{url_name}:predict
 ```
 
 In Python, without any package:
@@ -80,11 +85,10 @@ In Python, without any package:
 import json
 import urllib.request
 
-body = json.dumps({{"instances": [{python_example}]}}).encode()
+{rest_body}
 url = "http://localhost:8501/v1/models/{url_name}:predict"
-with urllib.request.urlopen(url, body) as answer:
-    for prediction in json.load(answer)["predictions"]:
-        print({printed})
+with urllib.request.urlopen(url, body) as response:
+{rest_print}
 ```
 
 ## Call: gRPC
@@ -92,156 +96,181 @@ with urllib.request.urlopen(url, body) as answer:
 With the package `tensorflow-serving-api`:
 
 ```python
-import grpc
+{grpc_import}import grpc
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
 
-request = predict_pb2.PredictRequest()
+{grpc_read}request = predict_pb2.PredictRequest()
 request.model_spec.name = {python_name}
-request.inputs["text"].CopyFrom(tf.make_tensor_proto([{python_example}]))
+{grpc_inputs}
 with grpc.insecure_channel("localhost:8500") as channel:
     service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
     response = service.Predict(request, timeout=60)
-for answer in tf.make_ndarray(response.outputs["{output}"]):
-    print(answer.decode())
+for output in tf.make_ndarray(response.outputs["{output}"]):
+    print(output.decode())
 ```
 
-Each of the three answers with
+Each of the three requests returns
 
 ```
-{example_answer}
+{example_output}
 ```
 
-## What goes in, what comes out
+## Inputs and outputs
 
-{meaning}
-
-Any number of rows may be sent, none included, and a row's answer does not depend on the others.
+{description}
 """
 
+_TEXT_PADDING = """\
+# No pad_variable_length_inputs: a text is one string, whatever its length. Rows of the signature
+# `ids` must be padded by the client, because the server pads with a row's first id instead of 0."""
 
-_TEXT_OPERATIONS = """\
-besides TensorFlow's own operations the graph has three of
-tensorflow-text (`SentencepieceOp`, `SentencepieceTokenizeOp`, `SentencepieceDetokenizeOp`), and
-TensorFlow Serving links tensorflow-text (2.20 at the time of writing)"""
+_TEXT_DESCRIPTION = """\
+{signatures}
+
+A request may contain any number of rows, including none. The output of a row does not depend on
+the other rows."""
+
+
+@dataclass(frozen=True)
+class GuideParts:
+    """The parts of a guide that depend on the inputs and outputs of a model.
+
+    Attributes:
+        writer: The command or function that writes the export.
+        purpose: What the model does, such as "takes text and returns text".
+        items: The plural of what a row of a request is, such as "texts".
+        padding: The lines of `batching.txt` about padding.
+        curl_data: The argument of `curl -d`.
+        rest_body: Lines of Python that assign `body`, the request.
+        rest_print: Indented lines of Python that print `response`.
+        grpc_inputs: Lines of Python that fill the inputs of `request`.
+        output: The name of the output that the gRPC client prints.
+        example_output: The output of the model for the example.
+        description: The inputs and outputs of each signature, in Markdown.
+        rest_intro: Lines before the curl command.
+        grpc_import, grpc_read: Lines of Python that read the example from a file.
+        files: More files of the directory `serving`, by name.
+    """
+
+    writer: str
+    purpose: str
+    items: str
+    padding: str
+    curl_data: str
+    rest_body: str
+    rest_print: str
+    grpc_inputs: str
+    output: str
+    example_output: str
+    description: str
+    rest_intro: str = ""
+    grpc_import: str = ""
+    grpc_read: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def text_guide(exporter: Exporter, example: str, example_output: str) -> GuideParts:
+    """Returns the guide of a model whose input is text.
+
+    Args:
+        exporter: The exporter of the run's task.
+        example: A text for the client code.
+        example_output: The output of the model for it.
+    """
+    # Any JSON string is a Python string with the same value.
+    literal = json.dumps(example, ensure_ascii=False)
+    printed = ", ".join(f'prediction["{name}"]' for name in exporter.outputs)
+    return GuideParts(
+        writer="`keras-seq export`",
+        purpose="takes text and returns text",
+        items="texts",
+        padding=_TEXT_PADDING,
+        curl_data=shlex.quote(json.dumps({"instances": [example]}, ensure_ascii=False)),
+        rest_body=f'body = json.dumps({{"instances": [{literal}]}}).encode()',
+        rest_print=f"""\
+    for prediction in json.load(response)["predictions"]:
+        print({printed})""",
+        grpc_inputs=f'request.inputs["text"].CopyFrom(tf.make_tensor_proto([{literal}]))',
+        output=exporter.outputs[0],
+        example_output=example_output,
+        description=_TEXT_DESCRIPTION.format(signatures=exporter.describe()),
+    )
 
 
 def write_guide(
     base: Path,
+    parts: GuideParts,
     *,
-    exporter: Exporter,
     model_name: str,
+    operations: Collection[str],
     max_batch: int,
-    example: str,
-    example_answer: str,
     tensorflow_version: str,
 ) -> Path:
-    """Writes `serving/README.md` and `serving/batching.txt` beside the versions.
+    """Writes `serving/README.md` and `serving/batching.txt` next to the versions.
 
-    The commands name no directory but that of `base`, so they stay true when
-    it is copied to another machine.
+    The commands contain no path above `base`, so they also work after `base` is copied to another
+    machine.
 
     Args:
         base: Directory of the versions.
-        exporter: Of the run's task.
-        model_name: The name that clients call the model by.
-        max_batch: Texts that a server may translate together.
-        example: A text for the client lines.
-        example_answer: What the model makes of it.
+        parts: The parts that depend on the model.
+        model_name: The name of the model in requests.
+        operations: The operations of the graph.
+        max_batch: Maximum number of rows that a server runs together.
         tensorflow_version: The TensorFlow that wrote the SavedModel.
 
     Returns:
         The directory `serving`.
 
     Raises:
-        ValueError: `model_name` is no name for a model server.
+        ValueError: A model server does not accept `model_name`.
         InputError: The disk is full or read-only.
-    """
-    base = Path(base)
-    serve = serving_section(
-        base,
-        model_name,
-        writer="`keras-seq export`",
-        what="takes text and gives text",
-        files="this page and `batching.txt`",
-        operations=_TEXT_OPERATIONS,
-        rows="texts",
-        max_batch=max_batch,
-        tensorflow_version=tensorflow_version,
-    )
-    call = _CALL.format(
-        output=exporter.outputs[0],
-        printed=", ".join(f'prediction["{name}"]' for name in exporter.outputs),
-        meaning=exporter.describe(),
-        shell_body=shlex.quote(json.dumps({"instances": [example]}, ensure_ascii=False)),
-        url_name=quote(model_name),
-        python_name=json.dumps(model_name, ensure_ascii=False),
-        # What JSON writes for text, Python reads as the same text.
-        python_example=json.dumps(example, ensure_ascii=False),
-        example_answer=example_answer,
-    )
-    batching = _BATCHING.format(max_batch=max_batch)
-    return write_files(base, {"README.md": f"{serve}\n{call}", "batching.txt": batching})
-
-
-def serving_section(
-    base: Path,
-    model_name: str,
-    *,
-    writer: str,
-    what: str,
-    files: str,
-    operations: str,
-    rows: str,
-    max_batch: int,
-    tensorflow_version: str,
-) -> str:
-    """The head of a guide, in Markdown: what lies there, and how a server is started.
-
-    Args:
-        base: Directory of the versions.
-        model_name: The name that clients call the model by.
-        writer: What made the export.
-        what: What a version does.
-        files: What lies in `serving`.
-        operations: What a server has to have.
-        rows: What a request has several of.
-        max_batch: How many of them.
-        tensorflow_version: The TensorFlow that wrote the SavedModel.
-
-    Raises:
-        ValueError: `model_name` is no name for a model server.
     """
     if not model_name or set(model_name) & set("/:\n"):
         raise ValueError(f'`model_name` must be without "/" and ":", received {model_name!r}')
     folder = base.resolve().name
-    return _SERVE.format(
+    *names, last = ["this page", *(f"`{name}`" for name in ("batching.txt", *parts.files))]
+    serve = _SERVE.format(
         model_name=model_name,
-        writer=writer,
-        what=what,
-        files=files,
+        writer=parts.writer,
+        purpose=parts.purpose,
+        files=f"{', '.join(names)} and {last}",
         folder=folder,
         shell_name=shlex.quote(model_name),
         shell_path=f'"$PWD"/{shlex.quote(folder)}',
         shell_mount=shlex.quote(f"/models/{model_name}"),
-        operations=operations,
+        operations=_describe_operations(operations),
         max_batch=max_batch,
-        rows=rows,
+        items=parts.items,
         tensorflow_version=tensorflow_version,
     )
-
-
-def write_files(base: Path, files: Mapping[str, str]) -> Path:
-    """Writes files of these names, each whole, into `base/serving`, which is returned.
-
-    Raises:
-        InputError: The disk is full or read-only.
-    """
+    call = _CALL.format(
+        **vars(parts),
+        url_name=quote(model_name),
+        python_name=json.dumps(model_name, ensure_ascii=False),
+    )
+    batching = _BATCHING.format(
+        items=parts.items.capitalize(), max_batch=max_batch, padding=parts.padding
+    )
     directory = base / "serving"
+    files = {"README.md": f"{serve}\n{call}", "batching.txt": batching, **parts.files}
     try:
         make_directory(directory)
-        for name, text in files.items():
-            write_file(directory / name, text.encode())
+        for name, content in files.items():
+            write_file(directory / name, content.encode())
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
     return directory
+
+
+def _describe_operations(operations: Collection[str]) -> str:
+    names = [f"`{name}`" for name in sorted(TEXT.intersection(operations))]
+    if not names:
+        return "A stock server is enough: the graph contains only TensorFlow's own operations."
+    paragraph = (
+        "A stock server is enough: besides TensorFlow's own operations, the graph contains "
+        f"{', '.join(names)} of tensorflow-text, which TensorFlow Serving links (2.20 at the time "
+        "of writing)."
+    )
+    return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False)

@@ -1,18 +1,16 @@
-"""A recogniser as a SavedModel: a sound in, text out, on stock TensorFlow Serving."""
+"""A speech recognizer as a SavedModel for TensorFlow Serving: audio in, text out."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
-from keras_seq import backend
 from keras_seq.inference.recognizer import (
     Recognizer,
     check_labels,
@@ -21,9 +19,11 @@ from keras_seq.inference.recognizer import (
     pad_sounds,
     sound_spec,
 )
-from keras_seq.serving.compaction import compact
+from keras_seq.serving.graph_file.operations import operations
+from keras_seq.serving.guide import write_guide
 from keras_seq.serving.publishing import check_base, publish_version
-from keras_seq.serving.recognizer_guide import write_recognizer_guide
+from keras_seq.serving.recognizer_guide import recognizer_guide
+from keras_seq.serving.signature_module import SignatureModule, require_tensorflow, signature
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup_tensors
 
@@ -42,158 +42,120 @@ def export_recognizer(
     batch_size: int = 16,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Publishes a recogniser as the next version of a SavedModel for TensorFlow Serving.
+    """Publishes a speech recognizer as the next version of a SavedModel for TensorFlow Serving.
 
-    Signatures, for any number B of rows: `serving_default` takes `samples`, float32
-    `(B, samples)` with anything behind the end of a sound, and `lengths`, int32 `(B,)`;
-    it answers `text` and `score` `(B,)`. `n_best` answers the same as `(B, N)`; where
-    there are fewer than N, the rest is empty with a score of -1e30. A model of features
-    takes `features`, `(B, steps, features)`, in place of `samples`.
+    Each signature accepts any number B of rows. `serving_default` takes `samples`, float32
+    `(B, samples)` with arbitrary values after the end of a recording, and `lengths`, int32 `(B,)`;
+    it returns `text` and `score`, each `(B,)`. `n_best` returns the same outputs as `(B, N)`; if
+    there are fewer than N texts, the others are empty with a score of -1e30. A model of features
+    takes `features`, `(B, steps, features)`, instead of `samples`.
 
-    The version is written beside the others, proved, and only then renamed to its
-    number: a server that polls the directory never sees half of it. It holds requests
-    that a server warms up with, and beside the versions lies `serving/` with how to serve
-    and call this very model.
+    The version is written to a temporary directory, verified, and then renamed to its number, so a
+    server that polls the directory never sees an incomplete version. It contains warm-up requests,
+    and `serving/` next to the versions describes how to serve and call the model.
 
     Args:
-        model: `models.CTCRecognizer`, or another model of the same inputs and logits.
-        labels: V - 1 strings, that of label 1 first; label 0 is the blank.
-        base: Directory of the versions, made if need be.
-        separator: What stands between two labels, such as a space between words.
-        beam_size: Of `search.ctc_beam_search`; None is the greedy search.
-        n_best: How many texts the signature `n_best` answers, at most `beam_size`.
-        examples: Sounds that must come out of the export, in a process without Keras, as
-            `Recognizer` hears them here. The shortest and the longest say how long the sounds
-            of the warm-up are, and the first is the example of the guide; without any it is
-            a silence.
-        batch_size: How many sounds a server is told to hear together.
-        notice: Called with lines on what was done.
+        model: `models.CTCRecognizer`, or another model with the same inputs and logits.
+        labels: V - 1 strings, beginning with that of label 1; label 0 is the blank.
+        base: Directory of the versions; created if it is missing.
+        separator: The string between two labels, such as a space between words.
+        beam_size: Beam size of `search.ctc_beam_search`; None for greedy search.
+        n_best: Number of texts that the signature `n_best` returns, at most `beam_size`.
+        examples: Recordings for which the export, in a process without Keras, must return the
+            texts of `Recognizer`. The warm-up requests are as long as the shortest and the longest
+            one, and the first is the example of the guide. Without any, silence is used.
+        batch_size: Number of recordings that a server runs together.
+        notice: Called with lines that report the progress.
 
     Returns:
         The directory of the new version.
 
     Raises:
-        InputError: A directory that cannot be written, or an export that is not proved;
-            nothing is published then.
-        ValueError: There are not as many labels as the model has.
+        InputError: A directory that cannot be written, or a failed verification; nothing is
+            published.
+        ValueError: The number of labels does not fit the model.
         RuntimeError: Keras does not run on TensorFlow.
     """
-    if backend.name() != "tensorflow":
-        raise RuntimeError(
-            f"Only TensorFlow writes a SavedModel, received the backend {backend.name()!r}: set "
-            "KERAS_BACKEND=tensorflow; the weights are the same on every backend."
-        )
-    say = notice or (lambda line: None)
-    check_base(Path(base))
-    graph = RecognizerGraph(model, labels, separator, beam_size, n_best)
-    here = Recognizer(model, labels, separator=separator, beam_size=beam_size, n_best=n_best)
-    sounds = [np.asarray(sound, "float32") for sound in examples] or [_silence(graph)]
-    expected = here(sounds)
+    require_tensorflow()
+    base = Path(base)
+    check_base(base)
+    functions = recognizer_signatures(model, labels, separator, beam_size, n_best)
+    source, (_, _, *features) = sound_spec(model)
+    recognizer = Recognizer(model, labels, separator=separator, beam_size=beam_size, n_best=n_best)
+    sounds = [np.asarray(sound, "float32") for sound in examples] or [_silence(features)]
+    expected = recognizer(sounds)
 
     def write(version: Path) -> None:
-        tf.saved_model.save(
-            graph,
-            str(version),
-            signatures=graph.signatures,
-            options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
-        )
-        compact(version)
-        named = {f"sound {number}": sound for number, sound in enumerate(sounds)}
+        SignatureModule(model, functions).save(version)
+        by_name = {f"recording {number}": sound for number, sound in enumerate(sounds)}
         seconds = verify_saved_model(
             version,
-            list(named),
+            list(by_name),
             expected,
             batch_size=1,
-            feeds=lambda names: _feeds(graph.source, [named[name] for name in names]),
+            encode=lambda names: _inputs(source, [by_name[name] for name in names]),
         )
-        if len(examples):
-            say(f"{len(examples)} sounds come out as here; loaded in {seconds:.2f} s")
-        write_warmup_tensors(version, _warmup_requests(graph, sounds, batch_size))
+        if notice and len(examples):
+            notice(f"{len(examples)} recordings come out as in Python; loaded in {seconds:.2f} s")
+        write_warmup_tensors(version, _warmup_requests(source, features, sounds, batch_size))
 
-    version = publish_version(Path(base), write)
-    write_recognizer_guide(
-        Path(base),
-        source=graph.source,
-        example=sounds[0],
-        example_answer=expected[0],
-        n_best=n_best,
+    version = publish_version(base, write)
+    write_guide(
+        base,
+        recognizer_guide(base.resolve().name, source, sounds[0], expected[0], n_best),
+        model_name=base.absolute().name,
+        operations=operations(version),
         max_batch=batch_size,
         tensorflow_version=tf.__version__,
     )
     return version
 
 
-class RecognizerGraph(tf.Module):
-    """What a SavedModel of a recogniser holds: raw variables, labels, and the functions.
+def recognizer_signatures(
+    model: Any, labels: Sequence[str], separator: str, beam_size: int | None, n_best: int
+) -> dict[str, Any]:
+    """Signatures from audio to its most probable texts; see `export_recognizer`."""
+    check_labels(model, labels)
+    source, shape = sound_spec(model)
+    search = make_ctc_search(beam_size, n_best)
+    first = ["", *labels]
+    later = ["", *(separator + label for label in labels)]
+    inputs: dict[str, Any] = {source: (shape, tf.float32), "lengths": (1, tf.int32)}
 
-    The model itself must not be an attribute: Keras objects restore their
-    variables in Python, but not in the session of a model server.
-    """
+    @signature(**inputs)
+    def n_best_texts(sounds: Any, lengths: Any) -> dict[str, Any]:
+        rows = tf.shape(lengths)[0]
+        # Recurrent layers of Keras fail on an empty batch, so it gets a row of padding.
+        extra = tf.cast(rows == 0, tf.int32)
+        sounds = tf.pad(sounds, [[0, extra], *[[0, 0]] * (len(shape) - 1)])
+        sounds.set_shape(shape)
+        lengths = heard_lengths(source, sounds, tf.pad(lengths, [[0, extra]]))
+        result = search(model({source: sounds, "lengths": lengths}))
+        at_start = tf.range(tf.shape(result.labels)[2]) == 0
+        pieces = tf.where(
+            at_start, tf.gather(first, result.labels), tf.gather(later, result.labels)
+        )  # (B, N, L)
+        texts = tf.strings.reduce_join(pieces, axis=2)
+        return {"text": texts[:rows], "score": result.scores[:rows]}
 
-    def __init__(
-        self,
-        model: Any,
-        labels: Sequence[str],
-        separator: str,
-        beam_size: int | None,
-        n_best: int,
-    ) -> None:
-        super().__init__()
-        check_labels(model, labels)
-        self.source, shape = sound_spec(model)
-        # How many features a step has; nothing of samples.
-        self.features: list[Any] = list(shape[2:])
-        self.weights = [weight.value for weight in model.weights]
-        search = make_ctc_search(beam_size, n_best)
-        specs = [
-            tf.TensorSpec(shape, tf.float32, name=self.source),
-            tf.TensorSpec([None], tf.int32, name="lengths"),
-        ]
+    @signature(**inputs)
+    def best_text(sounds: Any, lengths: Any) -> dict[str, Any]:
+        return {name: values[:, 0] for name, values in n_best_texts(sounds, lengths).items()}
 
-        first = ["", *labels]
-        later = ["", *(separator + label for label in labels)]
-
-        @tf.function(input_signature=specs, autograph=False)
-        def n_best_texts(sounds: Any, lengths: Any) -> dict[str, Any]:
-            rows = tf.shape(lengths)[0]
-            # Recurrent layers of Keras fail where there are no rows: then there is one of padding.
-            more = tf.cast(rows == 0, tf.int32)
-            sounds = tf.pad(sounds, [[0, more], *[[0, 0]] * (len(shape) - 1)])
-            sounds.set_shape(shape)
-            lengths = heard_lengths(self.source, sounds, tf.pad(lengths, [[0, more]]))
-            found = search(model({self.source: sounds, "lengths": lengths}))
-            at_start = tf.range(tf.shape(found.labels)[2]) == 0
-            pieces = tf.where(
-                at_start, tf.gather(first, found.labels), tf.gather(later, found.labels)
-            )  # (B, N, L)
-            texts = tf.strings.reduce_join(pieces, axis=2)
-            return {"text": texts[:rows], "score": found.scores[:rows]}
-
-        @tf.function(input_signature=specs, autograph=False)
-        def best_text(sounds: Any, lengths: Any) -> dict[str, Any]:
-            return {name: values[:, 0] for name, values in n_best_texts(sounds, lengths).items()}
-
-        # Not as attributes: those would be saved a second time, as functions of their own.
-        self._signatures = SimpleNamespace(serving_default=best_text, n_best=n_best_texts)
-
-    @property
-    def signatures(self) -> dict[str, Any]:
-        """The functions that a server offers, by name."""
-        return dict(vars(self._signatures))
+    return {"serving_default": best_text, "n_best": n_best_texts}
 
 
-def _silence(graph: RecognizerGraph) -> np.ndarray:
-    """A sound for who gives none: of a second or two, or of a hundred steps of features."""
-    return np.zeros((100 if graph.features else 16_000, *graph.features), "float32")
+def _silence(features: Sequence[Any]) -> np.ndarray:
+    """One or two seconds of samples, or a hundred steps of features."""
+    return np.zeros((100 if features else 16_000, *features), "float32")
 
 
 def _warmup_requests(
-    graph: RecognizerGraph, sounds: Sequence[np.ndarray], rows: int
+    source: str, features: Sequence[Any], sounds: Sequence[np.ndarray], rows: int
 ) -> list[dict[str, Any]]:
-    """One row and a full batch, as long as the shortest sound and as the longest: silence.
+    """One row and a full batch of silence, as long as the shortest and the longest recording.
 
-    What a sound holds changes nothing of how much is computed, and of equal values a message holds
-    one.
+    The values do not change how much is computed, and a message stores equal values once.
     """
     lengths = sorted(len(sound) for sound in sounds if len(sound)) or [1]
     requests = []
@@ -201,14 +163,14 @@ def _warmup_requests(
         for length in (lengths[0], lengths[-1]):
             silence = tensor_pb2.TensorProto(
                 dtype=types_pb2.DT_FLOAT,
-                tensor_shape=tf.TensorShape([count, length, *graph.features]).as_proto(),
+                tensor_shape=tf.TensorShape([count, length, *features]).as_proto(),
                 float_val=[0.0],
             )
             ends = tf.make_tensor_proto([length] * count, tf.int32)
-            requests.append({graph.source: silence, "lengths": ends})
+            requests.append({source: silence, "lengths": ends})
     return requests
 
 
-def _feeds(source: str, sounds: Sequence[Any]) -> dict[str, list[Any]]:
-    padded, lengths = pad_sounds([np.asarray(sound, "float32") for sound in sounds])
+def _inputs(source: str, sounds: Sequence[np.ndarray]) -> dict[str, list[Any]]:
+    padded, lengths = pad_sounds(sounds)
     return {source: padded.tolist(), "lengths": lengths.tolist()}

@@ -1,4 +1,4 @@
-"""A run as a SavedModel: a string in, a string out, on stock TensorFlow Serving."""
+"""A run as a SavedModel for TensorFlow Serving: text in, text out."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_seq import backend
 from keras_seq.run import Run
 from keras_seq.run.models import load_ensemble, open_ensemble
 from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
-from keras_seq.serving.compaction import compact
 from keras_seq.serving.exporter import Exporter
-from keras_seq.serving.guide import write_guide
+from keras_seq.serving.graph_file.operations import operations
+from keras_seq.serving.guide import text_guide, write_guide
 from keras_seq.serving.publishing import check_base, publish_version
+from keras_seq.serving.signature_module import require_tensorflow
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup
 from keras_seq.settings import TASKS
@@ -37,75 +37,65 @@ def export_saved_model(
 ) -> Path:
     """Publishes a run as the next version of a SavedModel for TensorFlow Serving.
 
-    Signatures, for any number B of rows: `serving_default`, text `(B,)` ->
-    translation, score and truncated `(B,)`; `n_best`, text `(B,)` -> the same
-    three as `(B, N)`; `ids`, int32 `(B, S)` -> ids `(B, N, L)`, length, score
-    and truncated `(B, N)`. Where the search found fewer than N, the rest is
-    empty with a score of -1e30. Of a language model what goes in are prompts, and
-    what comes out is called text in place of translation. Of a classifier and a tagger
-    see `label_signatures` and `tag_signatures`. `checkpoint.json` in the version names the step of
-    the weights.
+    Each signature accepts any number B of rows:
 
-    The version is written beside the others, proved, and only then renamed to
-    its number: a server that polls the directory never sees half of it.
+    * `serving_default`: text `(B,)` -> translation, score and truncated, each `(B,)`;
+    * `n_best`: text `(B,)` -> the same three outputs, each `(B, N)`;
+    * `ids`: int32 `(B, S)` -> ids `(B, N, L)`, and length, score and truncated, each `(B, N)`.
+
+    If the search finds fewer than N outputs, the others are empty with a score of -1e30. A
+    language model takes prompts and its output is called `text` instead of `translation`.
+    `label_signatures` and `tag_signatures` document the signatures of classifiers and taggers.
+    `checkpoint.json` in the version names the step of the weights.
+
+    The version is written to a temporary directory, verified, and then renamed to its number, so a
+    server that polls the directory never sees an incomplete version.
 
     Args:
         run: An opened run with weights; trained on any backend.
-        base: Directory of the versions, made if need be.
+        base: Directory of the versions; created if it is missing.
         which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        ensemble: Directories of other runs with the same vocabularies, that translate
-            together with it; its settings count.
-        text: False leaves the text operations out, for servers that lack them:
-            `serving_default` is then `ids`, and a client tokenizes by itself.
-        verify: So many lines of the run's validation text must come out of the
-            export, in a process without Keras, as `Translator` translates
-            them; 0 leaves it out.
-        notice: Called with lines on what was done.
-        **search: Settings of the search in place of the run's, such as
-            `beam_size=4`; see `SearchSettings`.
+        ensemble: Directories of other runs with the same vocabularies that translate together
+            with `run`, whose settings apply.
+        text: False omits the text operations, for servers that lack them: `serving_default` is
+            then the same as `ids`, and clients tokenize.
+        verify: Number of lines of the run's validation text for which the export, in a process
+            without Keras, must return the outputs of the run; 0 skips the verification.
+        notice: Called with lines that report the progress.
+        **search: Search settings that replace those of the run, such as `beam_size=4`; see
+            `SearchSettings`.
 
     Returns:
         The directory of the new version.
 
     Raises:
-        InputError: No weights, other vocabularies in the ensemble, a directory that cannot
-            be written, or an export that is not proved; nothing is published then.
+        InputError: No weights, an ensemble with other vocabularies, a directory that cannot be
+            written, or a failed verification; nothing is published.
         SettingsError: A search setting is unknown or out of bounds.
         RuntimeError: Keras does not run on TensorFlow.
     """
-    if backend.name() != "tensorflow":
-        raise RuntimeError(
-            f"Only TensorFlow writes a SavedModel, received the backend {backend.name()!r}: set "
-            "KERAS_BACKEND=tensorflow; the weights are the same on every backend."
-        )
-    say = notice or (lambda line: None)
+    require_tensorflow()
+
+    report = notice or (lambda line: None)
     base = Path(base)
     run.require_weights(which)
     check_base(base)
     settings = run.settings.with_search(search)
     if verify and settings.task == "vae" and settings.search.method == "sampling":
         raise InputError(
-            "what is drawn from a code hangs on its last bit, so an export that draws cannot be "
-            "compared with the run: leave the proof out (--verify 0), or export a beam"
+            "samples from a latent code depend on its last bit, so an export that samples cannot "
+            "be compared with the run: skip the verification (--verify 0), or export a beam search"
         )
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter: Exporter = TASKS[settings.task].exporter(run, settings)
-    # One at least, as an example for the guide.
+    # At least one, as the example of the guide.
     inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
     expected = exporter.expected(model, inputs)
     batch_size = settings.search.batch_size
 
     def write(version: Path) -> None:
-        module = exporter.module(model)
-        tf.saved_model.save(
-            module,
-            str(version),
-            signatures=module.signatures(text=text),
-            # Where in the source text each operation was made: a quarter of the file, of no use.
-            options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
-        )
-        compact(version)
+        exporter.module(model).save(version, text=text)
         write_file(version / RECORD_NAME, checkpoint_record(runs))
         if verify:
             seconds = verify_saved_model(
@@ -113,10 +103,10 @@ def export_saved_model(
                 inputs,
                 expected,
                 batch_size=batch_size,
-                feeds=None if text else exporter.encode,
+                encode=None if text else exporter.encode,
                 decode=None if text else exporter.decode,
             )
-            say(
+            report(
                 f"{len(inputs)} lines of the validation text come out as the run "
                 f"{exporter.verb} them; loaded in {seconds:.2f} s"
             )
@@ -127,19 +117,18 @@ def export_saved_model(
     if text:
         write_guide(
             base,
-            exporter=exporter,
+            text_guide(exporter, inputs[0], expected[0]),
             model_name=base.absolute().name,
+            operations=operations(version),
             max_batch=batch_size,
-            example=inputs[0],
-            example_answer=expected[0],
             tensorflow_version=tf.__version__,
         )
-    say(_sizes(version, run, model, text))
+    report(_size_report(version, run, model, text))
     return version
 
 
 def _warmup_batches(run: Run, exporter: Exporter, rows: int) -> list[list[str]]:
-    """One row and a full batch, of the shortest input and of one as long as the limit."""
+    """One row and a full batch, each of the shortest text and of a text as long as the limit."""
     lines = sorted((line for line in exporter.inputs() if line.strip()), key=len)
     shortest = lines[0] if lines else "a"
     longest, tokens = shortest, 0
@@ -151,12 +140,12 @@ def _warmup_batches(run: Run, exporter: Exporter, rows: int) -> list[list[str]]:
     return [[shortest], [longest], [shortest] * rows, [longest] * rows]
 
 
-def _sizes(version: Path, run: Run, model: Any, text: bool) -> str:
+def _size_report(version: Path, run: Run, model: Any, text: bool) -> str:
     total = sum(file.stat().st_size for file in version.rglob("*") if file.is_file())
-    least = sum(weight.value.numpy().nbytes for weight in model.weights)
+    content = sum(weight.value.numpy().nbytes for weight in model.weights)
     if text:
-        # By identity: a joint vocabulary is one tokenizer.
-        different = {id(vocabulary): vocabulary for vocabulary in run.vocabularies}
-        least += sum(len(vocabulary.to_bytes()) for vocabulary in different.values())
-    over = 100 * (total / least - 1)
-    return f"{total / 1e6:.1f} MB, {over:.1f} % more than weights and vocabulary"
+        # By identity, because a joint vocabulary is one tokenizer.
+        distinct = {id(vocabulary): vocabulary for vocabulary in run.vocabularies}
+        content += sum(len(vocabulary.to_bytes()) for vocabulary in distinct.values())
+    excess = 100 * (total / content - 1)
+    return f"{total / 1e6:.1f} MB, {excess:.1f} % more than weights and vocabulary"

@@ -1,4 +1,4 @@
-"""Signatures of models that write text: a search, with the tokenizers around it."""
+"""Signatures of models that generate text: tokenizer, search, and detokenizer in one graph."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from keras_seq.inference.search import make_search
 from keras_seq.search import SearchResult
 from keras_seq.search.hypotheses import NEG_INF
 from keras_seq.serving.signature_module import (
-    ended,
-    room_to_width,
+    padding_steps,
     signature,
     source_lengths,
+    valid_ids,
+    with_end_token,
 )
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.serving.word_piece_graph import text_graph
@@ -45,21 +46,21 @@ def translation_signatures(
         output: Name of the output text.
     """
     vocabulary_size = source_tokenizer.vocabulary_size
-    find = make_search(model, search, target_tokenizer)
+    run_search = make_search(model, search, target_tokenizer)
 
-    def find_ids(ids: Any) -> SearchResult:
+    def search_ids(ids: Any) -> SearchResult:
         source = ids[:, :max_length]
         known = (source >= 0) & (source < vocabulary_size)
         source = tf.where(known, source, UNK)
-        return _with_blanks(source, find(ended(source)))
+        return _with_empty_translations(source, run_search(with_end_token(source)))
 
     def text_graphs() -> tuple[Any, Any]:
         source = text_graph(source_tokenizer)
-        # A processor takes megabytes, so both sides of a joint vocabulary share one.
+        # A SentencePiece model takes megabytes, so both sides of a joint vocabulary share one.
         joint = target_tokenizer is source_tokenizer
         return source, source if joint else text_graph(target_tokenizer)
 
-    return _signatures(find_ids, text_graphs, max_characters, max_length, output)
+    return _signatures(search_ids, text_graphs, max_characters, max_length, output)
 
 
 def generation_signatures(
@@ -76,25 +77,21 @@ def generation_signatures(
     vocabulary_size = tokenizer.vocabulary_size
     # The model generates at least one step.
     max_length = search.max_length - 1
-    find = make_search(model, search, tokenizer)
+    run_search = make_search(model, search, tokenizer)
 
-    def find_ids(ids: Any) -> SearchResult:
-        prompt = ids[:, :max_length]
-        # Everything after padding is padding, and a prompt has neither begin nor end.
-        real = tf.cumsum(tf.cast(prompt == PAD, tf.int32), axis=1) == 0
-        known = (prompt == UNK) | ((prompt > EOS) & (prompt < vocabulary_size))
-        prompt = tf.where(real, tf.where(known, prompt, UNK), PAD)
-        prompt = tf.pad(prompt, [[0, 0], [0, room_to_width(prompt)]])  # (B, P + room)
-        # One step of a width that is unknown to the graph: for a known width, a search takes the
-        # program to be compiled for it.
+    def search_ids(ids: Any) -> SearchResult:
+        prompt = valid_ids(ids[:, :max_length], vocabulary_size, end_stops=False)
+        prompt = tf.pad(prompt, [[0, 0], [0, padding_steps(prompt)]])  # (B, P + padding)
+        # The width of the source is 1, but must be unknown to the graph: a search over a known
+        # width assumes that the program is compiled for that width.
         rows = tf.shape(prompt)[0]
-        return find(tf.fill([rows, tf.minimum(rows, 1)], EOS), prompt)
+        return run_search(tf.fill([rows, tf.minimum(rows, 1)], EOS), prompt)
 
     def text_graphs() -> tuple[Any, Any]:
-        both = TextGraph(tokenizer)
-        return both, both
+        graph = TextGraph(tokenizer)
+        return graph, graph
 
-    return _signatures(find_ids, text_graphs, max_characters, max_length, "text")
+    return _signatures(search_ids, text_graphs, max_characters, max_length, "text")
 
 
 def latent_signature(model: Any, tokenizer: Tokenizer, search: SearchSettings) -> Any:
@@ -105,47 +102,48 @@ def latent_signature(model: Any, tokenizer: Tokenizer, search: SearchSettings) -
         tokenizer: Ids to text.
         search: Search settings.
     """
-    find = make_search(model.from_latent, search, tokenizer)
+    search_codes = make_search(model.from_latent, search, tokenizer)
     units = int(model.posterior.output["mean"].shape[-1])
-    spec = tf.TensorSpec([None, units], tf.float32, name="latent")
 
-    @tf.function(input_signature=[spec], autograph=False)
+    @signature(latent=([None, units], tf.float32))
     def decode(latent: Any) -> dict[str, Any]:
-        found = find(latent)
-        texts = TextGraph(tokenizer).decode(found.tokens[:, 0])
-        return {"text": texts, "score": found.scores[:, 0]}
+        result = search_codes(latent)
+        texts = TextGraph(tokenizer).decode(result.tokens[:, 0])
+        return {"text": texts, "score": result.scores[:, 0]}
 
     return decode
 
 
 def _signatures(
-    find_ids: Callable[[Any], SearchResult],
+    search_ids: Callable[[Any], SearchResult],
     text_graphs: Callable[[], tuple[Any, Any]],
     max_characters: int,
     max_length: int,
     output: str,
 ) -> dict[str, Any]:
+    """Signatures over ids, over texts with the n best outputs, and over texts with the best."""
+
     @signature(ids=(2, tf.int32))
     def ids(ids: Any) -> dict[str, Any]:
-        found = find_ids(ids)
+        result = search_ids(ids)
         return {
-            "ids": found.tokens,
-            "length": found.lengths,
-            "score": found.scores,
-            "truncated": found.truncated,
+            "ids": result.tokens,
+            "length": result.lengths,
+            "score": result.scores,
+            "truncated": result.truncated,
         }
 
     @signature(text=(1, tf.string))
     def n_best(text: Any) -> dict[str, Any]:
         source, target = text_graphs()
         tokens, cut = source.encode(text, max_characters, max_length)
-        found = ids(tokens)
-        batch, places, steps = tf.unstack(tf.shape(found["ids"]))
-        texts = target.decode(tf.reshape(found["ids"], (batch * places, steps)))
+        result = ids(tokens)
+        rows, count, steps = tf.unstack(tf.shape(result["ids"]))
+        texts = target.decode(tf.reshape(result["ids"], (rows * count, steps)))
         return {
-            output: tf.reshape(texts, (batch, places)),
-            "score": found["score"],
-            "truncated": (found["length"] > 0) & (found["truncated"] | cut[:, None]),
+            output: tf.reshape(texts, (rows, count)),
+            "score": result["score"],
+            "truncated": (result["length"] > 0) & (result["truncated"] | cut[:, None]),
         }
 
     @signature(text=(1, tf.string))
@@ -155,14 +153,14 @@ def _signatures(
     return {"ids": ids, "n_best": n_best, "serving_default": serving_default}
 
 
-def _with_blanks(source: Any, found: SearchResult) -> SearchResult:
-    """Gives an empty source one translation, the empty one, with score 0."""
+def _with_empty_translations(source: Any, result: SearchResult) -> SearchResult:
+    """Replaces the results of empty sources by one empty translation with score 0."""
     blank = (source_lengths(source) == 0)[:, None]  # (B, 1)
-    lengths = tf.where(blank, 0, found.lengths)  # (B, N)
+    lengths = tf.where(blank, 0, result.lengths)  # (B, N)
     first = tf.range(tf.shape(lengths)[1]) == 0
     return SearchResult(
-        tokens=tf.where((lengths > 0)[..., None], found.tokens, PAD),
+        tokens=tf.where((lengths > 0)[..., None], result.tokens, PAD),
         lengths=lengths,
-        scores=tf.where(lengths > 0, found.scores, tf.where(blank & first, 0.0, NEG_INF)),
-        truncated=found.truncated & (lengths > 0),
+        scores=tf.where(lengths > 0, result.scores, tf.where(blank & first, 0.0, NEG_INF)),
+        truncated=result.truncated & (lengths > 0),
     )

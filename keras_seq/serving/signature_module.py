@@ -1,19 +1,22 @@
-"""The TensorFlow module that becomes a SavedModel: weights, and functions over them."""
+"""The TensorFlow module that becomes a SavedModel: variables and the functions that use them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
 
+from keras_seq import backend
 from keras_seq.data.ids import EOS, PAD, UNK
+from keras_seq.serving.compaction import compact
 
 # Shape letters: B batch, S steps.
 
-# Sources are padded to a multiple of this. TensorFlow keeps a prepared program for each shape that
-# it has seen, so a server's memory would grow with every new length of a source.
+# Sources are padded to a multiple of this width. TensorFlow caches a compiled program for each
+# input shape, so without padding the memory of a server would grow with each new source length.
 _WIDTH = 8
 
 
@@ -25,7 +28,8 @@ class SignatureModule(tf.Module):
 
     Args:
         model: A model of `keras_seq.models` or an `Ensemble`, on the TensorFlow backend.
-        functions: Signatures by name. One of them is `ids`, which has no operations on text.
+        functions: Signatures by name. A signature `ids` has no text operations; `text=False`
+            needs it.
     """
 
     def __init__(self, model: Any, functions: Mapping[str, Any]) -> None:
@@ -35,31 +39,58 @@ class SignatureModule(tf.Module):
         self._functions = SimpleNamespace(**functions)
 
     def signatures(self, *, text: bool = True) -> dict[str, Any]:
-        """The functions that a server offers, by name.
+        """Returns the functions that a server offers, by name.
 
         Args:
             text: Whether the server has the operations that turn text into ids. A server without
-                them loads no graph that contains one.
+                them cannot load a graph that contains one.
         """
         if not text:
             return {name: self._functions.ids for name in ("serving_default", "ids")}
         return dict(vars(self._functions))
 
+    def save(self, version: Path, *, text: bool = True) -> None:
+        """Writes a SavedModel.
 
-def signature(**inputs: tuple[int, Any]) -> Any:
+        Args:
+            version: An empty directory.
+            text: See `signatures`.
+        """
+        tf.saved_model.save(
+            self,
+            str(version),
+            signatures=self.signatures(text=text),
+            # Omits the Python source location of each operation, a quarter of the file.
+            options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
+        )
+        compact(version)
+
+
+def require_tensorflow() -> None:
+    """Raises RuntimeError if Keras runs on another backend."""
+    if backend.name() != "tensorflow":
+        raise RuntimeError(
+            f"Only TensorFlow writes a SavedModel, received the backend {backend.name()!r}: set "
+            "KERAS_BACKEND=tensorflow; the weights are the same on every backend."
+        )
+
+
+def signature(**inputs: tuple[int | Sequence[int | None], Any]) -> Any:
     """Decorator that makes a function into a signature.
 
     Args:
-        **inputs: Rank and dtype of each input; every dimension is unknown.
+        **inputs: Shape and dtype of each input. A rank instead of a shape leaves every dimension
+            unknown.
     """
     specs = [
-        tf.TensorSpec([None] * rank, dtype, name=name) for name, (rank, dtype) in inputs.items()
+        tf.TensorSpec([None] * shape if isinstance(shape, int) else shape, dtype, name=name)
+        for name, (shape, dtype) in inputs.items()
     ]
     return tf.function(input_signature=specs, autograph=False)
 
 
-def room_to_width(rows: Any) -> Any:
-    """Steps to add to rows of ids: at least one, up to a multiple of a fixed width."""
+def padding_steps(rows: Any) -> Any:
+    """Number of steps to append to rows of ids: at least one, up to a multiple of `_WIDTH`."""
     return _WIDTH - tf.shape(rows)[1] % _WIDTH
 
 
@@ -69,21 +100,27 @@ def source_lengths(source: Any) -> Any:
     return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
 
 
-def ended(source: Any) -> Any:
-    """Puts the end token after the last token of each row, whether there was one or not."""
-    source = tf.pad(source, [[0, 0], [0, room_to_width(source)]])  # (B, S + room)
+def with_end_token(source: Any) -> Any:
+    """Puts the end token after the last token of each row, whether the row has one or not."""
+    source = tf.pad(source, [[0, 0], [0, padding_steps(source)]])  # (B, S + padding)
     steps = tf.range(tf.shape(source)[1])
     lengths = source_lengths(source)[:, None]
     return tf.where(steps < lengths, source, tf.where(steps == lengths, EOS, PAD))
 
 
-def known_ids(ids: Any, vocabulary_size: int) -> Any:
-    """Ids as a tokenizer gives them, whatever a client sends: without begin and end.
+def valid_ids(ids: Any, vocabulary_size: int, *, end_stops: bool = True) -> Any:
+    """Replaces ids from a client that a tokenizer would not produce.
+
+    Begin tokens and ids outside the vocabulary become the unknown token. Everything after the
+    first padding becomes padding.
 
     Args:
-        ids: Int32 `(B, S)`; everything after padding becomes padding.
-        vocabulary_size: Every id is below it.
+        ids: Int32 `(B, S)`.
+        vocabulary_size: Number of ids.
+        end_stops: Whether the end token and everything after it become padding; if False, the
+            end token becomes the unknown token.
     """
-    real = tf.cumsum(tf.cast((ids == PAD) | (ids == EOS), tf.int32), axis=1) == 0
+    stop = (ids == PAD) | (ids == EOS) if end_stops else ids == PAD
+    real = tf.cumsum(tf.cast(stop, tf.int32), axis=1) == 0
     known = (ids == UNK) | ((ids > EOS) & (ids < vocabulary_size))
     return tf.where(real, tf.where(known, ids, UNK), PAD)

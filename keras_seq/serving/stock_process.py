@@ -1,11 +1,15 @@
-"""A process of its own that answers as a model server does: run as a script, not imported.
+"""Runs a SavedModel as a model server does; a script for a separate process, not a module.
 
-Reads JSON from stdin: {"model": directory, "text": whether the server has tensorflow-text's
-operations, "batches": [...]}, each batch a dict of the signature's inputs: texts, or rows of
-numbers, which are padded with 0. Loads the SavedModel into a session, as servers do
-(`tf.saved_model.load` finds variables that a session does not), with TensorFlow and
-tensorflow-text alone, and prints JSON: {"answers": [...], "load_seconds": x}, an answer being the
-texts that come out, or the best rows of ids.
+Reads JSON from stdin:
+
+* `model`: the directory of the SavedModel;
+* `text`: whether the server has the operations of tensorflow-text;
+* `batches`: a list of inputs of `serving_default` by name, each a list of texts or of rows of
+  numbers. Shorter rows are padded with 0.
+
+Loads the model into a session, because `tf.saved_model.load` also finds variables that a session
+does not, and imports only TensorFlow and tensorflow-text. Prints JSON: `load_seconds`, and
+`outputs`, for each batch its output texts or the ids of its best hypotheses.
 """
 
 import json
@@ -18,9 +22,9 @@ def main() -> None:
 
     request = json.load(sys.stdin)
     if request["text"]:
-        # Its operations register when it is imported.
+        # The import registers the operations.
         import tensorflow_text  # noqa: F401
-    answers = []
+    outputs = []
     with v1.Graph().as_default(), v1.Session() as session:
         start = time.perf_counter()
         signature = v1.saved_model.load(session, ["serve"], request["model"]).signature_def[
@@ -28,20 +32,19 @@ def main() -> None:
         ]
         seconds = time.perf_counter() - start
         for batch in request["batches"]:
-            feed = {signature.inputs[name].name: _array(rows) for name, rows in batch.items()}
-            # Of its outputs one is text, whatever a task calls it, or none.
-            texts = [end for end in signature.outputs.values() if end.dtype == v1.string]
+            inputs = {signature.inputs[name].name: _array(rows) for name, rows in batch.items()}
+            # At most one output is text; its name depends on the task.
+            texts = [info for info in signature.outputs.values() if info.dtype == v1.string]
             if texts:
-                (output,) = texts
-                found = session.run(output.name, feed)
-                answers.append(_decoded(found.tolist()))
+                (info,) = texts
+                outputs.append(_decoded(session.run(info.name, inputs).tolist()))
             else:
-                found = session.run(signature.outputs["ids"].name, feed)
-                answers.append(found[:, 0].tolist())
-    # Keras is there where tensorflow-text imports it, but a session has no use for it.
+                ids = session.run(signature.outputs["ids"].name, inputs)
+                outputs.append(ids[:, 0].tolist())
+    # tensorflow-text may import Keras, which a session does not use.
     if "keras_seq" in sys.modules:
         raise SystemExit("keras_seq was imported: the model does not stand alone")
-    json.dump({"answers": answers, "load_seconds": seconds}, sys.stdout)
+    json.dump({"outputs": outputs, "load_seconds": seconds}, sys.stdout)
 
 
 def _array(rows: list) -> list:
@@ -53,8 +56,8 @@ def _array(rows: list) -> list:
     return [row + [type(row[0])(0) if row else 0] * (width - len(row)) for row in rows]
 
 
-def _decoded(found: list) -> list:
-    return [one.decode() if isinstance(one, bytes) else _decoded(one) for one in found]
+def _decoded(values: list) -> list:
+    return [value.decode() if isinstance(value, bytes) else _decoded(value) for value in values]
 
 
 if __name__ == "__main__":

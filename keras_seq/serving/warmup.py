@@ -1,4 +1,4 @@
-"""The requests that a model server replays before it serves a new version."""
+"""Warm-up requests, which a model server replays before it serves a new version."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Where TensorFlow Serving looks, and how many it reads before it refuses the version.
+# TensorFlow Serving reads this file, and rejects a version with more requests.
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
-LARGEST_NUMBER_OF_REQUESTS = 1000
+MAX_REQUESTS = 1000
 
 
 def write_warmup(
@@ -18,20 +18,20 @@ def write_warmup(
     signature: str = "serving_default",
     input_name: str = "text",
 ) -> Path:
-    """Writes requests into a SavedModel, so that no user's request is the first.
+    """Writes requests into a SavedModel, so that no client has to wait for the first run.
 
     Args:
-        version: The SavedModel's directory.
-        batches: The requests' lines: a sequence of strings for each request.
-        signature: The signature that is called.
-        input_name: Its one input.
+        version: The directory of the SavedModel.
+        batches: The texts of each request.
+        signature: The signature to call.
+        input_name: The name of its only input.
 
     Returns:
         The file.
 
     Raises:
-        ValueError: No request, or more than the server accepts, or a string in
-            place of a request.
+        ValueError: No request, more requests than the server accepts, or a string instead of a
+            sequence of strings.
     """
     import tensorflow as tf
 
@@ -47,21 +47,18 @@ def write_warmup(
 def write_warmup_tensors(
     version: Path, requests: Sequence[Mapping[str, Any]], *, signature: str = "serving_default"
 ) -> Path:
-    """As `write_warmup`, of requests as `TensorProto` messages by the names of the inputs.
+    """Writes requests whose inputs are `TensorProto` messages by name; see `write_warmup`.
 
-    A TFRecord file of `PredictionLog` messages. The server runs each request as
-    it loads the version, and turns users to the version when all have run; one
-    that fails keeps the version from being served. They name no model, since the
-    server takes them for the version that they lie in.
+    The file is a TFRecord file of `PredictionLog` messages. The server runs each request while it
+    loads the version, and does not serve the version if a request fails. The requests contain no
+    model name, so the server runs them on the version that contains the file.
     """
-    # Seconds long, and only wanted here.
+    # These imports take seconds.
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-    if not 1 <= len(requests) <= LARGEST_NUMBER_OF_REQUESTS:
-        raise ValueError(
-            f"there must be 1 to {LARGEST_NUMBER_OF_REQUESTS} requests, received {len(requests)}"
-        )
+    if not 1 <= len(requests) <= MAX_REQUESTS:
+        raise ValueError(f"there must be 1 to {MAX_REQUESTS} requests, received {len(requests)}")
     path = Path(version) / WARMUP_FILE
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:

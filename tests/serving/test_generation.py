@@ -93,4 +93,4 @@ def test_language_model_guide_describes_prompts_not_translations(both):
     _, _, base = both
     guide = (base / "serving" / "README.md").read_text("utf-8")
     assert 'prediction["text"]' in guide and "one prompt a row" in guide
-    assert "translation" not in guide.split("## What goes in")[0].replace("translated", "")
+    assert "translation" not in guide.split("## Inputs and outputs")[0].replace("translated", "")

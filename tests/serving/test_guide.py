@@ -16,7 +16,8 @@ from google.protobuf import (
     wrappers_pb2,
 )
 
-from keras_seq.serving.guide import write_guide
+from keras_seq.serving.graph_file.operations import SENTENCEPIECE, WORD_PIECES
+from keras_seq.serving.guide import text_guide, write_guide
 from keras_seq.settings import TASKS, load_settings
 from keras_seq.text import InputError
 
@@ -26,14 +27,14 @@ ENVIRONMENT = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONIOENCODING": "ut
 
 
 def guide(base, **changes):
+    exporter = TASKS["translate"].exporter(None, load_settings())
     return write_guide(
         base,
+        text_guide(exporter, EXAMPLE, EXAMPLE.upper()),
         **{
             "model_name": "ende",
+            "operations": SENTENCEPIECE | {"MatMul"},
             "max_batch": 32,
-            "example": EXAMPLE,
-            "exporter": TASKS["translate"].exporter(None, load_settings()),
-            "example_answer": EXAMPLE.upper(),
             "tensorflow_version": "2.21.0",
             **changes,
         },
@@ -60,6 +61,18 @@ def test_guide_contains_no_local_path_and_replaces_its_older_version(base):
     guide(base, max_batch=7)
     assert "up to 7 texts" in (base / "serving" / "README.md").read_text(encoding="utf-8")
     assert sorted(os.listdir(base / "serving")) == ["README.md", "batching.txt"]
+
+
+@pytest.mark.parametrize(
+    ("operations", "listed"),
+    [(SENTENCEPIECE, SENTENCEPIECE), (WORD_PIECES | {"MatMul"}, WORD_PIECES), ({"MatMul"}, set())],
+)
+def test_guide_lists_the_text_operations_of_the_graph(tmp_path, operations, listed):
+    guide(tmp_path, operations=operations)
+    text = (tmp_path / "serving" / "README.md").read_text(encoding="utf-8")
+    assert {name for name in SENTENCEPIECE | WORD_PIECES if f"`{name}`" in text} == listed
+    assert "MatMul" not in text
+    assert ("only TensorFlow's own operations" in text) == (not listed)
 
 
 def shell(base, block):

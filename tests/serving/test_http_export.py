@@ -73,7 +73,7 @@ def test_answer_to_a_row_does_not_depend_on_its_batch(served, lines):
 def test_guide_rest_examples_work_against_the_server(served, base):
     guide = (base / "serving" / "README.md").read_text(encoding="utf-8")
     rest = guide[guide.index("## Call: REST") : guide.index("## Call: gRPC")]
-    expected = re.search(r"Each of the three answers with\n\n```\n(.*)\n```", guide)[1]
+    expected = re.search(r"Each of the three requests returns\n\n```\n(.*)\n```", guide)[1]
 
     def here(lines):
         # The port is 8501 there, and a free one in a test.

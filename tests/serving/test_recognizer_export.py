@@ -73,7 +73,7 @@ def version(model, sounds, tmp_path_factory):
         batch_size=7,
         notice=notices.append,
     )
-    assert version.name == "1" and notices[0].startswith("5 sounds come out as here")
+    assert version.name == "1" and notices[0].startswith("5 recordings come out as in Python")
     return version
 
 
@@ -191,7 +191,7 @@ def test_guide_curl_example_gives_the_documented_transcription(
     # To the last bit, although as text.
     np.testing.assert_array_equal(np.array(inputs["samples"], "float32"), [sounds[0]])
     (text,) = ask(server, sounds[:1])["text"]
-    assert f"Each of the three answers with\n\n```\n{text.decode()}\n```" in (
+    assert f"Each of the three requests returns\n\n```\n{text.decode()}\n```" in (
         version.parent / "serving" / "README.md"
     ).read_text(encoding="utf-8")
 

@@ -227,7 +227,7 @@ def test_export_with_differing_translations_fails_verification(tiny_run, tiny_ex
     sources = LINES[:5]
     expected = keras_seq.Translator.load(tiny_run)(sources)
     assert verify_saved_model(tiny_export / "1", sources, expected, batch_size=2) > 0
-    with pytest.raises(InputError, match=r"1 of 5 sentences differently.*'other'"):
+    with pytest.raises(InputError, match=r"for 1 of 5 inputs, .* expected 'other'"):
         verify_saved_model(tiny_export / "1", sources, [*expected[:4], "other"], batch_size=2)
 
 
