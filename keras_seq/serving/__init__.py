@@ -1,6 +1,6 @@
-"""From a run to what serves it: a SavedModel, a CTranslate2 model, a `.keras` file.
+"""Exports of a run: SavedModel, CTranslate2 model, and `.keras` file.
 
-The names load when first used: none needs what the others need.
+Each name is imported at its first use, because each needs other packages.
 """
 
 from __future__ import annotations

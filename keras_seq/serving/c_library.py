@@ -1,7 +1,7 @@
-"""TensorFlow's C library, called without TensorFlow's Python: half a second in place of three.
+"""TensorFlow's C library by ctypes, which loads in half a second instead of three.
 
-The functions that `c_session` needs, with their types. They are TensorFlow's C API
-(tensorflow/c/c_api.h, tf_tensor.h and tf_tstring.h); its Python package brings the library.
+Declares the functions of the C API that `c_session` needs (tensorflow/c/c_api.h, tf_tensor.h and
+tf_tstring.h). TensorFlow's Python package contains the library.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ Pointer = ctypes.c_void_p
 # `TF_DataType`.
 _STRING = 7
 _NUMBERS: dict[int, Any] = {1: ctypes.c_float, 10: ctypes.c_bool}
-# A `TF_TString`, of which a tensor of strings is made.
+# The size of a `TF_TString`, the element of a string tensor.
 STRING_BYTES = 24
 
 
 class LibraryError(Exception):
-    """What TensorFlow says about a call, in its first line."""
+    """The first line of the error message of a call."""
 
 
 class Output(ctypes.Structure):
-    """`TF_Output`: an end of an operation."""
+    """`TF_Output`: an output of an operation."""
 
     _fields_ = [("operation", Pointer), ("index", ctypes.c_int)]
 
 
 @functools.cache
 def library() -> Library:
-    """The library, loaded once for a process, with the operations of text in it.
+    """Returns the library with the text operations, loaded once per process.
 
     Raises:
-        InputError: TensorFlow or tensorflow-text is not installed, or comes without it.
+        InputError: TensorFlow or tensorflow-text is not installed, or does not contain its library.
     """
     return Library()
 
 
 class Library:
-    """The functions of the C API, each with its types; made by `library`."""
+    """The functions of the C API with their types; `library` returns the only instance."""
 
     def __init__(self) -> None:
         folder = _package("tensorflow")
@@ -98,7 +98,7 @@ class Library:
         self.delete_string = define("TF_StringDealloc", None, Pointer)
 
         load = self._checked("TF_LoadLibrary", Pointer, text)
-        # tensorflow-text's own import would bring Keras.
+        # `import tensorflow_text` would import Keras.
         folder = _package("tensorflow_text", "tensorflow-text")
         try:
             for name in TEXT_LIBRARIES:
@@ -106,64 +106,61 @@ class Library:
         except LibraryError as error:
             raise InputError(f"tensorflow-text does not fit TensorFlow: {error}") from None
 
-    def _define(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+    def _define(self, name: str, result_type: Any, *arguments: Any) -> Callable[..., Any]:
         for loaded in reversed(self._libraries):
             if hasattr(loaded, name):
                 function = getattr(loaded, name)
-                function.restype, function.argtypes = result, list(arguments)
+                function.restype, function.argtypes = result_type, list(arguments)
                 return function
         raise InputError(f"this release of TensorFlow has no {name} in its C library")
 
-    def _checked(self, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-        """A function whose last argument is a status, without it: an error is raised."""
-        function = self._define(name, result, *arguments, Pointer)
+    def _checked(self, name: str, result_type: Any, *arguments: Any) -> Callable[..., Any]:
+        """Wraps a function whose last argument is a status: a failed call raises LibraryError."""
+        function = self._define(name, result_type, *arguments, Pointer)
 
         def call(*values: Any) -> Any:
             status = self._new_status()
             try:
-                found = function(*values, status)
+                result = function(*values, status)
                 if self._code(status):
                     message = self._message(status).decode("utf-8", "replace")
                     raise LibraryError(message.strip().split("\n")[0])
-                return found
+                return result
             finally:
                 self._delete_status(status)
 
         return call
 
-    # Tensors
-
     def strings(self, values: Sequence[bytes]) -> Any:
-        """A tensor of strings, of one dimension; to be deleted by `delete_strings`."""
+        """Returns a string tensor of one dimension; `delete_strings` frees it."""
         shape = (ctypes.c_int64 * 1)(len(values))
-        made = self.new_tensor(_STRING, shape, 1, len(values) * STRING_BYTES)
-        data = self.data(made) or 0
-        for place, value in enumerate(values):
-            self.new_string(data + place * STRING_BYTES)
-            self.set_string(data + place * STRING_BYTES, value, len(value))
-        return made
+        tensor = self.new_tensor(_STRING, shape, 1, len(values) * STRING_BYTES)
+        data = self.data(tensor) or 0
+        for i, value in enumerate(values):
+            self.new_string(data + i * STRING_BYTES)
+            self.set_string(data + i * STRING_BYTES, value, len(value))
+        return tensor
 
-    def delete_strings(self, made: Any, count: int) -> None:
-        """Deletes what `strings` made."""
-        data = self.data(made) or 0
-        for place in range(count):
-            self.delete_string(data + place * STRING_BYTES)
-        self.delete_tensor(made)
+    def delete_strings(self, tensor: Any, count: int) -> None:
+        """Frees a tensor of `strings`."""
+        data = self.data(tensor) or 0
+        for i in range(count):
+            self.delete_string(data + i * STRING_BYTES)
+        self.delete_tensor(tensor)
 
-    def values(self, made: Any) -> list[Any]:
-        """What is in a tensor of strings, floats or truth values, row by row."""
+    def values(self, tensor: Any) -> list[Any]:
+        """Returns the values of a tensor of strings, floats or booleans, row by row."""
         count = 1
-        for axis in range(self.rank(made)):
-            count *= self.dimension(made, axis)
-        data, dtype = self.data(made) or 0, self.dtype(made)
+        for axis in range(self.rank(tensor)):
+            count *= self.dimension(tensor, axis)
+        data, dtype = self.data(tensor) or 0, self.dtype(tensor)
         if dtype == _STRING:
-            places = range(data, data + count * STRING_BYTES, STRING_BYTES)
+            addresses = range(data, data + count * STRING_BYTES, STRING_BYTES)
             return [
-                ctypes.string_at(self.string_data(place), self.string_size(place))
-                for place in places
+                ctypes.string_at(self.string_data(address), self.string_size(address))
+                for address in addresses
             ]
-        kind = _NUMBERS[dtype]
-        return list((kind * count).from_address(data)) if count else []
+        return list((_NUMBERS[dtype] * count).from_address(data)) if count else []
 
 
 def _file_name(part: str) -> str:
@@ -173,7 +170,7 @@ def _file_name(part: str) -> str:
 
 
 def _package(name: str, project: str | None = None) -> Path:
-    """Where a package lies, without importing it."""
+    """Returns the folder of a package without importing the package."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise InputError(f"{project or name} is needed: pip install {project or name}")

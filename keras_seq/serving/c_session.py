@@ -1,4 +1,4 @@
-"""A SavedModel in a session of TensorFlow's C library: texts in, values out."""
+"""A session of TensorFlow's C library that runs a SavedModel."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ from keras_seq.serving.c_library import LibraryError, Output, Pointer, library
 from keras_seq.serving.graph_file.signatures import Signature
 from keras_seq.text import InputError
 
-# A `ConfigProto`: graph_options (10), of it rewrite_options (10), of it meta_optimizer_iterations
-# (12): ONE.
-# The second pass of TensorFlow's optimizers over a graph takes a quarter of the time to the first
-# answer, and the answers after it are no faster for it.
+# A `ConfigProto`: graph_options (10) {rewrite_options (10) {meta_optimizer_iterations (12): ONE}}.
+# The second pass of TensorFlow's graph optimizers takes a quarter of the time to the first answer
+# and does not make later answers faster.
 _CONFIG = b"\x52\x04\x52\x02\x60\x01"
 
 
 class CSession:
-    """A loaded SavedModel; may be run from many threads.
+    """A loaded SavedModel; thread-safe.
 
-    A session is what model servers use: it loads the variables by name and prunes the graph to
-    what is asked for. `keras_seq.runtime.threads.configure_threads` sets the number of its threads.
+    Model servers use a session, too: it loads the variables by name and prunes the graph to the
+    requested outputs. `keras_seq.runtime.threads.configure_threads` sets the number of threads.
 
     Args:
-        version: The directory that holds `saved_model.pb`.
+        version: The directory that contains `saved_model.pb`.
 
     Raises:
-        InputError: It cannot be loaded.
+        InputError: The SavedModel cannot be loaded.
     """
 
     def __init__(self, version: Path) -> None:
@@ -50,42 +49,41 @@ class CSession:
             lib.delete_options(options)
 
     def run(self, signature: Signature, texts: Sequence[bytes]) -> dict[str, list[Any]]:
-        """Calls a signature of one input, texts.
+        """Calls a signature whose only input is text.
 
         Args:
-            signature: Which.
+            signature: The signature.
             texts: The rows, in UTF-8.
 
         Returns:
-            For each output its values, row by row.
+            The values of each output, row by row.
 
         Raises:
             InputError: The graph fails.
         """
         lib = self._library
-        (given,) = signature.inputs.values()
-        outputs = [self._end(end.name) for end in signature.outputs.values()]
-        fetches = (Output * len(outputs))(*outputs)
-        found = (Pointer * len(outputs))()
-        made = lib.strings(texts)
+        (text_input,) = signature.inputs.values()
+        fetches = [self._output(info.name) for info in signature.outputs.values()]
+        results = (Pointer * len(fetches))()
+        tensor = lib.strings(texts)
         try:
             lib.run(
                 *(self._session, None),
-                *((Output * 1)(self._end(given.name)), (Pointer * 1)(made), 1),
-                *(fetches, found, len(outputs)),
+                *((Output * 1)(self._output(text_input.name)), (Pointer * 1)(tensor), 1),
+                *((Output * len(fetches))(*fetches), results, len(fetches)),
                 *(None, 0, None),
             )
-            values = [lib.values(tensor) for tensor in found]
+            values = [lib.values(result) for result in results]
         except LibraryError as error:
             raise InputError(f"{self._version}: cannot be run: {_short(error)}") from None
         finally:
-            lib.delete_strings(made, len(texts))
-            for tensor in found:
-                if tensor:
-                    lib.delete_tensor(tensor)
+            lib.delete_strings(tensor, len(texts))
+            for result in results:
+                if result:
+                    lib.delete_tensor(result)
         return dict(zip(signature.outputs, values, strict=True))
 
-    def _end(self, name: str) -> Output:
+    def _output(self, name: str) -> Output:
         node, _, index = name.partition(":")
         if not index.isdigit() or len(index) > 4:
             raise InputError(f"{self._version}: damaged: {name[:60]!a} is not the name of a tensor")

@@ -1,4 +1,4 @@
-"""The record in an export of the checkpoints that its weights come from."""
+"""`checkpoint.json` of an export: the checkpoints that its weights come from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RECORD_NAME = "checkpoint.json"
 
 
 def checkpoint_record(runs: Sequence[Run]) -> bytes:
-    """The content of `checkpoint.json`: the name and the step of each run, as JSON.
+    """Returns the content of `checkpoint.json`, the name and step of each run.
 
     Args:
         runs: Runs whose weights were read, in the order of the ensemble.

@@ -1,4 +1,4 @@
-"""A run as a model directory of CTranslate2."""
+"""A run as a CTranslate2 model directory."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from keras_seq.serving.ctranslate2_spec import (
 )
 from keras_seq.serving.ctranslate2_translator import PATIENCE, CTranslate2Translator
 from keras_seq.serving.publishing import check_destination, publish_directory
-from keras_seq.settings import load_settings
 from keras_seq.storage import write_file
 from keras_seq.text import EOS_ID, InputError
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")
 
-# How both engines search while they are compared: alike to the letter.
+# Greedy search is the same in both engines, so their translations are compared with it.
 _GREEDY: dict[str, Any] = {"beam_size": 1, "n_best": 1, "length_normalization": "average"}
-# CTranslate2's own default, so that who changes nothing meets no end of the table.
-_LEAST_POSITIONS = 256
+# CTranslate2's default `max_decoding_length`: a default call must not exceed the position table.
+_MIN_POSITIONS = 256
 _EXAMPLE_LENGTH = 60
 
 
@@ -43,31 +42,31 @@ def export_ctranslate2(
     verify: int = 100,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Publishes a run as a model directory of CTranslate2, whole or not at all.
+    """Publishes a run as a CTranslate2 model directory, atomically.
 
-    The directory has the model, its vocabularies, the SentencePiece models, the step of
-    its weights (`checkpoint.json`) and a README.md with the lines of Python that translate
-    with them; neither Keras nor this package is needed there.
+    The directory contains the model, its vocabularies, the SentencePiece models, the step of its
+    weights (`checkpoint.json`) and a README.md with Python code that translates; it needs neither
+    Keras nor this package.
 
     Args:
         run: An opened run with a trained Transformer.
-        destination: The directory to make; it must not exist.
+        destination: The directory to create; it must not exist.
         which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        quantization: How weights are stored, one of `QUANTIZATIONS`.
-        verify: So many lines of the run's validation text must come out of the
-            model in float32 as `Translator` translates them, by greedy search,
-            and of another quantization the BLEU on them is told; 0 leaves it out.
-        notice: Called with lines on what was found.
+        quantization: Type of the stored weights, one of `QUANTIZATIONS`.
+        verify: Number of lines of the run's validation text for which the model in float32 must
+            return the greedy translations of `Translator`. For another quantization, the BLEU of
+            these lines is reported. 0 skips the verification.
+        notice: Called with lines that report the progress.
 
     Returns:
         `destination`.
 
     Raises:
-        InputError: CTranslate2 is not installed, the run has no weights or is no
-            Transformer, `destination` exists or cannot be written, or the
-            model is not proved; nothing is published then.
+        InputError: CTranslate2 is not installed, the run has no weights or is not a Transformer,
+            `destination` exists or cannot be written, or the verification fails; nothing is
+            published.
     """
-    say = notice or (lambda line: None)
+    report = notice or (lambda line: None)
     destination = Path(destination)
     if quantization not in QUANTIZATIONS:
         raise InputError(
@@ -79,7 +78,7 @@ def export_ctranslate2(
     check_destination(destination)
     search = run.settings.search
     longest = run.settings.data.max_source_length + 1
-    positions = max(longest, search.max_length, _LEAST_POSITIONS)
+    positions = max(longest, search.max_length, _MIN_POSITIONS)
 
     sources, references = (lines[:verify] for lines in run.valid_lines()) if verify else ([], [])
 
@@ -93,23 +92,23 @@ def export_ctranslate2(
         write_file(directory / RECORD_NAME, checkpoint_record([run]))
         model.optimize(quantization=quantization)
         model.save(str(directory))
-        _add_text_side(run, directory, quantization, sources)
+        _write_text_files(run, directory, quantization, sources)
         if not sources:
             return
         exported = _open_quietly(directory)
-        proved = exported if quantization == "float32" else open_spec(spec(step), "float32")
+        reference = exported if quantization == "float32" else open_spec(spec(step), "float32")
         expected = _expected(run, step, sources)
-        _require_same(destination, sources, expected, _translated(run, proved, sources))
-        say(f"{len(sources)} lines of the validation text come out as keras-seq translates them")
+        _require_same(destination, sources, expected, _translated(run, reference, sources))
+        report(f"{len(sources)} lines of the validation text come out as keras-seq translates them")
         if quantization != "float32":
-            found = _translated(run, exported, sources)
-            say(_change(quantization, exported.compute_type, references, expected, found))
+            outputs = _translated(run, exported, sources)
+            report(_change(quantization, exported.compute_type, references, expected, outputs))
 
     return publish_directory(destination, write)
 
 
 def _open_quietly(directory: Path) -> Any:
-    """Opens a model without CTranslate2's words on what this processor computes otherwise."""
+    """Opens a model without CTranslate2's warnings about emulated types."""
     module = require_ctranslate2()
     level = module.get_log_level()
     module.set_log_level(logging.ERROR)
@@ -120,19 +119,16 @@ def _open_quietly(directory: Path) -> Any:
 
 
 def _expected(run: Run, step: int, sources: Sequence[str]) -> list[str]:
-    # Keras takes seconds to import; an export that is not verified needs none.
+    # Importing Keras takes seconds, and only the verification needs it.
     from keras_seq.inference.translator import Translator
 
-    # What there is to say of damaged checkpoints has been said.
+    # Damaged checkpoints have already been reported.
     translator = Translator.load(run.path, which=step, notice=lambda line: None, **_GREEDY)
     return translator(sources)
 
 
 def _translated(run: Run, model: Any, sources: Sequence[str]) -> list[str]:
-    settings = load_settings(
-        base=run.settings.to_dict(),
-        overrides={f"search.{key}": value for key, value in _GREEDY.items()},
-    )
+    settings = run.settings.with_search(_GREEDY)
     return CTranslate2Translator(
         model,
         run.source_tokenizer,
@@ -143,36 +139,37 @@ def _translated(run: Run, model: Any, sources: Sequence[str]) -> list[str]:
 
 
 def _require_same(
-    destination: Path, sources: Sequence[str], expected: Sequence[str], found: Sequence[str]
+    destination: Path, sources: Sequence[str], expected: Sequence[str], outputs: Sequence[str]
 ) -> None:
-    wrong = [i for i, pair in enumerate(zip(expected, found, strict=True)) if pair[0] != pair[1]]
+    pairs = zip(expected, outputs, strict=True)
+    wrong = [i for i, (reference, output) in enumerate(pairs) if reference != output]
     if wrong:
         first = wrong[0]
         raise InputError(
-            f"{destination}: not published: in float32, CTranslate2 answers {len(wrong)} of "
-            f"{len(sources)} lines differently; the first, {first + 1}, is {sources[first]!r}: "
-            f"{found[first]!r} in place of {expected[first]!r}"
+            f"{destination}: not published: in float32, CTranslate2 translates {len(wrong)} of "
+            f"{len(sources)} lines differently, first line {first + 1}, {sources[first]!r}: "
+            f"received {outputs[first]!r}, expected {expected[first]!r}"
         )
 
 
 def _change(
     quantization: str,
-    computed: str,
+    compute_type: str,
     references: Sequence[str],
     expected: Sequence[str],
-    found: Sequence[str],
+    outputs: Sequence[str],
 ) -> str:
-    before, after = (bleu(lines, [references]).value for lines in (expected, found))
-    others = sum(one != other for one, other in zip(expected, found, strict=True))
-    # "int8" leaves open what the rest is computed in.
-    how = "" if computed.startswith(quantization) else f", here computed in {computed}"
+    before, after = (bleu(lines, [references]).value for lines in (expected, outputs))
+    different = sum(a != b for a, b in zip(expected, outputs, strict=True))
+    # The compute type of "int8" may be "int8_float32", for example.
+    computed = "" if compute_type.startswith(quantization) else f", here computed in {compute_type}"
     return (
-        f"{quantization}{how}: BLEU {after:.2f} on them, {after - before:+.2f} against "
-        f"{before:.2f} (greedy search); {others} lines differ"
+        f"{quantization}{computed}: BLEU {after:.2f} on them, {after - before:+.2f} against "
+        f"{before:.2f} (greedy search); {different} lines differ"
     )
 
 
-def _add_text_side(run: Run, directory: Path, quantization: str, sources: Sequence[str]) -> None:
+def _write_text_files(run: Run, directory: Path, quantization: str, sources: Sequence[str]) -> None:
     source, target = run.source_tokenizer, run.target_tokenizer
     names = ("joint.model",) * 2 if source is target else ("source.model", "target.model")
     for name, tokenizer in zip(names, (source, target), strict=True):
@@ -188,7 +185,7 @@ def _add_text_side(run: Run, directory: Path, quantization: str, sources: Sequen
         longest=run.settings.data.max_source_length + 1,
         beam_size=search.beam_size,
         patience=PATIENCE,
-        # GNMT's normalization is not to be had there; the plain one is its nearest.
+        # CTranslate2 has no GNMT normalization; its own is the closest.
         alpha=0.0 if search.length_normalization == "none" else search.alpha,
         max_length=search.max_length,
         unwanted=[[piece] for piece in vocabularies(source, target)[1][:EOS_ID]],
@@ -200,7 +197,8 @@ _README = """\
 # A translation model for CTranslate2
 
 Weights in {quantization}, exported by keras-seq. {models} (SentencePiece) splits text into
-pieces and joins them. `pip install ctranslate2 sentencepiece` is all it needs. In this directory:
+pieces and joins them. To translate, run `pip install ctranslate2 sentencepiece`, and in this
+directory:
 
 ```python
 import ctranslate2
@@ -208,7 +206,7 @@ import sentencepiece
 
 source = sentencepiece.SentencePieceProcessor(model_file="{source}")
 target = sentencepiece.SentencePieceProcessor(model_file="{target}")
-# Fastest on a CPU: one thread for a batch, as many batches at a time as there are cores.
+# Fastest on a CPU: one thread per batch, and as many parallel batches as there are cores.
 translator = ctranslate2.Translator(".", inter_threads=2, intra_threads=1)
 
 lines = {examples}
@@ -226,6 +224,6 @@ for result in results:
     print(target.decode(result.hypotheses[0]))
 ```
 
-CTranslate2 itself adds the end of the source (`config.json`). With it, the model was made for
-sources of up to {longest} pieces; longer ones are cut.
+CTranslate2 appends the end token of the source (`config.json`). The model reads up to {longest}
+pieces, end token included; longer sources are cut.
 """

@@ -1,13 +1,12 @@
-"""A run's weights as a CTranslate2 model: from numpy arrays, so that Keras is not needed.
+"""Converts the weights of a run to a CTranslate2 model, without Keras.
 
-Each number of the one model has its place in the other; `layout` says which. CTranslate2
-keeps kernels as outputs by inputs; projections that share an input are one matrix in both.
+`layout` maps each weight to a variable of CTranslate2. CTranslate2 stores kernels as outputs by
+inputs. In both models, projections with the same input share one matrix.
 """
 
 from __future__ import annotations
 
 import math
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -15,20 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_seq.run import Run
+from keras_seq.runtime.threads import usable_cores
 from keras_seq.settings import TransformerSettings
 from keras_seq.text import InputError, Tokenizer
 from keras_seq.text.stored_model import BOS_ID, EOS_ID, UNK_ID, load
 
 _LAYER_NORM_EPSILON = 1e-5
 _MAX_WAVELENGTH = 10000.0
-# Of CTranslate2's attention linear layers: the first projects the queries, in self-attention
-# with keys and values; where memory is attended to, the second projects that.
+# The linear layers of CTranslate2's attention: name and number of fused projections. In
+# self-attention, the first layer projects queries, keys and values; in cross-attention, the first
+# projects the queries and the second the memory.
 _SELF_ATTENTION = (("qkv_", 3), ("output_", 1))
 _CROSS_ATTENTION = (("query_", 1), ("key_value_", 2), ("output_", 1))
 
 
 class Slot(NamedTuple):
-    """Where a weight goes: CTranslate2's variable, our weight and its shape."""
+    """A variable of CTranslate2, and the name and shape of the weight that it stores."""
 
     variable: str
     weight: str
@@ -36,7 +37,7 @@ class Slot(NamedTuple):
 
 
 def require_ctranslate2() -> Any:
-    """The module `ctranslate2`, or InputError with what to install."""
+    """Returns the module `ctranslate2`; raises InputError if it is not installed."""
     try:
         import ctranslate2
         import ctranslate2.specs
@@ -49,22 +50,22 @@ def require_ctranslate2() -> Any:
 
 
 def require_arithmetic(quantize: str) -> None:
-    """InputError where CTranslate2 does not compute so on this processor."""
+    """Raises InputError if CTranslate2 does not support a type on this processor."""
     supported = require_ctranslate2().get_supported_compute_types("cpu")
     if quantize not in supported:
         raise InputError(
-            f"quantize: received {quantize!r}, expected what CTranslate2 has on this processor: "
-            + ", ".join(sorted(supported))
+            f"quantize: received {quantize!r}, expected a type that CTranslate2 supports on this "
+            "processor: " + ", ".join(sorted(supported))
         )
 
 
 def require_transformer(run: Run) -> TransformerSettings:
-    """The settings of a Transformer; InputError where the run has another model."""
+    """Returns the settings of a Transformer; raises InputError for another model."""
     model = run.settings.model
     if not isinstance(model, TransformerSettings):
         raise InputError(
-            f"{run.path}: model.family {model.family!r}, and CTranslate2 runs only Transformers of "
-            "our own encoder: use a SavedModel or --engine tensorflow"
+            f"{run.path}: model.family: received {model.family!r}; CTranslate2 supports only "
+            "'transformer': use a SavedModel or --engine tensorflow"
         )
     return model
 
@@ -72,13 +73,13 @@ def require_transformer(run: Run) -> TransformerSettings:
 def layout(
     model: TransformerSettings, source_size: int, target_size: int, joint: bool
 ) -> Iterator[Slot]:
-    """Every weight of a Transformer of `keras_seq.models` and its place in CTranslate2.
+    """Yields the weights of a Transformer of `keras_seq.models` and their CTranslate2 variables.
 
     Args:
         model: Settings of the model.
         source_size: Number of source tokens.
         target_size: Number of target tokens.
-        joint: Whether both sides use one table.
+        joint: Whether source and target share one embedding table.
     """
     units, inner = model.units, model.feedforward_units
 
@@ -135,14 +136,14 @@ def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
     Args:
         run: An opened run.
         which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        positions: Longest source or target that the model is to read, in tokens.
+        positions: Maximum length of a source or target, in tokens.
 
     Returns:
-        A `ctranslate2.specs.TransformerSpec` in float32, checked to be whole.
+        A `ctranslate2.specs.TransformerSpec` in float32, validated.
 
     Raises:
-        InputError: CTranslate2 is not installed, the model is no Transformer, or
-            there is no whole checkpoint.
+        InputError: CTranslate2 is not installed, the model is not a Transformer, or there is no
+            complete checkpoint.
     """
     specs = require_ctranslate2().specs
     model = require_transformer(run)
@@ -177,40 +178,39 @@ def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
 
 
 def open_spec(spec: Any, compute_type: str) -> Any:
-    """Makes a `ctranslate2.Translator` of a specification, which is used up.
+    """Returns a `ctranslate2.Translator` of a specification, which is modified.
 
     Args:
-        spec: What `make_spec` gave.
+        spec: A specification from `make_spec`.
         compute_type: Arithmetic, such as `"float32"` or `"int8"`.
     """
     spec.optimize(quantization="float32")
-    # CTranslate2 reads a model from files and keeps none of them open.
+    # CTranslate2 reads the files completely, so they can be deleted.
     with tempfile.TemporaryDirectory() as folder:
         spec.save(folder)
         return open_directory(folder, compute_type)
 
 
 def open_directory(directory: str, compute_type: str = "default") -> Any:
-    """Makes a `ctranslate2.Translator` of a model directory, with a worker for each core.
+    """Returns a `ctranslate2.Translator` of a model directory, with one worker per core.
 
-    One core for a batch is the fastest: small models lose more to their
-    threads waiting for one another than they gain.
+    One core per batch is the fastest for small models, because threads wait for one another.
     """
     return require_ctranslate2().Translator(
-        directory, compute_type=compute_type, inter_threads=_cores(), intra_threads=1
+        directory, compute_type=compute_type, inter_threads=usable_cores(), intra_threads=1
     )
 
 
 def vocabularies(source: Tokenizer, target: Tokenizer) -> tuple[list[str], list[str]]:
-    """The pieces of both tokenizers by id: the names that CTranslate2 has for ids."""
+    """Returns the pieces of both tokenizers by id; CTranslate2 identifies tokens by piece."""
     pieces = _pieces(source)
     return pieces, pieces if target is source else _pieces(target)
 
 
 def sinusoids(positions: int, units: int) -> np.ndarray:
-    """The table of `keras_seq.layers.SinusoidalPosition`, float32 `(positions, units)`.
+    """Returns the table of `keras_seq.layers.SinusoidalPosition`, float32 `(positions, units)`.
 
-    CTranslate2's own table has other wavelengths and starts at 1.
+    CTranslate2's own table has other wavelengths and starts at position 1.
     """
     half = (units + 1) // 2
     exponents = np.arange(half, dtype=np.float32) * np.float32(-2.0 * math.log(_MAX_WAVELENGTH))
@@ -224,19 +224,12 @@ def _fill(spec: Any, slots: list[Slot], weights: Mapping[str, np.ndarray], index
     for slot in slots:
         array = weights[slot.weight]
         scope, _, attribute = slot.variable.rpartition("/")
-        # Tables are stored by row in both.
-        transposed = slot.weight.endswith("kernel")
-        value = np.ascontiguousarray(array.T) if transposed else array
-        setattr(index(spec, scope), attribute, value)
+        # Kernels are transposed; embedding tables have the same layout in both models.
+        if slot.weight.endswith("kernel"):
+            array = np.ascontiguousarray(array.T)
+        setattr(index(spec, scope), attribute, array)
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:
     processor = load(tokenizer.to_bytes())
     return [processor.id_to_piece(i) for i in range(processor.vocab_size())]
-
-
-def _cores() -> int:
-    # What this process may use can be less than what the machine has.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

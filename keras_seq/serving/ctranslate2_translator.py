@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.inference.hypothesis import Found, Hypothesis, best_texts, translate_lines
+from keras_seq.inference.hypothesis import Found, Hypothesis, translate_lines
 from keras_seq.run import Run
 from keras_seq.serving.ctranslate2_spec import (
     make_spec,
@@ -18,11 +18,12 @@ from keras_seq.serving.ctranslate2_spec import (
     require_transformer,
     vocabularies,
 )
-from keras_seq.settings import SearchSettings, load_settings
+from keras_seq.serving.line_translator import LineTranslator
+from keras_seq.settings import SearchSettings
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, InputError, Tokenizer
 
-# Settings of a search that mean the same there.
-_SHARED = {
+# Search settings that CTranslate2 supports.
+_SUPPORTED = {
     "beam_size",
     "n_best",
     "length_normalization",
@@ -33,34 +34,32 @@ _SHARED = {
     "batch_size",
 }
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
-# How many times the beam has to end before the search does. With 1, CTranslate2's default, it ends
-# before `beam_search` would: on 2,014 captions 64 translations scored worse than that finds and 9
-# better; with 2 none worse and 19 better, for a quarter more time.
+# The search stops after `PATIENCE * beam_size` hypotheses are finished. With 1, the default of
+# CTranslate2, it stops earlier than `beam_search`: on 2,014 captions, 64 translations scored worse
+# than those of `beam_search` and 9 better. With 2, none scored worse and 19 better, for 25 % more
+# time.
 PATIENCE = 2
-# Scored at a time: their logits over a large vocabulary are 130 MB.
+# Tokens per scoring batch: their logits over a large vocabulary take 130 MB.
 _SCORED_TOKENS = 1024
 
 
-class CTranslate2Translator:
+class CTranslate2Translator(LineTranslator):
     """Translates lines of text with a trained Transformer, by CTranslate2.
 
-    As `keras_seq.Translator`: the same clipping of sources, limits of lengths
-    and scores, and with a beam of 1 the same search. With a wider beam the
-    search is CTranslate2's own, in which a hypothesis that ends gives its
-    place to the next best, so that now and then it finds another translation,
-    of a better score as a rule; what both find has the same score.
-
-    Made by `CTranslate2Translator.load`, or from parts.
+    Sources are clipped, lengths limited and hypotheses scored as in `keras_seq.Translator`, and
+    greedy search (a beam of 1) is the same. Beam search is CTranslate2's own: a finished
+    hypothesis frees its beam slot for the next best one, so it sometimes finds another translation,
+    usually with a better score. A translation that both searches find has the same score.
 
     Args:
         model: A `ctranslate2.Translator` of `keras_seq.serving`.
-        source_tokenizer: Turns lines into ids.
-        target_tokenizer: Turns ids into lines.
-        search: Settings of the search.
-        max_source_length: Longer sources are cut to so many tokens.
+        source_tokenizer: Converts lines to ids.
+        target_tokenizer: Converts ids to lines.
+        search: Search settings.
+        max_source_length: Longer sources are cut to this number of tokens.
 
     Raises:
-        InputError: If CTranslate2 has no such search.
+        InputError: CTranslate2 does not support a search setting.
     """
 
     def __init__(
@@ -90,111 +89,85 @@ class CTranslate2Translator:
         notice: Callable[[str], None] | None = None,
         **search: Any,
     ) -> CTranslate2Translator:
-        """Loads the translator of a run directory; Keras is not imported.
+        """Loads the translator of a run directory without importing Keras.
 
         Args:
             path: The run directory.
             which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            quantize: Arithmetic: `"float32"`, or `"int8"` and what else
-                CTranslate2 has on this processor.
-            notice: Called with a line for each damaged checkpoint passed over;
-                by default it is a warning.
-            **search: Settings of the search to use in place of the run's, such
-                as `beam_size=1`; see `SearchSettings`.
+            quantize: Arithmetic: `"float32"`, `"int8"`, or another type that CTranslate2 supports
+                on this processor.
+            notice: Called with a line for each damaged checkpoint that is skipped; by default each
+                is a warning.
+            **search: Search settings that replace those of the run, such as `beam_size=1`; see
+                `SearchSettings`.
 
         Raises:
-            InputError: If `path` is not a run with a trained Transformer, or
-                CTranslate2 is not installed or cannot do what is asked.
-            SettingsError: If a search setting is unknown or out of bounds.
+            InputError: `path` is not a run with a trained Transformer, CTranslate2 is not
+                installed, or it does not support a setting.
+            SettingsError: A search setting is unknown or out of bounds.
         """
         run = Run.open(path, notice=notice)
-        settings = run.settings
-        if search:
-            overrides = {f"search.{key}": value for key, value in search.items()}
-            settings = load_settings(base=settings.to_dict(), overrides=overrides)
+        settings = run.settings.with_search(search)
         require_transformer(run)
         require_arithmetic(quantize)
         _check_search(settings.search)
-        longest = settings.data.max_source_length
-        positions = max(longest + 1, settings.search.max_length)
+        max_source_length = settings.data.max_source_length
+        positions = max(max_source_length + 1, settings.search.max_length)
         spec = make_spec(run, which=which, positions=positions)
         return cls(
             open_spec(spec, quantize),
             run.source_tokenizer,
             run.target_tokenizer,
             settings.search,
-            longest,
+            max_source_length,
         )
 
-    def __call__(self, lines: Sequence[str]) -> list[str]:
-        """Translates lines; a blank line stays blank.
-
-        Args:
-            lines: Lines of text.
-
-        Returns:
-            As many lines, the best translation of each.
-        """
-        return best_texts(self.translate(lines))
-
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
-        """Translates lines into their n best translations.
-
-        Args:
-            lines: Lines of text.
-
-        Returns:
-            For each line its translations, best first: `n_best` of them, or
-            fewer where the search found fewer; none for a blank line.
-
-        Raises:
-            TypeError: If `lines` is one string.
-        """
         return translate_lines(
             lines,
             self._source_tokenizer,
             self._target_tokenizer,
             self._max_source_length,
-            self._find,
+            self._search_ids,
         )
 
-    def _find(self, sources: list[list[int]]) -> list[list[Found]]:
-        """Searches all rows, in batches whose rows share the longest limit of theirs.
+    def _search_ids(self, sources: list[list[int]]) -> list[list[Found]]:
+        """Searches all rows in batches, each with the largest length limit of its rows.
 
-        A row that ended within its own limit found what it would have found
-        alone. The others, few in a trained model, are searched once more.
+        The result is final for rows that end within their own limit. The others, few with a
+        trained model, are searched again.
         """
         pieces = self._source_pieces
         rows = [[pieces[i] for i in source] for source in sources]
         limits = [self._limit(len(source) + 1) for source in sources]
-        # Shared out evenly where there are fewer than a full batch for each worker.
+        # If there is less than a full batch per worker, each worker gets an equal share.
         size = min(self._search.batch_size, -(-len(rows) // self._model.num_translators))
-        found = self._decode(rows, limits, _batches(range(len(rows)), size))
-        unsettled = [i for i in range(len(rows)) if not self._is_settled(found[i], limits[i])]
-        # Rows of one batch end at one limit, so here they are of one limit.
-        unsettled.sort(key=lambda i: limits[i])
+        results = self._decode(rows, limits, _batches(range(len(rows)), size))
+        repeated = [i for i in range(len(rows)) if not self._is_final(results[i], limits[i])]
+        # A batch has one limit, so each batch contains rows with the same limit.
+        repeated.sort(key=lambda i: limits[i])
         batches = [
             batch
-            for _, group in groupby(unsettled, key=lambda i: limits[i])
+            for _, group in groupby(repeated, key=lambda i: limits[i])
             for batch in _batches(list(group), self._search.batch_size)
         ]
-        found |= self._decode_thoroughly(rows, limits, batches)
-        return [found[i] for i in range(len(rows))]
+        results |= self._decode_exhaustively(rows, limits, batches)
+        return [results[i] for i in range(len(rows))]
 
     def _limit(self, length: int) -> int:
-        """Most tokens of a translation, by the length of its source with the end token."""
+        """Maximum length of a translation for a source of this length, end token included."""
         search = self._search
-        # In float32, as the graph of `beam_search` has it.
+        # In float32, like the graph of `beam_search`.
         scaled = int(np.float32(length) * np.float32(search.max_length_ratio))
         return min(scaled + search.max_length_extra, search.max_length)
 
-    def _is_settled(self, found: list[Found], limit: int) -> bool:
-        """Whether the search would have come to the same end within the row's own limit."""
+    def _is_final(self, hypotheses: list[Found], limit: int) -> bool:
+        """Whether a search with this limit would have the same result."""
         return all(
-            not one.truncated
-            and len(one.tokens) <= limit
-            and not any(token in _FORBIDDEN for token in one.tokens)
-            for one in found
+            not hypothesis.truncated
+            and len(hypothesis.tokens) <= limit
+            and not any(token in _FORBIDDEN for token in hypothesis.tokens)
+            for hypothesis in hypotheses
         )
 
     def _decode(
@@ -204,7 +177,7 @@ class CTranslate2Translator:
         batches: Iterable[Sequence[int]],
         **options: Any,
     ) -> dict[int, list[Found]]:
-        """Searches batches, each within the longest limit of its rows; gives found by row."""
+        """Searches batches, each with the largest limit of its rows; returns results by row."""
         search = self._search
         options = {"num_hypotheses": search.n_best, "patience": PATIENCE, **options}
         pending = [
@@ -226,70 +199,78 @@ class CTranslate2Translator:
             for batch in batches
         ]
         return {
-            i: self._read(promised.result())
-            for batch, results in pending
-            for i, promised in zip(batch, results, strict=True)
+            i: self._hypotheses(future.result())
+            for batch, futures in pending
+            for i, future in zip(batch, futures, strict=True)
         }
 
-    def _read(self, result: Any) -> list[Found]:
-        found = []
+    def _hypotheses(self, result: Any) -> list[Found]:
+        hypotheses = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
             tokens = [self._target_ids[piece] for piece in pieces]
-            found.append(Found(tokens, score, tokens[-1] != EOS_ID))
-        return found
+            hypotheses.append(Found(tokens, score, tokens[-1] != EOS_ID))
+        return hypotheses
 
-    def _decode_thoroughly(
+    def _decode_exhaustively(
         self, rows: list[list[str]], limits: list[int], batches: Iterable[Sequence[int]]
     ) -> dict[int, list[Found]]:
-        """Searches again, asking for all that the search ends with, of which the n best are kept.
+        """Searches again, requests all final hypotheses, and keeps the n best.
 
-        So those that ended come before those that were cut, whatever their
-        scores. Tokens that no translation has are not generated here; while it
-        searches, CTranslate2 shares out their probability among the others,
-        so the scores are taken anew.
+        Finished hypotheses thus rank above truncated ones, whatever their scores. Forbidden tokens
+        are not generated. CTranslate2 distributes their probability over the other tokens during
+        the search, so the hypotheses are scored again.
         """
         options: dict[str, Any] = {
             "suppress_sequences": [[self._target_pieces[token]] for token in _FORBIDDEN]
         }
         beam_size = self._search.beam_size
         if beam_size > 1:
-            # Fewer than that had ended before the limit, or it would not have come to it; at the
-            # limit all the others do.
+            # Fewer than `PATIENCE * beam_size` hypotheses finish before the limit, or the search
+            # would stop earlier; the hypotheses of the beam finish at the limit.
             patience = PATIENCE + 1
             options |= {"num_hypotheses": patience * beam_size, "patience": patience}
-        found = self._decode(rows, limits, batches, **options)
-        best = {i: sorted(every, key=_rank)[: self._search.n_best] for i, every in found.items()}
-        pairs = [(rows[i], one) for i, chosen in best.items() for one in chosen]
+        results = self._decode(rows, limits, batches, **options)
+        n_best = self._search.n_best
+        best = {i: sorted(hypotheses, key=_rank)[:n_best] for i, hypotheses in results.items()}
+        pairs = [
+            (rows[i], hypothesis) for i, hypotheses in best.items() for hypothesis in hypotheses
+        ]
         scored = iter(self._rescored(pairs))
-        return {i: sorted((next(scored) for _ in chosen), key=_rank) for i, chosen in best.items()}
+        return {
+            i: sorted((next(scored) for _ in hypotheses), key=_rank)
+            for i, hypotheses in best.items()
+        }
 
     def _rescored(self, pairs: list[tuple[list[str], Found]]) -> list[Found]:
-        """Hypotheses with their log-probabilities as the model has them."""
+        """Replaces the score of each hypothesis by its normalized log-probability."""
         if not pairs:
             return []
         pieces = self._target_pieces
         results = self._model.score_batch(
             [row for row, _ in pairs],
-            [[pieces[token] for token in one.tokens if token != EOS_ID] for _, one in pairs],
+            [
+                [pieces[token] for token in hypothesis.tokens if token != EOS_ID]
+                for _, hypothesis in pairs
+            ],
             max_batch_size=_SCORED_TOKENS,
             batch_type="tokens",
             max_input_length=0,
         )
-        return [
-            # The end token is scored, too, even where the search did not get to it.
-            one._replace(
-                score=sum(result.log_probs[: len(one.tokens)]) / len(one.tokens) ** self._alpha
-            )
-            for (_, one), result in zip(pairs, results, strict=True)
-        ]
+        rescored = []
+        for (_, hypothesis), result in zip(pairs, results, strict=True):
+            # CTranslate2 always scores an end token; a truncated hypothesis has none.
+            length = len(hypothesis.tokens)
+            score = sum(result.log_probs[:length]) / length**self._alpha
+            rescored.append(hypothesis._replace(score=score))
+        return rescored
 
     @property
     def _alpha(self) -> float:
         return 0.0 if self._search.length_normalization == "none" else self._search.alpha
 
 
-def _rank(found: Found) -> tuple[bool, float]:
-    return found.truncated, -found.score
+def _rank(hypothesis: Found) -> tuple[bool, float]:
+    return hypothesis.truncated, -hypothesis.score
 
 
 def _batches(rows: Sequence[int], size: int) -> list[Sequence[int]]:
@@ -298,10 +279,10 @@ def _batches(rows: Sequence[int], size: int) -> list[Sequence[int]]:
 
 def _check_search(search: SearchSettings) -> None:
     for name, field in type(search).model_fields.items():
-        if name not in _SHARED and getattr(search, name) != field.default:
+        if name not in _SUPPORTED and getattr(search, name) != field.default:
             raise InputError(
-                f"search.{name}: received {getattr(search, name)}, which is not offered with "
-                "CTranslate2; use --engine tensorflow"
+                f"search.{name}: received {getattr(search, name)}, which CTranslate2 does not "
+                "support; use --engine tensorflow"
             )
     if search.length_normalization == "gnmt":
         raise InputError(

@@ -1,4 +1,4 @@
-"""A run's model as a `.keras` file, for fine-tuning in code of one's own."""
+"""A run's model as a `.keras` file, for fine-tuning in custom code."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def export_keras(
 ) -> Path:
     """Writes the model of a run, with its weights, as a `.keras` file.
 
-    `import keras_seq.models` and `keras.saving.load_model(file)` give the model
-    back, on any backend: `fit`, `encoder` and `decoder_step` included. The
-    vocabulary stays with the run (`Run.open(path).source_tokenizer`). The file is a
-    ZIP archive, and its entry `checkpoint.json` names the step of the weights.
+    `import keras_seq.models` and `keras.saving.load_model(file)` restore the model on any backend,
+    including `fit`, `encoder` and `decoder_step`. The file does not contain the vocabulary
+    (`Run.open(path).source_tokenizer`). It is a ZIP archive whose entry `checkpoint.json` names the
+    step of the weights.
 
     Args:
         run: An opened run with weights.
@@ -32,7 +32,7 @@ def export_keras(
         The file's path.
 
     Raises:
-        InputError: No weights, a name of another kind, a file that exists or
+        InputError: No weights, a name that does not end in `.keras`, or a file that exists or
             cannot be written.
     """
     destination = Path(destination)
@@ -44,7 +44,7 @@ def export_keras(
 
     def write(path: Path) -> None:
         model.save(path)
-        # Keras reads the entries that it knows and ignores this one.
+        # Keras ignores unknown entries.
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(RECORD_NAME, checkpoint_record([run]))
 

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.inference.hypothesis import Hypothesis, best_texts
+from keras_seq.inference.hypothesis import Hypothesis
+from keras_seq.run import is_run
 from keras_seq.runtime.threads import num_search_threads, parallel_map
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, read_signatures
 from keras_seq.serving.http.versions import check_version, find_versions
+from keras_seq.serving.line_translator import LineTranslator
 from keras_seq.text import InputError
 
-# What stands where a search found fewer than the n best has a score of -1e30.
-_NEVER = -1e29
+# A search that finds fewer than the n best fills the rest with a score of -1e30.
+_MIN_SCORE = -1e29
 
 
 def find_export(path: str | os.PathLike[str]) -> Path | None:
-    """The exported version that a path names.
+    """Finds the exported version that a path names.
 
     Args:
-        path: A version, or a directory of versions named 1, 2, ..., of which it is the newest,
-            as model servers have it.
+        path: A version, or a directory of versions named 1, 2, ..., whose newest version is
+            returned, as in model servers.
 
     Returns:
-        The version's directory; None where a path is neither.
+        The version's directory; None if the path is neither.
 
     Raises:
-        InputError: The newest version is none, or the directory cannot be read.
+        InputError: The newest version is not a SavedModel, or the directory cannot be read.
     """
     path = Path(path)
-    if not path.is_dir() or (path / "settings.toml").exists():
+    if not path.is_dir() or is_run(path):
         return None
     if (path / "saved_model.pb").exists():
         return path
@@ -42,25 +44,25 @@ def find_export(path: str | os.PathLike[str]) -> Path | None:
     return None
 
 
-class SavedModelTranslator:
+class SavedModelTranslator(LineTranslator):
     """Translates lines of text with an exported SavedModel.
 
-    As `keras_seq.Translator` of the run that was exported, with the search that was exported:
-    the graph clips, tokenizes, searches and detokenizes. TensorFlow computes, by its C library:
-    neither its Python nor Keras is imported.
+    The translations equal those of `keras_seq.Translator` with the run and the search settings of
+    the export, but have no token ids: the graph clips, tokenizes, searches and detokenizes.
+    TensorFlow's C library runs the graph; TensorFlow's Python package and Keras are not imported.
 
     Args:
-        version: A directory with `saved_model.pb`, made by `keras-seq export`.
-        batch_size: Lines translated at a time.
-        trust: True loads it whatever its graph contains. A SavedModel is a program: by default
-            it is refused if it contains an operation that `keras-seq export` never writes.
+        version: A directory with `saved_model.pb`, written by `keras-seq export`.
+        batch_size: Number of lines per batch.
+        trust: True loads any graph. A SavedModel is a program, so by default it is rejected if it
+            contains an operation that `keras-seq export` never writes.
 
     Attributes:
-        batch_size: Lines translated at a time.
-        n_best: Translations of a line.
+        batch_size: Number of lines per batch.
+        n_best: Number of translations per line.
 
     Raises:
-        InputError: There is none, it is damaged, not trusted, or not from text to text.
+        InputError: The SavedModel is missing, damaged, or not trusted, or does not translate text.
     """
 
     def __init__(
@@ -68,17 +70,17 @@ class SavedModelTranslator:
     ) -> None:
         self._version = Path(version)
         self.batch_size = batch_size
-        self._signature = _n_best(self._version)
+        self._signature = _n_best_signature(self._version)
         if not trust:
             check_trusted(self._version)
-        self.n_best = self._signature.outputs["translation"].shape[1]
+        self.n_best = _num_hypotheses(self._signature)
         self._session: Any = None
 
     def load(self) -> SavedModelTranslator:
-        """Loads the graph, which the first text would do.
+        """Loads the graph before the first translation.
 
         Raises:
-            InputError: It is damaged, or TensorFlow is not installed.
+            InputError: The SavedModel is damaged, or TensorFlow is not installed.
         """
         from keras_seq.serving.c_session import CSession
 
@@ -86,107 +88,82 @@ class SavedModelTranslator:
             self._session = CSession(self._version)
         return self
 
-    def __call__(self, lines: Sequence[str]) -> list[str]:
-        """Translates lines; a blank line stays blank.
-
-        Args:
-            lines: Lines of text.
-
-        Returns:
-            As many lines, the best translation of each.
-        """
-        return best_texts(self.translate(lines))
-
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
-        """Translates lines into their n best translations.
-
-        Args:
-            lines: Lines of text.
-
-        Returns:
-            For each line its translations, best first: `n_best` of them, or
-            fewer where the search found fewer; none for a blank line. Without ids, which the
-            graph keeps to itself.
-
-        Raises:
-            TypeError: If `lines` is one string.
-            InputError: If the graph fails.
-        """
         if isinstance(lines, str):
             raise TypeError("`lines` must be a list of strings, received one string; pass [line].")
-        texts = [_bytes(line) for line in lines]
-        # Stable, so equal inputs in equal order make equal batches.
+        texts = [_encode(line) for line in lines]
+        # The sort is stable, so equal inputs in equal order make equal batches.
         order = sorted(
             (i for i, line in enumerate(lines) if line.strip()), key=lambda i: -len(texts[i])
         )
+        starts = range(0, len(order), self.batch_size)
+        batches = [order[start : start + self.batch_size] for start in starts]
         results: list[list[Hypothesis]] = [[] for _ in lines]
-        for i, found in zip(order, self._find([texts[i] for i in order]), strict=True):
-            results[i] = found
+        outputs = parallel_map(
+            lambda batch: self._search([texts[i] for i in batch]), batches, num_search_threads()
+        )
+        for batch, rows in zip(batches, outputs, strict=True):
+            for i, hypotheses in zip(batch, rows, strict=True):
+                results[i] = hypotheses
         return results
 
-    def _find(self, texts: list[bytes]) -> Iterator[list[Hypothesis]]:
-        session = self.load()._session
-
-        def search(start: int) -> list[list[Hypothesis]]:
-            rows = texts[start : start + self.batch_size]
-            found = session.run(self._signature, rows)
-            if any(len(values) != len(rows) * self.n_best for values in found.values()):
-                raise InputError(
-                    f"{self._version}: damaged: it answers another number of rows than it is asked"
-                )
-            hypotheses = [
-                Hypothesis(text.decode("utf-8", "replace"), score, truncated)
-                for text, score, truncated in zip(
-                    found["translation"], found["score"], found["truncated"], strict=True
-                )
-            ]
-            size = self.n_best
-            return [_found(hypotheses[i * size : (i + 1) * size]) for i in range(len(rows))]
-
-        starts = range(0, len(texts), self.batch_size)
-        for batch in parallel_map(search, starts, num_search_threads()):
-            yield from batch
+    def _search(self, texts: list[bytes]) -> list[list[Hypothesis]]:
+        outputs = self.load()._session.run(self._signature, texts)
+        size = self.n_best
+        if any(len(values) != len(texts) * size for values in outputs.values()):
+            raise InputError(
+                f"{self._version}: damaged: the number of outputs differs from that of the inputs"
+            )
+        columns = (outputs[name] for name in ("translation", "score", "truncated"))
+        hypotheses = [
+            Hypothesis(text.decode("utf-8", "replace"), score, truncated)
+            for text, score, truncated in zip(*columns, strict=True)
+        ]
+        return [_found(hypotheses[i * size : (i + 1) * size]) for i in range(len(texts))]
 
 
-def _bytes(line: str) -> bytes:
+def _encode(line: str) -> bytes:
     try:
         return line.encode()
     except UnicodeEncodeError:
-        # Half of a surrogate pair, which no text has, counts as U+FFFD.
+        # An unpaired surrogate becomes U+FFFD.
         return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def _found(row: list[Hypothesis]) -> list[Hypothesis]:
-    """What a search found; a text of no tokens is as blank as one of no characters."""
+    """Drops fillers, and everything for a text without tokens, which counts as blank."""
     if (row[0].text, row[0].score) == ("", 0.0):
         return []
-    return [one for one in row if one.score > _NEVER]
+    return [hypothesis for hypothesis in row if hypothesis.score > _MIN_SCORE]
 
 
-def _n_best(version: Path) -> Signature:
-    """The signature to call, if it is as `keras-seq export` writes it."""
+def _n_best_signature(version: Path) -> Signature:
+    """Returns the signature to call if it has the form that `keras-seq export` writes."""
     signatures = read_signatures(version)
-    found = signatures.get("n_best")
-    if found is None and "ids" in signatures:
+    signature = signatures.get("n_best")
+    if signature is None and "ids" in signatures:
         raise InputError(
-            f"{version}: takes ids and no text: it was exported with --no-text: export again "
-            "without that, or translate with the run"
+            f"{version}: accepts ids instead of text: it was exported with --no-text; export again "
+            "without that option, or translate with the run"
         )
-    if found is None or not _is_text_to_text(found):
+    if signature is None or not _num_hypotheses(signature):
         raise InputError(
             f"{version}: a SavedModel, but not one of keras-seq export --format savedmodel: it "
             "has no signature n_best from text to translation, score and truncated"
         )
-    return found
+    return signature
 
 
-def _is_text_to_text(signature: Signature) -> bool:
-    given = [(end.dtype, len(end.shape)) for end in signature.inputs.values()]
-    types = {name: end.dtype for name, end in signature.outputs.items()}
-    widths = {end.shape[1:] for end in signature.outputs.values()}
-    return (
-        given == [("string", 1)]
-        and types == {"translation": "string", "score": "float", "truncated": "bool"}
-        and len(widths) == 1
-        and all(len(width) == 1 and width[0] > 0 for width in widths)
-    )
+def _num_hypotheses(signature: Signature) -> int:
+    """Number of translations per line; 0 if the signature does not translate text."""
+    inputs = [(info.dtype, len(info.shape or ())) for info in signature.inputs.values()]
+    dtypes = {name: info.dtype for name, info in signature.outputs.items()}
+    shapes = {(info.shape or ())[1:] for info in signature.outputs.values()}
+    if (
+        inputs != [("DT_STRING", 1)]
+        or dtypes != {"translation": "DT_STRING", "score": "DT_FLOAT", "truncated": "DT_BOOL"}
+        or len(shapes) != 1
+    ):
+        return 0
+    (shape,) = shapes
+    return (shape[0] or 0) if len(shape) == 1 else 0

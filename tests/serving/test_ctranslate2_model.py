@@ -121,8 +121,8 @@ def test_export_is_not_published_when_translations_differ_from_the_run(learned, 
     with pytest.raises(InputError) as raised:
         export_ctranslate2(run, tmp_path / "new" / "model", quantization="int8")
     found = re.fullmatch(
-        r"(.*): not published: in float32, CTranslate2 answers (\d) of 4 lines differently; "
-        r"the first, 1, is 'the cat sees the dog': '.*' in place of '.*'",
+        r"(.*): not published: in float32, CTranslate2 translates (\d) of 4 lines differently, "
+        r"first line 1, 'the cat sees the dog': received '.*', expected '.*'",
         str(raised.value),
     )
     assert found[1] == str(tmp_path / "new" / "model") and int(found[2]) > 1

@@ -83,5 +83,7 @@ def test_position_sinusoids_equal_the_reference(units):
 
 def test_make_spec_rejects_an_rnn_run(tmp_path):
     run = Run.create(tmp_path / "rnn", load_settings(preset="rnn-small"))
-    with pytest.raises(InputError, match="model.family 'rnn', and CTranslate2 runs only Transf"):
+    with pytest.raises(
+        InputError, match="model.family: received 'rnn'; CTranslate2 supports only 'transformer'"
+    ):
         make_spec(run, positions=10)

@@ -158,9 +158,9 @@ def test_server_rejects_an_untrusted_model_at_start_and_while_watching(make_fore
         watcher.start(2, base / "2")
     make_foreign(base / "1", copied)
     watcher.start(1, base / "1")
-    asyncio.run(watcher.look())
+    asyncio.run(watcher.check())
     assert watcher.current.version == 1
-    assert len(notices) == 1 and "version 2 passed over" in notices[0]
+    assert len(notices) == 1 and "version 2 skipped" in notices[0]
     assert not os.path.exists(victim)
     watcher.close()
     # Served by who asks for it; the warm-up is enough to have it run.
@@ -274,7 +274,7 @@ def name_a_gradient(meta_graph):
 def test_restore_operation_outside_of_restoring_is_rejected(export_copy, change):
     check_trusted(export_copy)
     changed(export_copy, change)
-    with pytest.raises(InputError, match="reads variables outside of its restoring"):
+    with pytest.raises(InputError, match="reads variables outside of its restore operation"):
         check_trusted(export_copy)
 
 

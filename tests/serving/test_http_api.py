@@ -121,7 +121,7 @@ def test_megabyte_text_is_answered_and_oversized_body_gets_413(served):
         ({"signature_name": "__saved_model_init_op", "instances": ["a"]}, "not found"),
         ({"signature_name": 100, "instances": ["a"]}, "must be a string"),
         ({"signature_name": "ids", "instances": [[1], [1, 2]]}, "unexpected size"),
-        ({"signature_name": "ids", "instances": [[100]]}, "the model refuses this input"),
+        ({"signature_name": "ids", "instances": [[100]]}, "the model rejects this input"),
         ({"signature_name": "ids", "instances": [[2**40]]}, "out of the bounds"),
         ({"instances": ["a"] * 300}, "300 rows in one request, of which 256"),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keras_seq.serving.http.batching import Batcher, QueueFullError
-from keras_seq.serving.http.signature import RequestError
+from keras_seq.serving.http.errors import RequestError
 
 
 class Doubling:
@@ -175,7 +175,7 @@ def test_the_queue_is_bounded_in_rows():
         assert 1 <= caught.value.retry_after <= 60
         running.append(asyncio.ensure_future(doubled(shared, model, [9])))
         assert [await answer for answer in running] == [[2, 4], [0], [2], [4], [18]]
-        with pytest.raises(RequestError, match="5 rows in one request, of which 4 are the most"):
+        with pytest.raises(RequestError, match="5 rows in one request, at most 4 are allowed"):
             await shared.run(model, "f", rows(1, 2, 3, 4, 5))
         assert await doubled(shared, model, [1, 2, 3, 4]) == [2, 4, 6, 8]
         await shared.close()
@@ -261,7 +261,7 @@ def test_model_that_drops_rows_raises_request_error():
 
     async def run():
         shared = batcher()
-        with pytest.raises(RequestError, match="does not answer a row for a row"):
+        with pytest.raises(RequestError, match="does not return one row per row"):
             await shared.run(Mean(), "f", rows(1, 2))
         await shared.close()
 

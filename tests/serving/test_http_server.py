@@ -67,7 +67,7 @@ def test_overloaded_server_answers_429_and_recovers(base):
         for answer in answers:
             if answer.status_code == 429:
                 assert 1 <= int(answer.headers["Retry-After"]) <= 60
-                assert answer.json() == {"error": "too many requests wait to be answered"}
+                assert answer.json() == {"error": "too many requests are waiting"}
             else:
                 assert answer.json() == {"predictions": ["1 A", "1 B"]}
         assert served.metric('keras_seq_requests_total{code="429",endpoint="predict"}') >= 6

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from keras_seq.serving.http.signature import RequestError, Signature, TensorSpec
+from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
+from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.tensors import (
     parse_body,
     read_inputs,
@@ -14,14 +15,14 @@ from keras_seq.serving.http.tensors import (
     write_outputs,
 )
 
-TEXT = Signature({"text": TensorSpec("DT_STRING", (None,))}, {})
-IDS = Signature({"ids": TensorSpec("DT_INT32", (None, None))}, {})
+TEXT = Signature({"text": TensorInfo("DT_STRING", (None,))}, {})
+IDS = Signature({"ids": TensorInfo("DT_INT32", (None, None))}, {})
 # The example of TensorFlow Serving's documentation.
 THREE = Signature(
     {
-        "tag": TensorSpec("DT_STRING", (None,)),
-        "signal": TensorSpec("DT_FLOAT", (None, 5)),
-        "sensor": TensorSpec("DT_INT64", (None, 2, 2)),
+        "tag": TensorInfo("DT_STRING", (None,)),
+        "signal": TensorInfo("DT_FLOAT", (None, 5)),
+        "sensor": TensorInfo("DT_INT64", (None, 2, 2)),
     },
     {},
 )
@@ -131,27 +132,27 @@ def test_input_that_does_not_fit_the_signature_raises_request_error():
     assert "at item 1" in refused({"instances": [{"text": "b"}, "a"]})
     assert "surrogate" in refused({"instances": ["a\ud800"]})
     assert "unexpected size: 1 expected size: 2" in refused({"instances": [[1, 2], [3]]}, IDS)
-    assert "where a list was expected" in refused({"instances": [[1, 2], 3]}, IDS)
+    assert "expected a list" in refused({"instances": [[1, 2], 3]}, IDS)
     assert "received the shape [2]" in refused({"instances": [1, 2]}, IDS)
     assert "Array is not of expected type" in refused({"instances": [[1, [2]]]}, IDS)
     assert "nested deeper" in refused({"instances": [[[1]]]}, IDS)
     for wrong in (True, 1.0, "1", None):
         assert "is not of expected type: int32" in refused({"instances": [[1, wrong]]}, IDS)
-    assert "out of the bounds of int32" in refused({"instances": [[2**31]]}, IDS)
-    assert "out of the bounds" in refused({"instances": [[10**30]]}, IDS)
+    assert "outside of the range of int32" in refused({"instances": [[2**31]]}, IDS)
+    assert "outside of the range" in refused({"instances": [[10**30]]}, IDS)
     assert "list of objects" in refused({"instances": ["a"]}, THREE)
     assert "must be an object" in refused({"inputs": ["a"]}, THREE)
     assert "Missing input: signal" in refused({"instances": [{"tag": "a"}]}, THREE)
     row = {"tag": "a", "signal": [1, 2, 3, 4], "sensor": [[1, 2], [3, 4]]}
     assert "received the shape [1, 4], expected [?, 5]" in refused({"instances": [row]}, THREE)
     row["signal"] = [1, 2, 3, 4, 1e39]
-    assert "out of the bounds of float32" in refused({"instances": [row]}, THREE)
+    assert "outside of the range of float32" in refused({"instances": [row]}, THREE)
     columns = {"tag": ["a", "b"], "signal": [[1] * 5], "sensor": [[[1, 2], [3, 4]]]}
     assert "differ in their number of rows" in refused({"inputs": columns}, THREE)
 
 
 def test_nan_and_infinity_are_read_and_written():
-    signature = Signature({"x": TensorSpec("DT_FLOAT", (None,))}, {})
+    signature = Signature({"x": TensorInfo("DT_FLOAT", (None,))}, {})
     inputs, _ = read_inputs(parse_body(b'{"inputs": [NaN, Infinity, -Infinity]}'), signature)
     assert write_outputs({"y": inputs["x"]}, False) == b'{"outputs": [NaN, Infinity, -Infinity]}'
 

@@ -56,18 +56,18 @@ def states(watcher):
 
 def test_a_newer_version_is_served_and_the_old_one_ends(watcher, models, base, notices):
     async def run():
-        await watcher.look()
+        await watcher.check()
         assert answer(watcher) == [b"1 A"] and states(watcher) == {1: "AVAILABLE"}
         shutil.copytree(models[3], base / ".tmp-3")
-        await watcher.look()
+        await watcher.check()
         assert answer(watcher) == [b"1 A"] and notices == []
         publish(models, base, 2)
-        await watcher.look()
+        await watcher.check()
         assert answer(watcher) == [b"2 A"]
         assert list(states(watcher).items()) == [(2, "AVAILABLE"), (1, "END")]
         (base / ".tmp-3").rename(base / "3")
-        await watcher.look()
-        await watcher.look()
+        await watcher.check()
+        await watcher.check()
         assert answer(watcher) == [b"3 A"]
         assert states(watcher) == {3: "AVAILABLE", 2: "END", 1: "END"}
         assert notices == ["version 2 is served now", "version 3 is served now"]
@@ -84,7 +84,7 @@ def test_old_version_finishes_its_pending_requests(watcher, models, base):
         waiting = asyncio.ensure_future(batcher.run(old, "serving_default", inputs))
         await asyncio.sleep(SLOW_SECONDS / 10)
         publish(models, base, 2)
-        await watcher.look()
+        await watcher.check()
         if not running.done():
             assert states(watcher) == {2: "AVAILABLE", 1: "UNLOADING"}
         assert (await running)["translation"].tolist() == [b"1 A"]
@@ -101,23 +101,23 @@ def test_old_version_finishes_its_pending_requests(watcher, models, base):
 def test_broken_version_is_skipped_until_it_is_complete(watcher, models, base, notices):
     async def run():
         (base / "5").mkdir()
-        await watcher.look()
-        await watcher.look()
+        await watcher.check()
+        await watcher.check()
         assert notices == [
-            f"version 5 passed over: {base}/5: not a SavedModel: it has no saved_model.pb"
+            f"version 5 skipped: {base}/5: not a SavedModel: it has no saved_model.pb"
         ]
         # A copy by hand, not by rename: first the graph, then the rest.
         shutil.copy(models[2] / "saved_model.pb", base / "5")
-        await watcher.look()
+        await watcher.check()
         assert len(notices) == 2 and "not a SavedModel that can be served" in notices[1]
         assert states(watcher) == {5: "END", 1: "AVAILABLE"}
         assert watcher.states[5].error
         assert answer(watcher) == [b"1 A"]
         publish(models, base, 3)
-        await watcher.look()
+        await watcher.check()
         assert answer(watcher) == [b"3 A"]
         shutil.copytree(models[2] / "variables", base / "5" / "variables")
-        await watcher.look()
+        await watcher.check()
         assert answer(watcher) == [b"2 A"] and watcher.current.version == 5
         assert states(watcher) == {5: "AVAILABLE", 3: "END", 1: "END"}
 
@@ -130,12 +130,12 @@ def test_deleting_the_newest_version_falls_back_and_the_last_stays_served(
 ):
     async def run():
         publish(models, base, 2)
-        await watcher.look()
+        await watcher.check()
         shutil.rmtree(base / "2")
-        await watcher.look()
+        await watcher.check()
         assert answer(watcher) == [b"1 A"] and states(watcher) == {2: "END", 1: "AVAILABLE"}
         shutil.rmtree(base / "1")
-        await watcher.look()
+        await watcher.check()
         assert answer(watcher) == [b"1 A"]
         said = len(notices)
         shutil.rmtree(base)

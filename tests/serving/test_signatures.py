@@ -2,10 +2,8 @@
 
 import pytest
 
-from keras_seq.serving.graph_file.signatures import End, read_signatures
+from keras_seq.serving.graph_file.signatures import TensorInfo, read_signatures
 from keras_seq.text import InputError
-
-TYPES = {"DT_STRING": "string", "DT_FLOAT": "float", "DT_BOOL": "bool", "DT_INT32": "int32"}
 
 
 def as_tensorflow_reads_it(version):
@@ -15,19 +13,21 @@ def as_tensorflow_reads_it(version):
     model = saved_model_pb2.SavedModel()
     model.ParseFromString((version / "saved_model.pb").read_bytes())
 
-    def ends(infos):
+    def tensors(infos):
         return {
-            name: End(
+            name: TensorInfo(
+                types_pb2.DataType.Name(info.dtype),
+                tuple(None if axis.size == -1 else axis.size for axis in info.tensor_shape.dim)
+                if not info.tensor_shape.unknown_rank
+                else None,
                 info.name,
-                TYPES.get(types_pb2.DataType.Name(info.dtype), "other"),
-                tuple(axis.size for axis in info.tensor_shape.dim),
             )
             for name, info in infos.items()
         }
 
     [graph] = model.meta_graphs
     return {
-        name: (ends(signature.inputs), ends(signature.outputs))
+        name: (tensors(signature.inputs), tensors(signature.outputs))
         for name, signature in graph.signature_def.items()
     }
 

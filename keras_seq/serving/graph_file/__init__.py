@@ -1,1 +1,1 @@
-"""The file of a SavedModel, read and checked without TensorFlow."""
+"""Reads and checks the file of a SavedModel without TensorFlow."""

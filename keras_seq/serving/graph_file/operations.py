@@ -1,9 +1,9 @@
-"""The operations that an exported graph may contain, and the check of a stranger's export.
+"""The operations that an exported graph may contain, and the check of untrusted SavedModels.
 
-A SavedModel is a program. One from elsewhere is loaded only if it contains no operation but these:
-the operations below read and write no file (except `RestoreV2`, which reads the variables while the
-model is loaded), run no Python, open no connection and start no process. An endless loop or an
-enormous tensor remains possible.
+A SavedModel is a program. An untrusted one is loaded only if it contains no other operations than
+those listed below. They read and write no files (except `RestoreV2`, which reads the variables
+while the model is loaded), run no Python, open no connection and start no process. An endless loop
+or an enormous tensor remains possible.
 """
 
 from __future__ import annotations
@@ -12,15 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_seq.serving.graph_file.wire import (
-    DAMAGE,
-    damaged,
-    entries,
-    fields_of,
-    meta_graphs,
-    text,
-    values,
-)
+from keras_seq.serving.graph_file import wire
+from keras_seq.serving.graph_file.wire import entries, fields_of, text, values
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
 
@@ -31,9 +24,9 @@ SENTENCEPIECE = frozenset(
 WORD_PIECES = frozenset({"CaseFoldUTF8", "FastWordpieceTokenizeWithOffsets", "NormalizeUTF8"})
 TEXT = SENTENCEPIECE | WORD_PIECES
 
-# TensorFlow's own, each in every release of the server since 2.8 and with a CPU kernel. By name,
-# not by pattern: a new operation in an export is reviewed before it is added here. Nothing of XLA,
-# which stock servers disable, no Python, no file but the variables' own, and none that writes.
+# Operations of TensorFlow that every release of the server since 2.8 has, with a CPU kernel. The
+# list has names instead of patterns, so that each new operation of an export is reviewed: no XLA
+# (stock servers disable it), no Python, no file access except to restore variables.
 _TENSORFLOW = """
     Abs AddN AddV2 All Any ArgMax AssignVariableOp BatchMatMulV2 BiasAdd Bitcast BitwiseAnd
     BitwiseXor BroadcastArgs BroadcastTo Cast ClipByValue ConcatV2 Const Conv2D Cos Cumsum
@@ -54,13 +47,15 @@ _TENSORFLOW = """
 
 ALLOWED = TEXT | frozenset(_TENSORFLOW.split())
 
-
-# Other forms of a graph that TensorFlow would prefer to `saved_model.pb`, or read in its place.
+# Other files of a graph that TensorFlow would read instead of `saved_model.pb`.
 _OTHER_FORMS = ("saved_model.cpb", "saved_model.pbtxt")
+# Limit for functions in the attributes of functions.
+_MAX_DEPTH = 8
+_ADVICE = "a SavedModel is a program: use --trust if you know who made it"
 
 
 def operations(version: Path) -> set[str]:
-    """Names of all operations of a SavedModel, including those inside its functions.
+    """Returns the names of all operations of a SavedModel, including those inside its functions.
 
     Args:
         version: The directory that contains `saved_model.pb`.
@@ -68,7 +63,7 @@ def operations(version: Path) -> set[str]:
     Raises:
         InputError: The file is missing or damaged.
     """
-    graphs = meta_graphs(version)
+    graphs = wire.meta_graphs(version)
     try:
         return {
             node.op
@@ -76,54 +71,49 @@ def operations(version: Path) -> set[str]:
             for graph in values(meta_graph, 2)
             for node in [*_nodes(graph, 1), *_function_nodes(graph)]
         }
-    except DAMAGE:
-        raise damaged(version) from None
+    except wire.DAMAGE:
+        raise wire.damaged(version) from None
 
 
 def check_trusted(version: Path) -> None:
-    """Refuses a SavedModel that could do more than compute; reads files, loads nothing.
+    """Raises an error if a SavedModel could do more than compute. Nothing is loaded.
 
     Args:
         version: The directory that contains `saved_model.pb`.
 
     Raises:
-        InputError: An operation that no export of this package contains, variables that are read
-            by anything but the restoring of the model, a link or a pipe among the files, a graph in
-            a form that cannot be checked, or a damaged file.
+        InputError: An operation that no export of this package contains, a read of variables
+            outside of the restore operation, a link or a pipe among the files, a graph in a form
+            that cannot be checked, or a damaged file.
     """
     check_tree(version.resolve())
     for name in _OTHER_FORMS:
         if (version / name).exists():
             raise InputError(f"{version / name}: cannot be checked; {_ADVICE}")
     if foreign := sorted(operations(version) - ALLOWED):
-        shown = ", ".join(name[:60] for name in foreign[:4])
+        names = ", ".join(name[:60] for name in foreign[:4])
         more = f" and {len(foreign) - 4} more" if len(foreign) > 4 else ""
         raise InputError(
-            f"{version}: contains operations that keras-seq never exports: {shown!a}{more}; "
+            f"{version}: contains operations that keras-seq never exports: {names!a}{more}; "
             f"{_ADVICE}"
         )
-    graphs = meta_graphs(version)
+    graphs = wire.meta_graphs(version)
     try:
         reads_files = any(map(_restores_elsewhere, graphs))
-    except DAMAGE:
-        raise damaged(version) from None
+    except wire.DAMAGE:
+        raise wire.damaged(version) from None
     if reads_files:
-        raise InputError(f"{version}: reads variables outside of its restoring; {_ADVICE}")
-
-
-# Functions named by the attributes of attributes.
-_DEEPEST = 8
-_ADVICE = "a SavedModel is a program: use --trust if you know who made it"
+        raise InputError(f"{version}: reads variables outside of its restore operation; {_ADVICE}")
 
 
 class _Node(NamedTuple):
-    """What a `NodeDef` says of itself.
+    """A `NodeDef`.
 
     Attributes:
-        op: Its operation.
-        name: Its name.
-        inputs: The names of the tensors it takes, and of the nodes it waits for.
-        called: The functions that its attributes name.
+        op: The name of the operation.
+        name: The name of the node.
+        inputs: The names of the input tensors and of the control inputs.
+        called: The functions that the attributes name.
     """
 
     op: str
@@ -133,30 +123,30 @@ class _Node(NamedTuple):
 
 
 def _restores_elsewhere(meta_graph: Any) -> bool:
-    """True if `RestoreV2` can run, or read a file, other than to load the variables.
+    """Whether `RestoreV2` can run, or read a file, for another purpose than to load the variables.
 
-    It must be in a function that takes the name of the file, and only the node that restores the
-    variables may call that function, with the file name that the loader gives it. Nothing may
-    use that node.
+    `RestoreV2` must be in a function that takes the file name as an argument. Only the restore node
+    of the saver may call that function, with the file name from the loader, and no other node may
+    use the restore node.
     """
     (graph,), savers = values(meta_graph, 2), list(values(meta_graph, 3))
-    # Readers merge what comes twice. A gradient could be called in the place of its function.
+    # Readers merge repeated messages. A gradient could be called instead of its function.
     if len(savers) > 1 or any(True for library in values(graph, 2) for _ in values(library, 2)):
         return True
     saver = dict(fields_of(savers[0])) if savers else {}
-    restoring, filename = (_node_name(text(saver.get(key, b""))) for key in (3, 1))
+    restore_node, filename = (_node_name(text(saver.get(key, b""))) for key in (3, 1))
     readers: set[str] = set()
     inner: list[_Node] = []
     for function in _functions(graph):
         body = list(_nodes(function, 3))
         inner += body
-        reading = [node for node in body if node.op == "RestoreV2"]
-        if any(node.inputs[0] not in _arguments(function) for node in reading):
+        reads = [node for node in body if node.op == "RestoreV2"]
+        if any(node.inputs[0] not in _arguments(function) for node in reads):
             return True
-        if reading:
+        if reads:
             readers.add(_function_name(function))
     outer = list(_nodes(graph, 1))
-    others = [node for node in outer if node.name != restoring]
+    others = [node for node in outer if node.name != restore_node]
     used = {_node_name(tensor) for node in outer for tensor in node.inputs}
     used |= {
         _node_name(text(dict(fields_of(output)).get(1, b"")))
@@ -165,17 +155,17 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
     }
     if readers.intersection(name for node in (*others, *inner) for name in node.called):
         return True
-    if any(node.op == "RestoreV2" for node in outer) or (restoring and restoring in used):
+    if any(node.op == "RestoreV2" for node in outer) or (restore_node and restore_node in used):
         return True
     return any(
         readers.intersection(node.called) and _node_name(node.inputs[0]) != filename
         for node in outer
-        if node.name == restoring
+        if node.name == restore_node
     )
 
 
 def _node_name(tensor: str) -> str:
-    """The node of a tensor `name:0` or of a control input `^name`."""
+    """Returns the node of a tensor `name:0` or of a control input `^name`."""
     return tensor.removeprefix("^").split(":")[0]
 
 
@@ -217,12 +207,12 @@ def _nodes(message: Any, number: int) -> Iterator[_Node]:
 
 
 def _called(attribute: Any, depth: int = 0) -> Iterator[str]:
-    """The functions that an entry of a map of `AttrValue` names: alone, in a list, or nested."""
-    if depth > _DEEPEST:
+    """Yields the functions that an `AttrValue` in a map names: single, in a list, or nested."""
+    if depth > _MAX_DEPTH:
         raise ValueError("functions nested too deep")
     for entry in values(attribute, 2):
         functions = list(values(entry, 10))
-        functions += [function for several in values(entry, 1) for function in values(several, 9)]
+        functions += [function for items in values(entry, 1) for function in values(items, 9)]
         for function in functions:
             yield text(dict(fields_of(function))[1])
             for inner in values(function, 2):

@@ -1,77 +1,80 @@
-"""Signatures of a SavedModel: its inputs and outputs, read from its file without TensorFlow.
+"""Signatures of a SavedModel, read from its file without TensorFlow.
 
-They are known within milliseconds, so a wrong file is reported before a library of 300 MB is
-loaded. Field numbers: tensorflow/core/protobuf/meta_graph.proto.
+Reading takes milliseconds, so a wrong file is reported before a library of 300 MB is loaded. Field
+numbers: tensorflow/core/protobuf/meta_graph.proto.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from keras_seq.serving.graph_file.wire import (
-    DAMAGE,
-    damaged,
-    entries,
-    fields_of,
-    meta_graphs,
-    text,
-    values,
+from keras_seq.serving.graph_file import wire
+
+# The values of `DataType` in tensorflow/core/framework/types.proto.
+_DTYPES = dict(
+    enumerate(
+        "FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL".split(),
+        start=1,
+    )
 )
 
-_TYPES = {1: "float", 3: "int32", 7: "string", 10: "bool"}
 
-
-class End(NamedTuple):
+class TensorInfo(NamedTuple):
     """An input or output of a signature.
 
     Attributes:
-        name: Of the tensor in the graph, such as `"StatefulPartitionedCall:1"`.
-        dtype: `"string"`, `"float"`, `"bool"`, `"int32"`, or `"other"`.
-        shape: A number for each axis, -1 where any will do.
+        dtype: TensorFlow's name, such as `"DT_STRING"`; `"DT_INVALID"` for types that no export
+            uses.
+        shape: The size of each axis, None for an unknown size; None for an unknown rank.
+        name: The name of the tensor in the graph, such as `"StatefulPartitionedCall:1"`.
     """
 
-    name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | None, ...] | None
+    name: str = ""
 
 
 class Signature(NamedTuple):
     """A function of a model: its inputs and outputs by name."""
 
-    inputs: dict[str, End]
-    outputs: dict[str, End]
+    inputs: dict[str, TensorInfo]
+    outputs: dict[str, TensorInfo]
 
 
 def read_signatures(version: Path) -> dict[str, Signature]:
-    """The signatures of a SavedModel, by name.
+    """Returns the signatures of a SavedModel, by name.
 
     Args:
-        version: The directory that holds `saved_model.pb`.
+        version: The directory that contains `saved_model.pb`.
 
     Raises:
-        InputError: There is no such file, or it is no SavedModel.
+        InputError: The file is missing, or is not a SavedModel.
     """
-    graphs = meta_graphs(version)
+    graphs = wire.meta_graphs(version)
     try:
         return {
-            name: Signature(_ends(definition, 1), _ends(definition, 2))
+            name: Signature(_tensors(definition, 1), _tensors(definition, 2))
             for graph in graphs
-            for name, definition in entries(graph, 5)
+            for name, definition in wire.entries(graph, 5)
         }
-    except DAMAGE:
-        raise damaged(version) from None
+    except wire.DAMAGE:
+        raise wire.damaged(version) from None
 
 
-def _ends(definition: memoryview, number: int) -> dict[str, End]:
-    found = {}
-    for name, info in entries(definition, number):
-        fields = dict(fields_of(info))
-        shape = [dict(fields_of(axis)).get(1, 0) for axis in values(fields.get(3, b""), 2)]
-        found[name] = End(
-            text(fields.get(1, b"")),
-            _TYPES.get(fields.get(2, 0), "other"),
-            # Negative numbers are written as the unsigned ones of the same 64 bits.
-            tuple(size if size < 1 << 63 else size - (1 << 64) for size in shape),
-        )
-    return found
+def _tensors(definition: memoryview, number: int) -> dict[str, TensorInfo]:
+    tensors = {}
+    for name, info in wire.entries(definition, number):
+        fields = dict(wire.fields_of(info))
+        dtype = _DTYPES.get(fields.get(2, 0), "INVALID")
+        shape = _shape(fields.get(3, b""))
+        tensors[name] = TensorInfo(f"DT_{dtype}", shape, wire.text(fields.get(1, b"")))
+    return tensors
+
+
+def _shape(message: Any) -> tuple[int | None, ...] | None:
+    if any(wire.values(message, 3)):
+        return None
+    sizes = [dict(wire.fields_of(axis)).get(1, 0) for axis in wire.values(message, 2)]
+    # Unknown sizes are negative, and encoded as unsigned numbers of 64 bits.
+    return tuple(size if size < 1 << 63 else None for size in sizes)

@@ -1,11 +1,10 @@
 """`keras-seq serve`: TensorFlow Serving's REST predict API over an exported SavedModel.
 
-Needs TensorFlow and tensorflow-text, and nothing of Keras: what a SavedModel
-answers here, it answers on a stock model server. The web stack is an extra,
+The server needs TensorFlow and tensorflow-text, but not Keras. A SavedModel returns the same
+outputs here and on a stock model server. The web framework is an extra:
 `pip install 'keras-seq[serve]'`.
 
-Reading order: `signature` (what a model takes and gives), `tensors` (JSON to
-arrays and back), `versions` (the directory), `model` (one loaded version),
-`batching` (many requests, one run), `watcher` (newer versions), `metrics`,
-`api` (the routes), `page` (the one to try it), `server` (start and stop).
+Reading order: `tensors` (JSON to arrays and back), `versions` (the directory), `model` (a loaded
+version), `batching` (requests to batches), `watcher` (newer versions), `metrics`, `api` (the
+routes), `page` (the demo page), `server` (start and stop).
 """

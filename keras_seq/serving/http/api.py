@@ -1,7 +1,7 @@
-"""The routes: TensorFlow Serving's REST API, health, metrics, and the page.
+"""The routes: TensorFlow Serving's REST API, health, metrics, and the demo page.
 
-https://www.tensorflow.org/tfx/serving/api_rest; where a request is wrong, the
-status is the one that TensorFlow Serving answers, and the words are like its.
+https://www.tensorflow.org/tfx/serving/api_rest. Errors have the status codes of TensorFlow Serving
+and similar messages.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keras_seq.serving.http import tensors
 from keras_seq.serving.http.batching import Batcher, QueueFullError
+from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.metrics import CONTENT_TYPE, Metrics
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.http.page import PAGE_HEADERS, page
-from keras_seq.serving.http.signature import RequestError
 from keras_seq.serving.http.watcher import ModelWatcher
 
-_PLACE = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
-_PREDICT = re.compile(rf"{_PLACE}:(classify|regress|predict)")
-_STATUS = re.compile(rf"{_PLACE}(/metadata)?")
-# A client that still sends when the limit is met may not hear the answer, so a body that is
-# somewhat too long is read to its end and thrown away.
-_PATIENCE = 4
+_MODEL_PATH = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
+_PREDICT = re.compile(rf"{_MODEL_PATH}:(classify|regress|predict)")
+_STATUS = re.compile(rf"{_MODEL_PATH}(/metadata)?")
+# A client may not read a response while it still sends, so a body up to this many times the limit
+# is read to its end and discarded.
+_DISCARD_FACTOR = 4
 _BODY_SECONDS = 60.0
-# What a client that has gone would have been told; nginx's number, and TensorFlow Serving's.
+# The status of a closed connection in nginx and TensorFlow Serving.
 _CLIENT_GONE = 499
 
 
 @dataclass(frozen=True)
 class Api:
-    """What the routes need.
+    """The application behind the routes.
 
     Attributes:
-        name: The model's, in the path of a request.
-        watcher: Knows the model.
-        batcher: Runs it.
-        metrics: Counts.
-        max_body: Most bytes of a request.
-        ready: Whether new requests are welcome.
+        name: The model's name in URLs.
+        watcher: Provides the model.
+        batcher: Runs the model.
+        metrics: Counts requests.
+        max_body: Maximum number of bytes of a request.
+        ready: Returns whether the server accepts new requests.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Api:
     ready: Callable[[], bool]
 
     def app(self) -> ASGIApp:
-        """The ASGI application."""
+        """Returns the ASGI application."""
         routes = [
             Route("/", self._page),
             Route("/health", self._health),
@@ -92,10 +92,10 @@ class Api:
     async def _rest(self, request: Request) -> Response:
         path = request.scope["path"]
         try:
-            if request.method == "POST" and (found := _PREDICT.fullmatch(path)):
-                return await self._predict(request, *found.groups())
-            if request.method in ("GET", "HEAD") and (found := _STATUS.fullmatch(path)):
-                name, version, label, metadata = found.groups()
+            if request.method == "POST" and (match := _PREDICT.fullmatch(path)):
+                return await self._predict(request, *match.groups())
+            if request.method in ("GET", "HEAD") and (match := _STATUS.fullmatch(path)):
+                name, version, label, metadata = match.groups()
                 if metadata:
                     return self._metadata(self._model(name, version, label))
                 return self._states(name, version, label)
@@ -122,7 +122,7 @@ class Api:
     async def _predict(
         self, request: Request, name: str, version: str | None, label: str | None, verb: str
     ) -> Response:
-        # Before the body, so that a wrong name costs nothing; and again after it.
+        # Checked before the body, so that a wrong name costs nothing, and again after it.
         self._model(name, version, label)
         if verb.lower() != "predict":
             raise RequestError(
@@ -140,7 +140,7 @@ class Api:
                 f"signature def; the model's: {', '.join(model.signatures)}"
             )
         inputs, by_row = tensors.read_inputs(document, signature)
-        # From here on, because a newer version may come before the run begins.
+        # A newer version may replace the model before the run begins.
         model.hold()
         try:
             outputs = await _unless_gone(request, self.batcher.run(model, signature_name, inputs))
@@ -158,10 +158,10 @@ class Api:
         encoding = request.headers.get("content-encoding", "identity")
         if encoding.lower() != "identity":
             raise RequestError(f"Content-Encoding {encoding[:40]!r} is not understood", 415)
-        # A client that asks first (Expect: 100-continue) is told before it sends.
+        # A client that sends Expect: 100-continue gets the error before it sends the body.
         declared = request.headers.get("content-length", "0")
-        asks = "100-continue" in request.headers.get("expect", "").lower()
-        if asks and declared.isdecimal() and int(declared) > self.max_body:
+        expects_continue = "100-continue" in request.headers.get("expect", "").lower()
+        if expects_continue and declared.isdecimal() and int(declared) > self.max_body:
             raise self._too_large()
         chunks, size = [], 0
         async with asyncio.timeout(_BODY_SECONDS):
@@ -169,7 +169,7 @@ class Api:
                 size += len(chunk)
                 if size <= self.max_body:
                     chunks.append(chunk)
-                elif size > _PATIENCE * self.max_body:
+                elif size > _DISCARD_FACTOR * self.max_body:
                     break
                 else:
                     chunks.clear()
@@ -190,7 +190,7 @@ class Api:
             states = {n: state for n, state in states.items() if n == _number(version)}
             if not states:
                 raise RequestError(f"Could not find version {version} of model {name}", 404)
-        found = [
+        statuses = [
             {
                 "version": str(number),
                 "state": state.state,
@@ -201,7 +201,7 @@ class Api:
             }
             for number, state in states.items()
         ]
-        return JSONResponse({"model_version_status": found})
+        return JSONResponse({"model_version_status": statuses})
 
     def _metadata(self, model: LoadedModel) -> Response:
         spec = {"name": self.name, "signature_name": "", "version": str(model.version)}
@@ -216,7 +216,7 @@ def _number(digits: str) -> int:
 
 
 def _error(message: str, code: int, headers: dict[str, str] | None = None) -> Response:
-    # A name out of the path may hold anything.
+    # A name from the path may contain unpaired surrogates.
     text = message.encode("utf-8", "replace").decode()
     return JSONResponse({"error": text}, code, headers)
 
@@ -229,13 +229,13 @@ async def _http_error(request: Request, error: HTTPException) -> Response:
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
-    return _error("internal error; the server's log says more", 500)
+    return _error("internal error; see the log of the server", 500)
 
 
 async def _unless_gone(request: Request, work: Any) -> Any:
-    """Awaits work, and gives it up with None when the client closes the connection."""
+    """Awaits work; cancels it and returns None if the client closes the connection."""
     working = asyncio.ensure_future(work)
-    # After the body, the next message is that the client has gone.
+    # The next message after the body is that the client has disconnected.
     gone = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -249,7 +249,7 @@ async def _unless_gone(request: Request, work: Any) -> Any:
 
 
 class _Counted:
-    """Counts and times requests; what nobody foresaw becomes one line and a 500."""
+    """Counts and times requests, and logs unexpected errors in one line."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -261,16 +261,16 @@ class _Counted:
             return
         start, code = time.perf_counter(), 0
 
-        async def watched(message: Message) -> None:
+        async def send_and_record(message: Message) -> None:
             nonlocal code
             if message["type"] == "http.response.start":
                 code = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send_and_record)
         except Exception as error:
-            # Starlette has answered by now.
+            # Starlette has already sent the response.
             _report(error)
         finally:
             self._metrics.request(_endpoint(scope), code, time.perf_counter() - start)
@@ -287,7 +287,7 @@ def _report(error: Exception) -> None:
 
 
 def _endpoint(scope: Scope) -> str:
-    """One of a few names: a label for each path would let clients fill the memory."""
+    """Returns one of a few names: with a metric per path, clients could exhaust the memory."""
     path = scope["path"]
     if path.startswith("/v1/"):
         return "predict" if scope["method"] == "POST" else "status"

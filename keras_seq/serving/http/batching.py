@@ -1,4 +1,4 @@
-"""Many requests, one run: rows wait for one another, but not for long, and not too many."""
+"""Dynamic batching: requests that arrive at about the same time run as one batch."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from keras_seq.serving.http.signature import RequestError
+from keras_seq.serving.http.errors import RequestError
 
 Arrays = dict[str, np.ndarray]
 
 
 class QueueFullError(Exception):
-    """More rows wait than the queue holds.
+    """More rows are waiting than the queue may hold.
 
     Attributes:
-        retry_after: Seconds after which to try again.
+        retry_after: Seconds after which the client may try again.
     """
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__("too many requests wait to be answered")
+        super().__init__("too many requests are waiting")
         self.retry_after = retry_after
 
 
 class Model(Protocol):
-    """What batching needs of a model; `LoadedModel` is one."""
+    """The part of `LoadedModel` that batching uses."""
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> Arrays: ...
 
@@ -40,65 +40,71 @@ class Model(Protocol):
     def release(self) -> None: ...
 
 
-# A request is compared by what it is, not by what it holds: arrays do not compare.
+# Compared by identity, because arrays have no single truth value.
 @dataclass(eq=False)
-class _Request:
-    """Rows of one client, of which some may wait and some may run."""
+class _PendingRequest:
+    """The rows of one client; the first `taken` rows have been assigned to batches."""
 
     inputs: Arrays
     rows: int
     arrived: float
-    answer: asyncio.Future[Arrays]
+    result: asyncio.Future[Arrays]
     taken: int = 0
-    parts: list[tuple[int, Arrays]] = field(default_factory=list)
+    outputs: list[tuple[int, Arrays]] = field(default_factory=list)
 
 
 @dataclass(eq=False)
-class _Piece:
-    """The rows `start` to `stop` of a request, in one batch."""
+class _RequestSlice:
+    """The rows from `start` to `stop` of a request, in one batch."""
 
-    request: _Request
+    request: _PendingRequest
     start: int
     stop: int
 
     @property
+    def rows(self) -> int:
+        return self.stop - self.start
+
+    @property
     def inputs(self) -> Arrays:
         request = self.request
-        if self.stop - self.start == request.rows:
+        if self.rows == request.rows:
             return request.inputs
         return {name: array[self.start : self.stop] for name, array in request.inputs.items()}
 
 
 @dataclass(eq=False)
-class _Line:
-    """The requests that may share a batch: one model, one signature, one shape of a row."""
+class _RequestQueue:
+    """The requests that may share a batch: same model, same signature, same shape of a row."""
 
     model: Model
     signature: str
-    waiting: deque[_Request] = field(default_factory=deque)
+    requests: deque[_PendingRequest] = field(default_factory=deque)
 
     @property
     def rows(self) -> int:
-        return sum(request.rows - request.taken for request in self.waiting)
+        return sum(request.rows - request.taken for request in self.requests)
 
 
 class Batcher:
-    """Runs requests in batches, in the order in which they came.
+    """Runs requests in batches, in the order of their arrival.
 
-    Used from one event loop; the model runs in threads. Requests share a batch
-    if they ask one signature of one model and their rows have one shape; a
-    batch starts when it is full, or when its first row has waited for `delay`,
-    and a thread is free. A request larger than a batch is split. A batch is
-    filled up to one of a few sizes with copies of its last row, so that the
-    model meets few shapes. One that the model refuses is run again a request
-    at a time, so that none fails for another's fault.
+    One event loop calls the batcher; the model runs in threads. Requests share a batch if they
+    call the same signature of the same model with rows of the same shape. A batch starts when a
+    thread is free, and either the batch is full or its first row has waited for `delay`. Requests
+    larger than a batch are split. Batches are padded to a few sizes with copies of their last row,
+    so that the model runs with few different shapes. If the model rejects a batch, each request of
+    the batch runs separately, so that a bad request does not fail others.
 
     Args:
-        max_batch: Most rows of a run.
+        max_batch: Maximum number of rows per batch.
         delay: Seconds that a row may wait for others.
-        queue_size: Most rows that may wait; over it `QueueFullError`.
-        threads: Runs at the same time.
-        observe: Called with the rows and the seconds of each run.
+        queue_size: Maximum number of waiting rows; beyond it, `run` raises `QueueFullError`.
+        threads: Number of batches that run in parallel.
+        observe: Called with the rows and the seconds of each batch.
+
+    Attributes:
+        waiting_rows: Number of rows that have not been assigned to a batch.
     """
 
     def __init__(
@@ -113,190 +119,188 @@ class Batcher:
         self._max_batch = max_batch
         self._delay = delay
         self._queue_size = queue_size
-        self._free = threads
+        self._free_threads = threads
         self._observe = observe
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="model")
-        self._lines: dict[Hashable, _Line] = {}
+        self._queues: dict[Hashable, _RequestQueue] = {}
         self._running: set[asyncio.Task[None]] = set()
-        self._seconds_a_row = 0.0
+        self._seconds_per_row = 0.0
         self.waiting_rows = 0
 
     async def run(self, model: Model, signature: str, inputs: Arrays) -> Arrays:
-        """Runs rows, among others.
+        """Runs the rows of a request, batched with those of others.
 
         Args:
-            model: Held until the answer.
-            signature: One of the model's.
-            inputs: An array for each input, all of as many rows.
+            model: The model; it is held until the result is there.
+            signature: The name of a signature of the model.
+            inputs: An array for each input, all with the same number of rows.
+
+        Returns:
+            An array for each output.
 
         Raises:
             QueueFullError: The queue is full.
-            RequestError: More rows than the queue ever holds, or the model
-                refuses them.
+            RequestError: The request has more rows than the queue may hold, or the model rejects
+                them.
         """
         rows = len(next(iter(inputs.values())))
         if rows > self._queue_size:
             raise RequestError(
-                f"{rows} rows in one request, of which {self._queue_size} are the most here; "
-                "send them in parts"
+                f"{rows} rows in one request, at most {self._queue_size} are allowed; "
+                "split the request"
             )
         if self.waiting_rows + rows > self._queue_size:
-            wait = math.ceil(self.waiting_rows * self._seconds_a_row)
+            wait = math.ceil(self.waiting_rows * self._seconds_per_row)
             raise QueueFullError(min(max(wait, 1), 60))
         loop = asyncio.get_running_loop()
-        request = _Request(inputs, rows, loop.time(), loop.create_future())
-        # Rows of different widths would need padding, which is not ours to invent.
+        request = _PendingRequest(inputs, rows, loop.time(), loop.create_future())
+        # Rows of different shapes cannot share a batch, because only the client knows how to pad.
         shapes = tuple((name, array.shape[1:]) for name, array in inputs.items())
-        # No rows, no mates: alone in a line of its own.
+        # A request without rows shares no batch.
         key: Hashable = (id(model), signature, shapes) if rows else request
         model.hold()
         try:
-            line = self._lines.setdefault(key, _Line(model, signature))
-            line.waiting.append(request)
+            queue = self._queues.setdefault(key, _RequestQueue(model, signature))
+            queue.requests.append(request)
             self.waiting_rows += rows
-            self._start_what_is_due()
-            return await request.answer
+            self._start_due_batches()
+            return await request.result
         finally:
-            # The client may be gone: rows that have not started never will.
-            self._forget(key, request)
+            # If the client has disconnected, its waiting rows must not run.
+            self._remove(key, request)
             model.release()
 
     async def close(self) -> None:
-        """Waits for the runs at work."""
+        """Waits for the running batches."""
         while self._running:
             await asyncio.wait(self._running)
         self._pool.shutdown(wait=False)
 
-    def _forget(self, key: Hashable, request: _Request) -> None:
-        line = self._lines.get(key)
-        if line is None:
+    def _remove(self, key: Hashable, request: _PendingRequest) -> None:
+        queue = self._queues.get(key)
+        if queue is None:
             return
-        if request in line.waiting:
-            line.waiting.remove(request)
+        if request in queue.requests:
+            queue.requests.remove(request)
             self.waiting_rows -= request.rows - request.taken
-        if not line.waiting:
-            del self._lines[key]
+        if not queue.requests:
+            del self._queues[key]
 
-    def _start_what_is_due(self) -> None:
-        now = asyncio.get_running_loop().time()
-        while self._free and self._lines:
-            key, line = min(self._lines.items(), key=lambda item: item[1].waiting[0].arrived)
-            due = line.waiting[0].arrived + self._delay
-            if now < due and line.rows < self._max_batch:
-                # The oldest is not due: only a line that is full may start before it.
-                full = [item for item in self._lines.items() if item[1].rows >= self._max_batch]
+    def _start_due_batches(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._free_threads and self._queues:
+            key, queue = min(self._queues.items(), key=lambda item: item[1].requests[0].arrived)
+            due = queue.requests[0].arrived + self._delay
+            if loop.time() < due and queue.rows < self._max_batch:
+                # The oldest request may still wait, so only a full batch may start before it.
+                full = [item for item in self._queues.items() if item[1].rows >= self._max_batch]
                 if not full:
-                    self._look_again(due)
+                    loop.call_at(due, self._start_due_batches)
                     return
-                key, line = full[0]
-            self._start(key, line)
+                key, queue = full[0]
+            self._start_batch(key, queue)
 
-    def _look_again(self, when: float) -> None:
-        asyncio.get_running_loop().call_at(when, self._start_what_is_due)
-
-    def _start(self, key: Hashable, line: _Line) -> None:
-        pieces: list[_Piece] = []
+    def _start_batch(self, key: Hashable, queue: _RequestQueue) -> None:
+        slices: list[_RequestSlice] = []
         room = self._max_batch
-        while line.waiting and (room or not pieces):
-            request = line.waiting[0]
+        while queue.requests and (room or not slices):
+            request = queue.requests[0]
             stop = min(request.taken + room, request.rows)
-            pieces.append(_Piece(request, request.taken, stop))
-            room -= stop - request.taken
-            self.waiting_rows -= stop - request.taken
+            slices.append(_RequestSlice(request, request.taken, stop))
+            room -= slices[-1].rows
+            self.waiting_rows -= slices[-1].rows
             request.taken = stop
             if stop < request.rows:
                 break
-            line.waiting.popleft()
-        if not line.waiting:
-            del self._lines[key]
-        self._free -= 1
-        task = asyncio.get_running_loop().create_task(self._run(line, pieces))
+            queue.requests.popleft()
+        if not queue.requests:
+            del self._queues[key]
+        self._free_threads -= 1
+        task = asyncio.get_running_loop().create_task(self._run_batch(queue, slices))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _run(self, line: _Line, pieces: list[_Piece]) -> None:
-        line.model.hold()
+    async def _run_batch(self, queue: _RequestQueue, slices: list[_RequestSlice]) -> None:
+        queue.model.hold()
         try:
             try:
-                await self._run_together(line, pieces)
+                await self._run_model(queue, slices)
             except RequestError as error:
-                if len(pieces) == 1:
-                    _fail(pieces[0], error)
+                if len(slices) == 1:
+                    _fail(slices[0], error)
                     return
-                for piece in pieces:
+                for rows in slices:
                     try:
-                        await self._run_together(line, [piece])
-                    except RequestError as own:
-                        _fail(piece, own)
+                        await self._run_model(queue, [rows])
+                    except RequestError as row_error:
+                        _fail(rows, row_error)
         except Exception as error:
-            for piece in pieces:
-                _fail(piece, error)
+            for rows in slices:
+                _fail(rows, error)
         finally:
-            line.model.release()
-            self._free += 1
-            self._start_what_is_due()
+            queue.model.release()
+            self._free_threads += 1
+            self._start_due_batches()
 
-    async def _run_together(self, line: _Line, pieces: list[_Piece]) -> None:
-        parts = [piece.inputs for piece in pieces]
-        rows = sum(piece.stop - piece.start for piece in pieces)
-        size = min(_round_up(rows), self._max_batch)
-        parts += [_last_row(parts[-1])] * (size - rows)
-        inputs = parts[0] if len(parts) == 1 else _joined(parts)
+    async def _run_model(self, queue: _RequestQueue, slices: list[_RequestSlice]) -> None:
+        parts = [rows.inputs for rows in slices]
+        count = sum(rows.rows for rows in slices)
+        size = min(_next_power_of_two(count), self._max_batch)
+        # The last row again: the model accepts it if it accepts the batch.
+        parts += [{name: array[-1:] for name, array in parts[-1].items()}] * (size - count)
+        inputs = _concatenate(parts)
         loop = asyncio.get_running_loop()
         start = loop.time()
-        outputs = await loop.run_in_executor(self._pool, line.model.run, line.signature, inputs)
+        outputs = await loop.run_in_executor(self._pool, queue.model.run, queue.signature, inputs)
         seconds = loop.time() - start
-        self._observe(rows, seconds)
-        self._seconds_a_row += 0.2 * (seconds / max(rows, 1) - self._seconds_a_row)
+        self._observe(count, seconds)
+        self._seconds_per_row += 0.2 * (seconds / max(count, 1) - self._seconds_per_row)
         if any(array.ndim == 0 or len(array) != size for array in outputs.values()):
-            raise RequestError("the model does not answer a row for a row: it cannot be batched")
+            raise RequestError("the model does not return one row per row: it cannot be batched")
         first = 0
-        for piece in pieces:
-            last = first + piece.stop - piece.start
-            part = {name: array[first:last] for name, array in outputs.items()}
+        for rows in slices:
+            last = first + rows.rows
+            _complete(rows, {name: array[first:last] for name, array in outputs.items()})
             first = last
-            _finish(piece, part)
 
 
-def _finish(piece: _Piece, part: Arrays) -> None:
-    request = piece.request
-    request.parts.append((piece.start, part))
-    done = sum(len(next(iter(arrays.values()))) for _, arrays in request.parts)
-    if done == request.rows and not request.answer.done():
-        ordered = [arrays for _, arrays in sorted(request.parts, key=lambda item: item[0])]
-        request.answer.set_result(ordered[0] if len(ordered) == 1 else _joined(ordered))
+def _complete(rows: _RequestSlice, outputs: Arrays) -> None:
+    """Stores the outputs of a slice; the last slice completes the request."""
+    request = rows.request
+    request.outputs.append((rows.start, outputs))
+    done = sum(len(next(iter(arrays.values()))) for _, arrays in request.outputs)
+    if done == request.rows and not request.result.done():
+        ordered = sorted(request.outputs, key=lambda item: item[0])
+        request.result.set_result(_concatenate([arrays for _, arrays in ordered]))
 
 
-def _fail(piece: _Piece, error: Exception) -> None:
-    # The request may have been answered, cancelled, or failed by another of its pieces.
+def _fail(rows: _RequestSlice, error: Exception) -> None:
+    # The request may already be answered, canceled, or failed by another slice.
     with contextlib.suppress(asyncio.InvalidStateError):
-        piece.request.answer.set_exception(error)
+        rows.request.result.set_exception(error)
 
 
-def _round_up(rows: int) -> int:
-    """The next power of 2.
+def _next_power_of_two(rows: int) -> int:
+    """The next power of 2, 0 for 0.
 
-    oneDNN keeps what it has prepared for each shape that it has seen, up to a
-    thousand shapes a thread: with any number of rows, hundreds of megabytes.
+    oneDNN caches a prepared operation per shape, up to a thousand shapes per thread. With arbitrary
+    numbers of rows, the cache would take hundreds of megabytes.
     """
     return 1 << (rows - 1).bit_length() if rows else 0
 
 
-def _last_row(inputs: Arrays) -> Arrays:
-    """A row that no model refuses for its own sake, since another has it, too."""
-    return {name: array[-1:] for name, array in inputs.items()}
+def _concatenate(parts: list[Arrays]) -> Arrays:
+    if len(parts) == 1:
+        return parts[0]
+    return {name: _concatenate_rows([part[name] for part in parts]) for name in parts[0]}
 
 
-def _joined(parts: list[Arrays]) -> Arrays:
-    return {name: _stacked([part[name] for part in parts]) for name in parts[0]}
-
-
-def _stacked(arrays: list[np.ndarray]) -> Any:
-    """Rows under rows; narrower ones are padded with zeros, or with empty text."""
+def _concatenate_rows(arrays: list[np.ndarray]) -> Any:
+    """Concatenates rows; narrower arrays are padded with zeros or empty strings."""
     shapes = {array.shape[1:] for array in arrays}
     if len(shapes) > 1:
-        widest = [max(sizes) for sizes in zip(*shapes, strict=True)]
-        arrays = [_padded(array, widest) for array in arrays]
+        shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
+        arrays = [_padded(array, shape) for array in arrays]
     return np.concatenate(arrays)
 
 

@@ -1,4 +1,4 @@
-"""Uvicorn's server with an end of our own: it says when it listens, and why it stopped."""
+"""Uvicorn's server with a callback when it listens, and a record of why it stopped."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from starlette.types import ASGIApp
 
 
 class GracefulServer(uvicorn.Server):
-    """Serves until SIGTERM or Ctrl-C, and then answers what has come in.
+    """Serves until SIGTERM or Ctrl-C, and then answers the pending requests.
 
-    A second Ctrl-C does not wait for it.
+    A second Ctrl-C stops the server at once.
 
     Args:
         app: The ASGI application.
-        stop_seconds: Most seconds that the end may take.
-        listening: Called once requests can come in.
+        stop_seconds: Maximum seconds from the signal to the end.
+        listening: Called when the server accepts requests.
+
+    Attributes:
+        interrupted: Whether Ctrl-C stopped the server.
     """
 
     def __init__(self, app: ASGIApp, stop_seconds: int, listening: Callable[[], None]) -> None:
@@ -37,7 +40,7 @@ class GracefulServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_graceful_shutdown=stop_seconds,
-                # A client that translates now and then keeps its connection meanwhile.
+                # Long enough for a client that translates from time to time.
                 timeout_keep_alive=75,
             )
         )
@@ -50,7 +53,7 @@ class GracefulServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # Uvicorn's own raises the signal again at the end, which then is the exit code.
+        # Uvicorn's method raises the signal again, which would become the exit code.
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, self._stop) for number in numbers}
         try:

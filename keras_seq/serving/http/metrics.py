@@ -1,4 +1,4 @@
-"""What the server counts, in Prometheus's text format."""
+"""Metrics of the server in Prometheus's text format."""
 
 from __future__ import annotations
 
@@ -20,60 +20,60 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """The server's figures, in a registry of their own.
+    """Counters and histograms of the server, in a separate registry.
 
     Args:
-        version: Tells the version that is served.
-        waiting_rows: Tells how many rows wait in the queue.
+        version: Returns the served version.
+        waiting_rows: Returns the number of rows in the queue.
     """
 
     def __init__(self, version: Callable[[], int], waiting_rows: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "keras_seq_requests",
-            "Requests answered, by what was asked and the HTTP status.",
+            "Answered requests by endpoint and HTTP status.",
             ["endpoint", "code"],
             registry=self._registry,
         )
         self._seconds = Histogram(
             "keras_seq_request_seconds",
-            "Seconds from a predict request to its answer.",
+            "Seconds from a predict request to its response.",
             buckets=_SECONDS,
             registry=self._registry,
         )
         self._rows = Histogram(
             "keras_seq_batch_rows",
-            "Rows that ran together.",
+            "Rows per batch.",
             buckets=_ROWS,
             registry=self._registry,
         )
         self._batch_seconds = Histogram(
             "keras_seq_batch_seconds",
-            "Seconds that a batch took in the model.",
+            "Seconds per batch in the model.",
             buckets=_SECONDS,
             registry=self._registry,
         )
+        Gauge("keras_seq_queue_rows", "Rows in the queue.", registry=self._registry).set_function(
+            waiting_rows
+        )
         Gauge(
-            "keras_seq_queue_rows", "Rows that wait to run.", registry=self._registry
-        ).set_function(waiting_rows)
-        Gauge(
-            "keras_seq_model_version", "The version that is served.", registry=self._registry
+            "keras_seq_model_version", "The served version.", registry=self._registry
         ).set_function(version)
-        # Memory, processor time, open files; and the versions of Python.
+        # Memory, processor time and open files of the process, and the version of Python.
         ProcessCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
 
     def request(self, endpoint: str, code: int, seconds: float) -> None:
-        """Counts an answer; only predict requests are timed."""
+        """Counts a response; only predict requests are timed."""
         self._requests.labels(endpoint, str(code)).inc()
         if endpoint == "predict":
             self._seconds.observe(seconds)
 
     def batch(self, rows: int, seconds: float) -> None:
-        """Counts a run of the model."""
+        """Counts a batch."""
         self._rows.observe(rows)
         self._batch_seconds.observe(seconds)
 
     def text(self) -> bytes:
-        """All figures, as Prometheus reads them."""
+        """Returns all metrics in Prometheus's text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""One version of a SavedModel in a session, as a model server holds it."""
+"""A version of a SavedModel, loaded into a session as in a model server."""
 
 from __future__ import annotations
 
@@ -16,48 +16,43 @@ from tensorflow.core.framework import types_pb2
 
 from keras_seq.runtime.threads import usable_cores
 from keras_seq.serving.graph_file.operations import check_trusted
-from keras_seq.serving.http.signature import (
-    NUMPY_TYPES,
-    RequestError,
-    Signature,
-    TensorSpec,
-)
+from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
+from keras_seq.serving.http.errors import RequestError
+from keras_seq.serving.http.tensors import NUMPY_TYPES
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES
 from keras_seq.text import InputError
 
-# Of what TensorFlow says about a failed request; the rest names nodes of the graph.
-_LONGEST_MESSAGE = 300
+# Characters of TensorFlow's message about a failed request; the rest names nodes of the graph.
+_MAX_MESSAGE = 300
 
 
 class ModelError(Exception):
-    """A version that cannot be served, and why, in one line."""
+    """A version that cannot be served; the message is one line."""
 
 
 class LoadedModel:
-    """A version that answers.
+    """A loaded version of a SavedModel.
 
-    In a session and not by `tf.saved_model.load`, because a session is what
-    model servers use: it loads the variables by name, prunes the graph to
-    what a signature asks for, and is safe to run from many threads.
+    The model is loaded into a session instead of by `tf.saved_model.load`, as in model servers: a
+    session loads the variables by name, prunes the graph to the outputs of a signature, and is
+    thread-safe.
 
-    Many small operations, as a search has them, lose more by being handed from
-    thread to thread than they win: each run keeps to one thread for its
-    operations, and runs beside one another use the cores. Where there are more
-    cores than runs, those within an operation are shared out.
+    A search consists of many small operations, which are slower if several threads share them. So
+    each run has one thread for its operations, and parallel runs use the cores. If there are more
+    cores than parallel runs, the operations themselves are parallel.
 
     Args:
         path: Directory with `saved_model.pb`.
-        version: Its number.
-        threads: Most runs at the same time.
-        trust: Whether to load it whatever its graph contains; else `check_trusted` decides.
+        version: The number of the version.
+        threads: Maximum number of parallel runs.
+        trust: True loads any graph; by default `check_trusted` must accept it.
 
     Attributes:
-        signatures: What the model takes and gives, by name.
-        definitions: The same as TensorFlow Serving's metadata shows it.
+        signatures: The signatures by name.
+        definitions: The signatures in the form of TensorFlow Serving's metadata.
 
     Raises:
-        ModelError: It cannot be loaded, or has no signature from text to
-            something.
+        ModelError: The SavedModel cannot be loaded, or `serving_default` does not take text.
     """
 
     def __init__(self, path: Path, version: int, threads: int = 1, *, trust: bool = False) -> None:
@@ -65,7 +60,7 @@ class LoadedModel:
             try:
                 check_trusted(path)
             except InputError as error:
-                # The caller names the directory.
+                # The caller adds the directory to the message.
                 message = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
                 raise ModelError(message) from None
         _register_text_operations()
@@ -76,7 +71,7 @@ class LoadedModel:
         config = tf.compat.v1.ConfigProto(
             intra_op_parallelism_threads=max(1, usable_cores() // threads)
         )
-        # One pool for a run; the one that all share by default would be a queue for them.
+        # One pool per run: in the shared default pool, runs would wait for one another.
         self._pools: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for number in range(threads):
             config.session_inter_op_thread_pool.add(num_threads=1)
@@ -87,35 +82,37 @@ class LoadedModel:
                 loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], str(path))
             definitions = loaded.signature_def
             self.definitions = {name: _described(definitions[name]) for name in definitions}
-            # One without inputs is the saver's own and no function of the model.
+            # A definition without inputs belongs to the saver.
             self.signatures = {
                 name: _signature(definitions[name])
                 for name in definitions
                 if definitions[name].inputs
             }
             self._check()
-            self._functions = {name: self._function(definitions[name]) for name in self.signatures}
+            self._functions = {
+                name: self._function(signature) for name, signature in self.signatures.items()
+            }
             self._warm_up()
         except ModelError:
             self._session.close()
             raise
-        # Whatever TensorFlow finds wrong, in whichever of its many types: this version is none.
+        # TensorFlow reports a damaged model by exceptions of many types.
         except Exception as error:
             self._session.close()
             raise ModelError(f"not a SavedModel that can be served: {_line(error)}") from None
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Runs a signature; from any thread, several at a time.
+        """Runs a signature; thread-safe.
 
         Args:
-            name: Of `signatures`.
+            name: The name of the signature.
             inputs: An array for each input of the signature, rows first.
 
         Returns:
             An array for each output, in the order of the signature.
 
         Raises:
-            RequestError: The model refuses these inputs.
+            RequestError: The model rejects these inputs.
         """
         feeds = [inputs[key] for key in self.signatures[name].inputs]
         pool = self._pools.get()
@@ -127,7 +124,7 @@ class LoadedModel:
             tf.errors.FailedPreconditionError,
             tf.errors.UnimplementedError,
         ) as error:
-            raise RequestError(f"the model refuses this input: {_line(error)}") from None
+            raise RequestError(f"the model rejects this input: {_line(error)}") from None
         except tf.errors.ResourceExhaustedError:
             raise RequestError("out of memory: send fewer or shorter rows", 429) from None
         finally:
@@ -135,22 +132,22 @@ class LoadedModel:
         return dict(zip(self.signatures[name].outputs, outputs, strict=True))
 
     def hold(self) -> None:
-        """Keeps the model loaded for one more request."""
+        """Keeps the model loaded until `release`."""
         self._users += 1
 
     def release(self) -> None:
-        """Ends what `hold` began."""
+        """Ends a `hold`; a retired model is freed by the last one."""
         self._users -= 1
         self._close_if_done()
 
     def retire(self) -> None:
-        """Frees the model as soon as the last request is answered."""
+        """Frees the model after its last request."""
         self._retired = True
         self._close_if_done()
 
     @property
     def closed(self) -> bool:
-        """Whether the model is freed."""
+        """Whether the model has been freed."""
         return self._session is None
 
     def _close_if_done(self) -> None:
@@ -164,32 +161,29 @@ class LoadedModel:
         signature = self.signatures.get("serving_default")
         if signature is None:
             raise ModelError(f"no signature serving_default; its signatures: {names}")
-        for name, spec in signature.inputs.items():
-            if len(signature.inputs) > 1 or spec.dtype != "DT_STRING" or spec.shape != (None,):
+        for name, info in signature.inputs.items():
+            if len(signature.inputs) > 1 or info.dtype != "DT_STRING" or info.shape != (None,):
                 raise ModelError(
                     "serving_default must take one input, text of shape [?]; it takes "
-                    f"{name}: {spec.dtype} {spec.shape}"
+                    f"{name}: {info.dtype} {info.shape}"
                 )
 
-    def _function(self, definition: Any) -> Any:
-        # Strings of bytes in, arrays out; a callable skips the parsing of feeds and fetches.
+    def _function(self, signature: Signature) -> Any:
+        # A callable parses feeds and fetches only once.
         return self._session.make_callable(
-            [output.name for output in definition.outputs.values()],
-            [tensor.name for tensor in definition.inputs.values()],
+            [info.name for info in signature.outputs.values()],
+            [info.name for info in signature.inputs.values()],
             accept_options=True,
         )
 
     def _warm_up(self) -> None:
-        """Runs each signature once: the first run of a graph optimizes it."""
+        """Runs each signature once, because the first run optimizes the graph."""
         for name, signature in self.signatures.items():
-            self.run(name, {key: _one_row(spec) for key, spec in signature.inputs.items()})
+            self.run(name, {key: _one_row(info) for key, info in signature.inputs.items()})
 
 
 def _register_text_operations() -> None:
-    """Makes the operations of text that exports use known, and nothing else of tensorflow-text.
-
-    `import tensorflow_text` would do it too, but it imports Keras.
-    """
+    """Loads the text operations of exports; `import tensorflow_text` would import Keras."""
     spec = importlib.util.find_spec("tensorflow_text")
     folder = Path(spec.origin).parent if spec and spec.origin else None
     for name in TEXT_LIBRARIES:
@@ -200,7 +194,7 @@ def _register_text_operations() -> None:
 
 @contextlib.contextmanager
 def _without_deprecations() -> Iterator[None]:
-    """Silences what TensorFlow says of its first version's functions, which servers still use."""
+    """Silences the deprecation warnings of TensorFlow 1 functions, which servers still use."""
     logger = logging.getLogger("tensorflow")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -212,13 +206,13 @@ def _without_deprecations() -> Iterator[None]:
 
 def _signature(definition: Any) -> Signature:
     return Signature(
-        {name: _spec(tensor) for name, tensor in definition.inputs.items()},
-        {name: _spec(tensor) for name, tensor in definition.outputs.items()},
+        {name: _tensor_info(tensor) for name, tensor in definition.inputs.items()},
+        {name: _tensor_info(tensor) for name, tensor in definition.outputs.items()},
     )
 
 
 def _described(definition: Any) -> dict[str, Any]:
-    """A signature as TensorFlow Serving's metadata shows it."""
+    """Returns a signature in the form of TensorFlow Serving's metadata."""
     return {
         "inputs": {name: _described_tensor(value) for name, value in definition.inputs.items()},
         "outputs": {name: _described_tensor(value) for name, value in definition.outputs.items()},
@@ -238,24 +232,23 @@ def _described_tensor(tensor: Any) -> dict[str, Any]:
     }
 
 
-def _spec(tensor: Any) -> TensorSpec:
-    name = types_pb2.DataType.Name(tensor.dtype)
-    if name not in NUMPY_TYPES:
-        raise ModelError(f"a tensor of type {name}, which JSON has no form for")
+def _tensor_info(tensor: Any) -> TensorInfo:
+    dtype = types_pb2.DataType.Name(tensor.dtype)
+    if dtype not in NUMPY_TYPES:
+        raise ModelError(f"a tensor of type {dtype}, which has no JSON form")
     shape = tensor.tensor_shape
-    if shape.unknown_rank:
-        return TensorSpec(name, None)
-    return TensorSpec(name, tuple(None if axis.size < 0 else axis.size for axis in shape.dim))
+    sizes = tuple(None if axis.size < 0 else axis.size for axis in shape.dim)
+    return TensorInfo(dtype, None if shape.unknown_rank else sizes, tensor.name)
 
 
-def _one_row(spec: TensorSpec) -> np.ndarray:
-    shape = [1 if size is None else size for size in spec.shape or (1,)]
-    if spec.dtype == "DT_STRING":
+def _one_row(info: TensorInfo) -> np.ndarray:
+    shape = [1 if size is None else size for size in info.shape or (1,)]
+    if info.dtype == "DT_STRING":
         return np.full(shape, b"", object)
-    return np.zeros(shape, spec.numpy_dtype)
+    return np.zeros(shape, NUMPY_TYPES[info.dtype])
 
 
 def _line(error: Exception) -> str:
-    """The first line of what TensorFlow says, without the places in the graph."""
+    """Returns the first line of TensorFlow's message, without the nodes of the graph."""
     message = str(getattr(error, "message", None) or error).strip() or type(error).__name__
-    return message.split("\n")[0][:_LONGEST_MESSAGE]
+    return message.split("\n")[0][:_MAX_MESSAGE]

@@ -1,4 +1,4 @@
-"""The page at `/`: one file, nothing from elsewhere, and a policy that says so to the browser."""
+"""The demo page at `/`: one file without external resources, and its security policy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _TEMPLATE = resources.files(__package__).joinpath("page.html").read_text(encodin
 
 
 def _source(tag: str) -> str:
-    """The hash by which the policy allows the page's one inline script or style."""
-    found = re.search(rf"<{tag}>(.*?)</{tag}>", _TEMPLATE, flags=re.DOTALL)
-    if found is None:
-        raise RuntimeError(f"The page has no <{tag}>: its policy would forbid it.")
-    digest = hashlib.sha256(found.group(1).encode()).digest()
+    """Returns the hash by which the policy allows the page's inline script or style."""
+    match = re.search(rf"<{tag}>(.*?)</{tag}>", _TEMPLATE, flags=re.DOTALL)
+    if match is None:
+        raise RuntimeError(f"page.html has no <{tag}>.")
+    digest = hashlib.sha256(match.group(1).encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
@@ -33,5 +33,5 @@ PAGE_HEADERS = {
 
 
 def page(name: str) -> str:
-    """The page for a model of this name."""
+    """Returns the page for a model of this name."""
     return _TEMPLATE.replace("{{model}}", html.escape(name, quote=True))

@@ -1,4 +1,4 @@
-"""Start and stop: a port, a model, requests, and an end in good order."""
+"""The server process: port, model, event loop, and shutdown."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from keras_seq.serving.http.watcher import ModelWatcher
 
 _POLL_SECONDS = 1.0
-# Each batch that runs has its own memory.
-_MOST_THREADS = 16
-# What a request may hold: a megabyte of text with every character escaped, with room.
+# Each parallel batch takes memory.
+_MAX_THREADS = 16
+# Enough for a megabyte of text with every character escaped.
 MAX_BODY = 8 * 2**20
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to serve.
+    """Options of a server.
 
     Attributes:
         base: Directory of the versions.
         host: Address to listen on.
-        port: Port; 0 for one that is free.
-        model_name: The model's name in the path; that of `base` if None.
-        max_batch: Most sentences that run together.
-        batch_delay_ms: Milliseconds that a sentence may wait for others.
-        queue_size: Most sentences that may wait.
-        threads: Batches that run at the same time; one for each core if None.
-        trust: Whether versions are served whatever their graphs contain.
-        stop_seconds: Most seconds from the signal to stop to the end.
+        port: Port; 0 for any free port.
+        model_name: The model's name in URLs; by default the name of `base`.
+        max_batch: Maximum number of rows per batch.
+        batch_delay_ms: Milliseconds that a row may wait for others.
+        queue_size: Maximum number of waiting rows.
+        threads: Number of parallel batches; by default one per core.
+        trust: Whether graphs with any operations are served.
+        stop_seconds: Maximum seconds from the stop signal to the end.
     """
 
     base: Path
@@ -62,15 +62,18 @@ class Options:
 class Server:
     """A server for the newest version of a directory.
 
-    What is wrong with the directory, the name, the port or the installation
-    is said when it is made, before TensorFlow is imported.
+    The constructor checks the directory, the model name, the port and the installation before
+    TensorFlow is imported.
 
     Args:
-        options: How to serve.
-        notice: Called with a line for each thing to know.
+        options: Options of the server.
+        notice: Called with lines that report what the server does.
+
+    Attributes:
+        name: The model's name in URLs.
 
     Raises:
-        InputError: Something of the above.
+        InputError: A check fails.
     """
 
     def __init__(self, options: Options, notice: Callable[[str], None]) -> None:
@@ -83,22 +86,19 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where the server listens."""
+        """The URL of the server."""
         host, port = self._socket.getsockname()[:2]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def import_tensorflow(self) -> None:
-        """Imports TensorFlow and lets it look for devices, which it does with many words."""
+        """Imports TensorFlow and lets it list devices, which prints many lines."""
         import tensorflow as tf
 
-        # No more than look: the first session decides how many threads there are.
+        # Only list them: the first session fixes the number of threads.
         tf.config.list_physical_devices()
 
     def run(self) -> int:
-        """Loads the model and serves until told to stop.
-
-        Stops on SIGTERM and on Ctrl-C: takes no new request, answers those
-        that it has, and ends.
+        """Loads the model and serves until SIGTERM or Ctrl-C, then answers the pending requests.
 
         Returns:
             The exit code: 0, or 130 after Ctrl-C.
@@ -106,11 +106,11 @@ class Server:
         Raises:
             InputError: The version cannot be served.
         """
-        # Until requests come in there is nothing to finish.
+        # SIGTERM exits at once until requests are accepted.
         with contextlib.closing(self._socket), _exit_on_terminate():
             from keras_seq.serving.http.watcher import ModelWatcher
 
-            threads = self._options.threads or min(usable_cores(), _MOST_THREADS)
+            threads = self._options.threads or min(usable_cores(), _MAX_THREADS)
             options = self._options
             watcher = ModelWatcher(options.base, self._notice, threads, trust=options.trust)
             watcher.start(self._version, self._path)
@@ -174,21 +174,21 @@ def _model_name(options: Options) -> str:
         name = options.base.resolve().name
     if not re.fullmatch(r"[^/:\s]+", name):
         raise InputError(
-            f"{name!r}: not a name for a model: it stands in the path of a URL, so it has no "
-            "slash, colon or space; choose one with --model-name"
+            f"{name!r}: not a name for a model: it is part of a URL, so it must not be empty or "
+            "contain a slash, colon or space; choose another with --model-name"
         )
     return name
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """A socket that is bound; nobody is let in before the model is loaded."""
+    """Returns a bound socket, which accepts no connections before the model is loaded."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise InputError(f"{host}: not an address to listen on: {_words(error)}") from None
+        raise InputError(f"{host}: not an address to listen on: {_message(error)}") from None
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -196,24 +196,24 @@ def _listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InputError(
-            f"port {port} of {host} cannot be used: {_words(error)}; choose another with --port"
+            f"port {port} of {host} cannot be used: {_message(error)}; choose another with --port"
         ) from None
     return listener
 
 
-def _words(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return reason(error) if isinstance(error, OSError) else str(error)
 
 
 @contextlib.contextmanager
 def _exit_on_terminate() -> Iterator[None]:
-    before = signal.signal(
+    previous = signal.signal(
         signal.SIGTERM, lambda number, frame: raise_in_our_code(frame, lambda: sys.exit(0))
     )
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
 @contextlib.asynccontextmanager

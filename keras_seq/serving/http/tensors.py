@@ -1,4 +1,4 @@
-"""JSON to arrays and arrays to JSON, by the rules of TensorFlow Serving's REST API.
+"""Conversion between JSON and arrays by the rules of TensorFlow Serving's REST API.
 
 https://www.tensorflow.org/tfx/serving/api_rest, "Predict API" and "JSON mapping".
 """
@@ -13,19 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.serving.http.signature import RequestError, Signature, TensorSpec
+from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
+from keras_seq.serving.http.errors import RequestError
 
-# As many axes as an input of an open rank may have.
-_MOST_AXES = 8
-# A value that is quoted in an error; the whole may be megabytes.
-_QUOTED = 80
+# Numpy types by TensorFlow's names; text is an array of objects.
+NUMPY_TYPES: dict[str, Any] = {
+    "DT_STRING": object,
+    "DT_BOOL": np.bool_,
+    "DT_INT8": np.int8,
+    "DT_UINT8": np.uint8,
+    "DT_INT16": np.int16,
+    "DT_INT32": np.int32,
+    "DT_UINT32": np.uint32,
+    "DT_INT64": np.int64,
+    "DT_UINT64": np.uint64,
+    "DT_FLOAT": np.float32,
+    "DT_DOUBLE": np.float64,
+}
+# Maximum number of axes of an input whose rank is unknown.
+_MAX_AXES = 8
+# Maximum number of characters of a value in an error message; the value may be megabytes.
+_MAX_QUOTED = 80
 
 
 def parse_body(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request.
+    """Returns the JSON object of a request.
 
     Raises:
-        RequestError: The bytes are no UTF-8, no JSON, or no object.
+        RequestError: The bytes are not UTF-8, not JSON, or not an object.
     """
     if not body:
         raise RequestError("JSON Parse error: The document is empty")
@@ -33,7 +48,7 @@ def parse_body(body: bytes) -> dict[str, Any]:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RequestError(
-            f"JSON Parse error: invalid UTF-8 at offset {error.start}; bytes that are no text go "
+            f"JSON Parse error: invalid UTF-8 at offset {error.start}; send other bytes "
             'as {"b64": "..."}'
         ) from None
     try:
@@ -48,7 +63,7 @@ def parse_body(body: bytes) -> dict[str, Any]:
 
 
 def signature_name(document: Mapping[str, Any]) -> str:
-    """The signature that a request asks for."""
+    """Returns the name of the signature that a request calls."""
     name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise RequestError("'signature_name' key must be a string value.")
@@ -58,15 +73,15 @@ def signature_name(document: Mapping[str, Any]) -> str:
 def read_inputs(
     document: Mapping[str, Any], signature: Signature
 ) -> tuple[dict[str, np.ndarray], bool]:
-    """The input tensors of a predict request.
+    """Returns the input arrays of a predict request.
 
     Args:
-        document: The request, with `"instances"` (a row each) or `"inputs"`
-            (a column each).
-        signature: What the model takes.
+        document: The request, with `"instances"` (a list of rows) or `"inputs"` (a column for each
+            input).
+        signature: The signature to call.
 
     Returns:
-        An array for each input, and whether the request came in rows.
+        An array for each input, and whether the request is in rows.
 
     Raises:
         RequestError: The request does not fit the signature.
@@ -81,7 +96,7 @@ def read_inputs(
         columns, by_row = _columns(document["inputs"], signature), False
     else:
         columns, by_row = _rows(document["instances"], signature), True
-    arrays = {name: _array(columns[name], spec, name) for name, spec in signature.inputs.items()}
+    arrays = {name: _array(columns[name], info, name) for name, info in signature.inputs.items()}
     if len({len(array) for array in arrays.values()}) > 1:
         raise RequestError("The inputs differ in their number of rows")
     return arrays, by_row
@@ -141,43 +156,43 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, dict) and not _is_base64(value)
 
 
-def _array(value: Any, spec: TensorSpec, name: str) -> np.ndarray:
-    """Nested lists as an array of the type and the rank that an input has."""
+def _array(value: Any, info: TensorInfo, name: str) -> np.ndarray:
+    """Converts nested lists to an array of the type and the shape of an input."""
     shape: list[int] = []
     first = value
-    most = _MOST_AXES if spec.shape is None else len(spec.shape)
+    max_axes = _MAX_AXES if info.shape is None else len(info.shape)
     while isinstance(first, list):
-        if len(shape) == most:
-            raise RequestError(f"input {name}: lists nested deeper than {most}")
+        if len(shape) == max_axes:
+            raise RequestError(f"input {name}: lists nested deeper than {max_axes}")
         shape.append(len(first))
         if not first:
             break
         first = first[0]
-    # An empty list says nothing of the axes below it.
-    if 0 in shape and spec.shape is not None:
-        shape += [size or 0 for size in spec.shape[len(shape) :]]
-    expected = spec.shape if spec.shape is not None else (None,) * len(shape)
+    # The axes below an empty list are unknown.
+    if 0 in shape and info.shape is not None:
+        shape += [size or 0 for size in info.shape[len(shape) :]]
+    expected = info.shape if info.shape is not None else (None,) * len(shape)
     fits = len(shape) == len(expected) and all(
-        want in (None, size) for size, want in zip(shape, expected, strict=False)
+        limit in (None, size) for size, limit in zip(shape, expected, strict=False)
     )
     if not shape or not fits:
-        wanted = ["?" if size is None else size for size in expected]
+        sizes = ("?" if size is None else str(size) for size in expected)
         raise RequestError(
             f"input {name}: received the shape [{', '.join(map(str, shape))}], "
-            f"expected [{', '.join(map(str, wanted))}]"
+            f"expected [{', '.join(sizes)}]"
         )
     leaves = _leaves(value, shape, name)
-    convert = _text_array if spec.dtype == "DT_STRING" else _number_array
-    return convert(leaves, spec, name).reshape(shape)
+    convert = _text_array if info.dtype == "DT_STRING" else _number_array
+    return convert(leaves, info, name).reshape(shape)
 
 
 def _leaves(value: list[Any], shape: list[int], name: str) -> list[Any]:
-    """All innermost values in order; every list must be as long as the first of its level."""
+    """Returns the innermost values in order; all lists of a level must be equally long."""
     level = value
     for size in shape[1:]:
         for row in level:
             if not isinstance(row, list):
-                raise RequestError(f"input {name}: {_quote(row)} where a list was expected")
+                raise RequestError(f"input {name}: received {_quote(row)}, expected a list")
             if len(row) != size:
                 raise RequestError(
                     f"input {name}: Encountered list at unexpected size: {len(row)} "
@@ -187,25 +202,25 @@ def _leaves(value: list[Any], shape: list[int], name: str) -> list[Any]:
     return level
 
 
-def _text_array(leaves: list[Any], spec: TensorSpec, name: str) -> np.ndarray:
+def _text_array(leaves: list[Any], info: TensorInfo, name: str) -> np.ndarray:
     array = np.empty(len(leaves), object)
-    for place, leaf in enumerate(leaves):
+    for i, leaf in enumerate(leaves):
         if isinstance(leaf, str):
             try:
-                array[place] = leaf.encode()
+                array[i] = leaf.encode()
             except UnicodeEncodeError:
                 raise RequestError(
-                    f"input {name}: {_quote(leaf)} has half of a surrogate pair"
+                    f"input {name}: {_quote(leaf)} has an unpaired surrogate"
                 ) from None
         elif _is_base64(leaf):
-            array[place] = _decode_base64(leaf["b64"], name)
+            array[i] = _decode_base64(leaf["b64"], name)
         else:
-            raise _type_error(leaf, spec, name)
+            raise _type_error(leaf, info, name)
     return array
 
 
 def _decode_base64(text: str, name: str) -> bytes:
-    # The padding may be missing, as with TensorFlow Serving.
+    # As in TensorFlow Serving, the padding may be missing.
     bare = text.rstrip("=")
     try:
         return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
@@ -213,12 +228,12 @@ def _decode_base64(text: str, name: str) -> bytes:
         raise RequestError(f"input {name}: Unable to base64 decode") from None
 
 
-def _number_array(leaves: list[Any], spec: TensorSpec, name: str) -> np.ndarray:
-    dtype = np.dtype(spec.numpy_dtype)
+def _number_array(leaves: list[Any], info: TensorInfo, name: str) -> np.ndarray:
+    dtype = np.dtype(NUMPY_TYPES[info.dtype])
     allowed = {bool} if dtype.kind == "b" else {int, float} if dtype.kind == "f" else {int}
     if not set(map(type, leaves)) <= allowed:
         wrong = next(leaf for leaf in leaves if type(leaf) not in allowed)
-        raise _type_error(wrong, spec, name)
+        raise _type_error(wrong, info, name)
     try:
         if dtype.kind != "f":
             return np.array(leaves, dtype)
@@ -227,45 +242,45 @@ def _number_array(leaves: list[Any], spec: TensorSpec, name: str) -> np.ndarray:
             raise OverflowError
         return wide.astype(dtype)
     except (OverflowError, ValueError):
-        raise RequestError(f"input {name}: a number out of the bounds of {dtype.name}") from None
+        raise RequestError(f"input {name}: a number outside of the range of {dtype.name}") from None
 
 
-def _type_error(value: Any, spec: TensorSpec, name: str) -> RequestError:
+def _type_error(value: Any, info: TensorInfo, name: str) -> RequestError:
     return RequestError(
         f"input {name}: JSON Value: {_quote(value)} is not of expected type: "
-        f"{spec.dtype.removeprefix('DT_').lower()}"
+        f"{info.dtype.removeprefix('DT_').lower()}"
     )
 
 
 def _quote(value: Any) -> str:
-    """A value as JSON, cut; only the start of a long one is written."""
+    """Returns the beginning of a value as JSON, for an error message."""
     if isinstance(value, (list, dict)):
         return "Array" if isinstance(value, list) else "Object"
-    text = json.dumps(value[:_QUOTED] if isinstance(value, str) else value)
-    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+    text = json.dumps(value[:_MAX_QUOTED] if isinstance(value, str) else value)
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}..."
 
 
 def write_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
-    """The body of an answer.
+    """Returns the body of a response.
 
     Args:
         outputs: An array for each output, rows first.
-        by_row: Whether to answer `{"predictions": [...]}`, a row each, or
-            `{"outputs": ...}`, a column each. Where the model has one output
-            its name is left out.
+        by_row: Whether the response is `{"predictions": [...]}` with a list of rows, or
+            `{"outputs": ...}` with a column for each output. The name of a single output is
+            omitted.
     """
     columns = {name: _values(array, name) for name, array in outputs.items()}
     names = list(columns)
-    answer: Any
+    content: Any
     if len(names) == 1:
-        answer = columns[names[0]]
+        content = columns[names[0]]
     elif by_row:
         rows = zip(*columns.values(), strict=True)
-        answer = [dict(zip(names, row, strict=True)) for row in rows]
+        content = [dict(zip(names, row, strict=True)) for row in rows]
     else:
-        answer = columns
+        content = columns
     key = "predictions" if by_row else "outputs"
-    return json.dumps({key: answer}, ensure_ascii=False).encode()
+    return json.dumps({key: content}, ensure_ascii=False).encode()
 
 
 def _values(array: np.ndarray, name: str) -> Any:
@@ -294,10 +309,10 @@ def _as_bytes(value: bytes) -> dict[str, str]:
 
 
 def _as_number(dtype: Any) -> Callable[[Any], float]:
-    """The digits that TensorFlow Serving writes: six where they are enough, else all.
+    """Returns a function that rounds numbers as TensorFlow Serving does.
 
-    A float32 as a double would be 0.10000000149011612, and a client that
-    compares the texts of two servers would see a difference.
+    It writes six digits if they are enough to restore the value, and all digits otherwise. Python
+    would write a float32 as 0.10000000149011612, which differs in a comparison of two servers.
     """
     digits = 9 if dtype == np.float32 else 17
 

@@ -1,6 +1,9 @@
-"""Where tensorflow-text keeps the operations that exports use: its own import would bring Keras."""
+"""Libraries of tensorflow-text with the operations of exports.
 
-# In its package. A stock model server links all of its operations.
+They are loaded directly, because `import tensorflow_text` imports Keras.
+"""
+
+# Paths inside the package. A stock model server links all of these operations.
 SENTENCEPIECE = "python/ops/_sentencepiece_tokenizer.so"
 NORMALIZING = "python/ops/_normalize_ops.so"
 WORD_PIECES = "python/ops/_fast_wordpiece_tokenizer.so"

@@ -1,53 +1,54 @@
-"""The directory of a model's versions, as TensorFlow Serving reads it."""
+"""The directory of a model's versions, in the layout of TensorFlow Serving."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 
 from keras_seq.storage import reason
 from keras_seq.text import InputError
 
-# Such a file is in every version; a directory without is none, or is still being copied.
+# Each version contains one of these files; a directory without one may still be being copied.
 _GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 def find_versions(base: Path) -> dict[int, Path]:
-    """The versions in a directory, newest first.
+    """Returns the versions in a directory, newest first.
 
-    A version is a directory whose name is an integer. Whatever else is there,
-    such as the `.tmp-*` of an export at work, is none.
+    A version is a directory whose name is an integer. Everything else is ignored, such as the
+    `.tmp-*` of a running export.
 
     Raises:
         InputError: `base` cannot be read.
     """
     try:
-        found = {
+        versions = {
             int(path.name): path
             for path in base.iterdir()
             if _NUMBER.fullmatch(path.name) and path.is_dir()
         }
     except OSError as error:
         raise InputError(f"{base}: {reason(error)}") from None
-    return dict(sorted(found.items(), reverse=True))
+    return dict(sorted(versions.items(), reverse=True))
 
 
 def check_version(path: Path) -> None:
-    """Looks whether a directory can be a SavedModel, without TensorFlow."""
+    """Raises InputError unless a directory looks like a SavedModel; needs no TensorFlow."""
     try:
-        found = any((path / name).is_file() for name in _GRAPHS)
+        is_model = any((path / name).is_file() for name in _GRAPHS)
     except OSError as error:
         raise InputError(f"{path}: {reason(error)}") from None
-    if not found:
+    if not is_model:
         raise InputError(f"{path}: not a SavedModel: it has no {_GRAPHS[0]}")
 
 
 def newest_version(base: Path) -> tuple[int, Path]:
-    """The version to serve at the start.
+    """Returns the number and the directory of the newest version.
 
     Raises:
-        InputError: There is none, and how to make one.
+        InputError: There is no version.
     """
     if not base.exists():
         raise InputError(f"{base}: no such directory; keras-seq export makes one")
@@ -64,19 +65,17 @@ def newest_version(base: Path) -> tuple[int, Path]:
 
 
 def fingerprint(path: Path) -> tuple[tuple[int, int, int], ...]:
-    """Changes when the files of a version change: what failed once may be whole by now."""
+    """Returns a value that changes when the files of a version change.
+
+    A version that failed to load may be complete after a change.
+    """
     stamps = []
-    for inside in (path, *(path / name for name in _GRAPHS), path / "variables"):
-        try:
-            status = inside.stat()
-        except OSError:
-            continue
-        stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
     variables = path / "variables"
-    try:
-        for inside in sorted(variables.iterdir()):
-            status = inside.stat()
+    files = [path, *(path / name for name in _GRAPHS), variables]
+    with contextlib.suppress(OSError):
+        files += sorted(variables.iterdir())
+    for file in files:
+        with contextlib.suppress(OSError):
+            status = file.stat()
             stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
-    except OSError:
-        pass
     return tuple(stamps)

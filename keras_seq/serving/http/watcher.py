@@ -1,4 +1,4 @@
-"""The version that is served, and the newer one that takes its place."""
+"""Serves the newest version and switches to newer ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from keras_seq.text import InputError
 
 @dataclass(frozen=True)
 class VersionState:
-    """A version's state, in TensorFlow Serving's words.
+    """A version's state, with the names of TensorFlow Serving.
 
     Attributes:
         state: `LOADING`, `AVAILABLE`, `UNLOADING` or `END`.
-        error: Why it could not be loaded, or "".
+        error: Why the version could not be loaded, or "".
     """
 
     state: str
@@ -27,19 +27,18 @@ class VersionState:
 
 
 class ModelWatcher:
-    """Serves the newest version of a directory, today's and tomorrow's.
+    """Keeps the newest version of a directory loaded.
 
-    A newer version is loaded beside the old one, which answers meanwhile, and
-    then takes its place; requests that the old one has begun it finishes. A
-    version that cannot be loaded is said once and passed over until its files
-    change. When the version served is deleted, the newest one left is served;
-    when none is left, the one in memory goes on.
+    While a newer version is loaded, the old version keeps answering; afterwards it finishes its
+    running requests. A version that cannot be loaded is reported once and skipped until its files
+    change. If the served version is deleted, the newest remaining version is served; if none
+    remains, the version in memory is served further.
 
     Args:
         base: Directory of the versions.
         notice: Called with a line for each change.
-        threads: Most runs of a model at the same time.
-        trust: As for `LoadedModel`.
+        threads: Maximum number of parallel runs of a model.
+        trust: See `LoadedModel`.
     """
 
     def __init__(
@@ -61,22 +60,22 @@ class ModelWatcher:
 
     @property
     def current(self) -> LoadedModel:
-        """The model that answers."""
+        """The model that answers requests."""
         if self._current is None:
             raise RuntimeError("No version is loaded: call start() first.")
         return self._current
 
     @property
     def states(self) -> dict[int, VersionState]:
-        """Every version seen, newest first."""
-        self._settle()
+        """The states of all versions seen so far, newest first."""
+        self._update_retiring()
         return dict(sorted(self._states.items(), reverse=True))
 
     def start(self, version: int, path: Path) -> None:
         """Loads the first version.
 
         Raises:
-            InputError: It cannot be served.
+            InputError: The version cannot be served.
         """
         try:
             self._current = self._load(version, path)
@@ -88,17 +87,17 @@ class ModelWatcher:
         return LoadedModel(path, version, self._threads, trust=self._trust)
 
     async def watch(self, seconds: float) -> None:
-        """Looks for another version again and again, until cancelled."""
+        """Checks for another version at this interval until it is canceled."""
         while True:
             await asyncio.sleep(seconds)
             try:
-                await self.look()
+                await self.check()
             except InputError as error:
-                # The directory may be back the next time.
-                self._say_once(-1, str(error))
+                # The directory may exist again at the next check.
+                self._report_once(-1, str(error))
 
-    async def look(self) -> None:
-        """Looks once, and changes to another version if there is one to change to."""
+    async def check(self) -> None:
+        """Switches to another version if there is a newer one, or if the served one is deleted."""
         for version, path in find_versions(self._base).items():
             if self._current is not None and version == self._current.version:
                 return
@@ -112,37 +111,37 @@ class ModelWatcher:
             except (InputError, ModelError) as error:
                 self._failed[version] = stamp
                 self._states[version] = VersionState("END", str(error))
-                self._notice(f"version {version} passed over: {error}")
+                self._notice(f"version {version} skipped: {error}")
                 continue
-            self._change_to(model)
+            self._switch_to(model)
             return
 
     def close(self) -> None:
-        """Frees the model once its last request is answered."""
+        """Frees the model after its last request."""
         if self._current is not None:
             self._current.retire()
 
-    def _change_to(self, model: LoadedModel) -> None:
+    def _switch_to(self, model: LoadedModel) -> None:
         old, self._current = self._current, model
         if old is not None:
             old.retire()
             self._retiring.append(old)
-        # Before the new one's state: its number may have been served and deleted earlier.
-        self._settle()
+        # Before the state of the new model, whose number may have been served and deleted earlier.
+        self._update_retiring()
         self._states[model.version] = VersionState("AVAILABLE")
         self._failed.pop(model.version, None)
         self._notice(f"version {model.version} is served now")
-        # A graph refers to itself: without this its memory stays until some later day.
+        # A graph contains reference cycles.
         gc.collect()
 
-    def _settle(self) -> None:
-        """Notes which of the old versions have answered their last request."""
+    def _update_retiring(self) -> None:
+        """Updates the states of old versions, which end with their last request."""
         for model in self._retiring:
             state = "END" if model.closed else "UNLOADING"
             self._states[model.version] = VersionState(state)
         self._retiring = [model for model in self._retiring if not model.closed]
 
-    def _say_once(self, key: int, message: str) -> None:
+    def _report_once(self, key: int, message: str) -> None:
         if self._failed.get(key) != message:
             self._failed[key] = message
             self._notice(message)

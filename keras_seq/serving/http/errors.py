@@ -1,0 +1,17 @@
+"""Errors of a request."""
+
+from __future__ import annotations
+
+
+class RequestError(ValueError):
+    """A request that cannot be answered.
+
+    The client receives the message, so the message is one line without details of the server.
+
+    Attributes:
+        code: The HTTP status.
+    """
+
+    def __init__(self, message: str, code: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
