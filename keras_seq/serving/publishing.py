@@ -1,8 +1,8 @@
-"""Exports that appear whole, by one rename, or not at all.
+"""Atomic publication of exports: an export appears complete, by one rename, or not at all.
 
-A model server looks at a base directory every second and loads whatever subdirectory
-has an integer for a name. So a version is written under another name, flushed to the
-disk and renamed; the same goes for exports that are one file or one directory.
+A model server polls a base directory and loads each subdirectory whose name is an integer. So a
+version is written under another name, flushed to the disk and renamed. Exports of a single file or
+directory are published in the same way.
 """
 
 from __future__ import annotations
@@ -18,35 +18,34 @@ from keras_seq.run import is_run
 from keras_seq.storage import check_tree, reason, sync_directory, sync_tree, temporary_directory
 from keras_seq.text import InputError
 
-# What TensorFlow Serving takes for a version: text that its strtoll reads whole.
+# Names that TensorFlow Serving reads as a version: complete input of strtoll.
 _VERSION = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LARGEST_VERSION = 2**63 - 1
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR}
-# TensorFlow's own errors carry the system's words for these, but no number.
+# TensorFlow's errors contain the system's messages for these numbers, but not the numbers.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 
 def check_base(base: Path) -> None:
-    """Refuses a place where no version can be published; changes nothing.
+    """Checks that versions can be published in a directory, without changing anything.
 
-    To be called before the work of minutes whose result goes there.
+    Call it before an export that takes minutes.
 
     Args:
-        base: The directory that is to hold the versions; it need not exist.
+        base: The directory of the versions; it need not exist.
 
     Raises:
-        InputError: A file, a run directory, a version or another SavedModel, or
-            a place that cannot be written.
+        InputError: `base` is a file, a run directory or a SavedModel, or cannot be written.
     """
     base = Path(base)
     try:
-        _check_place(base)
+        _check_path(base)
         if (base / "saved_model.pb").exists():
             raise InputError(
                 f"{base}: a SavedModel itself, expected the directory above it, whose "
                 "subdirectories 1, 2, ... are the versions"
             )
-        # A guide is written there.
+        # The guide is written to this directory.
         check_tree(base / "serving")
         if is_run(base):
             raise InputError(f"{base}: a run directory, expected a directory for exports")
@@ -55,36 +54,36 @@ def check_base(base: Path) -> None:
 
 
 def check_destination(destination: Path) -> None:
-    """Refuses a place where no new file or directory can be published; changes nothing.
+    """Checks that a new file or directory can be published, without changing anything.
 
     Args:
-        destination: What is to be made.
+        destination: The path of the export.
 
     Raises:
-        InputError: It exists, or cannot be made.
+        InputError: `destination` exists, or cannot be created.
     """
     destination = Path(destination)
     try:
         if os.path.lexists(destination):
             raise InputError(f"{destination}: exists already, name another")
-        _check_place(destination)
+        _check_path(destination)
     except OSError as error:
         raise InputError(f"{destination}: {reason(error)}") from None
 
 
 def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
-    """Publishes the next version: the largest there is plus 1, or 1.
+    """Publishes the next version, the largest existing number plus 1.
 
     Args:
-        base: Directory of the versions, made if it is not there.
-        write: Called with the path of a new, empty directory to fill. What it
-            raises leaves nothing behind.
+        base: Directory of the versions; created if it is missing.
+        write: Called with the path of a new, empty directory to fill. If it raises an error,
+            everything is removed.
 
     Returns:
         The version's directory, `base/N`.
 
     Raises:
-        InputError: The disk is full or read-only, `base` is a file: `PATH: what`.
+        InputError: The disk is full or read-only, or `base` is a file.
 
     Example:
 
@@ -98,11 +97,11 @@ def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
     2
     """
     base = Path(base)
-    with _workplace(base, base, "version") as temporary:
+    with _workspace(base, base, "version") as temporary:
         write(temporary)
         sync_tree(temporary)
         final = base / str(_next_version(base))
-        # A rename replaces an empty directory, where nothing is lost, and refuses any other.
+        # A rename replaces an empty directory, which loses nothing, and fails on any other.
         while not _renamed(temporary, final):
             final = base / str(_next_version(base))
         sync_directory(base)
@@ -113,9 +112,9 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
     """Publishes one new directory or file.
 
     Args:
-        destination: What is to be made; it must not exist.
-        write: Called with a path that does not exist, of the same name in a
-            temporary directory; makes a directory or a file of it.
+        destination: The path of the export; it must not exist.
+        write: Called with a path of the same name in a temporary directory, at which it creates a
+            directory or a file.
 
     Returns:
         `destination`.
@@ -134,7 +133,7 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
     destination = Path(destination)
     check_destination(destination)
     parent = destination.parent
-    with _workplace(parent, destination, destination.name) as temporary:
+    with _workspace(parent, destination, destination.name) as temporary:
         written = temporary / destination.name
         write(written)
         sync_tree(written)
@@ -149,46 +148,46 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
 
 
 @contextmanager
-def _workplace(parent: Path, subject: Path, name: str) -> Iterator[Path]:
-    """A new directory in `parent`, removed at the end with everything that is still in it.
+def _workspace(parent: Path, subject: Path, name: str) -> Iterator[Path]:
+    """Offers a temporary directory in `parent`.
 
-    If the block fails, directories above that were created for it are removed, too, and an
-    error of the disk is raised as an InputError about `subject`.
+    If the block fails, new directories above it are removed, and a disk error becomes an InputError
+    about `subject`.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for directory in reversed([parent, *parent.parents]):
             if not directory.exists():
                 directory.mkdir(exist_ok=True)
-                made.append(directory)
+                created.append(directory)
         with temporary_directory(parent, name) as temporary:
             yield temporary
-        made.clear()
+        created.clear()
     except Exception as error:
-        said = _disk_error(error)
-        if said is None:
+        message = _disk_error(error)
+        if message is None:
             raise
-        raise InputError(f"{subject}: cannot be written: {said}") from None
+        raise InputError(f"{subject}: cannot be written: {message}") from None
     finally:
-        for directory in reversed(made):
+        for directory in reversed(created):
             with suppress(OSError):
                 directory.rmdir()
 
 
 def _next_version(base: Path) -> int:
-    """One more than the largest version there is.
+    """Returns the largest existing version plus 1.
 
-    A file with such a name counts: a server would take it for the newest version.
+    Files count, too, because a server would read a file with such a name as a version.
     """
-    found = [int(name) for name in os.listdir(base) if _VERSION.fullmatch(name)]
-    version = max((n for n in found if n <= _LARGEST_VERSION), default=0)
+    versions = [int(name) for name in os.listdir(base) if _VERSION.fullmatch(name)]
+    version = max((n for n in versions if n <= _LARGEST_VERSION), default=0)
     if version == _LARGEST_VERSION:
         raise InputError(f"{base}: has version {version}, the largest there can be")
     return max(version, 0) + 1
 
 
 def _renamed(source: Path, target: Path) -> bool:
-    """Moves a directory; False if the target has been taken meanwhile."""
+    """Moves a directory; returns False if the target exists."""
     try:
         os.rename(source, target)
     except OSError as error:
@@ -199,27 +198,27 @@ def _renamed(source: Path, target: Path) -> bool:
 
 
 def _linked(source: Path, target: Path) -> bool:
-    """Moves a file; False if the target has been taken meanwhile."""
+    """Moves a file; returns False if the target exists."""
     try:
-        # Unlike a rename, a link never replaces what is there.
+        # Unlike a rename, a link never replaces the target.
         os.link(source, target)
     except FileExistsError:
         return False
     except OSError:
-        # A file system without hard links.
+        # The file system may not support hard links.
         if os.path.lexists(target):
             return False
         os.rename(source, target)
     return True
 
 
-def _check_place(path: Path) -> None:
+def _check_path(path: Path) -> None:
     if path.is_symlink() and not path.exists():
         raise InputError(f"{path}: a link that leads nowhere")
     nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
     if not nearest.is_dir():
-        what = "a file, expected a directory" if nearest == path else f"{nearest} is a file"
-        raise InputError(f"{path}: {what}")
+        problem = "a file, expected a directory" if nearest == path else f"{nearest} is a file"
+        raise InputError(f"{path}: {problem}")
     if not os.access(nearest, os.W_OK | os.X_OK):
         read_only = hasattr(os, "statvfs") and os.statvfs(nearest).f_flag & os.ST_RDONLY
         raise InputError(
@@ -229,10 +228,11 @@ def _check_place(path: Path) -> None:
 
 
 def _disk_error(error: Exception) -> str | None:
-    """What the operating system said, None if the error is not about files."""
+    """Returns the message of the operating system, or None if the error is not about the disk."""
     if isinstance(error, OSError):
         return reason(error)
     if type(error).__module__.startswith("tensorflow."):
-        said = str(error).lower()
-        return next((t for n in _DISK_ERRORS if (t := os.strerror(n).lower()) in said), None)
+        message = str(error).lower()
+        reasons = (os.strerror(number).lower() for number in _DISK_ERRORS)
+        return next((text for text in reasons if text in message), None)
     return None

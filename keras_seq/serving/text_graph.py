@@ -1,4 +1,4 @@
-"""Text to ids and back inside a TensorFlow graph, as `keras_seq.text.Tokenizer` does it outside."""
+"""`keras_seq.text.Tokenizer` as operations of a TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -13,33 +13,30 @@ from keras_seq.serving.http.text_libraries import NORMALIZING, SENTENCEPIECE
 from keras_seq.text import TextRules, Tokenizer
 from keras_seq.text.stored_model import without_log_line, without_prefix
 
-# Shape letters: B batch, S source steps, N texts.
+# Shape letters: B batch, S source steps, N texts, W words, P pieces of a word.
 
-
-# The operations themselves: `tensorflow_text.SentencepieceTokenizer` makes a resource beside the
-# graph, and a SavedModel then holds the vocabulary twice.
+# The operations are called directly, because `tensorflow_text.SentencepieceTokenizer` creates a
+# resource next to the graph, and the SavedModel would contain the vocabulary twice.
 _FOLDER = Path(tensorflow_text.__file__).parent
 _OPERATIONS = tf.load_op_library(str(_FOLDER / SENTENCEPIECE))
 _NORMALIZING = tf.load_op_library(str(_FOLDER / NORMALIZING))
 
-# What `str.isspace` takes for space, in the language of RE2.
+# Text for which `str.isspace` is true, or empty text, as an RE2 pattern.
 _BLANK = r"[\p{Z}\t-\r\x1C-\x1F\x{85}]*"
 
 
 class TextGraph:
-    """A tokenizer as operations of a graph, its model inside the graph.
+    """A tokenizer as operations of a graph that contains its model.
 
-    The model has been parsed and checked by `Tokenizer`: the older
-    SentencePiece that TensorFlow embeds crashes on crafted ones.
+    Create it inside the `tf.function` that uses it. The tokenizer has already checked its model:
+    the older SentencePiece in TensorFlow crashes on crafted models.
 
     Args:
         tokenizer: The tokenizer to copy.
-
-    To be made inside the function that uses it.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._pieces = tokenizer.vocabulary_size
+        self._vocabulary_size = tokenizer.vocabulary_size
         self._rules = tokenizer.rules
         model = without_prefix(tokenizer.to_bytes())
         self._adds_prefix = model is not None
@@ -47,16 +44,16 @@ class TextGraph:
         self._processor = _OPERATIONS.sentencepiece_op(model=model)
 
     def encode(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any]:
-        """Turns text into ids.
+        """Converts text to ids.
 
         Args:
-            text: String tensor `(B,)`; bytes that are no UTF-8 count as U+FFFD.
-            max_characters: Longer texts are cut before they are tokenized, so
-                that one of megabytes costs no more than one of this length.
+            text: String tensor `(B,)`; invalid UTF-8 becomes U+FFFD.
+            max_characters: Longer texts are cut before they are tokenized, which limits the cost of
+                very long texts.
             max_tokens: Longer rows of ids are cut.
 
         Returns:
-            Int32 `(B, S)` padded with 0, and bool `(B,)`: whether a text was cut.
+            Ids, int32 `(B, S)` padded with 0, and whether a text was cut, bool `(B,)`.
         """
         text, clipped = _clipped(text, max_characters)
         rows = self._tokenized(clipped)
@@ -65,42 +62,42 @@ class TextGraph:
         return rows.to_tensor(PAD)[:, :max_tokens], cut
 
     def encode_words(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any, Any]:
-        """Turns text into ids word by word, as `keras_seq.text.word_tokens` does it.
+        """Converts text to ids word by word, like `keras_seq.text.word_tokens`.
 
         Args:
             text: String tensor `(B,)`.
-            max_characters, max_tokens: As for `encode`.
+            max_characters, max_tokens: See `encode`.
 
         Returns:
-            Int32 `(B, S)` padded with 0; bool `(B, S)`, whether a word begins; and bool
-            `(B,)`, whether a text was cut.
+            Ids, int32 `(B, S)` padded with 0; whether a word begins, bool `(B, S)`; and whether a
+            text was cut, bool `(B,)`.
         """
         text, clipped = _clipped(text, max_characters)
         words = tf.strings.split(clipped)
         pieces = self._tokenized(words.values)
         lengths = pieces.row_lengths()
-        # A word of which nothing is left has one unknown token.
-        filled = tf.maximum(lengths, 1)
-        places = tf.range(tf.maximum(tf.reduce_max(filled), 1))
+        # A word without pieces becomes one unknown token.
+        counts = tf.maximum(lengths, 1)
+        positions = tf.range(tf.maximum(tf.reduce_max(counts), 1))
         table = pieces.to_tensor(PAD, shape=[None, None])
-        table = tf.pad(table, [[0, 0], [0, 1]])[:, : tf.size(places)]  # (W, P)
-        table = tf.where((lengths == 0)[:, None] & (places == 0), UNK, table)
-        real = places < filled[:, None]
-        ends = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(filled)], axis=0)
+        table = tf.pad(table, [[0, 0], [0, 1]])[:, : tf.size(positions)]  # (W, P)
+        table = tf.where((lengths == 0)[:, None] & (positions == 0), UNK, table)
+        real = positions < counts[:, None]
+        ends = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(counts)], axis=0)
         splits = tf.gather(ends, words.row_splits)
 
         def rows(values: Any) -> Any:
             ragged = tf.RaggedTensor.from_row_splits(values, splits, validate=False)
             return ragged.to_tensor(0)[:, :max_tokens]
 
-        first = tf.broadcast_to(tf.cast(places == 0, tf.int32), tf.shape(table))
+        first = tf.broadcast_to(tf.cast(positions == 0, tf.int32), tf.shape(table))
         source = rows(tf.boolean_mask(table, real))
         begins = rows(tf.boolean_mask(first, real)) != 0
         cut = tf.strings.length(clipped) < tf.strings.length(text)
         return source, begins, cut | (splits[1:] - splits[:-1] > max_tokens)
 
     def _tokenized(self, texts: Any) -> Any:
-        """Ragged int32 ids of texts `(N,)`."""
+        """Returns the ragged int32 ids of texts `(N,)`."""
         texts = normalized(texts, self._rules)
         if self._adds_prefix:
             texts = tf.where(texts == "", "", " " + texts)
@@ -117,20 +114,20 @@ class TextGraph:
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
     def decode(self, ids: Any) -> Any:
-        """Turns rows of ids into text; pad, unknown, begin and end are dropped.
+        """Converts rows of ids to text without padding, unknown, begin and end tokens.
 
         Args:
             ids: Int32 tensor `(N, L)`.
 
         Returns:
-            String tensor `(N,)`, each one line of valid UTF-8.
+            String tensor `(N,)`; each text is one line of valid UTF-8.
         """
-        # One id that the model does not have would fail the whole request.
-        kept = (ids > EOS) & (ids < self._pieces)  # (N, L)
-        ends = tf.cumsum(tf.reduce_sum(tf.cast(kept, tf.int64), axis=1))
+        # An id outside the vocabulary would fail the whole request.
+        valid = (ids > EOS) & (ids < self._vocabulary_size)  # (N, L)
+        ends = tf.cumsum(tf.reduce_sum(tf.cast(valid, tf.int64), axis=1))
         text = _OPERATIONS.sentencepiece_detokenize_op(
             self._processor,
-            tf.boolean_mask(ids, kept),
+            tf.boolean_mask(ids, valid),
             tf.concat([tf.zeros([1], tf.int64), ends], axis=0),
             add_bos=False,
             add_eos=False,
@@ -146,13 +143,13 @@ class TextGraph:
 
 
 def _clipped(text: Any, max_characters: int) -> tuple[Any, Any]:
-    """Text of valid UTF-8, and as much of it as is read."""
+    """Returns the text as valid UTF-8, and the part of it within the limit."""
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     return text, tf.strings.substr(text, 0, max_characters, unit="UTF8_CHAR")
 
 
 def normalized(texts: Any, rules: TextRules) -> Any:
-    """Applies the rules of a tokenizer to text, as `TextRules.apply` does.
+    """Applies the rules of a tokenizer to text, like `TextRules.apply`.
 
     Args:
         texts: String tensor of any shape, valid UTF-8.

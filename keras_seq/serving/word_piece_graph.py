@@ -1,4 +1,4 @@
-"""Text to word pieces inside a TensorFlow graph, as `WordPieceTokenizer` does it outside."""
+"""`keras_seq.text.WordPieceTokenizer` as operations of a TensorFlow graph."""
 
 from __future__ import annotations
 
@@ -18,27 +18,25 @@ _FOLDER = Path(tensorflow_text.__file__).parent
 _NORMALIZING = tf.load_op_library(str(_FOLDER / NORMALIZING))
 _PIECES = tf.load_op_library(str(_FOLDER / WORD_PIECES))
 
-# As in `keras_seq.text.word_piece_tokenizer`, in the language of RE2.
+# The patterns of `keras_seq.text.word_piece_tokenizer` for RE2.
 _SPACES = r"[\p{Z}\p{Cc}\p{Cf}]"
 _RANGES = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in IDEOGRAPHS)
-_APART = rf"[!-/:-@\[-`{{-~\p{{P}}{_RANGES}]"
+_SEPARATE = rf"[!-/:-@\[-`{{-~\p{{P}}{_RANGES}]"
 
 
 class WordPieceGraph(TextGraph):
-    """A tokenizer of word pieces as operations of a graph, its pieces inside the graph.
+    """A word-piece tokenizer as operations of a graph that contains its vocabulary.
 
-    It reads; pieces do not become text again.
+    Create it inside the `tf.function` that uses it. It encodes only.
 
     Args:
         tokenizer: The tokenizer to copy.
-
-    To be made inside the function that uses it.
     """
 
     def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         self._tokenizer = tokenizer
-        vocabulary = [tokenizer.vocabulary[place] for place in tokenizer.original_ids]
-        # The last two: words are cut already, and nothing is put together again.
+        vocabulary = [tokenizer.vocabulary[i] for i in tokenizer.original_ids]
+        # True: the text is already split into words. False: no support for detokenization.
         model = builder.build_fast_wordpiece_model(
             vocabulary, MAX_WORD_BYTES, "##", "[UNK]", True, False
         )
@@ -49,7 +47,7 @@ class WordPieceGraph(TextGraph):
             texts = _NORMALIZING.normalize_utf8(texts, "NFD")
             texts = tf.strings.regex_replace(texts, r"\p{Mn}", "")
         texts = tf.strings.regex_replace(texts, _SPACES, " ")
-        texts = tf.strings.regex_replace(texts, _APART, r" \0 ")
+        texts = tf.strings.regex_replace(texts, _SEPARATE, r" \0 ")
         words = tf.strings.split(texts, " ")
         flat = words.values
         if self._tokenizer.lowercase:
@@ -62,18 +60,17 @@ class WordPieceGraph(TextGraph):
         )
 
     def decode(self, ids: Any) -> Any:
-        """Is not possible: TypeError. No model here writes word pieces."""
-        raise TypeError("word pieces are read, not written")
+        """Raises TypeError, because no model generates word pieces."""
+        raise TypeError("word pieces cannot be converted to text")
 
 
 def text_graph(tokenizer: Tokenizer) -> TextGraph:
-    """A tokenizer of any kind as operations of a graph.
+    """Returns a tokenizer of any kind as operations of a graph.
+
+    Call it inside the `tf.function` that uses the result.
 
     Args:
         tokenizer: The tokenizer to copy.
-
-    Returns:
-        A graph that reads as it does; to be made inside the function that uses it.
     """
     if isinstance(tokenizer, WordPieceTokenizer):
         return WordPieceGraph(tokenizer)

@@ -38,6 +38,24 @@ def test_export_signatures_equal_those_read_by_tensorflow(tiny_export):
     assert found == as_tensorflow_reads_it(tiny_export / "1")
 
 
+def test_unknown_rank_and_unknown_sizes_are_none(tmp_path):
+    from tensorflow.core.framework import types_pb2
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    model = saved_model_pb2.SavedModel()
+    signature = model.meta_graphs.add().signature_def["f"]
+    signature.inputs["any"].dtype = types_pb2.DT_DOUBLE
+    signature.inputs["any"].tensor_shape.unknown_rank = True
+    signature.inputs["rows"].dtype = types_pb2.DT_INT64
+    for size in (-1, 3):
+        signature.inputs["rows"].tensor_shape.dim.add(size=size)
+    (tmp_path / "saved_model.pb").write_bytes(model.SerializeToString())
+    found = read_signatures(tmp_path)
+    assert found["f"].inputs["any"] == ("DT_DOUBLE", None, "")
+    assert found["f"].inputs["rows"] == ("DT_INT64", (None, 3), "")
+    assert found == as_tensorflow_reads_it(tmp_path)
+
+
 def test_damaged_graph_files_raise_nothing_but_input_error(tiny_export, tmp_path):
     whole = (tiny_export / "1" / "saved_model.pb").read_bytes()
     cuts = [whole[: len(whole) * part // 100] for part in range(100)]
