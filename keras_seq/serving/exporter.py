@@ -43,7 +43,7 @@ class Exporter(Protocol):
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         """Returns the inputs of the signature without text operations, by name."""
 
-    def decode(self, answers: list[Any]) -> list[str]:
+    def decode(self, outputs: list[Any], /) -> list[str]:
         """Returns the outputs of that signature as text, in the form of `expected`."""
 
     def describe(self) -> str:

@@ -35,9 +35,10 @@ max_enqueued_batches {{ value: 100 }}
 _SERVE = """\
 # {model_name}
 
-Written by {writer}. Each directory whose name is a number is a version: a SavedModel
-that {purpose}. The directory `serving` contains {files};
-model servers ignore it.
+Written by {writer}.
+
+Each directory whose name is a number is a version: a SavedModel that {purpose}.
+The directory `serving` contains {files}. Model servers ignore it.
 
 Run the commands below in the directory that contains `{folder}`.
 
@@ -61,8 +62,7 @@ docker run --rm -p 8500:8500 -p 8501:8501 -e MODEL_NAME={shell_name} \\
 
 {operations}
 
-The model was written by TensorFlow {tensorflow_version}; use a server of that version or a later
-one.
+The model was written by TensorFlow {tensorflow_version}; use a server of that version or later.
 
 A new export gets the next number. The server finds it without a restart, replays its warm-up
 requests, switches to it, and unloads the old version; clients notice nothing. To roll back, move
@@ -270,7 +270,7 @@ def _describe_operations(operations: Collection[str]) -> str:
         return "A stock server is enough: the graph contains only TensorFlow's own operations."
     paragraph = (
         "A stock server is enough: besides TensorFlow's own operations, the graph contains "
-        f"{', '.join(names)} of tensorflow-text, which TensorFlow Serving links (2.20 at the time "
-        "of writing)."
+        f"{', '.join(names)} of tensorflow-text, which TensorFlow Serving links (version 2.20 "
+        "at the time of writing)."
     )
     return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False)

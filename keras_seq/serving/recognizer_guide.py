@@ -16,8 +16,8 @@ _PADDING = """\
 pad_variable_length_inputs: true"""
 
 _DESCRIPTION = """\
-`serving_default`, the signature used above: {source_description}, and
-`lengths`, the number of them that are real; the rest of the row is ignored. For each row:
+`serving_default`, the signature used above: {source_description}.
+`lengths` is their number in each row without padding. For each row:
 
 * `text`: the recognized text.
 * `score`: its log-probability.
@@ -27,14 +27,17 @@ _DESCRIPTION = """\
 row, best first. If there are fewer, the rest is empty with a score of -1e30.
 
 A request may contain any number of rows, including none. The output of a row does not depend on
-the other rows. The output for a recording of length 0{silence} is the empty text with a score of 0.
-With batching, each row must contain at least one number, because the server cannot pad an empty
-row."""
+the other rows.
+
+The output for a recording of length 0{silence} is the empty text with a
+score of 0. With batching, each row must contain at least one number, because the server cannot pad
+an empty row."""
 
 _SOURCES = {
-    "samples": "`samples`, one recording per row as floats, at the sample\n"
-    "rate and loudness of the training data (16-bit integers are divided by 32768)",
-    "features": "`features`, for each row its steps, each of\n{width} features as floats",
+    "samples": "`samples`, one recording per row as floats,\n"
+    "at the sample rate and loudness of the training data (16-bit integers are divided by 32768)",
+    "features": "`features`, one recording per row,\n"
+    "and for each of its steps {width} features as floats",
 }
 
 

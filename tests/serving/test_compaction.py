@@ -1,4 +1,4 @@
-"""A smaller graph that computes the same."""
+"""Compaction makes a graph smaller and does not change its results."""
 
 import shutil
 
@@ -93,7 +93,7 @@ def test_compaction_shrinks_the_graph_and_drops_save_operations(versions):
         return [node.op for function in graph.library.function for node in function.node_def]
 
     assert operations(after).count("Const") < operations(before).count("Const")
-    # Nobody saves a model that is served.
+    # A served model is never saved.
     assert "SaveV2" in operations(before)
     assert "SaveV2" not in operations(after)
     assert "RestoreV2" in operations(after)

@@ -1,4 +1,4 @@
-"""The exported directory: complete in itself, proved, published whole or not at all."""
+"""The CTranslate2 export is self-contained, verified, and published atomically."""
 
 import json
 import os
@@ -24,12 +24,12 @@ ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra ctranslate2 i
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """A run that knows four sentences by heart, with a vocabulary for each side."""
+    """A run that has memorized four sentences, with separate vocabularies."""
     return learned_run(tmp_path_factory.mktemp("learned") / "run")[0]
 
 
 def run_readme(directory):
-    """What the lines of Python in its README.md print, with nothing of this project in sight."""
+    """Returns the output of the Python code in README.md, in a process without this project."""
     readme = (directory / "README.md").read_text(encoding="utf-8")
     code = re.fullmatch(r".*```python\n(.*)```.*", readme, re.DOTALL)[1]
     guard = "import sys; sys.modules.update(dict.fromkeys(['keras_seq', 'keras', 'tensorflow']))\n"
@@ -105,7 +105,7 @@ def test_quantized_model_is_smaller_and_its_bleu_is_reported(learned, tmp_path, 
 
 
 def test_quantized_export_leaves_later_float32_exports_unchanged(learned, tmp_path):
-    """CTranslate2 quantizes in place; what it is compared to must not be touched by that."""
+    """CTranslate2 quantizes in place, which must not change the reference of the comparison."""
     export_ctranslate2(learned, tmp_path / "small", quantization="int8")
     before = export_ctranslate2(learned, tmp_path / "one", verify=0)
     after = export_ctranslate2(learned, tmp_path / "two", verify=0)
@@ -115,7 +115,7 @@ def test_quantized_export_leaves_later_float32_exports_unchanged(learned, tmp_pa
 def test_export_is_not_published_when_translations_differ_from_the_run(learned, tmp_path):
     shutil.copytree(learned.path, tmp_path / "run")
     run = Run.open(tmp_path / "run")
-    # The same weights, split among more heads: another model, as `keras-seq translate` has it now.
+    # The same weights split among more heads are another model.
     changed = load_settings(base=run.settings.to_dict(), overrides={"model.num_heads": 9})
     Run.open(run.path).update_settings(changed)
     with pytest.raises(InputError) as raised:
@@ -127,7 +127,7 @@ def test_export_is_not_published_when_translations_differ_from_the_run(learned, 
     )
     assert found[1] == str(tmp_path / "new" / "model") and int(found[2]) > 1
     assert os.listdir(tmp_path) == ["run"]
-    # The run as it is on the disk comes out.
+    # The run on the disk can be exported.
     export_ctranslate2(Run.open(run.path), tmp_path / "model")
 
 

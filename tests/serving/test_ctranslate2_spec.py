@@ -1,4 +1,4 @@
-"""Weights in their places: CTranslate2's log-probabilities against ours."""
+"""The converted weights give the same log-probabilities in CTranslate2 and Keras."""
 
 import keras
 import numpy as np

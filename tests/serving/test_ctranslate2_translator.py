@@ -1,4 +1,4 @@
-"""CTranslate2 in the place of `Translator`: the same interface, limits and scores."""
+"""`CTranslate2Translator` has the interface, limits and scores of `Translator`."""
 
 import functools
 import random
@@ -38,13 +38,13 @@ LINES = [
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """A run that knows four sentences by heart, with a vocabulary for each side, and its model."""
+    """A run that has memorized four sentences, with separate vocabularies, and its model."""
     return learned_run(tmp_path_factory.mktemp("learned") / "run")
 
 
 @pytest.fixture(scope="module")
 def engines(learned):
-    """Both engines by settings of the search; each is loaded once."""
+    """Returns both engines for search settings; each is loaded once."""
 
     @functools.cache
     def make(**search):

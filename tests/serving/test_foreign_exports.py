@@ -1,4 +1,4 @@
-"""SavedModels of strangers: a graph that could do more than compute is not loaded."""
+"""An untrusted SavedModel whose graph could do more than compute is not loaded."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from keras_seq.text import InputError
 
 @pytest.fixture(scope="module")
 def make_foreign():
-    """Writes a SavedModel with the signatures of an export, of a function from text to text."""
+    """Returns a function that writes a SavedModel with the signatures of an export."""
     import tensorflow as tf
 
     def make(version, translate, at_start=None):
@@ -53,7 +53,7 @@ def copied(text):
 
 
 def writes(path):
-    """A translation that writes a file on the way."""
+    """A translation function that also writes a file."""
     import tensorflow as tf
 
     def translate(text):
@@ -138,7 +138,7 @@ def test_untrusted_model_runs_no_code_without_the_trust_option(
     assert found.code == 2
     assert "'WriteFile'" in found.error and "--trust" in found.error
     assert not victim.exists()
-    # The attack is a real one: who trusts the model has its program run.
+    # The attack is real: with --trust, the program runs.
     found = keras_seq_command("translate", version, "a dog", "--trust")
     assert (found.code, found.lines) == (0, ["a dog!"])
     assert victim.read_text() == "PWNED"
@@ -292,7 +292,7 @@ def test_field_number_beyond_32_bits_does_not_hide_an_operation(tmp_path):
 
 
 def test_wrong_wire_type_for_the_name_does_not_hide_an_operation(tmp_path):
-    """TensorFlow ignores a field 2 of four bytes; a careless reader would take it for Cast."""
+    """TensorFlow ignores a field 2 of four bytes; a careless reader would read it as Cast."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     def message(number, content):

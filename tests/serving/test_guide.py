@@ -1,4 +1,4 @@
-"""The guide beside the versions: its commands are run, its configuration is parsed."""
+"""The guide of an export: its commands run and its configuration can be parsed."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from keras_seq.serving.guide import text_guide, write_guide
 from keras_seq.settings import TASKS, load_settings
 from keras_seq.text import InputError
 
-# Text that a shell, JSON, Python and Markdown each could trip over.
+# Text with special characters of the shell, JSON, Python and Markdown.
 EXAMPLE = 'It\'s "two" $PWD `dogs` \\ \u2028 犬🐕 {0}.'
 ENVIRONMENT = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONIOENCODING": "utf-8"}
 
@@ -76,7 +76,7 @@ def test_guide_lists_the_text_operations_of_the_graph(tmp_path, operations, list
 
 
 def shell(base, block):
-    """Runs a shell block with programs that print what they were given."""
+    """Runs a shell block with programs that print their arguments."""
     programs = base.parent.parent / "programs"
     programs.mkdir(exist_ok=True)
     for name in ("tensorflow_model_server", "docker", "curl"):
@@ -110,7 +110,7 @@ def test_guide_shell_commands_pass_the_right_paths_and_options(base):
         ],
     )
     assert batching.exists()
-    # The image serves /models/$MODEL_NAME and hands what follows its name to the server.
+    # The image serves /models/$MODEL_NAME and passes its arguments to the server.
     assert docker[0] == "docker"
     image = docker[1].index("tensorflow/serving")
     assert docker[1][docker[1].index("-v") + 1] == f"{base}:/models/{base.name}:ro"
@@ -176,7 +176,7 @@ def test_batching_file_parses_as_tensorflow_serving_parameters(base):
 
 @pytest.fixture(scope="module")
 def saved_model(tmp_path_factory):
-    """A SavedModel with the outputs of an export that shouts what it is told."""
+    """A SavedModel with the outputs of an export that returns its input in capitals."""
     import tensorflow as tf
 
     class Shout(tf.Module):
@@ -196,7 +196,7 @@ def saved_model(tmp_path_factory):
 
 @pytest.fixture
 def prediction_service(saved_model):
-    """TensorFlow Serving's gRPC service over the SavedModel; gives the port."""
+    """TensorFlow Serving's gRPC service over the SavedModel; yields the port."""
     import grpc
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc

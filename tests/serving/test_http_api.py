@@ -1,4 +1,4 @@
-"""`keras-seq serve` speaks TensorFlow Serving's REST API: the protocol, over a real socket."""
+"""`keras-seq serve` implements TensorFlow Serving's REST API; tested over a real socket."""
 
 import base64
 import json

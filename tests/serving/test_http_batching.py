@@ -1,4 +1,4 @@
-"""Dynamic batching, over a model of numpy whose answers are known row by row."""
+"""Dynamic batching, with a numpy model whose outputs are known for each row."""
 
 import asyncio
 import itertools
@@ -13,7 +13,7 @@ from keras_seq.serving.http.errors import RequestError
 
 
 class Doubling:
-    """Doubles rows, refuses negative ones, fails on 13; `widths` are columns more, a run each."""
+    """Doubles rows, rejects negative ones, fails on 13; adds `widths` columns run by run."""
 
     def __init__(self, seconds=0.0, widths=None):
         self.seconds = seconds
@@ -69,7 +69,7 @@ def test_requests_share_batches_and_keep_their_rows():
         assert answers == [[2 * value for value in values] for values in requests]
         batches = [values for _, values in model.batches]
         assert max(map(len, batches)) == 8 and len(batches) < len(requests)
-        # In the order in which they came; what fills a batch up is its last row again.
+        # In the order of arrival; batches are padded with copies of their last row.
         assert list(dict.fromkeys(itertools.chain(*batches))) == list(itertools.chain(*requests))
         assert model.held == 0 and shared.waiting_rows == 0
         await shared.close()
@@ -194,13 +194,13 @@ def test_rejected_request_does_not_fail_others_in_its_batch():
         )
         assert answers[0] == [2, 4] and answers[2] == [8]
         assert isinstance(answers[1], RequestError)
-        # Not the request's fault: all of the batch fail, and the next one does not.
+        # The error is not the request's fault, so the whole batch fails and the next one does not.
         answers = await asyncio.gather(
             doubled(shared, model, [13]), doubled(shared, model, [5]), return_exceptions=True
         )
         assert [type(answer) for answer in answers] == [ZeroDivisionError] * 2
         assert await doubled(shared, model, [6]) == [12]
-        # A part of a large request that is refused ends it, and what still waits of it.
+        # A rejected part of a large request ends the request, including its waiting rows.
         with pytest.raises(RequestError):
             await shared.run(model, "f", rows(-1, *range(14, 34)))
         assert await doubled(shared, model, [7]) == [14]
@@ -222,7 +222,7 @@ def test_waiting_rows_of_a_canceled_request_never_run():
         gone.cancel()
         assert await asyncio.gather(first, stays) == [[2], [4]]
         assert [values for _, values in model.batches] == [[1], [2]]
-        # Gone while it runs: the run ends, and nobody minds.
+        # A request canceled while it runs has no effect on others.
         gone = asyncio.ensure_future(shared.run(model, "f", rows(3)))
         await asyncio.sleep(0.02)
         gone.cancel()

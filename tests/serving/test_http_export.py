@@ -1,4 +1,4 @@
-"""`keras-seq serve` over a real export: what it answers is what the run translates."""
+"""`keras-seq serve` over a real export returns the translations of the run."""
 
 import base64
 import json
@@ -41,7 +41,7 @@ def lines():
 
 
 def close(found, expected):
-    """Scores differ in their last digits with the shape of a batch; nothing else does."""
+    """Compares responses; the last digits of scores depend on the shape of a batch."""
     assert [row["translation"] for row in found] == [row["translation"] for row in expected]
     assert [row["truncated"] for row in found] == [row["truncated"] for row in expected]
     for row, other in zip(found, expected, strict=True):

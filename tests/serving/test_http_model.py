@@ -1,4 +1,4 @@
-"""One version in a session: equal to `tf.saved_model.load`, and what is no version."""
+"""A version in a session equals `tf.saved_model.load`; invalid versions raise errors."""
 
 import gc
 import weakref
@@ -98,7 +98,7 @@ def test_unservable_versions_raise_model_error(tmp_path, path):
     garbage = tmp_path / "garbage"
     garbage.mkdir()
     (garbage / "saved_model.pb").write_bytes(b"\xff\xfe no graph")
-    # Half of a copy: the graph is there, its variables are not.
+    # An incomplete copy: the graph without its variables.
     half = tmp_path / "half"
     (half / "variables").mkdir(parents=True)
     (half / "saved_model.pb").write_bytes((path / "saved_model.pb").read_bytes())

@@ -1,4 +1,4 @@
-"""The page at `/`, in a real browser: what is typed is translated, and is never markup."""
+"""The demo page in a real browser: text is translated and never interpreted as markup."""
 
 import re
 import shutil
@@ -43,7 +43,7 @@ def served(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """Chromium, as a person would have it, without a window and without a network."""
+    """Chromium without a window and without a network."""
     if BROWSER is None or DRIVER is None:
         pytest.skip("chromium and chromedriver are not installed")
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -106,7 +106,7 @@ def screenshot(browser):
 
 
 def region(image, element):
-    """What a screenshot shows of an element."""
+    """Returns the screenshot of an element."""
     place = element.rect
     top, left = int(place["y"]), int(place["x"])
     return image[top : top + int(place["height"]), left : left + int(place["width"])]
@@ -182,7 +182,7 @@ def test_page_works_by_keyboard_screen_reader_and_on_a_phone(browser, served):
     browser.get(served.url)
     (field,), (send,) = find(browser, "#text"), find(browser, "#send")
     assert browser.switch_to.active_element == field
-    assert field.accessible_name == "Text, a sentence in each line"
+    assert field.accessible_name == "Text, one sentence per line"
     assert (send.aria_role, send.accessible_name) == ("button", "Translate")
     assert find(browser, "#status")[0].aria_role == "status"
     assert find(browser, "html")[0].get_attribute("lang") == "en"

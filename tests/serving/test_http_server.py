@@ -1,4 +1,4 @@
-"""A server under load, at its end, and while versions change."""
+"""A server under load, during shutdown, and while versions change."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Versions 1 and 2, told apart by what they put before a text."""
+    """Versions 1 and 2 with different prefixes of their outputs."""
     base = tmp_path_factory.mktemp("models")
     return {n: save_text_model(base, n, f"{n} ") for n in (1, 2)}
 

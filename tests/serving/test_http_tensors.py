@@ -1,4 +1,4 @@
-"""JSON to tensors and back, against the rules that TensorFlow Serving documents."""
+"""Conversion between JSON and tensors by the documented rules of TensorFlow Serving."""
 
 import base64
 import json

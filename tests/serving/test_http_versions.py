@@ -1,4 +1,4 @@
-"""The directory of versions: what is one, and what is said where none is."""
+"""The directory of versions: which directories count, and errors if there is none."""
 
 import os
 

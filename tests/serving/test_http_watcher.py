@@ -1,4 +1,4 @@
-"""Newer versions take the place of older ones, and requests see nothing of it."""
+"""Newer versions replace older ones without failed requests."""
 
 import asyncio
 import shutil
@@ -14,7 +14,7 @@ from keras_seq.text import InputError
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Versions 1 to 3, told apart by what they put before a text."""
+    """Versions 1 to 3 with different prefixes of their outputs."""
     base = tmp_path_factory.mktemp("models")
     return {n: save_text_model(base, n, f"{n} ") for n in (1, 2, 3)}
 
@@ -40,7 +40,7 @@ def watcher(base, notices):
 
 
 def publish(models, base, version):
-    """As an export does: written beside, then renamed."""
+    """Publishes as an export does: writes a temporary directory and renames it."""
     shutil.copytree(models[version], base / f".tmp-{version}")
     (base / f".tmp-{version}").rename(base / str(version))
 

@@ -1,4 +1,4 @@
-"""The SavedModel of a classifier and of a tagger answers as the run does."""
+"""The SavedModels of a classifier and of a tagger return the outputs of the run."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Models with a pretrained encoder, exported: a stock server answers text as the run does."""
+"""Exported models with a pretrained encoder return the outputs of the run on a stock server."""
 
 import pytest
 from hub_preset import save_preset, who_comes_first
@@ -28,7 +28,7 @@ DECODER = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A classifier and a translation of a few updates."""
+    """A classifier and a translation model trained for a few updates."""
     folder = tmp_path_factory.mktemp("pretrained")
     preset = save_preset(folder / "preset")
     path = folder / "lines.tsv"

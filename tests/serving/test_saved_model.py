@@ -1,4 +1,4 @@
-"""The SavedModel answers as the run does, in a session, and holds nothing that servers lack."""
+"""The SavedModel returns the outputs of the run in a session and needs only stock operations."""
 
 import shutil
 
@@ -42,7 +42,7 @@ class Served:
 
 @pytest.fixture(scope="module", params=["transformer", "rnn"])
 def both(request, tmp_path_factory):
-    """A run's translator with 3 best, and the export of the same."""
+    """A run's translator with 3-best output, and the export of the run."""
     run = request.getfixturevalue({"transformer": "tiny_run", "rnn": "tiny_rnn_run"}[request.param])
     base = tmp_path_factory.mktemp("served")
     notices = []
@@ -81,7 +81,7 @@ def test_ids_signature_gives_the_same_translations_as_text(both):
     lines = LINES[:6] + [""]
     rows = source.encode(lines)
     width = max(map(len, rows)) + 2
-    # With an end token or without: the graph sees to it.
+    # The graph accepts rows with and without an end token.
     ended = [[*row, 3] if n % 2 else row for n, row in enumerate(rows)]
     ids = np.array([[*row, *[0] * (width - len(row))] for row in ended], "int32")
     answer = served("ids", ids=ids)
@@ -92,7 +92,7 @@ def test_ids_signature_gives_the_same_translations_as_text(both):
         assert target.decode(found) == [text.decode() for text in expected["translation"][row]]
     np.testing.assert_allclose(answer["score"], expected["score"], rtol=1e-6)
     assert answer["length"][-1].tolist() == [0, 0, 0]
-    # Ids that no vocabulary has count as unknown words.
+    # Ids outside the vocabulary become unknown words.
     strange = served("ids", ids=np.array([[10**9, -7, 5]], "int32"))
     unknown = served("ids", ids=np.array([[1, 1, 5]], "int32"))
     np.testing.assert_array_equal(strange["ids"], unknown["ids"])
@@ -248,7 +248,7 @@ def test_export_numbers_versions_and_a_failed_one_leaves_nothing(tiny_run, tmp_p
     assert export_saved_model(run, base, verify=0).name == "1"
     assert export_saved_model(run, base, verify=0, beam_size=1).name == "2"
     before = sorted(path.relative_to(base) for path in base.rglob("*"))
-    # A process that cannot import TensorFlow proves nothing.
+    # The verification process cannot import TensorFlow.
     monkeypatch.setenv("PYTHONHOME", str(tmp_path))
     with pytest.raises(InputError, match="does not run by itself"):
         export_saved_model(run, base, verify=3)
@@ -257,5 +257,5 @@ def test_export_numbers_versions_and_a_failed_one_leaves_nothing(tiny_run, tmp_p
 
 def test_exported_graph_file_is_smaller_than_one_megabyte(both):
     translator, _, version = both
-    # These models are thousands of weights, so what is left is the graph: an upper bound for it.
+    # The file contains the graph without weights: an upper bound for its size.
     assert (version / "saved_model.pb").stat().st_size < 1_000_000

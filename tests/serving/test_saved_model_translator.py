@@ -1,4 +1,4 @@
-"""An export translated by TensorFlow's C library, against the run translated by Keras."""
+"""An export run by TensorFlow's C library equals the run in Keras."""
 
 import threading
 
@@ -35,7 +35,7 @@ LINES = [source for source, _ in date_pairs(70, seed=5)] + STRANGE
 
 @pytest.fixture(scope="module", params=["tiny_run", "tiny_rnn_run"])
 def pair(request, tmp_path_factory):
-    """A run's translator and its export's: a Transformer, a recurrent model."""
+    """The translators of a run and of its export, for a Transformer and a recurrent model."""
     from keras_seq.serving import export_saved_model
 
     run = request.getfixturevalue(request.param)

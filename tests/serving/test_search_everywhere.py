@@ -1,4 +1,4 @@
-"""One set of options, the same translations: in Python, by `translate`, and by an export.
+"""The same search options give the same translations in Python, `translate` and an export.
 
 The export answers through TensorFlow's C API in a process without any package, as a stock model
 server would: with what it may hold by `keras_seq.serving.graph_file.operations`.
@@ -24,7 +24,7 @@ LINES = [source for source, _ in date_pairs(12, seed=3)] + ["", "1.2.2003", "?"]
 
 
 class Case(NamedTuple):
-    """Options of the search, and the fixture of the run."""
+    """Search options, and the name of the fixture with the run."""
 
     run: str
     options: dict

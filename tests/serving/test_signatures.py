@@ -1,4 +1,4 @@
-"""Signatures of a SavedModel, read without TensorFlow, against TensorFlow's own reading."""
+"""Signatures of a SavedModel read without TensorFlow equal those read by TensorFlow."""
 
 import pytest
 

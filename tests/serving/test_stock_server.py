@@ -56,7 +56,7 @@ class Exported(NamedTuple):
 
 @pytest.fixture(scope="module", params=["tiny_run", "tiny_rnn_run"])
 def exported(request, tmp_path_factory):
-    """A run's translator, and the server over its export: a Transformer, a recurrent model."""
+    """A run's translator and a server of its export, for a Transformer and a recurrent model."""
     from keras_seq.serving import export_saved_model
 
     run = request.getfixturevalue(request.param)
@@ -238,7 +238,7 @@ def test_slice_update_needs_xla(tmp_path):
 
 
 def test_server_without_text_operations_cannot_load_an_export(exported):
-    """It cannot even load the model, so its `ids` are of no use there."""
+    """Such a server cannot load the model at all, so not even `ids` works."""
     with pytest.raises(ServerError, match="Op type not registered 'SentencepieceOp'"):
         StockProcess(exported.version, operations=False)
 

@@ -1,4 +1,4 @@
-"""Tokenizing inside a graph gives what SentencePiece gives outside."""
+"""Tokenization inside a graph equals SentencePiece in Python."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Each kind of vocabulary in a graph gives the ids and the text that it gives in Python."""
+"""Each kind of vocabulary returns the same ids and text in a graph and in Python."""
 
 import random
 

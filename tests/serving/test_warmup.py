@@ -1,4 +1,4 @@
-"""Warm-up requests: read back as a server reads them, and run."""
+"""Warm-up requests can be read and run as a server does."""
 
 import pytest
 import tensorflow as tf
@@ -11,7 +11,7 @@ BATCHES = [["A dog runs."], ["", "zwei Hündinnen 犬🐕", "x" * 2000, "a\0b"]]
 
 @pytest.fixture(scope="module")
 def saved_model(tmp_path_factory):
-    """A SavedModel that answers with the length of each text."""
+    """A SavedModel that returns the length of each text."""
 
     class Lengths(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
@@ -25,7 +25,7 @@ def saved_model(tmp_path_factory):
 
 
 def test_each_warmup_request_runs_on_the_saved_model(saved_model):
-    """What the server does: read, look the signature up, feed by its names, fetch all outputs."""
+    """Reads and runs the requests as the server does, by the names of the signature."""
     path = write_warmup(saved_model, BATCHES)
     assert path == saved_model / "assets.extra" / "tf_serving_warmup_requests"
     answers = []
