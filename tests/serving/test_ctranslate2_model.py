@@ -162,7 +162,7 @@ def test_invalid_exports_raise_input_error_and_write_nothing(learned, tmp_path, 
         (run, "there", "float32", "there: exists already, name another"),
         (run, "file/model", "float32", "file is a file"),
         (run, "model", "int4", "quantization: received 'int4', expected one of float32, float16"),
-        (rnn, "model", "float32", "rnn: model.family 'rnn', and CTranslate2 runs only Transf"),
+        (rnn, "model", "float32", "rnn: model.family: received 'rnn'; CTranslate2 supports only"),
         (untrained, "model", "float32", "no checkpoint, the training has not saved one yet"),
     ):
         with pytest.raises(InputError, match=words):
