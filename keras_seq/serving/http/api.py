@@ -73,7 +73,9 @@ class Api:
             Route("/v1/{rest:path}", self._rest, methods=["GET", "POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _internal_error}
-        return _Counted(Starlette(routes=routes, exception_handlers=handlers), self.metrics)
+        return _MetricsMiddleware(
+            Starlette(routes=routes, exception_handlers=handlers), self.metrics
+        )
 
     async def _page(self, request: Request) -> Response:
         return Response(page(self.name), media_type="text/html", headers=PAGE_HEADERS)
@@ -248,7 +250,7 @@ async def _unless_gone(request: Request, work: Any) -> Any:
                     await task
 
 
-class _Counted:
+class _MetricsMiddleware:
     """Counts and times requests, and logs unexpected errors in one line."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
