@@ -1,17 +1,17 @@
-"""One batch from the pairs in it."""
+"""Builds the arrays of one batch."""
 
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from keras_seq.data.ids import BOS, EOS
 from keras_seq.data.layout import Side
+from keras_seq.text import BOS_ID, EOS_ID
 
 Batch: TypeAlias = dict[str, np.ndarray]
 
 
 class Pairs(Protocol):
-    """What a batch needs of a `TokenCorpus`, or of something that is read like one."""
+    """The part of the interface of a `TokenCorpus` that a batch needs."""
 
     source_lengths: np.ndarray
     target_lengths: np.ndarray
@@ -20,19 +20,19 @@ class Pairs(Protocol):
     is_packed: bool
 
     def padded(self, side: Side, indices: np.ndarray, length: int) -> np.ndarray:
-        """Ids of sequences, zeros behind each: int32 `(B, length)`."""
+        """Ids of sequences, zero-padded on the right: int32 `(B, length)`."""
 
     def weights(self, indices: np.ndarray) -> np.ndarray:
-        """Float32 `(B,)`."""
+        """Weights of the pairs in the loss: float32 `(B,)`."""
 
     def links(self, indices: np.ndarray) -> np.ndarray:
-        """Place in `indices`, source token, target token: int64 `(L, 3)`."""
+        """Position in `indices`, source token, target token: int64 `(L, 3)`."""
 
 
 def make_batch(
     corpus: Pairs, pairs: np.ndarray, rows: int, source_steps: int, target_steps: int
 ) -> Batch:
-    """Makes the arrays of a batch, padded with zeros at the right and below.
+    """Builds the arrays of a batch, zero-padded on the right and at the bottom.
 
     Shapes: B rows, S source steps, T target steps.
 
@@ -41,27 +41,27 @@ def make_batch(
         pairs: Integer array, the pairs in the batch, at most `rows`.
         rows: Integer, B.
         source_steps: Integer, S, at least one more than the tokens of any source.
-        target_steps: Integer, T, the same for the targets.
+        target_steps: Integer, T, at least one more than the tokens of any target.
 
     Returns:
         A dict of int32 arrays: `source` `(B, S)`, tokens and end token; `target_input` `(B, T)`,
-        begin token and tokens; `target_output` `(B, T)`, tokens and end token, which a packed
-        corpus has inside. If the corpus has
-        them, float32 arrays too: `weight` `(B,)`, 0 for rows of zeros; `alignment` `(B, T, S)`,
-        whose row t has the source tokens linked to token t of `target_output`, in equal
-        shares of 1, or zeros. The end token is linked to the end token.
+        begin token and tokens; `target_output` `(B, T)`, tokens and end token. The targets of a
+        packed corpus contain their end tokens already. If the corpus has weights, also float32
+        `weight` `(B,)`, 0 for empty rows. If the corpus has alignments, also float32 `alignment`
+        `(B, T, S)`: row t distributes 1 equally over the source tokens that are linked to token t
+        of `target_output`, or is all zeros. The end tokens are linked to each other.
     """
     filled = np.arange(len(pairs))
     source = np.zeros((rows, source_steps), np.int32)
     source[: len(pairs)] = corpus.padded("source", pairs, source_steps)
-    source[filled, corpus.source_lengths[pairs]] = EOS
+    source[filled, corpus.source_lengths[pairs]] = EOS_ID
     target_output = np.zeros((rows, target_steps), np.int32)
     target_output[: len(pairs)] = corpus.padded("target", pairs, target_steps)
     target_input = np.zeros((rows, target_steps), np.int32)
-    target_input[: len(pairs), 0] = BOS
+    target_input[: len(pairs), 0] = BOS_ID
     target_input[:, 1:] = target_output[:, :-1]
     if not corpus.is_packed:
-        target_output[filled, corpus.target_lengths[pairs]] = EOS
+        target_output[filled, corpus.target_lengths[pairs]] = EOS_ID
     batch: Batch = {"source": source, "target_input": target_input, "target_output": target_output}
     if corpus.has_weights:
         batch["weight"] = np.zeros(rows, np.float32)
@@ -71,6 +71,6 @@ def make_batch(
         alignment = np.zeros((rows, target_steps, source_steps), np.float32)
         alignment[row, target_token, source_token] = 1
         alignment[filled, corpus.target_lengths[pairs], corpus.source_lengths[pairs]] = 1
-        linked = alignment.sum(-1, keepdims=True)
-        batch["alignment"] = np.divide(alignment, linked, out=alignment, where=linked > 0)
+        link_counts = alignment.sum(-1, keepdims=True)
+        batch["alignment"] = np.divide(alignment, link_counts, out=alignment, where=link_counts > 0)
     return batch

@@ -1,6 +1,5 @@
-"""A corpus of token ids on disk, mapped into memory."""
+"""A memory-mapped corpus of token ids."""
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,29 +20,28 @@ from keras_seq.data.layout import (
     weights_name,
 )
 from keras_seq.data.writing import CorpusCounts
-from keras_seq.storage import check_regular, read_file
+from keras_seq.storage import check_regular, read_json
 from keras_seq.text import InputError
 
-# A shard of a million pairs takes some hundred bytes.
+# A shard of a million pairs takes about a hundred bytes of the index.
 _MAX_INDEX_BYTES = 16 << 20
 
 
 class TokenCorpus:
-    """Pairs of token ids that lie on disk and may be larger than memory.
+    """Pairs of token ids on disk, which may exceed memory.
 
-    Made by `write_corpus`, opened by `TokenCorpus.open`. Only the lengths are held
-    in memory, eight bytes a pair; the ids are mapped, and the system reads and
-    forgets them as needed.
+    `write_corpus` writes a corpus, `TokenCorpus.open` opens it. Only the lengths are in memory,
+    eight bytes per pair; the ids are memory-mapped.
 
     Attributes:
-        counts: The `CorpusCounts` of the writing.
-        source_lengths: Int32 array `(N,)`, tokens of each source, without begin and end.
-        target_lengths: Int32 array `(N,)`, the same for the targets.
-        max_source_length: Integer, the longest source that was kept when it was written.
-        max_target_length: Integer, the same for the targets.
-        has_weights: Whether the pairs have weights.
-        has_alignments: Whether the tokens of the pairs are linked.
-        is_packed: Whether targets are pieces of a stream, without an end of their own.
+        counts: The `CorpusCounts` of `write_corpus`.
+        source_lengths: Int32 array `(N,)`, tokens of each source, without begin and end tokens.
+        target_lengths: Int32 array `(N,)`, tokens of each target, without begin and end tokens.
+        max_source_length: Integer, the `max_source_length` of `write_corpus`.
+        max_target_length: Integer, the `max_target_length` of `write_corpus`.
+        has_weights: Boolean, whether the pairs have weights.
+        has_alignments: Boolean, whether the tokens of the pairs are linked.
+        is_packed: Boolean, whether targets are packed segments, which contain their end tokens.
 
     Example:
 
@@ -75,7 +73,7 @@ class TokenCorpus:
         self._ids = ids
         self._offsets = offsets
         self._weights = weights or []
-        # Each `(L, 2)` of source and target token, and where those of each pair begin.
+        # Per shard: `(L, 2)` source and target token of each link, and the offsets of each pair.
         self._links, self._link_offsets = links or ([], [])
         # The index of the first pair of each shard, and the number of pairs last.
         sizes = [len(shard) - 1 for shard in offsets["source"]]
@@ -85,17 +83,17 @@ class TokenCorpus:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> "TokenCorpus":
-        """Maps the corpus in `directory` into memory.
+        """Memory-maps the corpus in `directory`.
 
         Args:
-            directory: A directory made by `write_corpus`.
+            directory: A directory that `write_corpus` wrote.
 
         Returns:
             The corpus.
 
         Raises:
-            InputError: If a file is missing, is not of the size that `corpus.json`
-                says, or holds something else; the message names the file.
+            InputError: A file is missing, has another size than `corpus.json` says, or is
+                invalid; the message names the file.
         """
         path = Path(directory)
         index = _read_index(path / INDEX)
@@ -103,19 +101,19 @@ class TokenCorpus:
         offsets: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
         weights: list[np.ndarray] = []
         links: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        least = {"source": 0 if index["sourceless"] else 1, "target": 1}
+        min_lengths = {"source": 0 if index["sourceless"] else 1, "target": 1}
         for number, shard in enumerate(index["shards"]):
             pairs = shard["pairs"]
             for side in SIDES:
                 tokens = shard[f"{side}_tokens"]
                 name = path / offsets_name(number, side)
-                offsets[side].append(_map_offsets(name, pairs, tokens, least[side]))
+                offsets[side].append(_map_offsets(name, pairs, tokens, min_lengths[side]))
                 ids[side].append(_map(path / ids_name(number, side), index["dtype"], tokens))
             if index["weights"]:
                 weights.append(_map(path / weights_name(number), WEIGHT, pairs))
             if index["links"]:
                 name = path / link_offsets_name(number)
-                links[1].append(_map_offsets(name, pairs, shard["links"], least=0))
+                links[1].append(_map_offsets(name, pairs, shard["links"], min_length=0))
                 mapped = _map(path / links_name(number), index["links"], 2 * shard["links"])
                 links[0].append(mapped.reshape(-1, 2))
         return cls(
@@ -132,15 +130,15 @@ class TokenCorpus:
         return int(self._first[-1])
 
     def source(self, index: int) -> np.ndarray:
-        """The ids of one source, an int32 array without begin and end tokens."""
+        """Returns the ids of one source, an int32 array without begin and end tokens."""
         return self._sequence("source", index)
 
     def target(self, index: int) -> np.ndarray:
-        """The ids of one target, an int32 array without begin and end tokens."""
+        """Returns the ids of one target, an int32 array without begin and end tokens."""
         return self._sequence("target", index)
 
     def padded(self, side: Side, indices: np.typing.ArrayLike, length: int) -> np.ndarray:
-        """The ids of many sequences in one array, zeros behind each.
+        """Returns the ids of several sequences, zero-padded on the right.
 
         Args:
             side: `"source"` or `"target"`.
@@ -151,8 +149,8 @@ class TokenCorpus:
             Int32 array `(B, length)`.
 
         Raises:
-            ValueError: If a sequence is longer than `length`.
-            IndexError: If an index is not in `[0, N)`.
+            ValueError: A sequence is longer than `length`.
+            IndexError: An index is not in `[0, N)`.
         """
         rows = self._rows(indices)
         result = np.zeros((len(rows), length), np.int32)
@@ -163,16 +161,16 @@ class TokenCorpus:
                 "tokens; ask for a length at least as large"
             )
         steps = np.arange(length)
-        for shard, here, places in self._by_shard(rows):
-            starts = self._offsets[side][shard][places].astype(np.int64)
-            real = steps < lengths[here, None]  # (rows of this shard, length)
-            block = np.zeros(real.shape, np.int32)
-            block[real] = self._ids[side][shard][(starts[:, None] + steps)[real]]
-            result[here] = block
+        for shard, in_result, in_shard in self._by_shard(rows):
+            starts = self._offsets[side][shard][in_shard].astype(np.int64)
+            is_token = steps < lengths[in_result, None]  # (rows of this shard, length)
+            block = np.zeros(is_token.shape, np.int32)
+            block[is_token] = self._ids[side][shard][(starts[:, None] + steps)[is_token]]
+            result[in_result] = block
         return result
 
     def weights(self, indices: np.typing.ArrayLike) -> np.ndarray:
-        """What pairs count in the loss.
+        """Returns the weights of pairs in the loss.
 
         Args:
             indices: Integer array `(B,)` of pairs, in any order.
@@ -181,39 +179,40 @@ class TokenCorpus:
             Float32 array `(B,)`, all above 0; ones for a corpus without weights.
 
         Raises:
-            IndexError: If an index is not in `[0, N)`.
+            IndexError: An index is not in `[0, N)`.
         """
         rows = self._rows(indices)
         result = np.ones(len(rows), np.float32)
         if self.has_weights:
-            for shard, here, places in self._by_shard(rows):
-                result[here] = self._weights[shard][places]
+            for shard, in_result, in_shard in self._by_shard(rows):
+                result[in_result] = self._weights[shard][in_shard]
         return result
 
     def links(self, indices: np.typing.ArrayLike) -> np.ndarray:
-        """The links between the tokens of pairs.
+        """Returns the links between the tokens of pairs.
 
         Args:
             indices: Integer array `(B,)` of pairs, in any order.
 
         Returns:
-            Int64 array `(L, 3)`: place in `indices`, source token, target token; ordered by
-            place. No rows for a corpus without alignments.
+            Int64 array `(L, 3)`: position in `indices`, source token, target token; sorted by
+            position. No rows for a corpus without alignments.
 
         Raises:
-            IndexError: If an index is not in `[0, N)`.
+            IndexError: An index is not in `[0, N)`.
         """
         rows = self._rows(indices)
-        found = [np.zeros((0, 3), np.int64)]
+        result = [np.zeros((0, 3), np.int64)]
         if self.has_alignments:
-            for shard, here, places in self._by_shard(rows):
+            for shard, in_result, in_shard in self._by_shard(rows):
                 offsets = self._link_offsets[shard].astype(np.int64)
-                starts, counts = offsets[places], offsets[places + 1] - offsets[places]
-                # Link j of a pair lies j behind its first.
-                behind = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-                links = self._links[shard][np.repeat(starts, counts) + behind]
-                found.append(np.column_stack([np.repeat(here, counts), links]).astype(np.int64))
-        joined = np.concatenate(found)
+                starts, counts = offsets[in_shard], offsets[in_shard + 1] - offsets[in_shard]
+                # Numbers the links of each pair from 0.
+                number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+                links = self._links[shard][np.repeat(starts, counts) + number]
+                row_numbers = np.repeat(in_result, counts)
+                result.append(np.column_stack([row_numbers, links]).astype(np.int64))
+        joined = np.concatenate(result)
         return joined[np.argsort(joined[:, 0], kind="stable")]
 
     def _rows(self, indices: np.typing.ArrayLike) -> np.ndarray:
@@ -223,11 +222,11 @@ class TokenCorpus:
         return rows
 
     def _by_shard(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Each shard that has some of the pairs, which of `rows` they are, their places in it."""
+        """Yields each shard, the positions of its pairs in `rows`, and their indices in it."""
         shards = np.searchsorted(self._first, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
-            here = np.flatnonzero(shards == shard)
-            yield shard, here, rows[here] - self._first[shard]
+            in_result = np.flatnonzero(shards == shard)
+            yield shard, in_result, rows[in_result] - self._first[shard]
 
     def _sequence(self, side: Side, index: int) -> np.ndarray:
         if not 0 <= index < len(self):
@@ -242,12 +241,12 @@ def _lengths(offsets: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([empty, *(np.diff(shard).astype(np.int32) for shard in offsets)])
 
 
-def _map_offsets(path: Path, pairs: int, total: int, least: int = 1) -> np.ndarray:
-    bounds = _map(path, OFFSET, pairs + 1)
-    steps = bounds[1:] - bounds[:-1].astype(np.int64)
-    if bounds[0] != 0 or bounds[-1] != total or steps.min() < least:
+def _map_offsets(path: Path, pairs: int, total: int, min_length: int) -> np.ndarray:
+    offsets = _map(path, OFFSET, pairs + 1)
+    lengths = offsets[1:] - offsets[:-1].astype(np.int64)
+    if offsets[0] != 0 or offsets[-1] != total or lengths.min() < min_length:
         raise InputError(f"{path}: not the offsets of {pairs} sequences")
-    return bounds
+    return offsets
 
 
 def _map(path: Path, dtype: np.dtype, count: int) -> np.ndarray:
@@ -261,21 +260,16 @@ def _map(path: Path, dtype: np.dtype, count: int) -> np.ndarray:
             f"{path}: {size} bytes, expected {expected}; the corpus is damaged, write it again"
         )
     if not count:
-        # Nothing can be mapped of a file of no bytes.
+        # mmap rejects empty files.
         return np.zeros(0, dtype)
-    # A plain array over the mapping: indexing np.memmap itself is several times slower.
+    # Indexing np.memmap is several times slower than indexing a plain array over it.
     return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
 
 
 def _read_index(path: Path) -> dict:
-    """Reads and checks `corpus.json`; `dtype` and `counts` come back as objects."""
-    try:
-        index = json.loads(read_file(path, _MAX_INDEX_BYTES))
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON, expected the index of a corpus") from error
-    version = index.get("version") if isinstance(index, dict) else None
+    """Reads and validates `corpus.json`; converts its dtypes and counts."""
+    index = read_json(path, _MAX_INDEX_BYTES)
+    version = index.get("version")
     if version != VERSION:
         raise InputError(
             f"{path}: format version {version!r}, expected {VERSION}; write the corpus again"
@@ -287,12 +281,15 @@ def _read_index(path: Path) -> dict:
         if target_only not in (True, False) or packed not in (True, False):
             raise ValueError((target_only, packed))
         shards = [
-            {name: _positive(shard[name]) for name in ("pairs", "target_tokens")}
-            | {"source_tokens": _at_least(shard["source_tokens"], 0 if target_only else 1)}
-            | {"links": _at_least(shard.get("links", 0), 0)}
+            {
+                "pairs": _integer(shard["pairs"], 1),
+                "source_tokens": _integer(shard["source_tokens"], 0 if target_only else 1),
+                "target_tokens": _integer(shard["target_tokens"], 1),
+                "links": _integer(shard.get("links", 0), 0),
+            }
             for shard in index["shards"]
         ]
-        max_lengths = tuple(_positive(index[f"max_{side}_length"]) for side in SIDES)
+        max_lengths = tuple(_integer(index[f"max_{side}_length"], 1) for side in SIDES)
         weights, links = index.get("weights", False), index.get("links")
         if weights not in (True, False) or links not in (None, "uint16", "uint32"):
             raise ValueError((weights, links))
@@ -314,11 +311,7 @@ def _read_index(path: Path) -> dict:
     }
 
 
-def _positive(value: object) -> int:
-    return _at_least(value, 1)
-
-
-def _at_least(value: object, least: int) -> int:
-    if type(value) is not int or value < least:
+def _integer(value: object, minimum: int) -> int:
+    if type(value) is not int or value < minimum:
         raise ValueError(value)
     return value

@@ -1,8 +1,8 @@
-"""Random numbers that depend on what they are for and on nothing drawn before.
+"""A counter-based random number generator (SplitMix64).
 
-A generator with a state gives other numbers to a training that goes on, to another number of
-threads, to another share of the rows. Here each number is computed from the seed, the epoch, the
-pair and a count, by SplitMix64: a generator that is a hash of its place.
+The numbers of a generator with a state would depend on resuming, on the number of threads and on
+how rows are split between hosts. Here each number is a hash of the seed, the epoch, the pair and a
+counter, and depends on nothing else.
 
 Reference:
     Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014
@@ -12,12 +12,12 @@ import enum
 
 import numpy as np
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+_INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 class Purpose(enum.IntEnum):
-    """What numbers are drawn for: each purpose has its own."""
+    """The use of random numbers; each purpose has independent numbers."""
 
     SOURCE_WORDS = 1
     TARGET_WORDS = 2
@@ -26,29 +26,29 @@ class Purpose(enum.IntEnum):
 
 
 def row_keys(seed: int, epoch: int, pairs: np.ndarray, purpose: Purpose) -> np.ndarray:
-    """A key for each pair, from which its numbers follow.
+    """Computes the generator key of each pair.
 
     Args:
         seed: Non-negative integer.
         epoch: Non-negative integer.
         pairs: Integer array `(B,)`.
-        purpose: What the numbers are for.
+        purpose: The use of the numbers.
 
     Returns:
         Uint64 array `(B,)`.
     """
-    # numpy guarantees what comes out of a SeedSequence. Its third number keeps these apart
-    # from the order of the epoch, which is drawn from two.
+    # numpy guarantees the output of a SeedSequence. The third number makes it independent of the
+    # order of the epoch, which is seeded with two.
     [base] = np.random.SeedSequence([seed, epoch, int(purpose)]).generate_state(1, np.uint64)
-    return _mixed(base + pairs.astype(np.uint64) * _STEP)
+    return _mix(base + pairs.astype(np.uint64) * _INCREMENT)
 
 
 def counter_uniforms(keys: np.ndarray, count: int) -> np.ndarray:
-    """Numbers in [0, 1), as many for each key as asked for.
+    """Computes the first `count` uniform random numbers in [0, 1) of each key.
 
     Args:
         keys: Uint64 array `(B,)`, from `row_keys`.
-        count: Non-negative integer. The first numbers of a key are the same whatever it is.
+        count: Non-negative integer. A larger count only appends numbers.
 
     Returns:
         Float64 array `(B, count)`.
@@ -60,12 +60,12 @@ def counter_uniforms(keys: np.ndarray, count: int) -> np.ndarray:
     >>> numbers.shape, bool(abs(numbers.mean() - 0.5) < 0.01)
     ((1000, 50), True)
     """
-    places = np.arange(1, count + 1, dtype=np.uint64) * _STEP
-    # The upper 53 bits: as many as a float64 holds.
-    return (_mixed(keys[:, None] + places) >> np.uint64(11)) * 2.0**-53
+    offsets = np.arange(1, count + 1, dtype=np.uint64) * _INCREMENT
+    # A float64 has 53 significant bits.
+    return (_mix(keys[:, None] + offsets) >> np.uint64(11)) * 2.0**-53
 
 
-def _mixed(x: np.ndarray) -> np.ndarray:
+def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * _FACTORS[0]
     x = (x ^ (x >> np.uint64(27))) * _FACTORS[1]
     return x ^ (x >> np.uint64(31))

@@ -1,8 +1,9 @@
-"""The ids with a meaning of their own, the same in every tokenizer of the package."""
+"""Old names of the special ids."""
 
-PAD = 0
-UNK = 1
-BOS = 2
-EOS = 3
-# Among the tags of tokens: not the first token of its word, which is what is tagged.
-INSIDE = BOS
+from keras_seq.text import BOS_ID as BOS
+from keras_seq.text import EOS_ID as EOS
+from keras_seq.text import INSIDE_ID as INSIDE
+from keras_seq.text import PAD_ID as PAD
+from keras_seq.text import UNK_ID as UNK
+
+__all__ = ["BOS", "EOS", "INSIDE", "PAD", "UNK"]

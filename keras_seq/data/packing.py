@@ -1,35 +1,36 @@
-"""Many short sequences as pieces of one long one."""
+"""Packing of short sequences into segments of one length."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from keras_seq.data.ids import BOS, EOS
+from keras_seq.text import BOS_ID, EOS_ID
 
 
 def pack(sequences: Iterable[Sequence[int]], length: int) -> Iterator[list[int]]:
-    """Joins sequences with an end and a begin token between two, and cuts the whole into pieces.
+    """Concatenates sequences and cuts the result into segments.
 
-    Batches of pieces have no padding but that of the last piece.
+    An end and a begin token separate two sequences. Batches of segments have no padding except
+    for the last segment.
 
     Args:
         sequences: Lists of ids without begin and end tokens.
-        length: Positive integer, how long a piece is.
+        length: Positive integer, the length of a segment.
 
     Returns:
-        Pieces of so many ids, in order; the last one may be shorter, and ends with an
-        end token.
+        An iterator over segments of `length` ids, in order. The last segment may be shorter and
+        ends with an end token.
 
     Example:
 
     >>> list(pack([[5, 6], [7], [8, 9]], 4))
     [[5, 6, 3, 2], [7, 3, 2, 8], [9, 3]]
     """
-    waiting: list[int] = []
+    buffer: list[int] = []
     first = True
     for sequence in sequences:
-        waiting += [*sequence, EOS] if first else [BOS, *sequence, EOS]
+        buffer += [*sequence, EOS_ID] if first else [BOS_ID, *sequence, EOS_ID]
         first = False
-        while len(waiting) >= length:
-            yield waiting[:length]
-            del waiting[:length]
-    if waiting:
-        yield waiting
+        while len(buffer) >= length:
+            yield buffer[:length]
+            del buffer[:length]
+    if buffer:
+        yield buffer

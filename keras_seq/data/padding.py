@@ -1,39 +1,39 @@
-"""How much of a batch is real."""
+"""Counts of tokens and padding in batches."""
 
 from collections.abc import Iterable
 
 import numpy as np
 
 from keras_seq.data.batch import Batch
-from keras_seq.data.ids import PAD
+from keras_seq.text import PAD_ID
 
 
 def token_counts(batch: Batch) -> tuple[int, int]:
-    """Counts the real positions of a batch, begin and end tokens included.
+    """Counts the positions of a batch that are not padding.
 
     Args:
-        batch: A batch as `BatchStream.batch` makes it.
+        batch: A batch from `BatchStream.batch`.
 
     Returns:
-        The numbers of source and of target positions that are not padding.
+        The numbers of source and of target tokens, end tokens included.
     """
     return (
-        int(np.count_nonzero(batch["source"] != PAD)),
-        int(np.count_nonzero(batch["target_output"] != PAD)),
+        int(np.count_nonzero(batch["source"] != PAD_ID)),
+        int(np.count_nonzero(batch["target_output"] != PAD_ID)),
     )
 
 
 def padding_share(batches: Iterable[Batch]) -> tuple[float, float]:
-    """The share of positions that are padding, in all the batches together.
+    """Computes the fraction of positions that are padding over all batches.
 
     Args:
-        batches: Batches as `BatchStream.batch` makes them, at least one.
+        batches: Batches from `BatchStream.batch`, at least one.
 
     Returns:
-        The shares of the source and of the target, floats in [0, 1).
+        The fractions of the source and of the target, floats in [0, 1).
 
     Raises:
-        ValueError: If there is no batch.
+        ValueError: `batches` is empty.
 
     Example:
 

@@ -1,11 +1,9 @@
-"""Which pairs go together: groups of like length, and where the batches are cut.
+"""Batch plan: groups pairs of similar length and cuts the groups into batches.
 
-A pair of tokens takes one step more on each side than it has tokens: the source
-ends with the end token, the target begins with the begin token where it goes in and
-ends with the end token where it is expected.
+Each side of a pair takes one step more than it has tokens, for the begin or end token.
 
-Groups and cuts depend on the lengths alone, so they are the same in every epoch; what an
-epoch decides is which pair of its group takes which place, and the order of the batches.
+Groups and cuts depend on the lengths only and are the same in every epoch. An epoch shuffles the
+pairs within each group and the order of the batches.
 """
 
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ Shapes = Literal["exact", "buckets"]
 
 
 class Lengths(Protocol):
-    """What a plan needs to know of a corpus."""
+    """The part of the interface of a corpus that a plan needs."""
 
     source_lengths: np.ndarray
     target_lengths: np.ndarray
@@ -27,16 +25,16 @@ class Lengths(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """The groups of the pairs and the batches cut from them.
+    """Groups of pairs and the batches cut from them.
 
     Shapes: N pairs, G groups, M batches.
 
     Attributes:
         group: Unsigned integer array `(N,)`, the group of each pair.
-        cuts: Int64 array `(M + 1,)`: batch i has the places `cuts[i]` to `cuts[i + 1]` of
-            the pairs sorted by group.
-        shape: Int64 array `(M, 3)` of rows, source steps and target steps that hold
-            each batch. Rows and steps are bounds; fixed shapes are filled up to them.
+        cuts: Int64 array `(M + 1,)`: batch i is the slice `cuts[i]:cuts[i + 1]` of the pairs
+            sorted by group.
+        shape: Int64 array `(M, 3)`: upper bounds of the rows, source steps and target steps of
+            each batch. Batches with fixed shapes are padded to these bounds.
     """
 
     group: np.ndarray
@@ -47,30 +45,29 @@ class Plan:
         return len(self.shape)
 
     def in_order(self) -> np.ndarray:
-        """The pairs sorted by group and, within a group, as in the corpus: int32 `(N,)`."""
+        """Returns the pairs sorted by group, in corpus order within a group: int32 `(N,)`."""
         return np.argsort(self.group, kind="stable").astype(np.int32)
 
     def shuffled(self, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The pairs and the batches of an epoch in random order.
+        """Shuffles the pairs and the batches of an epoch.
 
-        Only raw bits of the generator are used, whose sequence numpy guarantees; its
-        own `permutation` may change with the version of numpy, and a run that
-        goes on after an upgrade would see other batches.
+        numpy guarantees the raw bits of the generator, but not its `permutation`. With
+        `permutation`, a run resumed after an upgrade of numpy would get different batches.
 
         Args:
             seed: Non-negative integer.
             epoch: Non-negative integer.
 
         Returns:
-            pairs: Int32 array `(N,)`, random within each group, groups ascending.
-            batches: Int64 array `(M,)`, the order in which to take the batches.
+            pairs: Int32 array `(N,)`, random order within each group, groups ascending.
+            batches: Int64 array `(M,)`, the order of the batches.
         """
         bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
-        # One sort does both: the group in the upper 16 bits, chance in the 48 below.
+        # One sort groups and shuffles: the group is in the upper 16 bits, random bits are below.
         key = bits.random_raw(len(self.group))
         key >>= np.uint64(16)
         key |= self.group.astype(np.uint64) << np.uint64(48)
-        # Stable, for the rare tie must not depend on the sorting routine of the machine.
+        # Stable, so that ties do not depend on the sorting routine of the machine.
         pairs = np.argsort(key, kind="stable").astype(np.int32)
         return pairs, np.argsort(bits.random_raw(len(self)), kind="stable")
 
@@ -86,7 +83,7 @@ def make_plan(
     """Checks the settings of a stream and plans its batches.
 
     Args:
-        lengths: Those of the corpus, or larger ones to plan with.
+        lengths: The lengths of the corpus, or upper bounds of them.
         batch_tokens, bucket_width, shapes, max_shapes: As for `BatchStream`.
 
     Raises:
@@ -105,31 +102,31 @@ def make_plan(
             "nor too long."
         )
     if shapes == "exact":
-        return plan_exact(lengths, batch_tokens, bucket_width)
+        return _plan_exact(lengths, batch_tokens, bucket_width)
     if shapes == "buckets":
-        return plan_fixed(lengths, batch_tokens, max_shapes)
+        return _plan_fixed(lengths, batch_tokens, max_shapes)
     raise ValueError(f'shapes must be "exact" or "buckets", received {shapes!r}')
 
 
-def plan_exact(lengths: Lengths, batch_tokens: int, bucket_width: int) -> Plan:
-    """Batches as full as the budget allows, each padded to its own longest pair.
+def _plan_exact(lengths: Lengths, batch_tokens: int, bucket_width: int) -> Plan:
+    """Plans batches that fill the token budget; each is padded to its own longest pair.
 
-    Groups are rectangles of `bucket_width` target steps by `bucket_width` source steps (more
-    where there would be over 65,536 of them). They are taken by target length, and
-    by source length up and down in turn, so that neighbours are alike and a batch
-    that takes from two groups pads little.
+    A group is a window of `bucket_width` target steps by `bucket_width` source steps. The window
+    doubles until there are at most 65,536 groups. Groups are ordered by target length, and by
+    source length in alternating direction. Neighboring groups are therefore similar, and a batch
+    that spans two groups has little padding.
 
     Args:
-        lengths: The corpus.
-        batch_tokens: Positive integer: rows x the longer side stays within it, except
-            in a batch of one row.
+        lengths: The lengths of the pairs.
+        batch_tokens: Positive integer, the maximum of rows x the longer side. A batch of one row
+            may exceed it.
         bucket_width: Positive integer.
 
     Returns:
         The plan; the rows of its shapes are exact, the steps are bounds.
     """
     source_steps, target_steps = _steps(lengths)
-    # The groups must fit the 16 bits that the sorting key of an epoch has for them.
+    # The sort key of an epoch has 16 bits for the group.
     longest = int(source_steps.max()), int(target_steps.max())
     while (longest[0] // bucket_width + 1) * (longest[1] // bucket_width + 1) > 2**16:
         bucket_width *= 2
@@ -139,42 +136,43 @@ def plan_exact(lengths: Lengths, batch_tokens: int, bucket_width: int) -> Plan:
     source_bins = np.where(target_bins % 2 == 1, width - 1 - source_bins, source_bins)
     group = (target_bins * width + source_bins).astype(np.uint16)
     counts = np.bincount(group)
-    source_bounds = _largest(group, source_steps, len(counts))
-    target_bounds = _largest(group, target_steps, len(counts))
+    source_bounds = _group_maxima(group, source_steps, len(counts))
+    target_bounds = _group_maxima(group, target_steps, len(counts))
     cuts, shapes = [0], []
     rows = source = target = 0
     for number in np.flatnonzero(counts).tolist():
-        left = int(counts[number])
-        while left:
-            wider = max(source, int(source_bounds[number]))
-            higher = max(target, int(target_bounds[number]))
-            room = max(batch_tokens // max(wider, higher), 1) - rows
+        remaining = int(counts[number])
+        while remaining:
+            new_source = max(source, int(source_bounds[number]))
+            new_target = max(target, int(target_bounds[number]))
+            room = max(batch_tokens // max(new_source, new_target), 1) - rows
             if room <= 0:
                 cuts.append(cuts[-1] + rows)
                 shapes.append((rows, source, target))
                 rows = source = target = 0
                 continue
-            taken = min(room, left)
-            rows, source, target, left = rows + taken, wider, higher, left - taken
+            added = min(room, remaining)
+            rows, source, target = rows + added, new_source, new_target
+            remaining -= added
     cuts.append(cuts[-1] + rows)
     shapes.append((rows, source, target))
     return Plan(group, np.array(cuts, np.int64), np.array(shapes, np.int64))
 
 
-def plan_fixed(lengths: Lengths, batch_tokens: int, max_shapes: int) -> Plan:
-    """Batches of at most `max_shapes` different shapes, for compilers.
+def _plan_fixed(lengths: Lengths, batch_tokens: int, max_shapes: int) -> Plan:
+    """Plans batches of at most `max_shapes` different shapes, for compilers.
 
-    The pairs of a shape are spread evenly over its batches, so that few rows of the
-    last one are empty.
+    The pairs of a shape are distributed evenly over its batches, so that the last batch has few
+    empty rows.
 
     Args:
-        lengths: The corpus.
-        batch_tokens: Positive integer: rows x the longer side stays within it, except
-            in a batch of one row.
+        lengths: The lengths of the pairs.
+        batch_tokens: Positive integer, the maximum of rows x the longer side. A batch of one row
+            may exceed it.
         max_shapes: Positive integer.
 
     Returns:
-        The plan; every batch is to be filled up to its shape.
+        The plan; the caller pads every batch to its shape.
     """
     source_steps, target_steps = _steps(lengths)
     bounds, group = choose_shapes(source_steps, target_steps, max_shapes)
@@ -182,7 +180,7 @@ def plan_fixed(lengths: Lengths, batch_tokens: int, max_shapes: int) -> Plan:
     for (source, target), count in zip(bounds.tolist(), np.bincount(group).tolist(), strict=True):
         batches = -(-count // max(batch_tokens // max(source, target), 1))
         rows = -(-count // batches)
-        # Even rows may need fewer batches: 9 pairs in 4 batches make 3 rows, which 3 batches hold.
+        # Rounding up may save a batch: 9 pairs in 4 batches take 3 rows, so 3 batches suffice.
         batches = -(-count // rows)
         ends = np.minimum(np.arange(1, batches + 1) * rows, count)
         cuts.append(cuts[-1][-1] + ends)
@@ -194,7 +192,7 @@ def _steps(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
     return lengths.source_lengths + np.int32(1), lengths.target_lengths + np.int32(1)
 
 
-def _largest(group: np.ndarray, steps: np.ndarray, groups: int) -> np.ndarray:
+def _group_maxima(group: np.ndarray, steps: np.ndarray, groups: int) -> np.ndarray:
     result = np.zeros(groups, np.int64)
     np.maximum.at(result, group, steps)
     return result

@@ -1,4 +1,4 @@
-"""The pairs of a batch, cut into other subwords than those that are stored."""
+"""Pairs whose words are cut into randomly sampled subwords (subword regularization)."""
 
 import math
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from keras_seq.data.layout import SIDES, Side
 from keras_seq.text import SubwordSampling
 
 _PURPOSES = {"source": Purpose.SOURCE_PIECES, "target": Purpose.TARGET_PIECES}
-# Pairs that are drawn once to see how much longer they become, and the share of them that fits.
+# Pairs sampled to estimate the growth of lengths, and the fraction of them that must fit.
 _TRIAL_PAIRS = 1000
 _FITTING_SHARE = 0.99
 
 
 class PairSampling(NamedTuple):
-    """How the lines of both sides are cut anew.
+    """Subword sampling of both sides.
 
     Attributes:
-        source: That of the source vocabulary.
-        target: That of the target vocabulary.
+        source: Sampling of the source vocabulary.
+        target: Sampling of the target vocabulary.
     """
 
     source: SubwordSampling
@@ -33,11 +33,11 @@ class PairSampling(NamedTuple):
 
 @dataclass
 class PlannedLengths:
-    """Lengths to plan batches by: what nearly all drawn sequences fit into.
+    """Lengths for planning batches; nearly all sampled sequences fit.
 
     Attributes:
-        source_lengths: Int32 array `(N,)`, not below that of the corpus.
-        target_lengths: Int32 array `(N,)`, the same.
+        source_lengths: Int32 array `(N,)`, at least the lengths of the corpus.
+        target_lengths: Int32 array `(N,)`, at least the lengths of the corpus.
     """
 
     source_lengths: np.ndarray
@@ -45,17 +45,18 @@ class PlannedLengths:
 
 
 class SampledPairs:
-    """Some pairs of a corpus, their words cut by chance; read as a corpus is.
+    """Pairs of a corpus with resampled subwords; has the interface of a corpus.
 
-    What is drawn for a pair depends on the seed, the epoch and the pair, not on the other pairs.
+    The sample of a pair depends on the seed, the epoch and the pair, not on the other pairs.
 
     Args:
         corpus: The corpus.
-        pairs: Integer array `(N,)`; they become pairs 0 to N - 1 of this.
-        sampling: The ways to cut.
+        pairs: Integer array `(N,)`; they become pairs 0 to N - 1.
+        sampling: The subword sampling of both sides.
         seed: Non-negative integer.
         epoch: Non-negative integer.
-        limits: Longest source and target, in tokens. A longer one stays as it is stored.
+        limits: Maximum source and target length in tokens. A longer sample is replaced by the
+            stored sequence.
 
     Attributes:
         source_lengths: Int32 array `(N,)`.
@@ -75,10 +76,10 @@ class SampledPairs:
         self._pairs = pairs
         self.has_weights = corpus.has_weights
         self.has_alignments = corpus.has_alignments
-        # Pieces of a stream are not cut anew: a piece may begin within a word.
+        # Packed segments are never sampled: a segment may begin within a word.
         self.is_packed = False
         self._sides = {
-            side: _draw(corpus, pairs, side, getattr(sampling, side), seed, epoch, limit)
+            side: _sample_side(corpus, pairs, side, getattr(sampling, side), seed, epoch, limit)
             for side, limit in zip(SIDES, limits, strict=True)
         }
         self.source_lengths = self._sides["source"].lengths
@@ -86,54 +87,54 @@ class SampledPairs:
 
     @property
     def tokens(self) -> int:
-        """The tokens of both sides."""
+        """Number of tokens of both sides."""
         return sum(len(side.ids) for side in self._sides.values())
 
     def padded(self, side: Side, indices: np.ndarray, length: int) -> np.ndarray:
-        """The ids of sequences, zeros behind each: int32 `(B, length)`."""
-        drawn = self._sides[side]
-        real = np.arange(length) < drawn.lengths[indices, None]
-        result = np.zeros(real.shape, np.int32)
-        places = drawn.starts[indices, None] + np.arange(length)
-        result[real] = drawn.ids[places[real]]
+        """Ids of sequences, zero-padded on the right: int32 `(B, length)`."""
+        sampled = self._sides[side]
+        is_token = np.arange(length) < sampled.lengths[indices, None]
+        result = np.zeros(is_token.shape, np.int32)
+        positions = sampled.starts[indices, None] + np.arange(length)
+        result[is_token] = sampled.ids[positions[is_token]]
         return result
 
     def weights(self, indices: np.ndarray) -> np.ndarray:
-        """What pairs count in the loss: float32 `(B,)`."""
+        """Weights of the pairs in the loss: float32 `(B,)`."""
         return self._corpus.weights(self._pairs[indices])
 
     def links(self, indices: np.ndarray) -> np.ndarray:
-        """Place in `indices`, source token, target token: int64 `(L, 3)`.
+        """Position in `indices`, source token, target token: int64 `(L, 3)`.
 
-        All tokens of two words are linked if any were, as the stored ones were cut.
+        All sampled tokens of two words are linked if any of their stored tokens are linked.
         """
         links = self._corpus.links(self._pairs[indices])
-        found = [np.zeros((0, 3), np.int64)]
+        result = [np.zeros((0, 3), np.int64)]
         ends = np.searchsorted(links[:, 0], np.arange(len(indices) + 1))
         for row, pair in enumerate(indices):
-            of_pair = links[ends[row] : ends[row + 1]]
-            if not len(of_pair):
+            pair_links = links[ends[row] : ends[row + 1]]
+            if not len(pair_links):
                 continue
             source_words, new_source = self._sides["source"].words(pair)
             target_words, new_target = self._sides["target"].words(pair)
             linked = np.zeros((source_words[-1] + 1, target_words[-1] + 1), bool)
-            linked[source_words[of_pair[:, 1]], target_words[of_pair[:, 2]]] = True
+            linked[source_words[pair_links[:, 1]], target_words[pair_links[:, 2]]] = True
             tokens = np.argwhere(linked[np.ix_(new_source, new_target)])
-            found.append(np.insert(tokens, 0, row, axis=1))
-        return np.concatenate(found)
+            result.append(np.insert(tokens, 0, row, axis=1))
+        return np.concatenate(result)
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of the pairs, as drawn; a word here is also what is between fixed tokens.
+    """Sampled sequences of one side. A word begins at a word boundary or at a fixed token.
 
     Attributes:
-        ids: Int32, all drawn tokens.
-        lengths: Int32 `(N,)`, how many of them are each pair's.
-        starts: Int64 `(N,)`, where these begin.
-        word_starts: Int64 `(N + 1,)`, where the words of each pair begin in the next two.
-        stored: Int64, tokens of each word as stored.
-        drawn: Int64, tokens of each word as drawn.
+        ids: Int32, all sampled tokens, concatenated.
+        lengths: Int32 `(N,)`, number of tokens of each pair.
+        starts: Int64 `(N,)`, position in `ids` of the first token of each pair.
+        word_starts: Int64 `(N + 1,)`, index of the first word of each pair.
+        stored: Int64, number of stored tokens of each word.
+        sampled: Int64, number of sampled tokens of each word.
     """
 
     ids: np.ndarray
@@ -141,16 +142,16 @@ class _Side:
     starts: np.ndarray
     word_starts: np.ndarray
     stored: np.ndarray
-    drawn: np.ndarray
+    sampled: np.ndarray
 
     def words(self, pair: int) -> tuple[np.ndarray, np.ndarray]:
-        """The word that each token of a pair belongs to: of those stored, of those drawn."""
-        here = slice(self.word_starts[pair], self.word_starts[pair + 1])
+        """The word number of each stored token and of each sampled token of a pair."""
+        words = slice(self.word_starts[pair], self.word_starts[pair + 1])
         numbers = np.arange(self.word_starts[pair + 1] - self.word_starts[pair])
-        return numbers.repeat(self.stored[here]), numbers.repeat(self.drawn[here])
+        return numbers.repeat(self.stored[words]), numbers.repeat(self.sampled[words])
 
 
-def _draw(
+def _sample_side(
     corpus: TokenCorpus,
     pairs: np.ndarray,
     side: Side,
@@ -171,27 +172,27 @@ def _draw(
     stored = np.diff(words, append=len(ids))
     word_starts = np.searchsorted(words, np.append(row_starts, len(ids)))
 
-    numbers = _number_streams(row_keys(seed, epoch, pairs, _PURPOSES[side]), steps)
+    keys = row_keys(seed, epoch, pairs, _PURPOSES[side])
     tokens, word_bounds = ids.tolist(), [*words.tolist(), len(ids)]
-    is_fixed = fixed[words].tolist()
+    word_is_fixed = fixed[words].tolist()
     result: list[int] = []
-    drawn: list[int] = []
+    sampled: list[int] = []
     new_lengths = np.zeros(len(pairs), np.int32)
-    for row, chance in enumerate(numbers):
+    for row, numbers in enumerate(_number_streams(keys, steps)):
         first, last = word_starts[row], word_starts[row + 1]
         begin = len(result)
-        cuts = [
+        stored_words = [
             tuple(tokens[word_bounds[word] : word_bounds[word + 1]]) for word in range(first, last)
         ]
-        free = [word for word, is_one in zip(cuts, is_fixed[first:last], strict=True) if not is_one]
-        ways = iter(sampling.cut(free, chance))
-        for word, is_one in zip(cuts, is_fixed[first:last], strict=True):
-            new = word if is_one else next(ways)
-            result.extend(new)
-            drawn.append(len(new))
+        row_words = list(zip(stored_words, word_is_fixed[first:last], strict=True))
+        cuts = iter(sampling.cut([word for word, is_fixed in row_words if not is_fixed], numbers))
+        for word, is_fixed in row_words:
+            new_word = word if is_fixed else next(cuts)
+            result.extend(new_word)
+            sampled.append(len(new_word))
         if len(result) - begin > limit:
             result[begin:] = tokens[word_bounds[first] : word_bounds[last]]
-            drawn[first:] = stored[first:last].tolist()
+            sampled[first:] = stored[first:last].tolist()
         new_lengths[row] = len(result) - begin
     return _Side(
         np.array(result, np.int32),
@@ -199,55 +200,59 @@ def _draw(
         np.cumsum(new_lengths, dtype=np.int64) - new_lengths,
         word_starts,
         stored,
-        np.array(drawn, np.int64),
+        np.array(sampled, np.int64),
     )
 
 
 def _number_streams(keys: np.ndarray, count: int) -> Iterator[Iterator[float]]:
-    """For each key its numbers without end; the first `count`, most often enough, at once."""
+    """Yields an endless iterator of random numbers per key.
+
+    The first `count` numbers, usually enough, are computed for all keys at once.
+    """
     for key, first in zip(keys, counter_uniforms(keys, count).tolist(), strict=True):
         yield chain(first, _later_numbers(key, count))
 
 
-def _later_numbers(key: np.ndarray, begun: int) -> Iterator[float]:
-    for doubled in count():
-        start = begun + 64 * (2**doubled - 1)
-        numbers = counter_uniforms(np.array([key]), start + 64 * 2**doubled)
+def _later_numbers(key: np.ndarray, skip: int) -> Iterator[float]:
+    for doublings in count():
+        start = skip + 64 * (2**doublings - 1)
+        numbers = counter_uniforms(np.array([key]), start + 64 * 2**doublings)
         yield from numbers[0, start:].tolist()
 
 
 def plan_lengths(corpus: TokenCorpus, sampling: PairSampling, seed: int) -> PlannedLengths:
-    """How long sequences may become, so that nearly all that is drawn fits.
+    """Estimates lengths that nearly all sampled sequences fit.
 
-    The bound grows with the length n as g n + c sqrt(n), for a sum of n independent
-    changes. g and c are found by drawing for some pairs; they are the same for the same
-    corpus, sampling and seed. No bound is above the longest sequence that was kept.
+    The bound for a stored length n is g n + c sqrt(n), as for a sum of n independent changes. g
+    and c are estimated from a trial sample of some pairs and are deterministic for a given corpus,
+    sampling and seed. No bound exceeds the maximum length of the corpus.
 
     Args:
         corpus: The corpus, not empty.
-        sampling: The ways to cut.
+        sampling: The subword sampling of both sides.
         seed: Non-negative integer.
     """
     trial = np.unique(np.linspace(0, len(corpus) - 1, _TRIAL_PAIRS).astype(np.int64))
     longest = corpus.max_source_length, corpus.max_target_length
-    drawn = SampledPairs(corpus, trial, sampling, seed, 0, longest)
+    sampled = SampledPairs(corpus, trial, sampling, seed, 0, longest)
     return PlannedLengths(
-        _bounds(corpus.source_lengths, trial, drawn.source_lengths, longest[0]),
-        _bounds(corpus.target_lengths, trial, drawn.target_lengths, longest[1]),
+        _bounds(corpus.source_lengths, trial, sampled.source_lengths, longest[0]),
+        _bounds(corpus.target_lengths, trial, sampled.target_lengths, longest[1]),
     )
 
 
-def _bounds(lengths: np.ndarray, trial: np.ndarray, drawn: np.ndarray, longest: int) -> np.ndarray:
-    before = lengths[trial]
-    # In 64ths, from whole numbers, so that no rounding of a sum can move a bound.
-    growth = -(-64 * int(drawn.sum()) // int(before.sum())) / 64
-    spread = [
+def _bounds(
+    lengths: np.ndarray, trial: np.ndarray, sampled: np.ndarray, longest: int
+) -> np.ndarray:
+    stored = lengths[trial]
+    # Integers in units of 1/64, so that the bound does not depend on rounding of a float sum.
+    growth = -(-64 * int(sampled.sum()) // int(stored.sum())) / 64
+    spread = sorted(
         math.ceil(8 * max(0.0, new - growth * old) / math.sqrt(old))
-        for old, new in zip(before.tolist(), drawn.tolist(), strict=True)
-    ]
-    spread.sort()
+        for old, new in zip(stored.tolist(), sampled.tolist(), strict=True)
+    )
     c = spread[min(math.ceil(_FITTING_SHARE * len(spread)), len(spread)) - 1] / 8
-    # One entry for each length that there is; pairs may be many millions.
+    # A table by length: there are few lengths, but there may be millions of pairs.
     numbers = np.arange(int(lengths.max()) + 1, dtype=np.float64)
     table = np.ceil(growth * numbers + c * np.sqrt(numbers)).astype(np.int32)
     table = np.maximum(np.minimum(table, longest), numbers.astype(np.int32))

@@ -1,4 +1,4 @@
-"""Every pair of a corpus once, in a fixed order: for validation."""
+"""Batches of a whole corpus in a fixed order, for validation."""
 
 from collections.abc import Iterator
 
@@ -14,19 +14,19 @@ def sequential_batches(
     shapes: Shapes = "exact",
     max_shapes: int = 8,
 ) -> Iterator[Batch]:
-    """Makes batches that hold each pair exactly once, shorter pairs first.
+    """Yields batches that contain each pair exactly once, shorter pairs first.
 
     Args:
-        corpus: The `TokenCorpus`; it has at least one pair.
+        corpus: The `TokenCorpus`, with at least one pair.
         batch_tokens: Positive integer, as in `BatchStream`.
         shapes: `"exact"` or `"buckets"`, as in `BatchStream`.
         max_shapes: Positive integer, as in `BatchStream`.
 
     Returns:
-        An iterator over batches as `BatchStream.batch` makes them, the same at every call.
+        An iterator over batches like those of `BatchStream.batch`. Every call yields the same.
 
     Raises:
-        ValueError: If the corpus is empty or an argument is outside its range.
+        ValueError: The corpus is empty or an argument is out of range.
     """
     plan = make_plan(
         corpus, batch_tokens=batch_tokens, bucket_width=1, shapes=shapes, max_shapes=max_shapes

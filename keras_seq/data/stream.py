@@ -1,4 +1,4 @@
-"""The endless stream of training batches, each a pure function of its number."""
+"""The endless stream of training batches: batch k is a pure function of k."""
 
 import threading
 from collections.abc import Iterator
@@ -13,52 +13,51 @@ from keras_seq.data.plan import Lengths, Shapes, make_plan
 from keras_seq.data.sampled_pairs import PairSampling, SampledPairs, plan_lengths
 from keras_seq.data.word_dropout import drop_words
 
-# Tokens of drawn pairs that are kept at hand: enough for the batches of an update.
-_RECENT_TOKENS = 2**20
+# Size of the cache of sampled pairs, in tokens: enough for the batches of one update.
+_CACHE_TOKENS = 2**20
 T = TypeVar("T", int, np.ndarray)
 
 
 class BatchStream:
-    """Batches of pairs of like length, shuffled anew in every epoch.
+    """Batches of pairs of similar length, reshuffled in every epoch.
 
-    `batch(k)` depends on the corpus, the settings, the seed and k, and on nothing
-    that was asked before: a run that stops after batch k goes on with `batch(k + 1)`
-    without going through the ones before it. Each epoch holds every pair once.
+    `batch(k)` depends on the corpus, the settings, the seed and k only. A run that stops after
+    batch k resumes with `batch(k + 1)` without replaying earlier batches. Each epoch contains
+    every pair once.
 
     Shapes: B rows, S source steps, T target steps.
 
     Args:
-        corpus: The `TokenCorpus` to draw from; it has at least one pair.
-        batch_tokens: Positive integer. B x max(S, T) stays within it, except in
-            a batch of a single row.
-        seed: Non-negative integer. The order of the pairs follows from it.
-        bucket_width: Positive integer. With exact shapes, pairs whose lengths fall into
-            the same window of this many steps count as equally long. Wider
-            windows mix more and pad more. Defaults to 1.
-        shapes: `"exact"` pads a batch to its own longest pair. `"buckets"` pads to
-            one of a few fixed shapes, rows included, so that a compiler makes a
-            handful of programs; rows that are left over hold only zeros. Defaults
+        corpus: The `TokenCorpus`, with at least one pair.
+        batch_tokens: Positive integer, the maximum of B x max(S, T). A batch of one row may
+            exceed it.
+        seed: Non-negative integer, the random seed.
+        bucket_width: Positive integer. With exact shapes, pairs whose lengths fall into the same
+            window of this many steps are shuffled together. Wider windows shuffle more and pad
+            more. Defaults to 1.
+        shapes: `"exact"` pads a batch to its own longest pair. `"buckets"` pads to one of a few
+            fixed shapes, so that a compiler builds few programs; unused rows are zero. Defaults
             to `"exact"`.
-        max_shapes: Positive integer, how many fixed shapes there may be. They are
-            chosen to pad this corpus least. Defaults to 8.
-        host: Integer in `[0, hosts)`, which part of the rows this process takes.
-        hosts: Positive integer, the number of processes that share each batch. Every
-            host gets the same number of rows, the last ones maybe rows of zeros;
-            the parts, one below the other, are the batch that one host would get.
-        row_multiple: Positive integer. Rows of zeros are added below each host's part
-            up to a multiple of it, so that the devices of a host can share the rows.
-            They do not count against `batch_tokens`. Defaults to 1.
-        word_dropout: Float in [0, 1), the chance of each token of `target_input` but the
-            first to be replaced by the unknown one.
-        source_word_dropout: Float in [0, 1), the same for `source`, end tokens excepted.
-        sampling: Optional `PairSampling`. The words of a pair are then cut anew each time the
-            pair comes. Batches are planned for what 99 of 100 pairs become; of a pair that
-            becomes longer than its batch has room for, that side stays as the corpus has it.
-        first_counted: Non-negative integer. Only target tokens from this id on count in
-            `total_weight`: of tags, those of words. Defaults to 0, all of them.
+        max_shapes: Positive integer, the maximum number of fixed shapes. The shapes are chosen to
+            minimize the padding of this corpus. Defaults to 8.
+        host: Integer in `[0, hosts)`, the index of this process.
+        hosts: Positive integer, the number of processes that share each batch. Every host gets
+            the same number of rows; rows of the last hosts may be zero. The concatenated shards
+            are the batch of a single host.
+        row_multiple: Positive integer. The shard of each host is padded with zero rows to a
+            multiple of this number, so that its devices can split the rows. These rows do not
+            count against `batch_tokens`. Defaults to 1.
+        word_dropout: Float in [0, 1), the probability of replacing a token of `target_input`,
+            except the begin token, by the unknown token.
+        source_word_dropout: Float in [0, 1), the same for `source`, except end tokens.
+        sampling: Optional `PairSampling`, which samples the subwords of a pair anew in every
+            epoch. Batches are planned for lengths that 99 % of the pairs fit; a side that
+            does not fit its batch keeps the stored tokens.
+        first_counted: Non-negative integer. `total_weight` counts only target tokens from this
+            id on. For tags, these are the tags of words. Defaults to 0, all tokens.
 
     Raises:
-        ValueError: If the corpus is empty or an argument is outside its range.
+        ValueError: The corpus is empty or an argument is out of range.
 
     Example:
 
@@ -101,12 +100,12 @@ class BatchStream:
             )
         if row_multiple < 1:
             raise ValueError(f"row_multiple must be a positive integer, received {row_multiple!r}")
-        for name, share in (
+        for name, rate in (
             ("word_dropout", word_dropout),
             ("source_word_dropout", source_word_dropout),
         ):
-            if not 0 <= share < 1:
-                raise ValueError(f"{name} must be in [0, 1), received {share!r}")
+            if not 0 <= rate < 1:
+                raise ValueError(f"{name} must be in [0, 1), received {rate!r}")
         self._corpus = corpus
         self._dropout = {
             "source": (source_word_dropout, Purpose.SOURCE_WORDS),
@@ -129,32 +128,32 @@ class BatchStream:
             shapes=shapes,
             max_shapes=max_shapes,
         )
-        # One tuple, set at once: threads that fetch ahead never see half an epoch.
+        # One tuple, assigned atomically, because prefetching threads read it.
         self._epoch: tuple[int, np.ndarray, np.ndarray] | None = None
-        # What was drawn lately, so that a batch and its total are not drawn twice.
-        self._recent: dict[int, SampledPairs] = {}
-        self._recent_lock = threading.Lock()
+        # `batch` and `total_weight` of one batch share the sampled pairs.
+        self._cache: dict[int, SampledPairs] = {}
+        self._cache_lock = threading.Lock()
 
     @property
     def batches_per_epoch(self) -> int:
-        """The number of batches in every epoch."""
+        """Number of batches in every epoch."""
         return len(self._plan)
 
     @property
     def bounds(self) -> np.ndarray:
-        """What no batch exceeds: int64 `(M, 3)`, rows, source and target steps of each."""
+        """Upper bounds of the rows, source and target steps of each batch: int64 `(M, 3)`."""
         bounds = self._plan.shape.copy()
-        bounds[:, 0] = self._filled(self._share(bounds[:, 0]))
+        bounds[:, 0] = self._host_rows(bounds[:, 0])
         return bounds
 
     def shapes(self) -> list[tuple[int, int, int]]:
-        """All shapes `(rows, source steps, target steps)` that this host's batches can have.
+        """Returns all shapes `(rows, source steps, target steps)` of this host's batches.
 
         Returns:
             The shapes, ascending.
 
         Raises:
-            ValueError: If the stream was made with `shapes="exact"`.
+            ValueError: The stream has `shapes="exact"`.
         """
         if not self._fixed:
             raise ValueError(
@@ -164,89 +163,85 @@ class BatchStream:
         return sorted({(rows, source, target) for rows, source, target in self.bounds.tolist()})
 
     def batch(self, k: int) -> Batch:
-        """Makes batch k of the stream; the first is batch 0.
+        """Builds batch k of the stream; the first is batch 0.
 
         Args:
             k: Non-negative integer.
 
         Returns:
-            A dict of int32 arrays, zeros behind and below: `source` `(B, S)`, the tokens and the
-            end token; `target_input` `(B, T)`, the begin token and the tokens; `target_output`
-            `(B, T)`, the tokens and the end token. Where the corpus has them, float32
-            arrays too: `weight` `(B,)`, and `alignment` `(B, T, S)`, whose row t has shares
-            of 1 where source tokens are linked to token t of `target_output`, or zeros.
+            A dict of zero-padded arrays as `make_batch` builds it: int32 `source` `(B, S)`,
+            `target_input` `(B, T)` and `target_output` `(B, T)`. Float32 `weight` `(B,)` and
+            `alignment` `(B, T, S)` if the corpus has weights or alignments.
 
         Raises:
-            ValueError: If `k` is negative.
+            ValueError: `k` is negative.
         """
         number, members = self._members(k)
-        pairs, places = self._read_from(k, number, members)
+        pairs, positions = self._pairs(k, number, members)
         rows, source_steps, target_steps = self._plan.shape[number].tolist()
         if not self._fixed:
-            source_steps = int(pairs.source_lengths[places].max()) + 1
-            target_steps = int(pairs.target_lengths[places].max()) + 1
-        # Rows of zeros are the last ones of the whole batch, and of those before them each has the
-        # place that it has on one host: what is drawn for a place is drawn for the same pair.
-        share = self._filled(self._share(rows))
-        mine = slice(self._host * share, (self._host + 1) * share)
-        batch = make_batch(pairs, places[mine], share, source_steps, target_steps)
-        for key, (chance, purpose) in self._dropout.items():
-            if chance:
+            source_steps = int(pairs.source_lengths[positions].max()) + 1
+            target_steps = int(pairs.target_lengths[positions].max()) + 1
+        # Zero rows come last in the global batch, so each pair has the same row as on one host.
+        host_rows = self._host_rows(rows)
+        shard = slice(self._host * host_rows, (self._host + 1) * host_rows)
+        batch = make_batch(pairs, positions[shard], host_rows, source_steps, target_steps)
+        for key, (rate, purpose) in self._dropout.items():
+            if rate:
                 epoch = k // len(self._plan)
-                keys = row_keys(self._seed, epoch, members[mine], purpose)
-                batch = drop_words(batch, key, chance, keys)
+                keys = row_keys(self._seed, epoch, members[shard], purpose)
+                batch = drop_words(batch, key, rate, keys)
         return batch
 
     def total_weight(self, k: int) -> float:
-        """The target tokens of batch k on all hosts together, each times the weight of its pair.
+        """Sums the weights of the target tokens of batch k over all hosts.
 
-        End tokens count. Found from lengths and weights alone, unless words are cut anew or only
-        some tokens count.
+        End tokens count. The token ids are read only for `sampling` or `first_counted`.
 
         Args:
             k: Non-negative integer.
 
         Returns:
-            The sum; without weights the number of tokens.
+            The sum of the weights; the number of tokens if the corpus has no weights.
 
         Raises:
-            ValueError: If `k` is negative.
+            ValueError: `k` is negative.
         """
         number, members = self._members(k)
-        pairs, places = self._read_from(k, number, members)
-        tokens = pairs.target_lengths[places].astype(np.float64)
+        pairs, positions = self._pairs(k, number, members)
+        tokens = pairs.target_lengths[positions].astype(np.float64)
         if self._first_counted:
-            ids = pairs.padded("target", places, int(tokens.max()))
+            ids = pairs.padded("target", positions, int(tokens.max()))
             tokens = (ids >= self._first_counted).sum(-1).astype(np.float64)
         if not pairs.is_packed:
             tokens += 1
-        return float((tokens * pairs.weights(places)).sum())
+        return float((tokens * pairs.weights(positions)).sum())
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
-        """Makes one batch after the other, without end, from batch `start` on."""
+        """Yields batches endlessly, from batch `start` on."""
         k = start
         while True:
             yield self.batch(k)
             k += 1
 
     def _members(self, k: int) -> tuple[int, np.ndarray]:
-        """The place of batch k in the plan, and its pairs on all hosts."""
+        """The index of batch k in the plan, and its pairs on all hosts."""
         if k < 0:
             raise ValueError(f"k must not be negative, received {k!r}")
-        epoch, place = divmod(k, len(self._plan))
+        epoch, position = divmod(k, len(self._plan))
         pairs, order = self._order(epoch)
-        number = int(order[place])
+        number = int(order[position])
         return number, pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
 
-    def _read_from(self, k: int, number: int, members: np.ndarray) -> tuple[Pairs, np.ndarray]:
-        """Where the pairs of batch k are read, and their places there: all hosts' pairs."""
+    def _pairs(self, k: int, number: int, members: np.ndarray) -> tuple[Pairs, np.ndarray]:
+        """The corpus or the sampled pairs of batch k, and the indices of its pairs in them."""
         if self._sampling is None:
             return self._corpus, members
-        with self._recent_lock:
-            drawn = self._recent.get(k)
-        if drawn is None:
+        with self._cache_lock:
+            sampled = self._cache.get(k)
+        if sampled is None:
             _, source_steps, target_steps = self._plan.shape[number].tolist()
-            drawn = SampledPairs(
+            sampled = SampledPairs(
                 self._corpus,
                 members,
                 self._sampling,
@@ -254,25 +249,22 @@ class BatchStream:
                 k // len(self._plan),
                 (source_steps - 1, target_steps - 1),
             )
-            with self._recent_lock:
-                held = drawn.tokens + sum(pairs.tokens for pairs in self._recent.values())
-                while self._recent and held > _RECENT_TOKENS:
-                    held -= self._recent.pop(next(iter(self._recent))).tokens
-                self._recent[k] = drawn
-        return drawn, np.arange(len(members))
+            with self._cache_lock:
+                tokens = sampled.tokens + sum(pairs.tokens for pairs in self._cache.values())
+                while self._cache and tokens > _CACHE_TOKENS:
+                    tokens -= self._cache.pop(next(iter(self._cache))).tokens
+                self._cache[k] = sampled
+        return sampled, np.arange(len(members))
 
-    def _share(self, rows: T) -> T:
-        """The rows that each host takes of so many, at least."""
-        return -(-rows // self._hosts)
-
-    def _filled(self, share: T) -> T:
-        """The rows of a host's batch, those of zeros included."""
-        return -(-share // self._row_multiple) * self._row_multiple
+    def _host_rows(self, rows: T) -> T:
+        """The rows of one host's shard of a batch of `rows` rows, zero rows included."""
+        per_host = -(-rows // self._hosts)
+        return -(-per_host // self._row_multiple) * self._row_multiple
 
     def _order(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        known = self._epoch
-        if known is None or known[0] != epoch:
-            # Let the old order go first: with many pairs, two at a time are a lot of memory.
-            self._epoch = known = None
-            self._epoch = known = (epoch, *self._plan.shuffled(self._seed, epoch))
-        return known[1], known[2]
+        cached = self._epoch
+        if cached is None or cached[0] != epoch:
+            # Free the old order first: with many pairs, two orders take a lot of memory.
+            self._epoch = cached = None
+            self._epoch = cached = (epoch, *self._plan.shuffled(self._seed, epoch))
+        return cached[1], cached[2]

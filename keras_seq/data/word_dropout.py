@@ -1,27 +1,27 @@
-"""Words of a batch that the model does not get to see."""
+"""Word dropout: replaces random input tokens by the unknown token."""
 
 import numpy as np
 
 from keras_seq.data.batch import Batch
 from keras_seq.data.counter_rng import counter_uniforms
-from keras_seq.data.ids import BOS, EOS, PAD, UNK
+from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 
-def drop_words(batch: Batch, key: str, share: float, keys: np.ndarray) -> Batch:
-    """Puts the unknown token in the place of some others.
+def drop_words(batch: Batch, key: str, rate: float, row_keys: np.ndarray) -> Batch:
+    """Replaces random tokens of one input by the unknown token.
 
-    Padding, begin and end tokens stay. What is to be predicted stays too: `target_output`
-    is another array.
+    Padding, begin and end tokens are never replaced. `target_output` is a separate array and does
+    not change.
 
     Args:
-        batch: A batch as `BatchStream.batch` makes it.
+        batch: A batch from `BatchStream.batch`.
         key: `"source"` or `"target_input"`.
-        share: Float in [0, 1), the chance of each token to be replaced.
-        keys: Uint64 array from `row_keys`, at most one for each row; rows without one
-            hold padding.
+        rate: Float in [0, 1), the probability of replacing a token.
+        row_keys: Uint64 array from `row_keys`, at most one per row; rows without a key hold
+            padding only.
 
     Returns:
-        The batch with another array for `key`.
+        The batch with a new array for `key`.
 
     Example:
 
@@ -38,7 +38,7 @@ def drop_words(batch: Batch, key: str, share: float, keys: np.ndarray) -> Batch:
         https://arxiv.org/abs/1606.02891
     """
     ids = batch[key].copy()
-    rows = ids[: len(keys)]
-    dropped = counter_uniforms(keys, ids.shape[1]) < share
-    rows[dropped & (rows != PAD) & (rows != BOS) & (rows != EOS)] = UNK
+    rows = ids[: len(row_keys)]
+    dropped = counter_uniforms(row_keys, ids.shape[1]) < rate
+    rows[dropped & (rows != PAD_ID) & (rows != BOS_ID) & (rows != EOS_ID)] = UNK_ID
     return {**batch, key: ids}

@@ -1,4 +1,4 @@
-"""Pairs of token ids to shards on disk, as a stream."""
+"""Writes a stream of token pairs to the shards of a corpus."""
 
 import json
 import os
@@ -10,7 +10,6 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from keras_seq.data.ids import BOS, EOS, PAD
 from keras_seq.data.layout import (
     INDEX,
     OFFSET,
@@ -26,22 +25,23 @@ from keras_seq.data.layout import (
     weights_name,
 )
 from keras_seq.storage import atomic_directory
+from keras_seq.text import BOS_ID, EOS_ID, PAD_ID
 
-# What float32 rounds to 0.
-_NO_WEIGHT = 2.0**-150
-# Tokens held as Python objects before they go to disk: some ten megabytes.
+# float32 rounds weights up to this to 0.
+_ZERO_WEIGHT = 2.0**-150
+# Tokens in memory as Python objects before they are written: about ten megabytes.
 _BUFFER_TOKENS = 2**18
 
 
 class TokenPair(NamedTuple):
-    """A pair of token ids, without begin and end tokens, and what else may be known of it.
+    """Token ids of a source and its target, with an optional weight and alignment.
 
     Attributes:
-        source: The ids of the source, a list or a 1-D integer array.
-        target: The ids of the target, the same.
-        weight: Non-negative finite number, what the pair counts in the loss. A pair of
-            weight 2 counts as the same pair twice.
-        links: `(source token, target token)`, integers from 0: the tokens that say the same.
+        source: The ids of the source without begin and end tokens, a list or a 1-D integer array.
+        target: The ids of the target, as for `source`.
+        weight: Non-negative finite number, the weight of the pair in the loss. A pair of weight 2
+            counts like two equal pairs.
+        links: Pairs `(source token, target token)` of aligned tokens, counted from 0.
     """
 
     source: Sequence[int]
@@ -52,15 +52,15 @@ class TokenPair(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """What became of the pairs given to `write_corpus`.
+    """Counts of the pairs that `write_corpus` kept and dropped.
 
     Attributes:
         kept: Pairs in the corpus.
-        dropped_empty: Pairs left out because a side has no token.
-        dropped_long: Pairs left out because a side is longer than allowed.
+        dropped_empty: Dropped pairs with an empty side.
+        dropped_long: Dropped pairs with a side above the maximum length.
         source_tokens: Tokens of the kept sources.
         target_tokens: Tokens of the kept targets.
-        dropped_weightless: Pairs left out because they have tokens but weigh nothing.
+        dropped_weightless: Dropped pairs of weight 0.
     """
 
     kept: int = 0
@@ -84,41 +84,37 @@ def write_corpus(
     target_only: bool = False,
     packed: bool = False,
 ) -> CorpusCounts:
-    """Writes pairs of token ids to a directory that `TokenCorpus.open` maps into memory.
+    """Writes pairs of token ids to a directory for `TokenCorpus.open`.
 
-    The pairs are taken one by one and never held together: memory does not grow
-    with the corpus. Pairs with an empty side, with a side that is too long, or, where
-    weights are stored, of weight 0 are left out and counted. The directory appears
-    when it is whole; a write that fails leaves nothing.
+    The pairs are consumed as a stream, so memory does not grow with the corpus. Pairs with an
+    empty side or a side above its maximum length are dropped and counted; if weights are stored,
+    so are pairs of weight 0. The directory appears atomically; a failed write leaves nothing.
 
     Args:
-        directory: Path to make. It must not exist, or be an empty directory.
-        pairs: Iterable of `(source ids, target ids)` without begin and end tokens,
-            lists or 1-D integer arrays, or of `TokenPair`.
-        max_source_length: Positive integer, the longest source kept, in tokens.
-        max_target_length: Positive integer, the longest target kept, in tokens.
-        shard_pairs: Positive integer, pairs in one file. Defaults to a million.
-        vocabulary_size: Optional positive integer above every id (of both sides).
-            Up to 65,536 an id takes two bytes on disk; without it, four.
-        weights: Whether the weights of the pairs are stored, four bytes a pair.
-            Without it they are not looked at.
-        alignments: Whether the links between their tokens are stored.
-        target_only: Whether there are targets only, as for a language model: sources
-            are empty then, and no reason to leave a pair out.
-        packed: Whether targets are pieces of a stream of sentences, which may begin and
-            end anywhere, with an end and a begin token between two sentences. Batches then
-            put no end token behind them.
+        directory: Path of a directory that does not exist or is empty.
+        pairs: Iterable of `(source ids, target ids)` without begin and end tokens, lists or 1-D
+            integer arrays, or of `TokenPair`.
+        max_source_length: Positive integer, the maximum source length in tokens.
+        max_target_length: Positive integer, the maximum target length in tokens.
+        shard_pairs: Positive integer, the number of pairs per shard. Defaults to a million.
+        vocabulary_size: Optional positive integer above every id of both sides. Ids take two
+            bytes on disk if it is at most 65,536, else four.
+        weights: Boolean, whether to store the weights of the pairs, four bytes per pair.
+            Otherwise weights are ignored.
+        alignments: Boolean, whether to store the links between tokens.
+        target_only: Boolean, whether the corpus has targets only, as for a language model.
+            Pairs with an empty source are then kept.
+        packed: Boolean, whether targets are segments from `pack`. Batches add no end token to
+            packed targets.
 
     Returns:
-        A `CorpusCounts`: pairs kept and dropped, tokens of both sides. It is stored
-        with the corpus too.
+        The `CorpusCounts`, which are also stored in the corpus.
 
     Raises:
-        ValueError: If a number is not positive, or a kept pair has an id outside
-            `[0, vocabulary_size)` or one of the ids 0 (padding), 2 (begin) and
-            3 (end), which the batches add by themselves, or a weight is negative or not
-            finite, or a link is to no token of the pair.
-        InputError: If `directory` exists and is not empty.
+        ValueError: A number is not positive; a kept pair has an id outside `[0, vocabulary_size)`
+            or a reserved id 0 (padding), 2 (begin) or 3 (end), which batches add; a weight is
+            negative or not finite; or a link refers to a token that the pair lacks.
+        InputError: `directory` exists and is not empty.
 
     Example:
 
@@ -142,13 +138,13 @@ def write_corpus(
         links = np.dtype("<u2" if longest <= 2**16 else "<u4") if alignments else None
         with _Shards(temporary, shard_pairs, vocabulary_size, weights, links, packed) as shards:
             dropped_empty = dropped_long = dropped_weightless = 0
-            for plain in pairs:
-                pair = TokenPair(*plain)
+            for fields in pairs:
+                pair = TokenPair(*fields)
                 if (len(pair.source) == 0 and not target_only) or len(pair.target) == 0:
                     dropped_empty += 1
                 elif len(pair.source) > max_source_length or len(pair.target) > max_target_length:
                     dropped_long += 1
-                elif weights and 0 <= pair.weight <= _NO_WEIGHT:
+                elif weights and 0 <= pair.weight <= _ZERO_WEIGHT:
                     dropped_weightless += 1
                 else:
                     shards.add(pair)
@@ -179,7 +175,7 @@ def write_corpus(
 
 
 class _Shards:
-    """Buffers pairs and appends them to the open shard; starts the next when one is full."""
+    """Buffers pairs, appends them to the open shard, and starts a new shard when it is full."""
 
     def __init__(
         self,
@@ -190,7 +186,8 @@ class _Shards:
         links: np.dtype | None,
         packed: bool,
     ) -> None:
-        self._reserved = {PAD} if packed else {PAD, BOS, EOS}
+        self._reserved = {PAD_ID} if packed else {PAD_ID, BOS_ID, EOS_ID}
+        # The entries of the finished shards in `corpus.json`.
         self.written: list[dict[str, int]] = []
         self.dtype = id_dtype(vocabulary_size)
         self._directory = directory
@@ -199,11 +196,11 @@ class _Shards:
         self._with_weights = weights
         self._link_dtype = links
         self._buffer: list[TokenPair] = []
-        # What the buffer holds, links included.
+        # Tokens and links in the buffer.
         self._buffered = 0
+        # Files, pairs, tokens and links of the open shard.
         self._files: dict[str, BinaryIO] = {}
         self._pairs = 0
-        # Of the open shard.
         self._totals = {"source": 0, "target": 0, "links": 0}
 
     def __enter__(self) -> "_Shards":
@@ -212,22 +209,19 @@ class _Shards:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                self._flush()
-                self._close()
+                self._finish_shard()
         finally:
             for file in self._files.values():
                 file.close()
 
     def add(self, pair: TokenPair) -> None:
-        more = len(pair.source) + len(pair.target) + len(pair.links)
-        if sum(self._totals.values()) + self._buffered + more > SHARD_TOKENS:
-            self._flush()
-            self._close()
+        size = len(pair.source) + len(pair.target) + len(pair.links)
+        if sum(self._totals.values()) + self._buffered + size > SHARD_TOKENS:
+            self._finish_shard()
         self._buffer.append(pair)
-        self._buffered += more
+        self._buffered += size
         if self._pairs + len(self._buffer) == self._shard_pairs:
-            self._flush()
-            self._close()
+            self._finish_shard()
         elif self._buffered >= _BUFFER_TOKENS:
             self._flush()
 
@@ -244,21 +238,21 @@ class _Shards:
             ids = _flat(buffer, int(lengths[side].sum()))
             self._check(ids, side)
             self._files[ids_name(shard, side)].write(ids.astype(self.dtype).tobytes())
-            self._write_ends(offsets_name(shard, side), side, lengths[side])
+            self._write_offsets(offsets_name(shard, side), side, lengths[side])
         if self._with_weights:
             self._files[weights_name(shard)].write(_checked_weights(weights).tobytes())
         if self._link_dtype is not None:
-            found = _flat_links(links, lengths["source"], lengths["target"])
-            self._files[links_name(shard)].write(found.astype(self._link_dtype).tobytes())
-            self._write_ends(link_offsets_name(shard), "links", _lengths(links))
+            flat = _flat_links(links, lengths["source"], lengths["target"])
+            self._files[links_name(shard)].write(flat.astype(self._link_dtype).tobytes())
+            self._write_offsets(link_offsets_name(shard), "links", _lengths(links))
         self._pairs += len(self._buffer)
         self._buffer.clear()
         self._buffered = 0
 
-    def _write_ends(self, name: str, what: str, lengths: np.ndarray) -> None:
-        ends = self._totals[what] + np.cumsum(lengths)
+    def _write_offsets(self, name: str, key: str, lengths: np.ndarray) -> None:
+        ends = self._totals[key] + np.cumsum(lengths)
         self._files[name].write(ends.astype(OFFSET).tobytes())
-        self._totals[what] = int(ends[-1])
+        self._totals[key] = int(ends[-1])
 
     def _check(self, ids: np.ndarray, side: str) -> None:
         if not len(ids):
@@ -271,7 +265,8 @@ class _Shards:
                 f"A {side} has the id {wrong}; expected ids from 0 up to, not with, {limit}. "
                 "Encode with the tokenizer whose vocabulary_size was given."
             )
-        if low <= EOS and (reserved := self._reserved.intersection(ids[ids <= EOS].tolist())):
+        reserved = self._reserved.intersection(ids[ids <= EOS_ID].tolist())
+        if reserved:
             raise ValueError(
                 f"A {side} holds the reserved id {min(reserved)}; expected token ids without "
                 "padding (0), begin (2) and end (3), which the batches add. Leave them out."
@@ -280,18 +275,19 @@ class _Shards:
     def _open(self) -> None:
         shard = len(self.written)
         offsets = [offsets_name(shard, side) for side in SIDES]
-        others = [ids_name(shard, side) for side in SIDES]
+        values = [ids_name(shard, side) for side in SIDES]
         if self._with_weights:
-            others.append(weights_name(shard))
+            values.append(weights_name(shard))
         if self._link_dtype is not None:
-            others.append(links_name(shard))
+            values.append(links_name(shard))
             offsets.append(link_offsets_name(shard))
-        for name in (*others, *offsets):
+        for name in (*values, *offsets):
             self._files[name] = (self._directory / name).open("wb")
         for name in offsets:
             self._files[name].write(np.zeros(1, OFFSET).tobytes())
 
-    def _close(self) -> None:
+    def _finish_shard(self) -> None:
+        self._flush()
         if not self._files:
             return
         for file in self._files.values():
@@ -339,7 +335,7 @@ def _flat_links(
     source_lengths: np.ndarray,
     target_lengths: np.ndarray,
 ) -> np.ndarray:
-    """All links one below the other, int64 `(L, 2)`, after a look at whether each is to a token."""
+    """Concatenates and validates the links of all pairs: int64 `(L, 2)`."""
     flat = np.array([link for links in buffer for link in links], np.int64).reshape(-1, 2)
     counts = _lengths(buffer)
     limits = np.stack([source_lengths, target_lengths], axis=1).repeat(counts, axis=0)

@@ -4,7 +4,7 @@ from .changed_vocabulary import pieces_in
 from .column_choice import LABELLED, PAIR, TAGGED, Roles, parse_columns
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
-from .errors import InputError
+from .errors import InputError, Notice
 from .imported import import_tokenizer
 from .labelled_lines import read_labelled
 from .labels import FIRST_LABEL, Labels
@@ -20,8 +20,8 @@ from .reading import (
     read_pairs,
     read_tsv,
 )
+from .special_ids import BOS_ID, EOS_ID, INSIDE_ID, PAD_ID, UNK_ID
 from .statistics import LineCounter, LineStatistics
-from .stored_model import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .tables import read_table
 from .tagged_words import WordTokens, word_tokens, words_of
 from .tokenizer import Piece, Tokenizer
@@ -34,6 +34,7 @@ __all__ = [
     "BOS_ID",
     "EOS_ID",
     "FIRST_LABEL",
+    "INSIDE_ID",
     "LABELLED",
     "PAD_ID",
     "PAIR",
@@ -48,6 +49,7 @@ __all__ = [
     "Labels",
     "LineCounter",
     "LineStatistics",
+    "Notice",
     "PairFiles",
     "Piece",
     "Roles",

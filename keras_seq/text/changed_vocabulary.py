@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from .stored_model import EOS_ID
+from .special_ids import EOS_ID
 from .tokenizer import Tokenizer
 
 _SPACE = "\u2581"

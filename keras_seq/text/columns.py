@@ -4,8 +4,8 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from .errors import InputError
-from .reading import Notice, Path, read_lines
+from .errors import InputError, Notice
+from .reading import Path, read_lines
 
 Links = tuple[tuple[int, int], ...]
 

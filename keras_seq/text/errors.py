@@ -1,12 +1,16 @@
-"""The one error for whatever is wrong with a user's files."""
+"""Errors and notices about a user's files."""
+
+from collections.abc import Callable
+
+# A function that is called with one line of text for each thing worth telling the user.
+Notice = Callable[[str], None]
 
 
 class InputError(ValueError):
-    """A file, or a line of one, that cannot be used as it is.
+    """A file, or a line of a file, that cannot be used as it is.
 
-    The message is one line made for the person who owns the file:
-    `FILE:LINE: what is wrong` or `FILE: what is wrong`. A command line prints
-    it and exits with 2; it never needs a traceback.
+    The message is one line for the owner of the file: `FILE:LINE: problem` or `FILE: problem`.
+    The command line prints the message without a traceback and exits with code 2.
 
     Example:
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .column_choice import LABELLED, TAGGED
-from .errors import InputError
-from .reading import Notice, Path, display_name
+from .errors import InputError, Notice
+from .reading import Path, display_name
 from .tables import numbered_pairs
 from .tagged_words import words_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .errors import InputError
-from .stored_model import EOS_ID, UNK_ID
+from .special_ids import EOS_ID, UNK_ID
 
 # The first id of a label; what is below is as of a `Tokenizer`: 0 pad, 1 unknown.
 FIRST_LABEL = EOS_ID + 1

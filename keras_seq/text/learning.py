@@ -8,21 +8,18 @@ import math
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from .errors import InputError
+from .errors import InputError, Notice
 from .normalization import SPACE_MARK, TextRules
+from .special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .stored_model import (
-    BOS_ID,
     BYTE_PIECES,
-    EOS_ID,
     MAX_VOCABULARY,
     NORMAL,
-    PAD_ID,
     SPECIAL_PIECES,
-    UNK_ID,
     USER_DEFINED,
     StoredPiece,
     build_model,
@@ -111,7 +108,7 @@ def learn_model(
     *,
     sample_size: int = SAMPLE_CHUNKS,
     seed: int = 1,
-    notice: Callable[[str], None] | None = None,
+    notice: Notice | None = None,
 ) -> bytes:
     """Learns a vocabulary from sentences, read once and as a stream.
 

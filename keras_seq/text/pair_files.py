@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from .column_choice import LABELLED, PAIR, TAGGED, parse_columns
 from .columns import Links, check_links, in_step, read_alignments, read_weights
-from .errors import InputError
+from .errors import InputError, Notice
 from .labelled_lines import read_labelled
-from .reading import Notice, check_readable, read_lines, read_pairs
+from .reading import check_readable, read_lines, read_pairs
 from .tables import read_table
 
 Names = tuple[str, ...]

@@ -11,13 +11,12 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Literal
 
-from .errors import InputError
+from .errors import InputError, Notice
 
-Notice = Callable[[str], None]
 Errors = Literal["strict", "replace"]
 Path = str | os.PathLike[str]
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .errors import InputError
 from .protobuf import field, read_fields
+from .special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 if TYPE_CHECKING:
     import sentencepiece
-
-PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
 # Bounds for models that come from elsewhere. Ours have pieces of at most 64
 # bytes; a piece of 500 kB crashes the SentencePiece that TensorFlow embeds.

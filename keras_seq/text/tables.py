@@ -15,8 +15,8 @@ from .column_choice import (
     short,
     show_columns,
 )
-from .errors import InputError
-from .reading import Errors, Notice, Path, display_name, read_lines
+from .errors import InputError, Notice
+from .reading import Errors, Path, display_name, read_lines
 from .table_format import DELIMITERS, Row, TableFormat, find_format, read_records
 from .usual_headers import is_header, is_reversed
 

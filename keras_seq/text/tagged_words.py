@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .stored_model import UNK_ID
+from .special_ids import UNK_ID
 from .tokenizer import Tokenizer
 
 _SPACES = {ord(space): " " for space in "\t\n\v\f\r"}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from .errors import Notice
 from .learning import SAMPLE_CHUNKS, Kind, VocabularyPlan, learn_model, without_surrogates
 from .normalization import Form, TextRules
+from .special_ids import EOS_ID, UNK_ID
 from .stored_model import (
-    EOS_ID,
     NORMAL,
-    UNK_ID,
     USER_DEFINED,
     load,
     model_kind,
@@ -91,7 +91,7 @@ class Tokenizer:
         lower_if_small: bool = True,
         sample_size: int = SAMPLE_CHUNKS,
         seed: int = 1,
-        notice: Callable[[str], None] | None = None,
+        notice: Notice | None = None,
     ) -> Self:
         """Learns a vocabulary from sentences, read once and as a stream.
 

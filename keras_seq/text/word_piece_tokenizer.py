@@ -10,7 +10,8 @@ from typing import Any, NoReturn, Self
 
 from .errors import InputError
 from .learning import without_surrogates
-from .stored_model import BOS_ID, EOS_ID, MAX_VOCABULARY, PAD_ID, UNK_ID
+from .special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+from .stored_model import MAX_VOCABULARY
 from .tokenizer import Piece, Tokenizer
 
 FORMAT = 1

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from .errors import InputError
-from .reading import Notice, Path, read_lines
+from .errors import InputError, Notice
+from .reading import Path, read_lines
 from .tokenizer import Tokenizer
 
 # Shape letters: N words, D numbers of a vector.

@@ -58,10 +58,10 @@ def test_invalid_offsets_raise_input_error(directory, offsets):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not JSON"),
-        (b"\xff\xfe\x00", "not JSON"),
-        (b"{", "not JSON"),
-        (b"[]", "format version None, expected 1"),
+        (b"", "not valid JSON"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+        (b"{", "not valid JSON"),
+        (b"[]", "expected a JSON object"),
         (b"{}", "format version None, expected 1"),
         (b'{"version": 2}', "format version 2, expected 1"),
         (b'{"version": 1}', "not the index of a corpus"),
