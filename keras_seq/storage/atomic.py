@@ -1,11 +1,11 @@
 """Atomic writes: a file or a directory appears complete, or not at all.
 
-Content goes to a temporary sibling `.tmp-NAME-RANDOM`, is flushed to the disk, and is renamed.
-The random name is created with `O_CREAT | O_EXCL | O_NOFOLLOW`, so a link in
-the directory is never written through; and a rename replaces a link instead of following it.
-A process that is killed leaves its temporary behind. Directories are locked while they are
-written, and `temporary_directory` deletes those of dead processes; `remove_temporaries` deletes
-everything, and is for the process that holds the directory's lock.
+Content is written to a temporary sibling `.tmp-NAME-RANDOM`, flushed to the disk, and renamed.
+`O_CREAT | O_EXCL | O_NOFOLLOW` and the random name prevent writing through a link, and a rename
+replaces a link instead of following it. A killed process leaves its temporary file or directory
+behind. Temporary directories are locked while they are written: `temporary_directory` deletes
+unlocked ones. `remove_temporaries` deletes all, and is for the process that holds the lock of the
+parent directory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keras_seq.text import InputError
 
 TEMPORARY = ".tmp-"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# A file system allows 255 bytes; a character takes up to four.
+# A file name has at most 255 bytes, and a character up to four.
 _NAME_CHARACTERS = 40
 
 
@@ -52,10 +52,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         path: The file. A link at this name is replaced, not followed.
 
     Returns:
-        A context manager that gives a binary stream.
+        A context manager that yields a binary stream.
 
     Raises:
-        InputError: A device or a pipe, which a rename would replace by a file.
+        InputError: `path` is a device or a pipe, which a rename would replace by a file.
         OSError: The disk is full or read-only; the old content stays.
     """
     path = Path(path)
@@ -76,16 +76,16 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Offers a temporary directory that is renamed to `path` when the block ends without an error.
+    """Creates a temporary directory that is renamed to `path` when the block ends without an error.
 
     All files are flushed to the disk before the rename, so a crash leaves either no `path` or a
     complete one.
 
     Args:
-        path: The final directory. Parents are created. It must not exist yet, or be empty.
+        path: The final directory, which does not exist or is empty. Parents are created.
 
     Returns:
-        A context manager that gives the path of the temporary directory.
+        A context manager that yields the path of the temporary directory.
 
     Raises:
         InputError: `path` exists and is not an empty directory.
@@ -97,24 +97,24 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     with temporary_directory(path.parent, path.name) as temporary:
         yield temporary
         sync_tree(temporary)
-        # Replaces an empty directory, and fails on any other.
+        # `rename` replaces an empty directory and fails on any other.
         os.rename(temporary, path)
         sync_directory(path.parent)
 
 
 @contextmanager
 def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
-    """A new directory `.tmp-NAME-RANDOM`, removed at the end unless it was renamed.
+    """Creates a directory `.tmp-NAME-RANDOM`, and deletes it at the end unless it was renamed.
 
-    It is locked while the block runs. Directories of the same name that dead processes left are
-    deleted first.
+    The directory is locked while the block runs. Directories of the same name that dead processes
+    left behind are deleted first.
 
     Args:
-        parent: Where to create it.
-        name: The first part of its name.
+        parent: The parent directory.
+        name: The first part of the name.
 
     Returns:
-        A context manager that gives its path.
+        A context manager that yields the path.
     """
     _remove_abandoned(parent, _temporary_prefix(name))
     path, handle = _locked_directory(parent, name)
@@ -127,12 +127,12 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
 
 
 def remove_temporaries(directory: Path, names: Iterable[str] | None = None) -> None:
-    """Deletes what killed processes left in a directory; for the process that holds its lock.
+    """Deletes temporary files of killed processes; for the process that holds the lock.
 
     Args:
         directory: The directory. If it is missing or a link, nothing is deleted.
-        names: The files whose temporaries are deleted; all `.tmp-*` if None, for a directory that
-            contains nothing but files of this package.
+        names: The files whose temporaries are deleted. None deletes all `.tmp-*`, for a directory
+            that contains files of this package only.
     """
     prefixes = (TEMPORARY,) if names is None else tuple(map(_temporary_prefix, names))
     if prefixes and directory.is_dir() and not directory.is_symlink():
@@ -142,15 +142,15 @@ def remove_temporaries(directory: Path, names: Iterable[str] | None = None) -> N
 
 
 def make_directory(path: Path, *, parents: bool = False) -> None:
-    """Creates a directory if it is missing, and refuses a link in its place.
+    """Creates a directory if it is missing.
 
     Args:
         path: The directory.
-        parents: Whether missing directories above are created.
+        parents: Boolean, whether to create missing parents.
 
     Raises:
-        InputError: A link.
-        OSError: It cannot be created, or is a file.
+        InputError: `path` is a link.
+        OSError: The directory cannot be created, or `path` is a file.
     """
     if path.is_symlink():
         raise InputError(f"{path}: a link, expected a directory")
@@ -158,19 +158,19 @@ def make_directory(path: Path, *, parents: bool = False) -> None:
 
 
 def open_to_append(path: Path) -> IO[bytes]:
-    """Opens a regular file to append to, and creates it if it is missing.
+    """Opens a regular file for appending, and creates it if it is missing.
 
     Raises:
-        InputError: A link, a pipe or a device.
-        OSError: It cannot be written.
+        InputError: `path` is a link, a pipe or a device.
+        OSError: The file cannot be written.
     """
     check_regular(path)
     flags = _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
-    return open(path, "ab", opener=lambda name, given: os.open(name, given | flags, 0o666))
+    return open(path, "ab", opener=lambda name, mode: os.open(name, mode | flags, 0o666))
 
 
 def check_writable(directory: Path) -> None:
-    """Raises InputError if no file can be created in a directory; creates and deletes one."""
+    """Raises InputError if a test file cannot be written to a directory."""
     probe = _temporary_name(directory, "probe")
     try:
         with open(probe, "xb", opener=_open_new) as stream:
@@ -193,9 +193,9 @@ def remove(path: Path) -> None:
 
 
 def sync_tree(path: Path) -> None:
-    """Waits until the disk has a file, or a directory with everything in it."""
+    """Flushes a file, or a directory with its content, to the disk."""
     if not path.is_dir():
-        # Windows cannot flush a file that is open for reading only.
+        # Windows flushes files that are open for writing only.
         with open(path, "r+b") as stream:
             os.fsync(stream.fileno())
         return
@@ -206,8 +206,8 @@ def sync_tree(path: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Waits until the disk has the names in a directory."""
-    # Windows cannot open a directory; its renames are durable enough without.
+    """Flushes the entries of a directory to the disk."""
+    # Windows cannot open a directory.
     if os.name != "posix":
         return
     handle = os.open(directory, os.O_RDONLY)
@@ -239,14 +239,14 @@ def _open_new(path: str, flags: int) -> int:
 
 
 def _locked_directory(parent: Path, name: str) -> tuple[Path, int | None]:
-    """A new directory, and a handle that keeps it locked until this process ends."""
+    """Creates a directory and locks it until the returned handle is closed."""
     while True:
-        # Not `tempfile.mkdtemp`: other users could not read what it creates, and a model server
-        # is often another user.
+        # `tempfile.mkdtemp` would create a directory that other users, such as that of a model
+        # server, cannot read.
         path = _temporary_name(parent, name)
         path.mkdir()
         handle = _lock(path, wait=True)
-        # Another process may have taken it for abandoned before it was locked.
+        # Another process may have deleted the directory before it was locked.
         if path.exists():
             return path, handle
         if handle is not None:
@@ -254,8 +254,8 @@ def _locked_directory(parent: Path, name: str) -> tuple[Path, int | None]:
 
 
 def _lock(directory: Path, *, wait: bool = False) -> int | None:
-    """A handle that holds the lock of a directory; None if there is no lock to be had."""
-    # Windows has no locks on directories: nothing is ever taken for abandoned there.
+    """Locks a directory and returns the handle; None if it cannot be locked."""
+    # Windows has no locks on directories, so abandoned directories stay there.
     if fcntl is None:
         return None
     try:
@@ -271,7 +271,7 @@ def _lock(directory: Path, *, wait: bool = False) -> int | None:
 
 
 def _remove_abandoned(parent: Path, prefix: str) -> None:
-    """Deletes temporary directories of dead processes; a living process has its own locked."""
+    """Deletes the temporary directories that no process has locked."""
     for entry in list(os.scandir(parent)):
         if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
             handle = _lock(Path(entry.path))

@@ -12,7 +12,7 @@ from keras_seq.storage.reading import reason
 from keras_seq.text import InputError
 
 fcntl: Any = None
-# Windows has no such locks; a second writer goes unnoticed there.
+# Windows has no such locks, so a second writer is not detected there.
 with contextlib.suppress(ImportError):
     import fcntl
 
@@ -22,11 +22,11 @@ _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_
 
 
 class DirectoryLock:
-    """Held by the one process that writes to a directory; the kernel frees it with the process.
+    """A lock on a directory; the kernel releases it when the process ends.
 
     Args:
-        directory: An existing directory. A file `.lock` is created there and stays.
-        holder: The name of another process that holds the lock, used in the error message.
+        directory: An existing directory. A file `.lock` is created in it and never deleted.
+        holder: The kind of process that writes here, for the error message.
 
     Raises:
         InputError: Another process holds the lock, the directory cannot be written, or `.lock` is
@@ -55,14 +55,14 @@ class DirectoryLock:
                     f"{directory}: another {holder} is at work there: wait for it, end it, "
                     "or name another directory"
                 ) from None
-            # Its holder may have deleted the file meanwhile, and a third process created it anew.
+            # Another process may have deleted and recreated the file since it was opened.
             if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
                 self._handle = handle
             else:
                 os.close(handle)
 
     def release(self) -> None:
-        """Frees the lock."""
+        """Releases the lock."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1

@@ -1,4 +1,4 @@
-"""Reads of files that may come from elsewhere: regular files only, of a bounded size."""
+"""Reads untrusted files: regular files only, of bounded size."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 from keras_seq.text import InputError
 
 _CHUNK_BYTES = 1 << 22
-# Smaller files may be stored in the directory itself and take no blocks.
+# A file system may store smaller files without any blocks.
 _SPARSE_BYTES = 1 << 20
-# No run or export comes near it.
+# Far more files than a run or an export has.
 _MAX_ENTRIES = 100_000
 # Without O_NONBLOCK, opening a pipe without a writer blocks forever.
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def check_regular(path: str | os.PathLike[str]) -> Path:
-    """Refuses a link, a pipe or a device; a missing file passes.
+    """Checks that a path is a regular file or does not exist.
 
     Args:
         path: The file.
@@ -31,7 +31,7 @@ def check_regular(path: str | os.PathLike[str]) -> Path:
         `path`, as a `Path`.
 
     Raises:
-        InputError: Something else than a regular file is there, or the directory cannot be read.
+        InputError: `path` is not a regular file, or the directory cannot be read.
     """
     path = Path(path)
     try:
@@ -48,16 +48,13 @@ def check_regular(path: str | os.PathLike[str]) -> Path:
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Opens a regular file for reading. Links are not followed, and pipes do not block.
 
-    Args:
-        path: The file.
-
     Raises:
-        InputError: A link, a pipe, a device or a directory.
+        InputError: `path` is a link, a pipe, a device or a directory.
         OSError: The file is missing or cannot be read.
     """
     check_regular(path)
     stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _FLAGS))
-    # The file may have been replaced between the check and the opening.
+    # The file may have been replaced after the check.
     mode = os.fstat(stream.fileno()).st_mode
     if not stat.S_ISREG(mode):
         stream.close()
@@ -66,15 +63,15 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
-    """Refuses a directory that contains links, pipes or devices at any depth.
+    """Checks that a directory contains regular files and directories only, at any depth.
 
     Args:
-        directory: A directory, or a file. If it is missing, there is nothing to refuse.
-        limit: The largest number of entries; None for a directory that jobs fill.
+        directory: A directory or a file, which may be missing.
+        limit: The maximum number of entries; None for a directory that jobs fill.
 
     Raises:
-        InputError: Names the first entry that is neither a regular file nor a directory; or there
-            are more entries than `limit`, or a directory cannot be read.
+        InputError: An entry is neither a regular file nor a directory, there are more entries
+            than `limit`, or a directory cannot be read.
     """
     pending, count = [directory], 0
     while pending:
@@ -84,7 +81,7 @@ def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
             if stat.S_ISDIR(mode):
                 pending += sorted(path.iterdir(), reverse=True)
         except FileNotFoundError:
-            # A training that still runs deletes its old checkpoints.
+            # A running training process deletes old checkpoints.
             continue
         except OSError as error:
             raise InputError(f"{path}: {reason(error)}") from None
@@ -97,11 +94,7 @@ def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Reads a regular file of a bounded size.
-
-    Args:
-        path: The file.
-        limit: Bytes, the largest size that is accepted.
+    """Reads a regular file of at most `limit` bytes.
 
     Raises:
         InputError: The file cannot be read, is not a regular file, or is larger than `limit`.
@@ -117,14 +110,10 @@ def read_file(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int) -> dict[str, Any]:
-    """Reads a JSON object from a regular file of a bounded size.
-
-    Args:
-        path: The file.
-        limit: Bytes, the largest size that is accepted.
+    """Reads a JSON object from a regular file of at most `limit` bytes.
 
     Raises:
-        InputError: The file cannot be read, is larger, or contains something else.
+        InputError: The file cannot be read, is larger than `limit`, or is not a JSON object.
     """
     try:
         value = json.loads(read_file(path, limit))
@@ -138,9 +127,9 @@ def read_json(path: Path, limit: int) -> dict[str, Any]:
 
 
 def size_on_disk(status: os.stat_result) -> int:
-    """The size of a file, but at most four times the disk space that it takes.
+    """Returns the size of a file, at most four times its disk space.
 
-    A sparse file of terabytes takes no space, and must not vouch for anything of its size.
+    The nominal size of a sparse file may be terabytes.
     """
     if status.st_size <= _SPARSE_BYTES or not hasattr(status, "st_blocks"):
         return status.st_size
@@ -148,14 +137,14 @@ def size_on_disk(status: os.stat_result) -> int:
 
 
 def hash_file(path: Path, *, follow_links: bool = False) -> str:
-    """The SHA-256 of a file, in hexadecimal.
+    """Computes the SHA-256 of a file, in hexadecimal.
 
     Args:
         path: The file.
-        follow_links: True for a file that the user named, which may be a link.
+        follow_links: Boolean; True for a file that the user named, which may be a link.
 
     Raises:
-        InputError: Not a regular file, unless `follow_links`.
+        InputError: `path` is not a regular file, and `follow_links` is False.
         OSError: The file is missing or cannot be read.
     """
     digest = hashlib.sha256()
@@ -166,7 +155,7 @@ def hash_file(path: Path, *, follow_links: bool = False) -> str:
 
 
 def reason(error: OSError) -> str:
-    """The operating system's message, without error number and path."""
+    """Returns the message of an operating system error, without number and path."""
     return (error.strerror or str(error)).lower()
 
 

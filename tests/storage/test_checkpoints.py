@@ -15,6 +15,7 @@ import safetensors.numpy
 from run_helpers import BOTH, FILES, SHAPES, forge, save, weights
 
 from keras_seq.run import Run
+from keras_seq.storage.checkpoints import CheckpointStore
 from keras_seq.text import InputError
 
 
@@ -95,13 +96,13 @@ def test_truncated_file_is_detected_and_the_earlier_checkpoint_is_loaded(
     assert loaded.step == loaded.tensors["weights"]["rate"] == 1
     assert "step-00000002: damaged: " in notices[0]
     assert name in notices[0]
-    assert "step-00000001: taken in its place" in notices[1]
+    assert "step-00000001: read instead" in notices[1]
 
 
 def test_damaged_checkpoint_warns_when_no_notice_callback_is_given(run):
     save(run, 1)
     (save(run, 2) / "state.json").unlink()
-    with pytest.warns(UserWarning, match=r"state\.json is missing|taken in its place"):
+    with pytest.warns(UserWarning, match=r"state\.json is missing|read instead"):
         Run.open(run.path).load_checkpoint(BOTH)
 
 
@@ -155,7 +156,7 @@ def test_missing_or_incomplete_checkpoints_raise_input_error(run, reopened):
     with pytest.raises(InputError, match="the training has not saved one yet"):
         reopened().require_weights()
     (save(run, 1) / "MANIFEST.json").unlink()
-    with pytest.raises(InputError, match="no whole checkpoint.*MANIFEST.json is missing"):
+    with pytest.raises(InputError, match="no undamaged checkpoint.*MANIFEST.json is missing"):
         reopened().load_weights(SHAPES)
 
 
@@ -253,3 +254,19 @@ def test_earlier_checkpoint_is_kept_when_the_disk_is_full(run, monkeypatch):
     assert run.checkpoints.steps == [1]
     assert run.load_checkpoint(BOTH).step == 1
     assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]
+
+
+def test_store_resolves_names_of_checkpoints_and_remembers_the_loaded_step(run):
+    store = CheckpointStore(run.path / "checkpoints")
+    with pytest.raises(InputError, match="the training has not saved one yet"):
+        store.resolve()
+    for step in (1, 2, 3):
+        save(run, step)
+    assert (store.resolve(), store.resolve("latest"), store.resolve("2")) == (3, 3, 2)
+    store.mark_best(1)
+    assert store.resolve() == 1
+    with pytest.raises(InputError, match="received checkpoint '7', expected best, latest or a st"):
+        store.resolve(7)
+    assert store.loaded_step is None
+    assert store.load_weights(SHAPES, 2)["rate"] == 2
+    assert store.loaded_step == 2

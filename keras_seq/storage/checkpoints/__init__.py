@@ -1,4 +1,4 @@
-"""Checkpoints on disk: named arrays in files, a directory of these, and the store of a run."""
+"""Checkpoints on disk: tensor files, checkpoint directories, and the store of a run."""
 
 from keras_seq.storage.checkpoints.directory import Checkpoint
 from keras_seq.storage.checkpoints.store import CheckpointStore, NotFiniteError

@@ -1,4 +1,4 @@
-"""One checkpoint: a directory of files, and a manifest with the size and SHA-256 of each."""
+"""A checkpoint directory: tensor files, the training state, and a manifest with SHA-256 hashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_seq.storage import hash_file, open_regular, read_file, remove, size_on_disk, write_file
+from keras_seq.storage import (
+    check_regular,
+    hash_file,
+    read_file,
+    read_json,
+    remove,
+    size_on_disk,
+    write_file,
+)
 from keras_seq.storage.checkpoints.tensor_file import (
     TensorFileError,
     TensorSpec,
@@ -29,7 +37,13 @@ _MAX_JSON_BYTES = 1 << 20
 
 
 class Checkpoint(NamedTuple):
-    """What was read: step, arrays by part and name, the state of the training."""
+    """A checkpoint in memory.
+
+    Attributes:
+        step: The number of updates.
+        tensors: Arrays by part and name.
+        state: The training state.
+    """
 
     step: int
     tensors: dict[str, dict[str, np.ndarray]]
@@ -37,7 +51,7 @@ class Checkpoint(NamedTuple):
 
 
 class DamagedError(Exception):
-    """A checkpoint that is not whole; an older one may be."""
+    """A checkpoint is incomplete or damaged."""
 
 
 def write_checkpoint(
@@ -49,13 +63,13 @@ def write_checkpoint(
     """Writes the files of a checkpoint into an empty directory.
 
     Args:
-        directory: An empty one.
-        step: The update after which it is taken.
+        directory: An empty directory.
+        step: The number of updates.
         tensors: Arrays by part and name.
-        state: Whatever JSON can hold.
+        state: The training state, JSON values only.
 
     Raises:
-        TensorFileError: An array that is not finite.
+        TensorFileError: An array is not finite.
         OSError: The disk is full or read-only.
     """
     files = {}
@@ -65,10 +79,7 @@ def write_checkpoint(
         files[name] = {"size": size, "sha256": digest}
     content = json.dumps(dict(state), indent=1).encode()
     write_file(directory / "state.json", content)
-    files["state.json"] = {
-        "size": len(content),
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
+    files["state.json"] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     manifest = {"format": FORMAT, "step": step, "files": files}
     write_file(directory / "MANIFEST.json", json.dumps(manifest, indent=1).encode())
 
@@ -76,23 +87,23 @@ def write_checkpoint(
 def read_checkpoint(
     directory: Path, step: int, expected: Mapping[str, Mapping[str, TensorSpec]], check_all: bool
 ) -> Checkpoint:
-    """Reads the parts asked for: sizes and hashes are checked, then headers, then data is read.
+    """Reads some parts of a checkpoint; checks sizes and hashes first, then headers.
 
     Args:
-        directory: The checkpoint's.
-        step: The one that its manifest must name.
+        directory: The directory of the checkpoint.
+        step: The step that the manifest must contain.
         expected: Shape and dtype of each array, by part and name.
-        check_all: Whether the files that are not asked for must be whole, too.
+        check_all: Boolean, whether to check the files of the other parts, too.
 
     Raises:
-        DamagedError: It is not whole.
-        InputError: It is another model's, of a newer format, or has links in it.
+        DamagedError: The checkpoint is incomplete or damaged.
+        InputError: The checkpoint belongs to another model or a newer format, or contains links.
     """
     files = _read_manifest(directory, step)
     tensors = {}
     for part, specs in expected.items():
         path = directory / f"{part}.safetensors"
-        # Before the hash, which would take hours on a file of terabytes.
+        # Checked before the hash, which would take hours for terabytes.
         if _check_size(path, files) > largest_size(specs):
             raise InputError(f"{path}: does not belong to this model: it is too large")
         _check_hash(path, files)
@@ -106,7 +117,7 @@ def read_checkpoint(
             raise DamagedError(f"{path.name}: {error.strerror}") from None
     if check_all:
         for name in sorted(files.keys() - {f"{part}.safetensors" for part in expected}):
-            # A manifest names files beside it.
+            # Only the file name: a forged manifest may contain other paths.
             path = directory / Path(name).name
             _check_size(path, files)
             _check_hash(path, files)
@@ -118,10 +129,10 @@ def read_checkpoint(
 
 
 def copy_weights(source: Path, destination: Path, step: int) -> None:
-    """Copies a checkpoint without the part that only a training needs.
+    """Copies a checkpoint without the optimizer state.
 
     Raises:
-        DamagedError: It is not whole; nothing is left in `destination`.
+        DamagedError: The checkpoint is incomplete or damaged; `destination` is deleted.
     """
     files = _read_manifest(source, step)
     remove(destination)
@@ -134,10 +145,10 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
             shutil.copyfile(source / name, destination / name, follow_symlinks=False)
             _check_hash(destination / name, files)
     except (DamagedError, FileNotFoundError) as error:
-        # Gone, where it was one of a training that goes on meanwhile.
+        # A file is missing if a training process has deleted the checkpoint meanwhile.
         remove(destination)
         raise DamagedError(str(error)) from None
-    # What the manifest says of the part that is not copied, nobody asks.
+    # Readers ignore the manifest entries of parts that they do not load.
     manifest = read_file(source / "MANIFEST.json", _MAX_JSON_BYTES)
     write_file(destination / "MANIFEST.json", manifest)
 
@@ -176,28 +187,18 @@ def _check_size(path: Path, files: Mapping[str, Any]) -> int:
 
 def _check_hash(path: Path, files: Mapping[str, Any]) -> None:
     try:
-        found = hash_file(path)
+        sha256 = hash_file(path)
     except OSError as error:
         raise DamagedError(f"{path.name}: {error.strerror}") from None
-    if found != files[path.name].get("sha256"):
-        raise DamagedError(f"{path.name} is not what was written (SHA-256 differs)")
+    if sha256 != files[path.name].get("sha256"):
+        raise DamagedError(f"{path.name} has changed since it was written (SHA-256 differs)")
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    # A link or a pipe is an error of its own; any other problem counts as damage.
+    if not check_regular(path).exists():
+        raise DamagedError(f"{path.name} is missing")
     try:
-        with open_regular(path) as stream:
-            content = stream.read(_MAX_JSON_BYTES + 1)
-        if len(content) > _MAX_JSON_BYTES:
-            raise DamagedError(f"{path.name} is too large")
-        value = json.loads(content)
-    except FileNotFoundError:
-        raise DamagedError(f"{path.name} is missing") from None
-    except OSError as error:
-        raise DamagedError(f"{path.name}: {error.strerror}") from None
-    except InputError:
-        raise
-    except (ValueError, RecursionError):
-        raise DamagedError(f"{path.name} is not valid JSON") from None
-    if not isinstance(value, dict):
-        raise DamagedError(f"{path.name} is not a JSON object")
-    return value
+        return read_json(path, _MAX_JSON_BYTES)
+    except InputError as error:
+        raise DamagedError(f"{path.name}{str(error).removeprefix(str(path))}") from None

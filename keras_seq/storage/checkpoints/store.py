@@ -1,9 +1,8 @@
-"""Checkpoints that survive a kill at any moment, and are trusted only if whole.
+"""The checkpoints of a run: written atomically, verified before use.
 
-A checkpoint is a directory `step-00001200` with safetensors files, `state.json`
-and `MANIFEST.json`, which has the size and the SHA-256 of each. It is written under
-another name, flushed to the disk and renamed, so under its own name it is
-whole or not there. `latest` and `best` are files that hold a name.
+A checkpoint is a directory `step-00001200` with safetensors files, `state.json` and
+`MANIFEST.json`, which contains the size and the SHA-256 of each file. It is written to a temporary
+directory, flushed and renamed. The files `latest` and `best` contain the name of a checkpoint.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,7 +40,7 @@ from keras_seq.storage.checkpoints.directory import (
     write_checkpoint,
 )
 from keras_seq.storage.checkpoints.tensor_file import TensorFileError, tensor_spec
-from keras_seq.text import InputError
+from keras_seq.text import InputError, Notice
 
 T = TypeVar("T")
 
@@ -49,54 +48,58 @@ _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MAX_POINTER_BYTES = 64
 
+Shapes = Mapping[str, tuple[Sequence[int], Any]]
+"""Shape and dtype of each array, by name."""
+
 
 class NotFiniteError(InputError):
-    """An array to save holds a NaN or an infinity."""
+    """An array to be saved contains NaN or infinity."""
 
 
 class CheckpointStore:
     """The checkpoints of one run.
 
     Args:
-        directory: Where they are; made when the first is saved.
-        keep: How many of the newest are kept, besides the best.
-        notice: Called with one line for each damaged checkpoint that is passed
-            over; a warning without it.
+        directory: The directory; the first `save` creates it.
+        keep: Number of newest checkpoints to keep besides the best.
+        notice: Called with one line for each damaged checkpoint that is skipped. Defaults to
+            `warnings.warn`.
+
+    Attributes:
+        loaded_step: The step of the last `load`; None before the first.
     """
 
-    def __init__(
-        self, directory: Path, *, keep: int = 3, notice: Callable[[str], None] | None = None
-    ) -> None:
+    def __init__(self, directory: Path, *, keep: int = 3, notice: Notice | None = None) -> None:
         self.directory = Path(directory)
         self.keep = keep
+        self.loaded_step: int | None = None
         self._notice = notice or _warn
 
     @property
     def steps(self) -> list[int]:
-        """The steps saved, ascending."""
+        """Steps of the stored checkpoints, ascending."""
         if not self.directory.is_dir() or self.directory.is_symlink():
             return []
-        found = []
+        steps = []
         for entry in os.scandir(self.directory):
             match = _NAME.fullmatch(entry.name)
             if match and entry.is_dir(follow_symlinks=False):
-                found.append(int(match[1]))
-        return sorted(found)
+                steps.append(int(match[1]))
+        return sorted(steps)
 
     @property
     def latest_step(self) -> int | None:
-        """The newest step: what the pointer says, or else the highest there is."""
-        pointed = self._read_pointer("latest")
-        steps = self.steps
-        return pointed if pointed is not None else (steps[-1] if steps else None)
+        """Step of the newest checkpoint: the one in `latest`, else the highest stored step."""
+        step = self._read_pointer("latest")
+        return max(self.steps, default=None) if step is None else step
 
     @property
     def best_step(self) -> int | None:
-        """The step marked as the best, None if none is."""
+        """Step of the checkpoint that is marked as best; None if there is none."""
         return self._read_pointer("best")
 
     def select(self, which: str | int) -> str | int:
-        """Checks the name of a checkpoint that a user gave.
+        """Validates the name of a checkpoint.
 
         Args:
             which: `"best"`, `"latest"`, or the step of a stored checkpoint, also as text.
@@ -105,13 +108,13 @@ class CheckpointStore:
             `"best"`, `"latest"`, or the step as an integer.
 
         Raises:
-            InputError: Anything else, with the steps that are stored.
+            InputError: `which` is anything else; the message lists the stored steps.
         """
         if which in ("best", "latest"):
             return which
         text = str(which)
         steps = self.steps
-        # A name has at most 12 digits; `int` refuses thousands of them.
+        # `int` raises for thousands of digits; a step has at most 12.
         if text.isascii() and text.isdecimal() and len(text) <= 12 and int(text) in steps:
             return int(text)
         stored = ", ".join(map(str, steps)) or "none"
@@ -120,29 +123,43 @@ class CheckpointStore:
             f"stored step: {stored}"
         )
 
+    def resolve(self, which: str | int = "best") -> int:
+        """Returns the step of the checkpoint that `which` names.
+
+        Args:
+            which: `"best"`, which is the latest if no checkpoint is marked as best; `"latest"`; or
+                the step of a stored checkpoint, also as text.
+
+        Raises:
+            InputError: There is no such checkpoint.
+        """
+        for step in self._candidates(which):
+            return step
+        raise self._empty()
+
     def save(
         self,
         step: int,
         tensors: Mapping[str, Mapping[str, np.ndarray]],
         state: Mapping[str, Any],
     ) -> Path:
-        """Writes a checkpoint, points `latest` to it and deletes those too old.
+        """Writes a checkpoint, points `latest` to it and deletes old checkpoints.
 
         Args:
-            step: The update after which it is taken, 0 or more.
+            step: Non-negative integer, the number of updates.
             tensors: Arrays by part and name: `{"weights": {...}, "training": {...}}`.
-            state: Whatever JSON can hold.
+            state: The training state, JSON values only.
 
         Returns:
-            The checkpoint's directory.
+            The directory of the checkpoint.
 
         Raises:
-            NotFiniteError: An array that is not finite; nothing is changed.
+            NotFiniteError: An array is not finite; nothing changes.
             OSError: The disk is full or read-only; earlier checkpoints stay.
         """
         for part in tensors:
             if not _PART.fullmatch(part):
-                raise ValueError(f"a part's name must be short lower-case text, not {part!r}")
+                raise ValueError(f"the name of a part must be short lower-case text, not {part!r}")
         remove_temporaries(self.directory)
         make_directory(self.directory, parents=True)
         final = self._path(step)
@@ -151,15 +168,15 @@ class CheckpointStore:
                 write_checkpoint(temporary, step, tensors, state)
                 sync_tree(temporary)
                 if final.exists():
-                    self._set_aside(final)
+                    self._mark_for_deletion(final)
                 os.rename(temporary, final)
         except TensorFileError as error:
             raise NotFiniteError(f"{final}: not saved: {error}") from None
         except OSError as error:
-            before = (
+            stored = (
                 f"the last one saved is step {self.latest_step}" if self.steps else "none is saved"
             )
-            raise OSError(f"{final}: not saved: {reason(error)}; {before}") from error
+            raise OSError(f"{final}: not saved: {reason(error)}; {stored}") from error
         sync_directory(self.directory)
         self._write_pointer("latest", step)
         self._prune()
@@ -167,19 +184,19 @@ class CheckpointStore:
         return final
 
     def lock(self, holder: str) -> DirectoryLock:
-        """Makes this process the only one that saves here, until the lock is released.
+        """Makes this process the only writer of the store, until the lock is released.
 
         Args:
-            holder: What it is for, in the message where another of these has it.
+            holder: The kind of process, for the error message.
 
         Raises:
-            InputError: Another holds it, or the directory cannot be made or written.
+            InputError: Another process holds the lock, or the directory cannot be written.
         """
         self._make_directory()
         return DirectoryLock(self.directory, holder)
 
     def check_writable(self) -> None:
-        """InputError if no checkpoint could be saved for lack of permission or space."""
+        """Raises InputError if the directory cannot be written."""
         self._make_directory()
         check_writable(self.directory)
 
@@ -187,92 +204,105 @@ class CheckpointStore:
         try:
             make_directory(self.directory, parents=True)
         except OSError as error:
-            raise InputError(f"{self.directory}: cannot be made: {reason(error)}") from None
+            raise InputError(f"{self.directory}: cannot be created: {reason(error)}") from None
 
     def mark_best(self, step: int) -> None:
-        """Points `best` to a saved step, which is kept from then on."""
+        """Marks a stored checkpoint as the best, which is never deleted."""
         if step not in self.steps:
             raise ValueError(f"step {step} is not saved: saved are {self.steps}")
         self._write_pointer("best", step)
 
     def load(
         self,
-        expected: Mapping[str, Mapping[str, tuple[tuple[int, ...], str]]],
+        expected: Mapping[str, Shapes],
         which: str | int = "best",
         *,
-        notice: Callable[[str], None] | None = None,
+        notice: Notice | None = None,
         check_all: bool = False,
     ) -> Checkpoint:
-        """Reads the parts asked for from the best or the latest whole checkpoint.
+        """Reads some parts of a checkpoint, and its state.
 
-        The sizes and hashes of the manifest are checked, then that the header
-        of each file has exactly the expected names, shapes and dtypes, and only then
-        is data read. A damaged checkpoint is passed over with a notice.
+        Sizes and hashes of the files are checked first, then the names, shapes and dtypes in the
+        headers. If the checkpoint is damaged, the newest undamaged one is read instead, with a
+        notice.
 
         Args:
-            expected: Shape and dtype of each array, by part and name.
-            which: `"best"`, which is the latest if no best is marked; `"latest"`; or the
-                step of a stored checkpoint. If that step is damaged, no other replaces it.
-            notice: In place of the store's own.
-            check_all: Whether a checkpoint is damaged where a part is that is not asked for.
+            expected: Shape and dtype of each array, by part and name:
+                `{"weights": {name: (shape, dtype)}, "training": {...}}`.
+            which: `"best"`, which is the latest if no checkpoint is marked as best; `"latest"`; or
+                the step of a stored checkpoint, which no other checkpoint replaces.
+            notice: Overrides the `notice` of the store.
+            check_all: Boolean, whether damage in the other parts counts.
 
         Raises:
-            InputError: No checkpoint, none whole, one of another model, or one
-                that a newer version of the format wrote.
+            InputError: There is no undamaged checkpoint, or the checkpoint belongs to another
+                model or to a newer format.
         """
         specs = {
             part: {name: tensor_spec(*spec) for name, spec in arrays.items()}
             for part, arrays in expected.items()
         }
-        return self._first_whole(
+        checkpoint = self._first_undamaged(
             lambda step: read_checkpoint(self._path(step), step, specs, check_all), which, notice
         )
+        self.loaded_step = checkpoint.step
+        return checkpoint
+
+    def load_weights(self, expected: Shapes, which: str | int = "best") -> dict[str, np.ndarray]:
+        """Reads the weights of a checkpoint; see `load`.
+
+        Args:
+            expected: Shape and dtype of each weight, by name.
+            which: As for `load`.
+        """
+        return self.load({"weights": expected}, which).tensors["weights"]
 
     def copy_weights(self, store: CheckpointStore, which: str | int = "best") -> int:
         """Copies the weights of one checkpoint into another store.
 
         Args:
-            store: One without checkpoints.
+            store: A store without checkpoints.
             which: As for `load`.
 
         Returns:
-            The step.
+            The step of the checkpoint.
 
         Raises:
-            InputError: No checkpoint, or none whole.
+            InputError: There is no undamaged checkpoint.
         """
 
         def copy(step: int) -> int:
             copy_weights(self._path(step), store._path(step), step)
             return step
 
-        return self._first_whole(copy, which, None)
+        return self._first_undamaged(copy, which, None)
 
-    def _first_whole(
-        self, read: Callable[[int], T], which: str | int, notice: Callable[[str], None] | None
+    def _first_undamaged(
+        self, read: Callable[[int], T], which: str | int, notice: Notice | None
     ) -> T:
         notice = notice or self._notice
-        reasons = []
+        problems: list[str] = []
         for step in self._candidates(which):
             try:
-                found = read(step)
-            except DamagedError as damage:
-                reason = f"{self._path(step)}: damaged: {damage}"
-                reasons.append(reason)
-                notice(reason)
+                result = read(step)
+            except DamagedError as error:
+                problems.append(f"{self._path(step)}: damaged: {error}")
+                notice(problems[-1])
                 continue
-            if reasons:
-                notice(f"{self._path(step)}: taken in its place")
-            return found
-        if reasons:
-            raise InputError(f"{self.directory}: no whole checkpoint; {reasons[0]}")
-        raise InputError(f"{self.directory}: no checkpoint, the training has not saved one yet")
+            if problems:
+                notice(f"{self._path(step)}: read instead")
+            return result
+        if problems:
+            raise InputError(f"{self.directory}: no undamaged checkpoint; {problems[0]}")
+        raise self._empty()
+
+    def _empty(self) -> InputError:
+        return InputError(f"{self.directory}: no checkpoint, the training has not saved one yet")
 
     def weights_size(self) -> int | None:
-        """Bytes of the largest weights file there is, None without any checkpoint.
+        """Returns the bytes of the largest weights file, or None if there is no checkpoint.
 
-        Of a large file, four times what it takes on the disk at most: a sparse
-        one would promise more than it has.
+        A sparse file counts as at most four times its disk space; see `size_on_disk`.
         """
         sizes = []
         for step in self.steps:
@@ -315,16 +345,16 @@ class CheckpointStore:
 
     def _prune(self) -> None:
         steps = self.steps
-        kept = {*steps[-self.keep :], self.best_step, self.latest_step}
+        needed = {*steps[-self.keep :], self.best_step, self.latest_step}
         for step in steps:
-            if step not in kept:
-                self._set_aside(self._path(step))
+            if step not in needed:
+                self._mark_for_deletion(self._path(step))
 
-    def _set_aside(self, path: Path) -> None:
-        """Renames a checkpoint that is to be deleted: half a deleted one must not look like one."""
-        aside = self.directory / f"{TEMPORARY}old-{path.name}"
-        remove(aside)
-        os.rename(path, aside)
+    def _mark_for_deletion(self, path: Path) -> None:
+        """Gives a checkpoint a temporary name, so that it never appears half deleted."""
+        temporary = self.directory / f"{TEMPORARY}old-{path.name}"
+        remove(temporary)
+        os.rename(path, temporary)
 
 
 def _warn(line: str) -> None:

@@ -1,13 +1,13 @@
-"""Named arrays in a safetensors file, hashed while written, checked before read.
+"""Reader and writer of safetensors files.
 
-The `safetensors` package reads these files and writes such; it is not used
-here because a file from elsewhere must be refused by its header alone, and
-because the hash and the fsync of a checkpoint belong to the same pass.
+The `safetensors` package has the same format. This module exists because it rejects an untrusted
+file by its header alone, and because it hashes and flushes a file in the pass that writes it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -19,7 +19,7 @@ import numpy as np
 
 from keras_seq.storage import atomic_file, open_regular
 
-# The format's code and the bytes of a value, by dtype name.
+# The safetensors code and the item size of each dtype.
 _DTYPES = {
     "float64": ("F64", 8),
     "float32": ("F32", 4),
@@ -38,11 +38,11 @@ _DTYPES = {
 
 
 class TensorFileError(ValueError):
-    """The file does not hold what it must; the message says where they part."""
+    """The content of a file differs from what is expected; the message says where."""
 
 
 class Written(NamedTuple):
-    """Size and hash of a file that was written."""
+    """Size and hash of a written file."""
 
     size: int
     sha256: str
@@ -59,8 +59,8 @@ class TensorSpec(NamedTuple):
 
 
 def tensor_spec(shape: Any, dtype: Any) -> TensorSpec:
-    """A `TensorSpec` from a shape and a dtype, each as numpy or Keras writes them."""
-    # By name, numpy knows bfloat16 only where somebody has told it.
+    """Builds a `TensorSpec` from a shape and a dtype of numpy or Keras."""
+    # numpy knows the name bfloat16 only if ml_dtypes is loaded.
     name = "bfloat16" if dtype == "bfloat16" else np.dtype(dtype).name
     if name not in _DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(_DTYPES)}, not {name!r}")
@@ -68,7 +68,7 @@ def tensor_spec(shape: Any, dtype: Any) -> TensorSpec:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
-    """Writes the arrays atomically and waits until the disk has them.
+    """Writes arrays to a file atomically and flushes it to the disk.
 
     Args:
         path: The file, replaced if it exists.
@@ -78,13 +78,13 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
         The size and SHA-256 of the file.
 
     Raises:
-        TensorFileError: A float array holds a NaN or an infinity; names it.
-        ValueError: A dtype that the format has no code for.
+        TensorFileError: A float array contains NaN or infinity.
+        ValueError: The format has no code for a dtype.
     """
     arrays = {name: np.asarray(value) for name, value in tensors.items()}
     for name, array in arrays.items():
         require_finite(name, array)
-    # The widest first, so that each array starts at a multiple of its width.
+    # The largest item size first, so that each array is aligned to its item size.
     names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     header: dict[str, Any] = {}
     offset = 0
@@ -103,8 +103,8 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
     size = 0
     with atomic_file(path) as stream:
         head = len(text).to_bytes(8, "little") + text
-        # Bytes of one array at a time: no second copy of the whole model.
-        for part in (head, *(_little_endian_bytes(arrays[name]) for name in names)):
+        # One array at a time, to avoid a second copy of the model in memory.
+        for part in itertools.chain([head], (_little_endian_bytes(arrays[name]) for name in names)):
             stream.write(part)
             digest.update(part)
             size += len(part)
@@ -112,7 +112,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
 
 
 def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np.ndarray]:
-    """Reads exactly the expected arrays; the header is checked before any data is read.
+    """Reads exactly the expected arrays; checks the header before it reads any data.
 
     Args:
         path: A regular file.
@@ -122,8 +122,8 @@ def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np
         Writable arrays by name.
 
     Raises:
-        TensorFileError: Other names, shapes or dtypes than expected, a file that is
-            not of this format or of another size, a value that is not finite.
+        TensorFileError: The names, shapes, dtypes or the file size differ from the expected ones,
+            the file is not a safetensors file, or a value is not finite.
     """
     with open_regular(path) as stream:
         file_size = os.fstat(stream.fileno()).st_size
@@ -145,19 +145,19 @@ def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np
 
 
 def largest_size(expected: Mapping[str, TensorSpec]) -> int:
-    """No file with exactly these arrays is larger than this."""
+    """Returns an upper bound of the size of a file with exactly these arrays."""
     return 8 + _header_limit(expected) + sum(_nbytes(spec) for spec in expected.values())
 
 
 def require_finite(name: str, array: np.ndarray) -> None:
-    """TensorFileError if a float array holds a NaN or an infinity."""
-    # numpy calls bfloat16 a void type, which isfinite knows nevertheless.
+    """Raises TensorFileError if a float array contains NaN or infinity."""
+    # bfloat16 is a void type for numpy, but `isfinite` supports it.
     if array.dtype.name.startswith(("float", "bfloat")) and not np.isfinite(array).all():
         raise TensorFileError(f"{name} holds a value that is not finite")
 
 
 def _header_limit(expected: Mapping[str, TensorSpec]) -> int:
-    # Names may be escaped to six characters each; a shape has few numbers.
+    # JSON may escape a character of a name to six characters.
     return 4096 + sum(6 * len(name) + 512 for name in expected)
 
 
@@ -189,13 +189,12 @@ def _check_header(header: Mapping[str, Any], expected: Mapping[str, TensorSpec])
     offsets = {}
     for name, spec in expected.items():
         entry = header[name]
-        wanted = {"dtype": _DTYPES[spec.dtype][0], "shape": list(spec.shape)}
-        found = {key: entry.get(key) for key in wanted} if isinstance(entry, dict) else {}
-        if found != wanted:
-            text = str(found.get("shape"))[:60]
+        required = {"dtype": _DTYPES[spec.dtype][0], "shape": list(spec.shape)}
+        stored = {key: entry.get(key) for key in required} if isinstance(entry, dict) else {}
+        if stored != required:
             raise TensorFileError(
-                f"{name} is {str(found.get('dtype'))[:8]} {text}, "
-                f"the model has {wanted['dtype']} {wanted['shape']}"
+                f"{name} is {str(stored.get('dtype'))[:8]} {str(stored.get('shape'))[:60]}, "
+                f"the model has {required['dtype']} {required['shape']}"
             )
         span = entry.get("data_offsets")
         start = span[0] if isinstance(span, list) and len(span) == 2 else None
