@@ -18,7 +18,6 @@ from .reading import (
     count_lines,
     read_lines,
     read_pairs,
-    read_tsv,
 )
 from .special_ids import BOS_ID, EOS_ID, INSIDE_ID, PAD_ID, UNK_ID
 from .statistics import LineCounter, LineStatistics
@@ -78,7 +77,6 @@ __all__ = [
     "read_lines",
     "read_pairs",
     "read_table",
-    "read_tsv",
     "read_word_vectors",
     "subword_sampling",
     "tokenizer_from_bytes",

@@ -1,68 +1,63 @@
-"""What the tokens of a new vocabulary are made of in an old one."""
+"""Maps the tokens of a new vocabulary to the tokens of an old one."""
 
 from collections.abc import Iterator, Sequence
 
+from .normalization import SPACE_MARK
 from .special_ids import EOS_ID
 from .tokenizer import Tokenizer
 
-_SPACE = "\u2581"
-# Private characters, which hardly any vocabulary has.
+# Private-use characters, which hardly any vocabulary contains.
 _PRIVATE = range(0xF0000, 0xFFFFE)
 
 
 def pieces_in(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
-    """The tokens of an old vocabulary that each token of a new one goes back to.
+    """Returns the tokens of an old vocabulary that make up each token of a new one.
 
     Args:
-        old, new: Two tokenizers.
+        old, new: The tokenizers.
 
     Returns:
-        A list for each id of `new`. One id of `old` where both have the same piece (the
-        special ids and bytes among them); else what `old` cuts the piece into, inside
-        a word if the piece is from inside one; none where that is nothing but
-        spaces and bytes.
+        One list of ids of `old` per id of `new`. If both have the same piece, including special
+        ids and bytes, that id. Otherwise the ids that `old` encodes the piece into, inside a word
+        if the piece does not begin a word; spaces and bytes are omitted.
 
     Example:
 
     >>> old = Tokenizer.train(["low lower lowest"] * 9, size=280)
     >>> new = Tokenizer.train(["slow slower"] * 9, size=280)
-    >>> found = pieces_in(old, new)
-    >>> found[:4], len(found) == new.vocabulary_size
+    >>> ids = pieces_in(old, new)
+    >>> ids[:4], len(ids) == new.vocabulary_size
     ([[0], [1], [2], [3]], True)
     """
     ids = {piece.text: id for id, piece in enumerate(old.pieces)}
-    found: list[list[int]] = []
+    result: list[list[int]] = []
     unknown: list[int] = []
     for id, piece in enumerate(new.pieces):
         if id <= EOS_ID:
-            found.append([id])
+            result.append([id])
         elif piece.text in ids and piece.is_text == old.pieces[ids[piece.text]].is_text:
-            found.append([ids[piece.text]])
+            result.append([ids[piece.text]])
         else:
-            found.append([])
+            result.append([])
             if piece.is_text:
                 unknown.append(id)
     texts = [new.pieces[id].text for id in unknown]
-    for id, cut in zip(unknown, _cut(old, texts), strict=True):
-        says_something = [old.pieces[token] for token in cut]
-        found[id] = [
-            token
-            for token, piece in zip(cut, says_something, strict=True)
-            if piece.is_text and piece.text != _SPACE
-        ]
-    return found
+    is_word_text = [piece.is_text and piece.text != SPACE_MARK for piece in old.pieces]
+    for id, tokens in zip(unknown, _encode_pieces(old, texts), strict=True):
+        result[id] = [token for token in tokens if is_word_text[token]]
+    return result
 
 
-def _cut(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[list[int]]:
-    """The tokens of pieces; those from inside a word are cut behind another character."""
+def _encode_pieces(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[list[int]]:
+    """Encodes pieces; a piece from inside a word is encoded after a dummy character."""
     known = {character for piece in tokenizer.pieces for character in piece.text}
-    stranger = next(chr(code) for code in _PRIVATE if chr(code) not in known)
-    # Spelled in bytes, which no piece goes across.
-    before = len(tokenizer.encode([stranger])[0])
-    starts = [text.startswith(_SPACE) for text in texts]
+    dummy = next(chr(code) for code in _PRIVATE if chr(code) not in known)
+    # The dummy becomes bytes, and no piece contains both bytes and text.
+    skip = len(tokenizer.encode([dummy])[0])
+    starts = [text.startswith(SPACE_MARK) for text in texts]
     lines = [
-        text.replace(_SPACE, " ").strip() if start else stranger + text.replace(_SPACE, " ")
+        text.replace(SPACE_MARK, " ").strip() if start else dummy + text.replace(SPACE_MARK, " ")
         for text, start in zip(texts, starts, strict=True)
     ]
     for tokens, start in zip(tokenizer.encode(lines), starts, strict=True):
-        yield tokens if start else tokens[before:]
+        yield tokens if start else tokens[skip:]

@@ -1,44 +1,31 @@
-"""Files that go line by line with a text: numbers, and links between words."""
+"""Files with one weight or one word alignment per line of a text."""
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from .errors import InputError, Notice
 from .reading import Path, read_lines
 
 Links = tuple[tuple[int, int], ...]
 
-# Far above what makes sense, and far below where float32 ends.
+# Far above any useful weight, and far below the maximum of float32.
 MAX_WEIGHT = 1e9
 _LINK = re.compile(r"(\d{1,6})-(\d{1,6})", flags=re.ASCII)
 
 
 def read_weights(path: Path, *, notice: Notice | None = None) -> Iterator[float]:
-    """Yield the numbers of a file with one on each line.
+    """Yields the numbers, from 0 to a billion, of a file with one number per line.
 
     Args:
         path, notice: As for `read_lines`.
 
-    Returns:
-        An iterator over floats from 0 to a billion.
-
     Raises:
-        InputError: As `read_lines` does, and for a line that is anything else,
-            with the line.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "weights.txt"
-    ...     _ = path.write_text("1\\n0.25\\n")
-    ...     list(read_weights(path))
-    [1.0, 0.25]
+        InputError: As for `read_lines`, and for a line that is not such a number.
     """
     for number, line in enumerate(read_lines(path, notice=notice), 1):
         try:
-            # Python's own notation, 1_000, is nobody's file format.
+            # `float` accepts Python's underscores, as in 1_000.
             weight = math.nan if "_" in line else float(line)
         except ValueError:
             weight = math.nan
@@ -51,29 +38,16 @@ def read_weights(path: Path, *, notice: Notice | None = None) -> Iterator[float]
 
 
 def read_alignments(path: Path, *, notice: Notice | None = None) -> Iterator[Links]:
-    """Yield the links of a file in Pharaoh's format: `0-0 1-2 2-1` on each line.
+    """Yields the word alignments of a file in Pharaoh format: `0-0 1-2 2-1` on each line.
 
-    A link is source word-target word, counted from 0. A blank line has none. What
-    some aligners write to tell sure links from possible ones, `0p0`, is refused.
-
-    Args:
-        path, notice: As for `read_lines`.
+    A link is `source word-target word`, counted from 0. A blank line has no links. The extension
+    of some aligners for possible links, `0p0`, is not supported.
 
     Returns:
         An iterator over tuples of `(source word, target word)`.
 
     Raises:
-        InputError: As `read_lines` does, and for a line that is anything else,
-            with the line.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "links.txt"
-    ...     _ = path.write_text("0-0 1-2\\n\\n")
-    ...     list(read_alignments(path))
-    [((0, 0), (1, 2)), ()]
+        InputError: As for `read_lines`, and for a line in another format.
     """
     for number, line in enumerate(read_lines(path, notice=notice), 1):
         links = []
@@ -89,63 +63,25 @@ def read_alignments(path: Path, *, notice: Notice | None = None) -> Iterator[Lin
 
 
 def check_links(where: str, links: Links, source: str, target: str) -> None:
-    """Refuse links to words that a pair does not have.
+    """Raises InputError if a link refers to a word that its line does not have.
 
     Args:
         where: `FILE:LINE` of the links.
         links: The links.
-        source, target: The lines; words are what `str.split` finds in them.
-
-    Raises:
-        InputError: With the link and the number of words.
+        source, target: The lines; `str.split` defines their words.
     """
     if not links:
         return
     counts = len(source.split()), len(target.split())
     for link in links:
-        for name, word, count in zip(("source", "target"), link, counts, strict=True):
+        for side, word, count in zip(("source", "target"), link, counts, strict=True):
             if word >= count:
                 raise InputError(
-                    f"{where}: {link[0]}-{link[1]} links {name} word {word}, but the {name} line "
+                    f"{where}: {link[0]}-{link[1]} links {side} word {word}, but the {side} line "
                     f"has {count} words, counted from 0"
                 )
 
 
-def in_step(names: Sequence[str], columns: Sequence[Iterator]) -> Iterator[tuple]:
-    """Yield the items of several iterators together, as long as all go on.
-
-    Args:
-        names: What the iterators are called, for the message.
-        columns: The iterators, at least one.
-
-    Returns:
-        An iterator over tuples.
-
-    Raises:
-        InputError: Where one ends before the first does or goes on after it, with
-            both counts.
-    """
-    count = 0
-    end = object()
-    for first in columns[0]:
-        row = (first, *(next(column, end) for column in columns[1:]))
-        if end in row:
-            total = count + 1 + sum(1 for _ in columns[0])
-            raise _unequal(names[0], total, names[row.index(end)], count)
-        count += 1
-        yield row
-    for name, column in zip(names[1:], columns[1:], strict=True):
-        if next(column, end) is not end:
-            raise _unequal(names[0], count, name, count + 1 + sum(1 for _ in column))
-
-
-def _unequal(first: str, first_count: int, other: str, other_count: int) -> InputError:
-    return InputError(
-        f"{first} has {first_count} lines but {other} has {other_count}: "
-        "line N of one must go with line N of the other"
-    )
-
-
 def _short(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
+    quoted = repr(text)
+    return quoted if len(quoted) <= 60 else quoted[:57] + "..."

@@ -17,3 +17,7 @@ class InputError(ValueError):
     >>> str(InputError("train.de:7: invalid UTF-8"))
     'train.de:7: invalid UTF-8'
     """
+
+
+def silent(message: str) -> None:
+    """A `Notice` that ignores its message."""

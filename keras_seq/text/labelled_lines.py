@@ -1,4 +1,4 @@
-"""Lines with a label each, or with a tag for each word."""
+"""Reads lines with a label, or with one tag per word."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ def read_labelled(
     columns: str | None = None,
     notice: Notice | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a file with a text and its label on each line, and their labels.
+    """Yields the texts and labels of a file with one text and its label per line.
 
-    The file is read as `read_table` reads it: `text<TAB>label` lines, CSV, or chosen columns.
+    The file has a format of `read_table`: `text<TAB>label` lines, CSV, or selected columns.
 
     Args:
         path, notice: As for `read_table`.
-        tagged: Whether there is a tag for each word, parted by spaces, in place of a label.
-        columns: The columns to read, as `"text=2,label=1"`, or `"text=1,tags=3"` where tagged.
+        tagged: Boolean, whether each line has one tag per word instead of a label.
+        columns: The columns to read, as `"text=2,label=1"`, or `"text=1,tags=3"` if `tagged`.
 
     Returns:
-        An iterator over pairs of a text and a label without white space around it, or tags
-        with one space between two; either may be "".
+        An iterator over pairs of a text and a stripped label, or a text and tags that are
+        separated by single spaces. Both may be empty.
 
     Raises:
-        InputError: As `read_table` does; and for another number of tags than of words, with
-            the line.
+        InputError: As for `read_table`, and if the numbers of words and tags differ.
 
     Example:
 
@@ -53,6 +52,6 @@ def read_labelled(
         if len(words) != len(tags):
             raise InputError(
                 f"{display_name(path)}:{number}: {len(words)} words and {len(tags)} tags, expected "
-                "a tag for each word, parted by spaces"
+                "one tag per word, separated by spaces"
             )
         yield text, " ".join(tags)

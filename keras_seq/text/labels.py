@@ -1,4 +1,4 @@
-"""Labels and their ids."""
+"""The label set of a classifier or tagger."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterable, Sequence
 from .errors import InputError
 from .special_ids import EOS_ID, UNK_ID
 
-# The first id of a label; what is below is as of a `Tokenizer`: 0 pad, 1 unknown.
+# Labels follow the special ids.
 FIRST_LABEL = EOS_ID + 1
-# Far above what anybody has, and not enough to fill a memory.
+# Bounds the memory of an untrusted file.
 MAX_LABELS = 65_536
 _MAX_CHARACTERS = 1_000
 
 
 class Labels:
-    """What a classifier or a tagger may answer, in a fixed order.
+    """The labels of a classifier or tagger, in a fixed order.
 
-    Label n has the id n + 4, as a piece of a `Tokenizer` has, so that labels are
-    stored as targets are; 1 is a label that is not known.
+    Label n has the id n + 4, because the special ids come first as in a `Tokenizer`. Id 1 stands
+    for an unknown label.
 
     Args:
-        names: Different, not blank, on one line each.
+        names: Distinct labels, not blank, without line breaks.
 
     Raises:
-        InputError: No, too many, equal or improper names.
+        InputError: There are no labels, too many, duplicate or invalid ones.
 
     Example:
 
@@ -49,33 +49,33 @@ class Labels:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Labels:
-        """Makes labels of what `to_bytes` gave, which need not be trusted.
+        """Builds labels from the output of `to_bytes`, which may be untrusted.
 
         Raises:
-            InputError: If it is something else.
+            InputError: `content` is not a list of labels.
         """
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError:
             raise InputError("not UTF-8 text") from None
         if not text.endswith("\n"):
-            raise InputError("not a list of labels, or not whole")
+            raise InputError("not a list of labels, or truncated")
         return cls(text[:-1].split("\n"))
 
     def to_bytes(self) -> bytes:
-        """The names, one a line."""
+        """Returns the labels, one per line."""
         return "".join(f"{name}\n" for name in self.names).encode()
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of ids; each id is smaller."""
+        """Number of ids, including the special ids."""
         return FIRST_LABEL + len(self.names)
 
     def ids(self, names: Iterable[str]) -> list[int]:
-        """The ids of some labels, 1 for those that are not known."""
+        """Returns the ids of labels, 1 for unknown labels."""
         return [self._ids.get(name, UNK_ID) for name in names]
 
     def name(self, id_: int) -> str:
-        """The label of an id; "" for one that is none."""
+        """Returns the label of an id; "" if the id has no label."""
         number = int(id_) - FIRST_LABEL
         return self.names[number] if 0 <= number < len(self.names) else ""

@@ -1,4 +1,4 @@
-"""Words as the three-letter parts they are made of, and those as numbers."""
+"""Letter trigrams of words, and their hashed ids."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def letter_trigrams(word: str) -> list[str]:
-    """The parts of three letters of a word, with `#` for its bounds.
+    """Returns the letter trigrams of a word, with `#` as word boundary.
 
     >>> letter_trigrams("good")
     ['#go', 'goo', 'ood', 'od#']
@@ -17,34 +17,34 @@ def letter_trigrams(word: str) -> list[str]:
     ['#a#']
 
     Raises:
-        ValueError: If the word is empty.
+        ValueError: The word is empty.
 
     Reference:
         Huang et al., "Learning Deep Structured Semantic Models for Web Search using Clickthrough
         Data", CIKM 2013, section 3.2
     """
     if not word:
-        raise ValueError("a word must have a letter at least, received ''")
+        raise ValueError("a word must have at least one letter, received ''")
     bounded = f"#{word}#"
-    return [bounded[place : place + 3] for place in range(len(bounded) - 2)]
+    return [bounded[start : start + 3] for start in range(len(bounded) - 2)]
 
 
 def trigram_ids(sentences: Sequence[Sequence[str]], vocabulary_size: int) -> np.ndarray:
-    """The letter trigrams of words as ids, for `keras_seq.layers.HashedTrigramEmbedding`.
+    """Computes ids of the letter trigrams of words, for `HashedTrigramEmbedding`.
 
-    Each trigram is hashed to an id from 1 to `vocabulary_size` - 1, by CRC-32 of its UTF-8: the
-    same in every process and on every machine. English has some 30,000 trigrams; where two
-    of them share an id, two words are confused only if they share all.
+    The id of a trigram is a number from 1 to `vocabulary_size` - 1, computed by CRC-32 of its
+    UTF-8 bytes, so it is the same on every machine. English has about 30,000 trigrams. If two
+    trigrams collide, words are confused only if all their trigrams collide.
 
     Args:
-        sentences: Words of each sentence.
-        vocabulary_size: Integer, 2 at least.
+        sentences: The words of each sentence.
+        vocabulary_size: Integer, at least 2.
 
     Returns:
-        Int32 array `(sentences, words, trigrams)`, as many as the longest has, 0 where padded.
+        Int32 array `(sentences, words, trigrams)`, zero-padded.
 
     Raises:
-        ValueError: If `vocabulary_size` is less than 2, or a word is empty.
+        ValueError: `vocabulary_size` is less than 2, or a word is empty.
 
     Example:
 
@@ -55,17 +55,18 @@ def trigram_ids(sentences: Sequence[Sequence[str]], vocabulary_size: int) -> np.
     (True, [0, 0, 0, 0])
     """
     if vocabulary_size < 2:
-        raise ValueError(f"vocabulary_size must be 2 at least, received {vocabulary_size!r}")
-    hashed = [[_hashed(word, vocabulary_size) for word in words] for words in sentences]
-    most_words = max(map(len, hashed), default=0)
-    most_parts = max((len(parts) for words in hashed for parts in words), default=0)
-    ids = np.zeros((len(hashed), most_words, most_parts), "int32")
+        raise ValueError(f"vocabulary_size must be at least 2, received {vocabulary_size!r}")
+    hashed = [
+        [_hash(letter_trigrams(word), vocabulary_size) for word in words] for words in sentences
+    ]
+    max_words = max(map(len, hashed), default=0)
+    max_parts = max((len(parts) for words in hashed for parts in words), default=0)
+    ids = np.zeros((len(hashed), max_words, max_parts), "int32")
     for row, words in enumerate(hashed):
-        for place, parts in enumerate(words):
-            ids[row, place, : len(parts)] = parts
+        for column, parts in enumerate(words):
+            ids[row, column, : len(parts)] = parts
     return ids
 
 
-def _hashed(word: str, vocabulary_size: int) -> list[int]:
-    parts = letter_trigrams(word)
+def _hash(parts: list[str], vocabulary_size: int) -> list[int]:
     return [1 + zlib.crc32(part.encode()) % (vocabulary_size - 1) for part in parts]

@@ -1,30 +1,31 @@
-"""A parallel corpus in one file or many, with what goes line by line with it."""
+"""A parallel corpus in one or several files, with optional weights and alignments."""
 
 import glob
+import itertools
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from .column_choice import LABELLED, PAIR, TAGGED, parse_columns
-from .columns import Links, check_links, in_step, read_alignments, read_weights
+from .columns import Links, check_links, read_alignments, read_weights
 from .errors import InputError, Notice
 from .labelled_lines import read_labelled
-from .reading import check_readable, read_lines, read_pairs
+from .reading import check_readable, display_name, read_lines, read_pairs, zip_lines
 from .tables import read_table
 
-Names = tuple[str, ...]
+FileNames = str | Sequence[str]
 
 
 class Example(NamedTuple):
-    """A pair of lines and what is known of it.
+    """A pair of lines with its weight and word alignment.
 
     Attributes:
-        source: A line.
-        target: Its counterpart.
-        weight: What the pair counts in the loss; a pair of 2 counts as that pair twice.
-        links: `(source word, target word)`, counted from 0.
-        target_only: Whether there is no source, only text.
+        source: The source line.
+        target: The target line.
+        weight: The weight of the pair in the loss. A pair of weight 2 counts like two equal pairs.
+        links: Pairs `(source word, target word)`, counted from 0.
+        target_only: Boolean, whether there is no source, as for a language model.
     """
 
     source: str
@@ -35,65 +36,66 @@ class Example(NamedTuple):
 
     @property
     def usable(self) -> bool:
-        """Whether there is text on both sides and the pair counts."""
+        """True if both sides have text and the weight is not 0."""
         return bool(
             self.weight and self.target.strip() and (self.target_only or self.source.strip())
         )
 
     @property
     def key(self) -> str:
-        """What must not be met in training if it is validated on."""
+        """The text that must not occur in both training and validation data."""
         return self.target if self.target_only else self.source
 
 
-def expand_names(names: str | Sequence[str]) -> Names:
-    """The files that a name, a pattern or a list of both stands for.
+def expand_names(names: FileNames) -> tuple[str, ...]:
+    """Expands file names and glob patterns.
 
     Args:
-        names: `"train.en"`, or `"train.*.en.gz"` for all files that match, sorted by
-            name, or a list of such. A file whose name has `*`, `?` or `[` in it, and
-            is there, is meant itself.
+        names: A name such as `"train.en"`, a pattern such as `"train.*.en.gz"`, or a list of both.
+            The matches of a pattern are sorted by name. An existing file whose name contains
+            `*`, `?` or `[` is not a pattern.
 
     Returns:
-        The names, in the order given. Those without a pattern need not exist.
+        The names in order. Names without a pattern need not exist.
 
     Raises:
-        InputError: If nothing matches a pattern.
+        InputError: A pattern matches no file.
     """
-    found: list[str] = []
+    expanded: list[str] = []
     for name in [names] if isinstance(names, str) else names:
-        # A name may hold what no path can, such as NUL: let the reader say so.
+        # The reader reports a name with a NUL, which no path may contain.
         if "\0" in name or not glob.has_magic(name) or os.path.lexists(name):
-            found.append(name)
+            expanded.append(name)
             continue
         matches = sorted(glob.glob(name))
         if not matches:
             raise InputError(f"{name}: no file has a name like this")
-        found += matches
-    return tuple(found)
+        expanded += matches
+    return tuple(expanded)
 
 
 class PairFiles:
-    """Parallel files, or files with a pair in each line, read as one text.
+    """A parallel corpus in one or several files, with optional weights and alignments.
+
+    The text is given by one of four options: `source` and `target`, `pairs`, `text`, or `data`.
+    File N of each option belongs to file N of the others.
 
     Args:
-        source, target: A name, a pattern or a list of them, as `expand_names` takes it. The
-            first file of one goes line by line with the first of the other, and so on.
-        pairs: The same, of files of `source<TAB>target` lines or of more columns, as `read_table`
-            takes them, in place of the two.
-        text: The same, of files of lines that have no source, in place of all three.
-        autoencoding: Whether a line of `text` is its own source.
-        data: The same, of files of `text<TAB>label` lines, in place of all four.
-        tagged: Whether there is a tag for each word in place of a label.
+        source, target: Parallel files, as for `expand_names`.
+        pairs: Files of `source<TAB>target` lines or other tables, as for `read_table`.
+        text: Files of lines without a source, as for a language model.
+        autoencoding: Boolean, whether each line of `text` is also its source.
+        data: Files of `text<TAB>label` lines or other tables.
+        tagged: Boolean, whether `data` has one tag per word instead of a label.
         columns: The columns of `pairs` or `data`, as `"source=1,target=3"`; see `read_table`.
-        weights: The same, of files with a number for each line of the text.
-        alignments: The same, of files with the links of each line of the text.
-        file_weights: One number for each file, by which all its pairs are weighted.
-        option: What an option for `source` would be called, without the name; for messages.
+        weights: Files with one number per line of the text.
+        alignments: Files with the word alignment of each line of the text.
+        file_weights: One number per file, which multiplies the weights of its pairs.
+        option: Prefix of the options in error messages.
 
     Raises:
-        InputError: If too little or too much is given, if nothing matches a pattern, or if
-            there are not as many files of one kind as of the other.
+        InputError: Not exactly one of the four options is given, a pattern matches no file, or
+            the options have different numbers of files.
 
     Example:
 
@@ -109,33 +111,20 @@ class PairFiles:
     def __init__(
         self,
         *,
-        source: str | Sequence[str] | None = None,
-        target: str | Sequence[str] | None = None,
-        pairs: str | Sequence[str] | None = None,
-        text: str | Sequence[str] | None = None,
-        data: str | Sequence[str] | None = None,
-        weights: str | Sequence[str] | None = None,
-        alignments: str | Sequence[str] | None = None,
+        source: FileNames | None = None,
+        target: FileNames | None = None,
+        pairs: FileNames | None = None,
+        text: FileNames | None = None,
+        data: FileNames | None = None,
+        weights: FileNames | None = None,
+        alignments: FileNames | None = None,
         file_weights: Sequence[float] | None = None,
         tagged: bool = False,
         columns: str | None = None,
         autoencoding: bool = False,
         option: str = "--",
     ) -> None:
-        if text is not None and not source is target is pairs is None:
-            raise InputError(
-                f"both {option}text and {option}source, {option}target or {option}pairs given: "
-                "choose one"
-            )
-        if pairs is not None and (source is not None or target is not None):
-            raise InputError(
-                f"both {option}pairs and {option}source/{option}target given: choose one"
-            )
-        if data is text is pairs is None and (source is None or target is None):
-            lacking = "source" if source is None else "target"
-            other = "target" if source is None else "source"
-            raise InputError(f"{option}{other} without {option}{lacking}: both are needed")
-        given = {
+        options = {
             "source": source,
             "target": target,
             "pairs": pairs,
@@ -144,9 +133,9 @@ class PairFiles:
             "weights": weights,
             "alignments": alignments,
         }
-        self.names: dict[str, Names] = {
-            key: expand_names(names) for key, names in given.items() if names is not None
-        }
+        texts = {key: names for key, names in options.items() if names is not None}
+        _check_options(texts.keys(), option)
+        self.names = {key: expand_names(names) for key, names in texts.items()}
         first = next(iter(self.names))
         self.count = len(self.names[first])
         for key, names in self.names.items():
@@ -170,60 +159,61 @@ class PairFiles:
 
     @property
     def has_weights(self) -> bool:
-        """Whether pairs are weighted."""
+        """True if pairs have weights."""
         return "weights" in self.names or self.file_weights is not None
 
     @property
     def target_only(self) -> bool:
-        """Whether there is text alone, and no source."""
+        """True if there is no source."""
         return self.has_lines and not self.autoencoding
 
     @property
     def has_lines(self) -> bool:
-        """Whether there are lines in place of pairs."""
+        """True if the corpus has lines instead of pairs."""
         return "text" in self.names
 
     @property
     def unit(self) -> str:
-        """What there are many of, in a word."""
+        """The unit of the corpus: `"line"` or `"pair"`."""
         return "line" if self.has_lines or self.is_labelled else "pair"
 
     @property
     def is_labelled(self) -> bool:
-        """Whether targets are labels."""
+        """True if the targets are labels or tags."""
         return "data" in self.names
 
     @property
     def has_alignments(self) -> bool:
-        """Whether words are linked."""
+        """True if pairs have word alignments."""
         return "alignments" in self.names
 
     def read(self, notice: Notice | None = None) -> Iterator[Example]:
-        """The pairs of all files, blank ones included.
+        """Yields the pairs of all files, including blank ones.
 
         Args:
             notice: As for `read_lines`.
 
         Raises:
-            InputError: While iterating, for whatever is wrong with a file.
+            InputError: While iterating: a file cannot be read or is invalid.
         """
         for index in range(self.count):
             yield from self._read_file(index, notice)
 
     def read_usable(self, notice: Notice | None = None) -> Iterator[Example]:
-        """The pairs with text on both sides and a weight above 0."""
+        """Yields the pairs with text on both sides and a weight above 0."""
         return (example for example in self.read(notice) if example.usable)
 
     def check(self) -> None:
-        """InputError for a file that cannot be opened, or cannot be read more than once."""
-        for name in (name for names in self.names.values() for name in names):
+        """Raises InputError if a file cannot be opened, or cannot be read more than once."""
+        for name in itertools.chain.from_iterable(self.names.values()):
             check_readable(name)
             if name == "-" or stat.S_ISFIFO(os.stat(name).st_mode):
-                shown = "standard input" if name == "-" else name
-                raise InputError(f"{shown}: training reads its text more than once: name a file")
+                raise InputError(
+                    f"{display_name(name)}: training reads its text more than once: name a file"
+                )
 
     def shown(self, key: str) -> str:
-        """The files of one kind in few words."""
+        """Returns a short description of the files of one option."""
         names = self.names[key]
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
@@ -258,11 +248,26 @@ class PairFiles:
         if "alignments" in file:
             names.append(file["alignments"])
             columns.append(read_alignments(file["alignments"], notice=notice))
-        for number, ((source, target), *rest) in enumerate(in_step(names, columns), 1):
+        for number, ((source, target), *rest) in enumerate(zip_lines(names, columns), 1):
             weight = scale * rest.pop(0) if "weights" in file else scale
             links = rest.pop(0) if "alignments" in file else ()
             check_links(f"{file.get('alignments')}:{number}", links, source, target)
             yield Example(source, target, weight, links, self.target_only)
+
+
+def _check_options(names: Set[str], option: str) -> None:
+    """Raises InputError unless the names of the options define one text."""
+    both = sorted({"source", "target"} & names)
+    if "text" in names and (both or "pairs" in names):
+        raise InputError(
+            f"both {option}text and {option}source, {option}target or {option}pairs given: "
+            "choose one"
+        )
+    if "pairs" in names and both:
+        raise InputError(f"both {option}pairs and {option}source/{option}target given: choose one")
+    if len(both) < 2 and not {"data", "text", "pairs"} & names:
+        missing, present = ("target", "source") if both == ["source"] else ("source", "target")
+        raise InputError(f"{option}{present} without {option}{missing}: both are needed")
 
 
 def _files(count: int) -> str:

@@ -1,6 +1,6 @@
-"""Protobuf's wire format, read and written by hand.
+"""Reads and writes the protobuf wire format.
 
-The Python classes for SentencePiece's file need one exact version of the protobuf package.
+The generated Python classes of SentencePiece need one exact version of the protobuf package.
 """
 
 import struct
@@ -11,14 +11,13 @@ def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yields the fields of a message.
 
     Args:
-        message: An encoded message, which need not be trusted.
+        message: An encoded message, which may be untrusted.
 
     Returns:
-        An iterator over `(field number, value)`. A number on the wire is an integer; everything
-        else is bytes.
+        An iterator over `(field number, value)`. A varint is an integer; any other value is bytes.
 
     Raises:
-        ValueError, IndexError: If the bytes are no message.
+        ValueError, IndexError: The bytes are not a message.
     """
     position = 0
 
@@ -49,11 +48,11 @@ def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def field(number: int, value: bool | int | float | str | bytes) -> bytes:
-    """Returns one encoded field.
+    """Encodes one field.
 
     Args:
-        number: Its number.
-        value: A float is written as a 32-bit float, text as UTF-8.
+        number: The field number.
+        value: A float is encoded with 32 bits, text as UTF-8.
 
     Example:
 
@@ -70,7 +69,7 @@ def field(number: int, value: bool | int | float | str | bytes) -> bytes:
 
 def _varint(number: int) -> bytes:
     if number < 0:
-        # A negative int32 is sent as a 64-bit number.
+        # The wire format encodes a negative int32 with 64 bits.
         number += 1 << 64
     encoded = bytearray()
     while number > 0x7F:

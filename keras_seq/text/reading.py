@@ -1,8 +1,7 @@
-"""Lines of text files, and nothing but `\\n` ends a line.
+"""Reads the lines of text files; only `\\n` ends a line.
 
-Files are read as bytes and split on the byte 0x0A: Python's text mode also
-splits on a lone CR, and `str.splitlines` on U+2028, U+0085, VT, FF and more,
-so that line N of a source would no longer meet line N of its target.
+Files are read as bytes and split at 0x0A. Python's text mode also splits at a lone CR, and
+`str.splitlines` at U+2028, U+0085, VT, FF and others, which would misalign parallel files.
 """
 
 import gzip
@@ -11,11 +10,11 @@ import os
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Literal
 
-from .errors import InputError, Notice
+from .errors import InputError, Notice, silent
 
 Errors = Literal["strict", "replace"]
 Path = str | os.PathLike[str]
@@ -23,35 +22,31 @@ Path = str | os.PathLike[str]
 _UTF8_BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-# Large reads: most of the time of a small-buffered gzip reader is Python calls.
+# With a small buffer, a gzip reader spends most of its time in Python calls.
 _BUFFER_BYTES = 1 << 20
 
 
 def read_lines(
     path: Path, *, errors: Errors = "strict", notice: Notice | None = None
 ) -> Iterator[str]:
-    """Yield the lines of a text file, one at a time, without their line ends.
+    """Yields the lines of a text file without their line ends.
 
-    Memory is that of the longest line. Only `\\n` ends a line; the CR of a CRLF
-    and a UTF-8 byte order mark are stripped, each with one notice a file; a
-    last line without a line end is a line.
+    The file is read as a stream. Only `\\n` ends a line. The CR of a CRLF and a UTF-8 byte order
+    mark are stripped, with one notice each per file. The last line needs no line end.
 
     Args:
-        path: A plain file, a gzip file by a name that ends in `.gz`, or `"-"`
-            for standard input.
-        errors: What to do with bytes that are not UTF-8: `"strict"` refuses
-            the file, `"replace"` puts U+FFFD in their place, with one notice.
-        notice: Called with one line of text for each thing that was mended.
-            None is silent.
+        path: A plain file, a gzip file whose name ends in `.gz`, or `"-"` for standard input.
+        errors: How to handle bytes that are not UTF-8: `"strict"` raises InputError; `"replace"`
+            replaces them by U+FFFD, with one notice.
+        notice: Called with one line for each correction. None is silent.
 
     Returns:
-        An iterator over the lines. The file is opened when it starts.
+        An iterator over the lines. The file is opened when the iteration starts.
 
     Raises:
-        ValueError: If `errors` is neither of the two.
-        InputError: While iterating, with the file and, where there is one,
-            the line: missing, a directory, unreadable, a gzip file that is
-            none or ends early, bytes that are not UTF-8.
+        ValueError: `errors` is neither `"strict"` nor `"replace"`.
+        InputError: While iterating: the file is missing, a directory, unreadable, not gzip or
+            truncated, or has bytes that are not UTF-8.
 
     Example:
 
@@ -64,24 +59,24 @@ def read_lines(
     """
     if errors not in ("strict", "replace"):
         raise ValueError(f'errors must be "strict" or "replace", not {errors!r}')
-    return _decoded(path, errors, notice or _silent)
+    return _decoded(path, errors, notice or silent)
 
 
 def read_pairs(
     source: Path, target: Path, *, errors: Errors = "strict", notice: Notice | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield (line N of the source, line N of the target) of two parallel files.
+    """Yields the pairs of lines of two parallel files.
 
     Args:
-        source, target: Files as `read_lines` takes them; one may be `"-"`.
+        source, target: Files as for `read_lines`; at most one may be `"-"`.
         errors, notice: As for `read_lines`.
 
     Returns:
-        An iterator over pairs of lines, blank ones included.
+        An iterator over pairs of lines, including blank ones.
 
     Raises:
-        InputError: As `read_lines` does, and, after the last common line, if
-            the files differ in length; the message has both counts.
+        InputError: As for `read_lines`, and after the last common line if the files have
+            different numbers of lines.
 
     Example:
 
@@ -95,76 +90,59 @@ def read_pairs(
     """
     if str(source) == str(target) == "-":
         raise InputError("standard input cannot be both source and target: name a file for one")
-    return _paired(source, target, errors, notice)
+    lines = [read_lines(path, errors=errors, notice=notice) for path in (source, target)]
+    return zip_lines([display_name(source), display_name(target)], lines)
 
 
-def read_tsv(
-    path: Path,
-    *,
-    errors: Errors = "strict",
-    notice: Notice | None = None,
-    columns: str = "source and target",
-) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of a file with `source<TAB>target` on each line.
-
-    There is no quoting: one tab a line, and no other reading of it.
+def zip_lines(names: Sequence[str], columns: Sequence[Iterator]) -> Iterator[tuple]:
+    """Zips iterators over the lines of parallel files.
 
     Args:
-        path, errors, notice: As for `read_lines`.
-        columns: What is on either side of the tab, for messages.
-
-    Returns:
-        An iterator over pairs of strings, either of which may be blank.
+        names: The names of the files, for the message.
+        columns: The iterators, at least one.
 
     Raises:
-        InputError: As `read_lines` does, and for a line that has no tab or
-            more than one, with the line and the number of tabs.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "pairs.tsv"
-    ...     _ = path.write_text("a dog\\tein Hund\\n")
-    ...     list(read_tsv(path))
-    [('a dog', 'ein Hund')]
+        InputError: The iterators have different numbers of items; the message has both counts.
     """
-    lines = read_lines(path, errors=errors, notice=notice)
-    return _split_at_tab(display_name(path), lines, columns)
+    count = 0
+    end = object()
+    for first in columns[0]:
+        row = (first, *(next(column, end) for column in columns[1:]))
+        if end in row:
+            total = count + 1 + sum(1 for _ in columns[0])
+            raise _unequal(names[0], total, names[row.index(end)], count)
+        count += 1
+        yield row
+    for name, column in zip(names[1:], columns[1:], strict=True):
+        if next(column, end) is not end:
+            raise _unequal(names[0], count, name, count + 1 + sum(1 for _ in column))
 
 
 def count_lines(path: Path) -> int:
-    """Count the lines of a file as `read_lines` would yield them, undecoded.
-
-    Args:
-        path: A file as `read_lines` takes it.
-
-    Returns:
-        The number of lines.
+    """Counts the lines of a file as for `read_lines`, without decoding them.
 
     Raises:
-        InputError: If the file cannot be read to its end.
+        InputError: The file cannot be read to its end.
     """
     return sum(1 for _ in _raw(path))
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a file that cannot be opened, before any heavy work is begun.
+    """Checks that a file can be opened, before any expensive work.
 
-    Reads the first bytes only: a file that breaks later is found by the
-    reader. Standard input (`"-"`) is not touched.
+    Only the first bytes are read. Standard input (`"-"`) is not read.
 
     Args:
-        path: A file as `read_lines` takes it.
+        path: A file as for `read_lines`.
 
     Raises:
-        InputError: If the file is missing, a directory or unreadable, or is
-            named `.gz` and does not begin as a gzip file does.
+        InputError: The file is missing, a directory or unreadable, or its name ends in `.gz` but
+            it is not a gzip file.
     """
     if str(path) == "-":
         return
     try:
-        # A pipe, as in `<(command)`, would lose the bytes that a check reads.
+        # Reading from a pipe, as in `<(command)`, would consume its first bytes.
         if stat.S_ISFIFO(os.stat(path).st_mode):
             return
     except (OSError, ValueError) as error:
@@ -174,15 +152,15 @@ def check_readable(path: Path) -> None:
 
 
 def check_same_length(source: Path, target: Path) -> None:
-    """Refuse parallel files that differ in length, before any heavy work is begun.
+    """Checks that parallel files have equal numbers of lines, before any expensive work.
 
-    Nothing of standard input or of a pipe is read: `read_pairs` counts as it goes.
+    Standard input and pipes are not read; `read_pairs` checks them.
 
     Args:
-        source, target: Files as `read_lines` takes them.
+        source, target: Files as for `read_lines`.
 
     Raises:
-        InputError: As `check_readable` does; and with both counts if they differ.
+        InputError: As for `check_readable`, and if the numbers of lines differ.
     """
     for path in (source, target):
         check_readable(path)
@@ -190,15 +168,18 @@ def check_same_length(source: Path, target: Path) -> None:
         return
     counts = count_lines(source), count_lines(target)
     if counts[0] != counts[1]:
-        raise _unequal(source, counts[0], target, counts[1])
+        raise _unequal(str(source), counts[0], str(target), counts[1])
 
 
-def _silent(message: str) -> None:
-    pass
+def _unequal(first: str, first_count: int, other: str, other_count: int) -> InputError:
+    return InputError(
+        f"{first} has {first_count} lines but {other} has {other_count}: "
+        "line N of one must go with line N of the other"
+    )
 
 
 def display_name(path: Path) -> str:
-    """The name of a file in messages."""
+    """Returns the name of a file for messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 
@@ -221,7 +202,7 @@ def _reason(name: str, error: Exception) -> str:
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Turn what the operating system and gzip raise into one line for the user."""
+    """Converts exceptions of the operating system and of gzip to InputError."""
     try:
         yield
     except InputError:
@@ -244,7 +225,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | io.BufferedReader]:
             yield file
             return
         with _explained(display_name(path)):
-            # The gzip module takes a file of no bytes for one of no lines.
+            # The gzip module accepts an empty file.
             if not file.peek(1):
                 raise EOFError
         with gzip.GzipFile(fileobj=file, mode="rb") as unpacked:
@@ -252,7 +233,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | io.BufferedReader]:
 
 
 def _raw(path: Path) -> Iterator[bytes]:
-    """Yield the lines as bytes, each with the line end that it has."""
+    """Yields the lines as bytes, with their line ends."""
     with _opened(path) as file, _explained(display_name(path)):
         yield from file
 
@@ -282,7 +263,7 @@ def _decoded(path: Path, errors: Errors, notice: Notice) -> Iterator[str]:
                 seen_invalid = True
                 notice(
                     f"{name}:{number}: {_invalid(line, error)}: "
-                    "replaced by U+FFFD, here and wherever it comes again"
+                    "replaced by U+FFFD, here and in later lines"
                 )
             yield line.decode("utf-8", "replace")
 
@@ -297,40 +278,3 @@ def _encoding_hint(first_bytes: bytes) -> str:
     if first_bytes.startswith(_UTF16_BOMS):
         return ": it looks like UTF-16; convert the file to UTF-8"
     return ""
-
-
-def _paired(
-    source: Path, target: Path, errors: Errors, notice: Notice | None
-) -> Iterator[tuple[str, str]]:
-    source_lines = read_lines(source, errors=errors, notice=notice)
-    target_lines = read_lines(target, errors=errors, notice=notice)
-    count = 0
-    for source_line in source_lines:
-        target_line = next(target_lines, None)
-        if target_line is None:
-            raise _unequal(source, count + 1 + _rest(source_lines), target, count)
-        count += 1
-        yield source_line, target_line
-    if next(target_lines, None) is not None:
-        raise _unequal(source, count, target, count + 1 + _rest(target_lines))
-
-
-def _rest(lines: Iterator[str]) -> int:
-    return sum(1 for _ in lines)
-
-
-def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> InputError:
-    return InputError(
-        f"{display_name(source)} has {source_count} lines but {display_name(target)} has "
-        f"{target_count}: line N of one must go with line N of the other"
-    )
-
-
-def _split_at_tab(name: str, lines: Iterator[str], columns: str) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(lines, 1):
-        tabs = line.count("\t")
-        if tabs != 1:
-            found = "no tab" if tabs == 0 else f"{tabs} tabs"
-            raise InputError(f"{name}:{number}: {found}, expected one between {columns}")
-        source, target = line.split("\t")
-        yield source, target

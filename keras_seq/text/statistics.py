@@ -1,4 +1,4 @@
-"""Counts over the lines of one side of a corpus, by which its units are chosen."""
+"""Statistics of the lines of one side of a corpus, for choosing its vocabulary units."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from .learning import has_extra_spaces
 
-# Enough to tell the kinds of text from each other.
+# Enough text to choose the units.
 _MAX_LINES = 20_000
 _MAX_CHARACTERS = 2_000
-# Above this many, words are no closed set, nor are characters an alphabet.
+# More words than this are not a closed set, and more characters not an alphabet.
 _MAX_DISTINCT = 5_000
 
 
@@ -21,12 +21,12 @@ class LineStatistics:
     """Counts over the first lines with text, at most 20,000.
 
     Attributes:
-        lines: Lines counted.
-        characters: Characters in them.
-        words: Words in them, between spaces.
-        distinct_characters, distinct_words: How many of them are different, at most 5,000.
-        distinct_parts: Different characters after canonical decomposition.
-        extra_spaces: Lines that begin or end with a space or have two in a row.
+        lines: Number of lines.
+        characters: Number of characters.
+        words: Number of words, separated by white space.
+        distinct_characters, distinct_words: Number of distinct ones, at most 5,000.
+        distinct_parts: Number of distinct characters after canonical decomposition.
+        extra_spaces: Number of lines that begin or end with a space or have two in a row.
     """
 
     lines: int = 0
@@ -39,7 +39,7 @@ class LineStatistics:
 
     @classmethod
     def from_dict(cls, stored: Any) -> LineStatistics | None:
-        """Reads what `to_dict` gave; None if it is something else."""
+        """Builds statistics from the output of `to_dict`; returns None if it is invalid."""
         if not isinstance(stored, Mapping) or set(stored) != set(asdict(cls())):
             return None
         if not all(type(value) is int and value >= 0 for value in stored.values()):
@@ -47,17 +47,17 @@ class LineStatistics:
         return cls(**stored)
 
     def to_dict(self) -> dict[str, int]:
-        """The counts by name."""
+        """Returns the counts by name."""
         return asdict(self)
 
     @property
     def words_per_line(self) -> float:
-        """Mean number of words of a line."""
+        """Mean number of words per line."""
         return self.words / max(self.lines, 1)
 
     @property
     def characters_per_line(self) -> float:
-        """Mean number of characters of a line."""
+        """Mean number of characters per line."""
         return self.characters / max(self.lines, 1)
 
 
@@ -70,7 +70,7 @@ class LineCounter:
         self._distinct_words: set[str] = set()
 
     def add(self, line: str) -> None:
-        """Counts a line that has text."""
+        """Adds a line that has text."""
         if self._lines >= _MAX_LINES:
             return
         self._lines += 1

@@ -1,4 +1,4 @@
-"""Words with a tag each: how a line is cut into words, and words into tokens."""
+"""Words and tokens for tagging, with one tag per word."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SPACES = {ord(space): " " for space in "\t\n\v\f\r"}
 
 
 class WordTokens(NamedTuple):
-    """The tokens of a line, cut word by word.
+    """The tokens of a line whose words are encoded separately.
 
     Attributes:
-        ids: Of all words, one behind the other.
-        begins: The place in `ids` of the first token of each word.
+        ids: The token ids of all words, concatenated.
+        begins: The position in `ids` of the first token of each word.
     """
 
     ids: list[int]
@@ -24,22 +24,21 @@ class WordTokens(NamedTuple):
 
 
 def words_of(line: str) -> list[str]:
-    """The words of a line: what spaces part, and other white space of ASCII.
+    """Splits a line into words at ASCII white space.
 
-    No-break spaces part none: who wrote them wanted one word, and has one tag for it.
+    A no-break space does not separate words, so the parts share one tag.
     """
     return [word for word in line.translate(_SPACES).split(" ") if word]
 
 
 def word_tokens(tokenizer: Tokenizer, lines: Sequence[str]) -> list[WordTokens]:
-    """The tokens of some lines, each word cut by itself.
+    """Encodes each word of each line separately, so that every word has a first token.
 
-    So each word has a first token, whatever normalization makes of what is around it; a word
-    of which nothing is left, as of a zero-width space, is one unknown token.
+    A word that normalization deletes, such as a zero-width space, becomes one unknown token.
 
     Args:
-        tokenizer: Of the source.
-        lines: Texts.
+        tokenizer: The source tokenizer.
+        lines: The lines.
 
     Example:
 
@@ -49,13 +48,13 @@ def word_tokens(tokenizer: Tokenizer, lines: Sequence[str]) -> list[WordTokens]:
     (['a dog'], 2)
     """
     words = [words_of(line) for line in lines]
-    pieces = iter(tokenizer.encode([word for row in words for word in row]))
-    found = []
+    encoded = iter(tokenizer.encode([word for row in words for word in row]))
+    result = []
     for row in words:
         ids: list[int] = []
         begins = []
         for _ in row:
             begins.append(len(ids))
-            ids += next(pieces) or [UNK_ID]
-        found.append(WordTokens(ids, begins))
-    return found
+            ids += next(encoded) or [UNK_ID]
+        result.append(WordTokens(ids, begins))
+    return result

@@ -1,4 +1,4 @@
-"""The units of a vocabulary, chosen from the text."""
+"""Chooses the units of a vocabulary from statistics of the text."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from .learning import Kind
 from .normalization import Form
 from .statistics import LineStatistics
 
-# A closed set: few words, each seen many times.
+# Words are a closed set if there are few and each is frequent.
 _MAX_WORDS = 1_000
-_SEEN = 20
+_MIN_FREQUENCY = 20
 _MAX_SYMBOL = 3
-# An alphabet, after decomposition.
+# The largest alphabet, after canonical decomposition.
 _MAX_ALPHABET = 500
-# Short lines: words of up to 30 characters, or a few words in up to 20.
+# Short lines: single words of up to 30 characters, or up to 4 words in 20 characters.
 _MAX_WORD, _MAX_LINE, _MAX_WORDS_IN_LINE = 30, 20, 4
-# Decomposition is worth longer sequences where it makes the alphabet this many times smaller.
+# Decomposition makes sequences longer; it must shrink the alphabet by this factor.
 _SMALLER = 3
 
 
@@ -26,7 +26,7 @@ class Units(NamedTuple):
     Attributes:
         kind: The kind of vocabulary.
         normalization: The normalization form.
-        reason: The reason, as part of a message.
+        reason: The reason for the choice, as part of a message.
     """
 
     kind: Kind
@@ -35,15 +35,15 @@ class Units(NamedTuple):
 
 
 def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units:
-    """Chooses the units of one side's vocabulary.
+    """Chooses the units of the vocabulary of one side.
 
-    Words where they are a small closed set of symbols that come again and again, such as
-    phones. Of a source they must also be short, because new words will come there. Characters where
-    lines are short and the alphabet is small. Subwords otherwise.
+    Words, if they are a small closed set of frequent symbols, such as phones. The words of a source
+    must also be short, because a source may contain new words. Characters, if lines are short and
+    the alphabet is small. Subwords otherwise.
 
     Args:
-        statistics: Of the training lines of that side.
-        is_target: Whether the text is to be written, not read.
+        statistics: Statistics of the training lines.
+        is_target: Boolean, True for the target side.
 
     Example:
 
@@ -54,28 +54,24 @@ def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units
     >>> choose_units(counter.statistics).kind
     'word'
     """
-    counts = statistics
-    words, characters = counts.words_per_line, counts.characters_per_line
+    words, characters = statistics.words_per_line, statistics.characters_per_line
     if (
         words > 1
         and (is_target or characters <= words * (_MAX_SYMBOL + 1))
-        and counts.distinct_words <= _MAX_WORDS
-        and counts.words >= _SEEN * counts.distinct_words
+        and statistics.distinct_words <= _MAX_WORDS
+        and statistics.words >= _MIN_FREQUENCY * statistics.distinct_words
     ):
-        return Units("word", "nfc", f"{counts.distinct_words:,} different words, each seen often")
+        reason = f"{statistics.distinct_words:,} different words, each seen often"
+        return Units("word", "nfc", reason)
     short = (words < 2 and characters <= _MAX_WORD) or (
         words <= _MAX_WORDS_IN_LINE and characters <= _MAX_LINE
     )
-    if short and counts.distinct_parts <= _MAX_ALPHABET:
-        reason = f"short lines ({characters:.1f} characters on average)"
-        if counts.distinct_parts * _SMALLER <= counts.distinct_characters:
-            return Units(
-                "char",
-                "nfd",
-                f"{reason}, {counts.distinct_characters:,} different characters of "
-                f"{counts.distinct_parts:,} parts",
-            )
-        return Units(
-            "char", "nfc", f"{reason}, {counts.distinct_characters:,} different characters"
+    if short and statistics.distinct_parts <= _MAX_ALPHABET:
+        reason = (
+            f"short lines ({characters:.1f} characters on average), "
+            f"{statistics.distinct_characters:,} different characters"
         )
-    return Units("unigram", "nfc", f"{words:.1f} words and {characters:.0f} characters a line")
+        if statistics.distinct_parts * _SMALLER <= statistics.distinct_characters:
+            return Units("char", "nfd", f"{reason} of {statistics.distinct_parts:,} parts")
+        return Units("char", "nfc", reason)
+    return Units("unigram", "nfc", f"{words:.1f} words and {characters:.0f} characters per line")

@@ -1,4 +1,4 @@
-"""From links between words to links between the tokens that the words were cut into."""
+"""Converts word alignments to token alignments."""
 
 import itertools
 import re
@@ -8,37 +8,36 @@ from .tokenizer import Tokenizer
 
 TokenLinks = list[tuple[int, int]]
 
-# As `str.split` finds them.
+# The words of `str.split`.
 _WORD = re.compile(r"\S+")
 
 
 def tokens_of_words(tokenizer: Tokenizer, lines: list[str]) -> Iterator[list[list[int]]]:
-    """The places of the tokens of each word, for each line.
+    """Yields the token positions of each word of each line.
 
     Args:
-        tokenizer: What encodes the lines.
-        lines: Strings.
+        tokenizer: The tokenizer.
+        lines: The lines.
 
     Returns:
-        An iterator over lists, one for each line, with a list for each word that
-        `str.split` finds in it. A word that normalisation takes away, as one of control
-        characters, has no tokens.
+        An iterator over one list per line, which has one list of token positions per word of
+        `str.split`. A word that normalization deletes, such as control characters, has no tokens.
 
     Example:
 
     >>> tokenizer = Tokenizer.train(["a dog sees a cat"] * 9, size=300)
     >>> line = "dogs see"
-    >>> [found] = tokens_of_words(tokenizer, [line])
+    >>> [words] = tokens_of_words(tokenizer, [line])
     >>> ids = tokenizer.encode([line])[0]
-    >>> [tokenizer.decode([[ids[token] for token in tokens]])[0] for tokens in found]
+    >>> [tokenizer.decode([[ids[token] for token in tokens]])[0] for tokens in words]
     ['dogs', 'see']
     """
     words = [line.split() for line in lines]
-    different = list(dict.fromkeys(itertools.chain.from_iterable(words)))
-    # By far most words are cut in a line as they are alone.
-    alone = dict(zip(different, tokenizer.encode(different), strict=True))
-    for line, its_words, ids in zip(lines, words, tokenizer.encode(lines), strict=True):
-        pieces = [alone[word] for word in its_words]
+    distinct = list(dict.fromkeys(itertools.chain.from_iterable(words)))
+    # Most words have the same tokens in a line as alone.
+    alone = dict(zip(distinct, tokenizer.encode(distinct), strict=True))
+    for line, line_words, ids in zip(lines, words, tokenizer.encode(lines), strict=True):
+        pieces = [alone[word] for word in line_words]
         if list(itertools.chain.from_iterable(pieces)) == ids:
             ends = itertools.accumulate(map(len, pieces), initial=0)
             yield [list(range(*bounds)) for bounds in itertools.pairwise(ends)]
@@ -50,15 +49,15 @@ def tokens_of_words(tokenizer: Tokenizer, lines: list[str]) -> Iterator[list[lis
 def tokens_by_offsets(
     line: str, offsets: Iterable[tuple[int, int]], has_tokens: list[bool] | None = None
 ) -> list[list[int]]:
-    """The places of the tokens of each word of a line.
+    """Returns the token positions of each word of a line.
 
     Args:
-        line: A string.
-        offsets: For each token the first of its characters and the one behind the last.
-        has_tokens: Whether there are any of each word that `str.split` finds; all by default.
+        line: The line.
+        offsets: The start and end character of each token.
+        has_tokens: For each word of `str.split`, whether it has tokens. Defaults to all True.
 
     Returns:
-        A list for each word. White space belongs to the word behind it.
+        One list of token positions per word. White space belongs to the word after it.
 
     Example:
 
@@ -67,13 +66,13 @@ def tokens_by_offsets(
     """
     if has_tokens is None:
         has_tokens = [True] * len(line.split())
-    found: list[list[int]] = [[] for _ in has_tokens]
-    spans = zip(found, (match.span() for match in _WORD.finditer(line)), has_tokens, strict=True)
-    # Tokens go past what normalisation takes away: to such a word none belongs.
+    result: list[list[int]] = [[] for _ in has_tokens]
+    spans = zip(result, (match.span() for match in _WORD.finditer(line)), has_tokens, strict=True)
+    # The span of a token may cover a deleted word, which has no tokens.
     words = [(tokens, *span) for tokens, span, has_any in spans if has_any]
     first = 0
     for token, (begin, end) in enumerate(offsets):
-        # A token of no width stands before the character that it is a part of.
+        # A zero-width token precedes the character that it is a part of.
         while first < len(words) - 1 and words[first][2] <= begin:
             first += 1
         for tokens, word_begin, _ in words[first:]:
@@ -81,26 +80,26 @@ def tokens_by_offsets(
                 tokens.append(token)
             else:
                 break
-    return found
+    return result
 
 
 def link_tokens(
     links: Iterable[tuple[int, int]], source: list[list[int]], target: list[list[int]]
 ) -> tuple[TokenLinks, int]:
-    """Links every token of a word with every token of the words that it is linked to.
+    """Links all tokens of two words if the words are linked.
 
     Args:
-        links: `(source word, target word)`.
-        source, target: From `tokens_of_words`.
+        links: Pairs `(source word, target word)`.
+        source, target: Token positions from `tokens_of_words`.
 
     Returns:
-        `(source token, target token)`, each once, ascending; and how many links were to a
-        word without tokens.
+        Distinct pairs `(source token, target token)`, ascending; and the number of links to a word
+        without tokens.
     """
-    found: set[tuple[int, int]] = set()
+    token_links: set[tuple[int, int]] = set()
     lost = 0
     for source_word, target_word in links:
-        tokens = source[source_word], target[target_word]
-        lost += not (tokens[0] and tokens[1])
-        found.update((one, other) for one in tokens[0] for other in tokens[1])
-    return sorted(found), lost
+        source_tokens, target_tokens = source[source_word], target[target_word]
+        lost += not (source_tokens and target_tokens)
+        token_links.update(itertools.product(source_tokens, target_tokens))
+    return sorted(token_links), lost

@@ -5,7 +5,8 @@ import gzip
 import pytest
 
 from keras_seq.text import InputError
-from keras_seq.text.columns import in_step, read_alignments, read_weights
+from keras_seq.text.columns import read_alignments, read_weights
+from keras_seq.text.reading import zip_lines
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def test_in_step_reports_both_line_counts_when_lengths_differ():
     names = ["a", "b", "c"]
 
     def together(*lengths):
-        return list(in_step(names, [iter(range(length)) for length in lengths]))
+        return list(zip_lines(names, [iter(range(length)) for length in lengths]))
 
     assert together(2, 2, 2) == [(0, 0, 0), (1, 1, 1)]
     assert together(0, 0, 0) == []

@@ -33,8 +33,8 @@ def test_labels_survive_a_round_trip_through_bytes():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "not whole"),
-        (b"a\nb", "not whole"),
+        (b"", "truncated"),
+        (b"a\nb", "truncated"),
         (b"a\n\n", "received '' as a label"),
         (b"\n", "received '' as a label"),
         (b"a\nb\na\n", "two labels are the same"),
@@ -86,7 +86,7 @@ def test_read_labelled_yields_text_and_normalized_tags(tmp_path):
 @pytest.mark.parametrize(
     ("content", "tagged", "said"),
     [
-        (b"a b\tX Y\na b c\tX Y\n", True, r"labelled\.tsv:2: 3 words and 2 tags, expected a tag"),
+        (b"a b\tX Y\na b c\tX Y\n", True, r"labelled\.tsv:2: 3 words and 2 tags, expected one tag"),
         (b"a b\tX Y\nabc\t\n", True, r"labelled\.tsv:2: 1 words and 0 tags"),
         (b"a b\tX Y\n\tX\n", True, r"labelled\.tsv:2: 0 words and 1 tags"),
         (b"a dog\tgood\na cat\n", False, r"labelled\.tsv:2:"),

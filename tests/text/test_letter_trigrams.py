@@ -61,7 +61,7 @@ def test_trigram_ids_of_empty_input_are_empty():
 
 
 def test_trigram_ids_reject_empty_words_and_a_too_small_vocabulary():
-    with pytest.raises(ValueError, match="a letter at least, received ''"):
+    with pytest.raises(ValueError, match="at least one letter, received ''"):
         trigram_ids([["good", ""]], 10)
-    with pytest.raises(ValueError, match="2 at least, received 1"):
+    with pytest.raises(ValueError, match="at least 2, received 1"):
         trigram_ids([["good"]], 1)

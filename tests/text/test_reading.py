@@ -17,7 +17,7 @@ from keras_seq.text import (
     count_lines,
     read_lines,
     read_pairs,
-    read_tsv,
+    read_table,
 )
 
 
@@ -190,7 +190,7 @@ def test_a_plain_file_named_gz_is_refused(make):
     "action",
     [
         lambda path: list(read_lines(path)),
-        lambda path: list(read_tsv(path)),
+        lambda path: list(read_table(path)),
         lambda path: list(read_pairs(path, path)),
         count_lines,
         check_readable,
@@ -318,7 +318,7 @@ def test_read_pairs_refuses_standard_input_for_both_sides():
 
 def test_read_tsv_splits_each_line_at_its_tab(make):
     path = make("a.tsv", b'a "quoted\tA"\n\tempty source\nempty target\t\r\n')
-    assert list(read_tsv(path)) == [
+    assert list(read_table(path)) == [
         ('a "quoted', 'A"'),
         ("", "empty source"),
         ("empty target", ""),
@@ -328,7 +328,7 @@ def test_read_tsv_splits_each_line_at_its_tab(make):
 @pytest.mark.parametrize("tabs, found", [(0, "no tab"), (2, "2 tabs"), (3, "3 tabs")])
 def test_tsv_line_with_wrong_number_of_tabs_is_refused_with_its_number(make, tabs, found):
     path = make("a.tsv", b"a\tb\n" + b"\t".join([b"x"] * (tabs + 1)) + b"\n")
-    message = failure(lambda: list(read_tsv(path)))
+    message = failure(lambda: list(read_table(path)))
     assert message.startswith(f"{path}:2: {found}, expected one")
 
 

@@ -57,17 +57,17 @@ def test_word_vectors_are_normalized_and_invalid_utf8_is_tolerated(tmp_path):
     ("text", "message"),
     [
         ("", "empty, it has no word with a vector"),
-        ("dog 1 2\ncat 1\n", ":2: received 1 numbers behind a word, expected 2 as before"),
+        ("dog 1 2\ncat 1\n", ":2: received 1 numbers after a word, expected 2 as before"),
         # Of a word that nobody asked for, too.
-        ("dog 1 2\ncow 1\n", ":2: received 1 numbers behind a word, expected 2 as before"),
-        ("dog\n", ":1: received 0 numbers behind a word, expected a word and its vector"),
+        ("dog 1 2\ncow 1\n", ":2: received 1 numbers after a word, expected 2 as before"),
+        ("dog\n", ":1: received 0 numbers after a word, expected a word and its vector"),
         ("a dog runs\n", ":1: could not convert string to float: 'dog'"),
         ("dog 1 2\ncat 1 x\n", ":2: could not convert string to float: 'x'"),
         ("dog 1 inf\n", ":1: a vector with a number that is not finite"),
         ("dog 1 1e39\n", ":1: a vector with a number that is not finite"),
         ("3 2\ndog 1 2\ncat 1 2\n", "2 vectors, its first line says 3: it is cut off"),
-        ("3 0\ndog\n", ":1: received 0 numbers behind a word"),
-        ("3 999999999\ndog 1\n", ":1: received 999,999,999 numbers behind a word"),
+        ("3 0\ndog\n", ":1: received 0 numbers after a word"),
+        ("3 999999999\ndog 1\n", ":1: received 999,999,999 numbers after a word"),
     ],
 )
 def test_malformed_word_vector_file_raises_input_error(tmp_path, text, message):
