@@ -1,4 +1,4 @@
-"""The columns that `data.columns` names, as `source=1,target=3` or by a header."""
+"""Parses `data.columns`, which selects columns by number or by name."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SHOWN_CHARACTERS = 30
 
 
 class ColumnChoice(NamedTuple):
-    """Two columns of a table, each by its place or by its name.
+    """Two selected columns of a table.
 
     Attributes:
-        text: The setting that names the columns.
-        columns: For each role a place, counted from 0, or a name in the header.
+        text: The value of `data.columns`.
+        columns: For each role an index, counted from 0, or a name in the header.
     """
 
     text: str
@@ -31,21 +31,22 @@ class ColumnChoice(NamedTuple):
 
     @property
     def has_header(self) -> bool:
-        """True if a column is named, so that the first line is a header."""
+        """True if a column is selected by name, so that the first line is a header."""
         return any(isinstance(column, str) for column in self.columns)
 
-    def places(self, header: Sequence[str], where: str) -> tuple[int, int]:
-        """The places of the two columns, counted from 0.
+    def indices(self, header: Sequence[str], where: str) -> tuple[int, int]:
+        """Returns the indices of the two columns, counted from 0.
 
         Args:
             header: The fields of the first line.
             where: `FILE:LINE` of the header, for messages.
 
         Raises:
-            InputError: If the header has a name not at all or twice, or both roles have one column.
+            InputError: A name is not in the header or is there twice, or both roles have the same
+                column.
         """
         names = header_names(header)
-        first, second = (self._place(column, names, where) for column in self.columns)
+        first, second = (self._index(column, names, where) for column in self.columns)
         if first == second:
             raise InputError(
                 f"{where}: --columns {self} names column {first + 1} twice, expected two different "
@@ -54,7 +55,7 @@ class ColumnChoice(NamedTuple):
         return first, second
 
     def is_in(self, header: Sequence[str]) -> bool:
-        """True if a first line has both columns."""
+        """Tests if a first line has both columns."""
         names = header_names(header)
         return all(
             column < len(names) if isinstance(column, int) else column in names
@@ -64,7 +65,7 @@ class ColumnChoice(NamedTuple):
     def __str__(self) -> str:
         return short(self.text)
 
-    def _place(self, column: int | str, names: Sequence[str], where: str) -> int:
+    def _index(self, column: int | str, names: Sequence[str], where: str) -> int:
         if isinstance(column, int):
             return column
         if names.count(column) == 1:
@@ -78,17 +79,18 @@ class ColumnChoice(NamedTuple):
 
 
 def parse_columns(text: str, roles: Roles) -> ColumnChoice:
-    """Reads the value of `data.columns`.
+    """Parses the value of `data.columns`.
 
     Args:
-        text: As `source=1,target=3`, with numbers from 1, or names of a header, or both.
-        roles: The two words before the equals signs, which may come in either order.
+        text: A value such as `source=1,target=3`. A column is a number from 1 or a name in the
+            header.
+        roles: The two words before the equals signs, in any order.
 
     Returns:
-        The choice of columns.
+        The selected columns.
 
     Raises:
-        InputError: For any other text, and for the same column twice.
+        InputError: `text` has another form or the same column twice.
 
     Example:
 
@@ -96,11 +98,11 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
     ('english', 2)
     """
     columns: dict[str, int | str] = {}
-    for one, other in (roles, roles[::-1]):
+    for left, right in (roles, roles[::-1]):
         # A name in a header may contain commas and equals signs.
-        found = re.fullmatch(rf"\s*{one}\s*=(.+),\s*{other}\s*=(.+)", text, flags=re.DOTALL)
-        if found is not None:
-            columns = {one: _column(found[1]), other: _column(found[2])}
+        match = re.fullmatch(rf"\s*{left}\s*=(.+),\s*{right}\s*=(.+)", text, flags=re.DOTALL)
+        if match is not None:
+            columns = {left: _column(match[1]), right: _column(match[2])}
             break
     if not columns or "" in columns.values() or -1 in columns.values():
         raise InputError(
@@ -114,26 +116,26 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
 
 
 def header_names(header: Sequence[str]) -> list[str]:
-    """The names in a header, with one space for white space and none around them."""
+    """Returns the names in a header with normalized white space."""
     return [" ".join(field.split()) for field in header]
 
 
 def show_columns(fields: Sequence[str]) -> str:
-    """The columns of a line with their numbers, shortened for a message."""
-    shown = [
+    """Formats the columns of a line with their numbers for a message, shortened."""
+    columns = [
         f"{number} {short(field, _SHOWN_CHARACTERS)}"
         for number, field in enumerate(fields[:_SHOWN_COLUMNS], 1)
     ]
     more = len(fields) - _SHOWN_COLUMNS
-    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(columns) + (f" and {more:,} more" if more > 0 else "")
 
 
 def short(text: str, length: int = 60) -> str:
-    """A text in quotes and on one line, cut at a length."""
+    """Quotes a text for a message, cut at `length` characters."""
     return repr(text if len(text) <= length else f"{text[:length]}...")
 
 
 def _column(text: str) -> int | str:
     name = " ".join(text.split())
-    # Longer numbers are refused with the lines, which have fewer columns.
+    # Nine digits are enough: no line has that many columns.
     return int(name[:9]) - 1 if name.isascii() and name.isdigit() else name

@@ -1,4 +1,4 @@
-"""Separator and quoting of a table of columns, found from its name and its first lines."""
+"""Detects the delimiter and the quoting of a table from its file name and first lines."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .reading import Path
 
 Row = list[str]
 
-# The comma first: what `csv.writer` writes by default is then read as it was written.
+# In order of preference; the comma is the default of `csv.writer`.
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 class TableFormat(NamedTuple):
-    """How the lines of a file become columns.
+    """The format of a table.
 
     Attributes:
         delimiter: The character between two columns.
-        quoted: Whether the csv module reads the lines; if not, every quote is text.
+        quoted: Boolean, whether the csv module reads the lines. Otherwise quotes are text.
         rows: The columns of the first lines.
-        notice: The decision in one line; None if there was nothing to decide.
+        notice: A message about the decision; None if there was nothing to decide.
     """
 
     delimiter: str
@@ -33,7 +33,7 @@ class TableFormat(NamedTuple):
 
 
 class _Record(NamedTuple):
-    """A row, and the lines from `begin` to before `end` that it was read from."""
+    """A row that was read from lines `begin` to `end` - 1."""
 
     begin: int
     end: int
@@ -41,43 +41,43 @@ class _Record(NamedTuple):
 
 
 class _Parsed(NamedTuple):
-    """Result of the csv module for a sample.
+    """The result of the csv module for a sample.
 
     Attributes:
-        records: All records, or those before the first that the module refuses.
-        whole: Whether the module refuses none.
+        records: The records before the first error.
+        valid: Boolean, whether there is no error.
     """
 
     records: list[_Record]
-    whole: bool
+    valid: bool
 
     @property
     def rows(self) -> list[Row]:
-        """The fields of each record; blank lines are left out."""
+        """The fields of each record, without blank lines."""
         return [record.row for record in self.records if record.row]
 
     @property
     def is_even(self) -> bool:
         """True if all rows have the same number of columns, at least 2."""
         counts = set(map(len, self.rows))
-        return self.whole and len(counts) == 1 and counts.pop() >= 2
+        return self.valid and len(counts) == 1 and counts.pop() >= 2
 
 
 def find_format(
     path: Path, sample: Sequence[str], *, complete: bool, choice: ColumnChoice | None = None
 ) -> TableFormat:
-    """Finds the format of a file.
+    """Detects the format of a file.
 
-    A file named `.csv` or `.csv.gz` is CSV. Its delimiter is the comma, the semicolon or the tab:
-    the first that gives all lines of the sample the same number of columns, 2 or more. Any other
-    file has tabs, and its quotes are text. The exception is a sample in which all quotes are those
-    of CSV, and in which a quoted field needs its quotes or every field has them.
+    A file named `.csv` or `.csv.gz` is CSV. Its delimiter is the first of comma, semicolon and tab
+    that splits all lines of the sample into the same number of columns, at least 2. Any other file
+    is tab-separated, and quotes are text. Exception: quotes are those of CSV if all quotes of the
+    sample are valid CSV and either a quoted field needs its quotes or every field is quoted.
 
     Args:
-        path: The file, whose name ends in `.csv` or not.
-        sample: Its first lines.
-        complete: Whether these are all lines.
-        choice: The columns to read, which the first line must have in the format.
+        path: The file.
+        sample: The first lines of the file.
+        complete: Boolean, whether the sample contains all lines.
+        choice: The columns to read, which the first line must have.
     """
     if is_csv(path):
         return _find_delimiter(sample, complete, choice)
@@ -93,31 +93,27 @@ def find_format(
             parsed.rows,
             "fields are quoted as in CSV, and read without their quotes",
         )
-    kept = None
+    notice = None
     if quoting and quoting.some:
-        kept = "some fields are in quotes, which are kept as text"
-    return TableFormat("\t", False, plain, kept)
+        notice = "some fields are in quotes, which are kept as text"
+    return TableFormat("\t", False, plain, notice)
 
 
 def is_csv(path: Path) -> bool:
-    """True if a file is CSV by its name.
-
-    Args:
-        path: As `data.csv`, `data.CSV` or `data.csv.gz`.
-    """
+    """Tests if a file name is that of a CSV file, such as `data.CSV` or `data.csv.gz`."""
     return str(path).lower().removesuffix(".gz").endswith(".csv")
 
 
 def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Row]]:
-    """Yields the number of the first line of each record of CSV, from 1, and its fields.
+    """Yields the fields of each CSV record, after the number of its first line, from 1.
 
     Args:
-        name: The file, for messages.
-        lines: Its lines, without line ends.
+        name: The name of the file, for messages.
+        lines: The lines, without line ends.
         delimiter: The character between two columns.
 
     Raises:
-        InputError: For what the csv module refuses, with the line where the record begins.
+        InputError: The csv module rejects a record.
     """
     reader = _reader(lines, delimiter)
     number = 1
@@ -133,14 +129,14 @@ def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tu
 
 
 class _Quoting(NamedTuple):
-    """Quotes found in a sample.
+    """The use of quotes in a sample.
 
     Attributes:
-        some: Whether a field is quoted.
-        every: Whether every field that is not empty is quoted.
-        needed: Whether a quoted field would be misread without its quotes.
-        merged: Whether a record has several lines.
-        stray: Whether a field without quotes around it contains one.
+        some: Boolean, whether a field is quoted.
+        every: Boolean, whether every nonempty field is quoted.
+        needed: Boolean, whether a quoted field contains a quote or a delimiter.
+        merged: Boolean, whether a record spans several lines.
+        stray: Boolean, whether an unquoted field contains a quote.
     """
 
     some: bool
@@ -150,10 +146,10 @@ class _Quoting(NamedTuple):
     stray: bool
 
     def is_certain(self, *, ragged: bool) -> bool:
-        """True if the quotes are those of CSV for certain.
+        """Tests if the quotes are certainly those of CSV.
 
         Args:
-            ragged: Whether lines that are cut at each tab differ in their number of columns.
+            ragged: Boolean, whether splitting at each tab gives different numbers of columns.
         """
         if self.stray or not self.some:
             return False
@@ -165,17 +161,17 @@ def _quoting(sample: Sequence[str], records: Sequence[_Record]) -> _Quoting:
     every = True
     for begin, end, row in records:
         raw = "\n".join(sample[begin:end])
-        place = 0
+        position = 0
         for field in row:
             quoted = '"' + field.replace('"', '""') + '"'
-            if raw.startswith(quoted, place):
+            if raw.startswith(quoted, position):
                 some = True
                 needed = needed or any(character in field for character in '"\t\r')
-                place += len(quoted) + 1
+                position += len(quoted) + 1
             else:
                 every = every and not field
                 stray = stray or '"' in field
-                place += len(field) + 1
+                position += len(field) + 1
     merged = any(end - begin > 1 for begin, end, _ in records)
     return _Quoting(some, every, needed, merged, stray)
 
@@ -184,16 +180,16 @@ def _find_delimiter(
     sample: Sequence[str], complete: bool, choice: ColumnChoice | None
 ) -> TableFormat:
     parsed = {delimiter: _parse(sample, delimiter, complete) for delimiter in DELIMITERS}
-    even = [delimiter for delimiter, found in parsed.items() if found.is_even]
+    even = [delimiter for delimiter, result in parsed.items() if result.is_even]
 
     def fits(row: Row) -> bool:
         return len(row) == 2 if choice is None else choice.is_in(row)
 
     fitting = [delimiter for delimiter in even if fits(parsed[delimiter].rows[0])]
-    # If no delimiter fits all lines, the first line decides, and the reader names the line that
-    # differs.
+    # If no delimiter fits all lines, the first line decides, and the reader reports the first line
+    # with another number of columns.
     first = [
-        delimiter for delimiter, found in parsed.items() if found.rows and len(found.rows[0]) > 1
+        delimiter for delimiter, result in parsed.items() if result.rows and len(result.rows[0]) > 1
     ]
     delimiter = (fitting + even + first + [","])[0]
     notice = f"read as CSV, with {DELIMITERS[delimiter]} between columns"
@@ -201,7 +197,7 @@ def _find_delimiter(
 
 
 def _parse(sample: Sequence[str], delimiter: str, complete: bool) -> _Parsed:
-    """The records of a sample, without a record that the sample cuts off."""
+    """Parses a sample, without a record that the end of the sample truncates."""
     reader = _reader(sample, delimiter)
     records: list[_Record] = []
     begin = 0
@@ -210,13 +206,13 @@ def _parse(sample: Sequence[str], delimiter: str, complete: bool) -> _Parsed:
             records.append(_Record(begin, reader.line_num, row))
             begin = reader.line_num
     except csv.Error as error:
-        # A quote that opens more than half of the sample is more likely one that is text.
+        # An open quote in the first half of the sample is more likely to be text.
         return _Parsed(records, not complete and _is_open(str(error)) and begin >= len(sample) // 2)
     return _Parsed(records, True)
 
 
 def _reader(lines: Iterable[str], delimiter: str) -> Any:
-    # Strict: otherwise a quote that is never closed makes one field of all lines after it.
+    # Without `strict`, an unclosed quote would merge all later lines into one field.
     return csv.reader((f"{line}\n" for line in lines), delimiter=delimiter, strict=True)
 
 

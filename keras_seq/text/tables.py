@@ -1,4 +1,4 @@
-"""Reader of tables: tab-separated or CSV, with two chosen columns and with or without a header."""
+"""Reads two columns of a tab-separated or CSV file, with or without a header."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .column_choice import (
     short,
     show_columns,
 )
-from .errors import InputError, Notice
+from .errors import InputError, Notice, silent
 from .reading import Errors, Path, display_name, read_lines
 from .table_format import DELIMITERS, Row, TableFormat, find_format, read_records
 from .usual_headers import is_header, is_reversed
 
-# The lines that decide on the format of a file, and how long these are together at most.
+# Size limits of the sample that determines the format of a file.
 _SAMPLE_LINES = 1000
 _SAMPLE_CHARACTERS = 1 << 22
 
@@ -35,30 +35,30 @@ def read_table(
     errors: Errors = "strict",
     notice: Notice | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of a file with a pair in each line, in two of its columns.
+    """Yields the pairs of a file with one pair per line, in two of its columns.
 
-    A file named `.csv` or `.csv.gz` is read by Python's csv module, with commas, semicolons or
-    tabs between columns. Any other file has tabs, and a quote is text unless the first 1,000 lines
-    are quoted as `csv.writer` does it. A line break within a quoted field becomes a space.
+    A file named `.csv` or `.csv.gz` is read by Python's csv module, with commas, semicolons or tabs
+    as delimiters. Any other file is tab-separated, and quotes are text unless the first 1,000 lines
+    are quoted as by `csv.writer`. A line break within a quoted field becomes a space.
 
-    Without `columns` the file has two columns. A first line with the usual names of columns is
-    skipped. Two files with more columns are recognized: three with a license that begins with
+    Without `columns` the file must have two columns, and a first line with common column names is
+    skipped. Two other layouts are recognized: three columns with a license that begins with
     "CC-BY" (Anki decks of Tatoeba sentences), and number, text, number, text (Tatoeba itself).
 
     Args:
-        path: A file as `read_lines` takes it.
-        columns: The columns to read, as `"source=1,target=3"` with numbers from 1, or by the names
-            of a header, which is not a pair. With numbers alone every line is a pair.
-        roles: The words for the two columns in `columns` and in messages.
+        path: A file as for `read_lines`.
+        columns: The columns to read, as `"source=1,target=3"`: numbers from 1, or names in a
+            header. With numbers only, the first line is a pair.
+        roles: The names of the two columns in `columns` and in messages.
         errors: As for `read_lines`.
         notice: Called with one line for each decision. None is silent.
 
     Returns:
-        An iterator over pairs of strings; a string may be blank.
+        An iterator over pairs of strings, which may be blank.
 
     Raises:
-        InputError: As `read_lines` does; for a `columns` of another form; and while iterating, for
-            a line without these columns, with the line.
+        InputError: As for `read_lines`; `columns` is invalid; or, while iterating, a line lacks
+            the columns.
 
     Example:
 
@@ -81,25 +81,25 @@ def numbered_pairs(
     errors: Errors = "strict",
     notice: Notice | None = None,
 ) -> Iterator[NumberedPair]:
-    """The pairs of `read_table`, each after the number of its first line, from 1."""
+    """Yields the pairs of `read_table`, each after the number of its first line, from 1."""
     choice = None if columns is None else parse_columns(columns, roles)
-    return _read(path, choice, roles, errors, notice or (lambda line: None))
+    return _read(path, choice, roles, errors, notice or silent)
 
 
 class _Layout(NamedTuple):
-    """Where the two texts are in the columns.
+    """The columns of a table.
 
     Attributes:
-        first, second: The places of the two columns, from 0.
-        least, most: The number of columns that a line has.
-        skip: How many lines at the beginning are no pairs.
-        notice: The decision in one line; None if there was nothing to decide.
+        first, second: The indices of the two columns to read, from 0.
+        minimum, maximum: The allowed number of columns of a line.
+        skip: The number of header lines.
+        notice: A message about the decision; None if there was nothing to decide.
     """
 
     first: int
     second: int
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     skip: int = 0
     notice: str | None = None
 
@@ -114,37 +114,37 @@ def _read(
     if form.notice is not None:
         notice(f"{name}: {form.notice}")
     if not form.rows or not form.rows[0]:
-        # An empty file; or a first line that the loops below refuse.
+        # An empty file, or a blank first line, which raises below.
         layout = _Layout(0, 1, 2, 2)
     elif choice is not None:
-        layout = _chosen(name, form, choice)
+        layout = _selected_layout(name, form, choice)
     else:
-        layout = _recognized(name, form, roles)
+        layout = _detected_layout(name, form, roles)
     if layout.notice is not None:
         notice(f"{name}:1: {layout.notice}")
-    everything = itertools.chain(sample, lines)
+    all_lines = itertools.chain(sample, lines)
     if form.quoted:
-        yield from _from_records(name, everything, form, layout, choice, notice)
+        yield from _read_quoted(name, all_lines, form, layout, choice, notice)
     elif layout[:4] == (0, 1, 2, 2):
         between = f"{roles[0]} and {roles[1]}"
-        kept = itertools.islice(everything, layout.skip, None)
-        for number, line in enumerate(kept, 1 + layout.skip):
+        pair_lines = itertools.islice(all_lines, layout.skip, None)
+        for number, line in enumerate(pair_lines, 1 + layout.skip):
             fields = line.split("\t")
             if len(fields) != 2:
                 tabs = f"{len(fields) - 1} tabs" if len(fields) > 1 else "no tab"
                 raise InputError(f"{name}:{number}: {tabs}, expected one between {between}")
             yield number, fields[0], fields[1]
     else:
-        for number, line in enumerate(everything, 1):
+        for number, line in enumerate(all_lines, 1):
             fields = line.split("\t")
-            if not layout.least <= len(fields) <= layout.most:
-                raise _other_count(f"{name}:{number}", fields, form, layout, choice)
+            if not layout.minimum <= len(fields) <= layout.maximum:
+                raise _count_error(f"{name}:{number}", fields, form, layout, choice)
             if number > layout.skip:
                 yield number, fields[layout.first], fields[layout.second]
 
 
 def _sample(lines: Iterator[str]) -> tuple[list[str], bool]:
-    """The first lines, and whether these are all."""
+    """Reads the first lines; returns True as well if these are all."""
     sample: list[str] = []
     characters = 0
     for line in lines:
@@ -155,7 +155,7 @@ def _sample(lines: Iterator[str]) -> tuple[list[str], bool]:
     return sample, True
 
 
-def _from_records(
+def _read_quoted(
     name: str,
     lines: Iterable[str],
     form: TableFormat,
@@ -166,8 +166,8 @@ def _from_records(
     breaks = 0
     records = read_records(name, lines, form.delimiter)
     for index, (number, row) in enumerate(records):
-        if not layout.least <= len(row) <= layout.most:
-            raise _other_count(f"{name}:{number}", row, form, layout, choice)
+        if not layout.minimum <= len(row) <= layout.maximum:
+            raise _count_error(f"{name}:{number}", row, form, layout, choice)
         if index < layout.skip:
             continue
         first, second = row[layout.first], row[layout.second]
@@ -179,16 +179,16 @@ def _from_records(
         notice(f"{name}: line breaks within fields are replaced by spaces ({breaks:,})")
 
 
-def _chosen(name: str, form: TableFormat, choice: ColumnChoice) -> _Layout:
+def _selected_layout(name: str, form: TableFormat, choice: ColumnChoice) -> _Layout:
     header = form.rows[0]
-    first, second = choice.places(header, f"{name}:1")
-    least = max(first, second) + 1
-    # A delimiter within a text moves the columns behind it, so more columns than in the first
-    # line are refused. In CSV, where a delimiter is common in text, fewer are refused as well.
-    layout = _Layout(first, second, max(least, len(header) if form.quoted else 0), len(header))
+    first, second = choice.indices(header, f"{name}:1")
+    needed = max(first, second) + 1
+    # An unquoted delimiter within a text shifts the columns, so a line must not have more columns
+    # than the first line. In CSV, where delimiters are common in text, it must not have fewer.
+    layout = _Layout(first, second, max(needed, len(header) if form.quoted else 0), len(header))
     if choice.has_header:
         return layout._replace(skip=1)
-    if least <= len(header) and is_header([header[first], header[second]]):
+    if needed <= len(header) and is_header([header[first], header[second]]):
         return layout._replace(
             notice=f"{short(header[first])} and {short(header[second])} are read as a pair; if "
             "this is a header, name its columns in --columns"
@@ -196,7 +196,7 @@ def _chosen(name: str, form: TableFormat, choice: ColumnChoice) -> _Layout:
     return layout
 
 
-def _recognized(name: str, form: TableFormat, roles: Roles) -> _Layout:
+def _detected_layout(name: str, form: TableFormat, roles: Roles) -> _Layout:
     header, count = form.rows[0], len(form.rows[0])
     plain = _Layout(0, 1, 2, 2)
     advice = f"{roles[0]}=1,{roles[1]}=2"
@@ -216,9 +216,9 @@ def _recognized(name: str, form: TableFormat, roles: Roles) -> _Layout:
             notice=f"{short(header[0])} and {short(header[1])} are read as a header, and skipped; "
             f"if this is a pair, give --columns {advice}",
         )
-    if roles == PAIR and count == 3 and _are_of_anki(form.rows):
+    if roles == PAIR and count == 3 and _is_anki(form.rows):
         return _Layout(0, 1, 3, 3, notice="the third column is a license, and ignored")
-    if roles == PAIR and count == 4 and _are_of_tatoeba(form.rows):
+    if roles == PAIR and count == 4 and _is_tatoeba(form.rows):
         return _Layout(1, 3, 4, 4, notice="columns 1 and 3 are numbers; columns 2 and 4 are read")
     raise InputError(
         f"{name}:1: {count} columns ({show_columns(header)}), expected 2: choose two, as in "
@@ -226,12 +226,12 @@ def _recognized(name: str, form: TableFormat, roles: Roles) -> _Layout:
     )
 
 
-def _are_of_anki(rows: Sequence[Row]) -> bool:
+def _is_anki(rows: Sequence[Row]) -> bool:
     return all(len(row) == 3 and row[2].startswith("CC-BY") for row in rows)
 
 
-def _are_of_tatoeba(rows: Sequence[Row]) -> bool:
-    """True if the rows are number, text, number, text."""
+def _is_tatoeba(rows: Sequence[Row]) -> bool:
+    """Tests if the columns are number, text, number, text."""
     numbered = all(len(row) == 4 and _is_number(row[0]) and _is_number(row[2]) for row in rows)
     return numbered and not all(_is_number(row[1]) and _is_number(row[3]) for row in rows)
 
@@ -240,7 +240,7 @@ def _is_number(field: str) -> bool:
     return field.isascii() and field.isdigit()
 
 
-def _other_count(
+def _count_error(
     where: str,
     fields: Sequence[str],
     form: TableFormat,
@@ -248,18 +248,18 @@ def _other_count(
     choice: ColumnChoice | None,
 ) -> InputError:
     if not fields or list(fields) == [""]:
-        return InputError(f"{where}: a blank line, expected {layout.least} columns")
+        return InputError(f"{where}: a blank line, expected {layout.minimum} columns")
     columns = "1 column" if len(fields) == 1 else f"{len(fields):,} columns"
     received = f"{where}: {columns} ({show_columns(fields)})"
     needed = max(layout.first, layout.second) + 1
     if choice is not None and len(fields) < needed:
         return InputError(f"{received}, expected at least {needed} for --columns {choice}")
-    if len(fields) < layout.least:
+    if len(fields) < layout.minimum:
         between = DELIMITERS[form.delimiter]
-        return InputError(f"{received}, expected {layout.least} with {between} between them")
+        return InputError(f"{received}, expected {layout.minimum} with {between} between them")
     if form.quoted:
         return InputError(
-            f"{received}, expected {layout.most}: put quotes around a field that contains "
+            f"{received}, expected {layout.maximum}: put quotes around a field that contains "
             f"{form.delimiter!r}"
         )
-    return InputError(f"{received}, expected at most {layout.most}, as in line 1")
+    return InputError(f"{received}, expected at most {layout.maximum}, as in line 1")

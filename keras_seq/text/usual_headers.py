@@ -1,4 +1,4 @@
-"""First lines that are headers, recognized by the usual names of columns."""
+"""Recognizes header lines by common column names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TARGETS = frozenset(
 _LABELS = frozenset(
     "label labels tag tags class classes category categories sentiment intent topic ner pos".split()
 )
-# ISO 639 codes without those that are common English words, such as "he" and "is".
+# ISO 639 codes that are not common English words such as "he" and "is", and language names.
 _LANGUAGES = frozenset(
     "ar bg bn ca cs cy da de el en es et eu fa fi fr ga gl hr hu hy ja ka kk ko la lt lv mk "
     "ms nb nl nn no pl pt ro ru sk sl sq sr sv sw ta te th tr uk ur uz vi zh "
@@ -33,14 +33,14 @@ _LANGUAGES = frozenset(
     "swedish tamil telugu thai turkish ukrainian urdu vietnamese welsh "
     "deutsch español français".split()
 )
-_USUAL = _SOURCES | _TARGETS | _LABELS | _LANGUAGES | {"it"}
+_COMMON = _SOURCES | _TARGETS | _LABELS | _LANGUAGES | {"it"}
 
 
 def is_header(fields: Sequence[str]) -> bool:
-    """True if all fields of a first line are usual names of columns, and no two are equal.
+    """Tests if all fields of a line are common column names, and no two are equal.
 
     Args:
-        fields: As `["English", "German"]` or `["source_text", "target_text"]`.
+        fields: The fields, as `["English", "German"]` or `["source_text", "target_text"]`.
 
     Example:
 
@@ -48,15 +48,15 @@ def is_header(fields: Sequence[str]) -> bool:
     (True, False)
     """
     names = [_parts(field) for field in fields]
-    return len(set(names)) == len(names) and all(_USUAL.issuperset(parts) for parts in names)
+    return len(set(names)) == len(names) and all(_COMMON.issuperset(parts) for parts in names)
 
 
 def is_reversed(fields: Sequence[str], roles: Roles) -> bool:
-    """True if a header names the target, or the label, first.
+    """Tests if a header has the target or the label first.
 
     Args:
-        fields: Two names of columns.
-        roles: `("source", "target")`, or the roles of labelled lines.
+        fields: Two column names.
+        roles: `("source", "target")`, or the roles of labeled lines.
     """
     first, second = map(_parts, fields)
     if roles[0] == "source":
@@ -67,5 +67,5 @@ def is_reversed(fields: Sequence[str], roles: Roles) -> bool:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """The words of a name in lower case; underscores and hyphens separate words."""
+    """Splits a name into lowercase words at underscores and hyphens."""
     return tuple(re.split("[_-]", name.strip(" #").lower()))
