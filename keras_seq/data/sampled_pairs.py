@@ -185,7 +185,9 @@ def _sample_side(
             tuple(tokens[word_bounds[word] : word_bounds[word + 1]]) for word in range(first, last)
         ]
         row_words = list(zip(stored_words, word_is_fixed[first:last], strict=True))
-        cuts = iter(sampling.cut([word for word, is_fixed in row_words if not is_fixed], numbers))
+        cuts = iter(
+            sampling.sample([word for word, is_fixed in row_words if not is_fixed], numbers)
+        )
         for word, is_fixed in row_words:
             new_word = word if is_fixed else next(cuts)
             result.extend(new_word)

@@ -79,7 +79,7 @@ def test_unigram_sampling_follows_the_probabilities_of_all_segmentations(unigram
     weights = [math.exp(alpha * score) for _, score in ways]
     sampling, chance = UnigramSampling(unigram, alpha), numbers()
     cut = word(unigram, "abdecbda")
-    draws = Counter(tuple(sampling.cut([cut], chance)[0]) for _ in range(20_000))
+    draws = Counter(tuple(sampling.sample([cut], chance)[0]) for _ in range(20_000))
     assert len(ways) > 10
     assert_frequencies(
         draws, {ids: w / sum(weights) for (ids, _), w in zip(ways, weights, strict=True)}
@@ -90,7 +90,7 @@ def test_unigram_sampling_cuts_the_words_of_a_line_independently(unigram):
     """Over all ways the cut of a word tells nothing of that of the next."""
     sampling, chance = UnigramSampling(unigram, 0.3), numbers()
     words = [word(unigram, "bedca"), word(unigram, "deabc")]
-    draws = [tuple(map(tuple, sampling.cut(words, chance))) for _ in range(20_000)]
+    draws = [tuple(map(tuple, sampling.sample(words, chance))) for _ in range(20_000)]
     first, second = Counter(cut[0] for cut in draws), Counter(cut[1] for cut in draws)
     joint = {
         (one, other): first[one] * second[other] / len(draws) ** 2
@@ -116,7 +116,7 @@ def test_n_best_sampling_matches_sentencepiece(unigram, nbest, alpha, line):
     sampling, chance = UnigramSampling(unigram, alpha, nbest), numbers()
     words = [word(unigram, text) for text in line.split()]
     draws = Counter(
-        tuple(itertools.chain.from_iterable(sampling.cut(words, chance))) for _ in range(6000)
+        tuple(itertools.chain.from_iterable(sampling.sample(words, chance))) for _ in range(6000)
     )
     assert_frequencies(draws, probabilities)
 
@@ -126,7 +126,7 @@ def test_high_alpha_gives_the_most_likely_segmentation(unigram):
         sampling, chance = UnigramSampling(unigram, 100.0, nbest), numbers()
         for line in TEXT[:3]:
             words = [word(unigram, text) for text in line.split()]
-            assert [tuple(ids) for ids in sampling.cut(words, chance)] == words
+            assert [tuple(ids) for ids in sampling.sample(words, chance)] == words
 
 
 def merge_probabilities(pieces: dict, symbols: tuple, dropout: float) -> Counter:
@@ -159,7 +159,7 @@ def test_bpe_dropout_matches_the_algorithm_of_the_paper(bpe, dropout):
         for cut, probability in merge_probabilities(rank, tuple("\u2581bedca"), dropout).items()
     }
     sampling, chance, cut = BpeDropout(bpe, dropout), numbers(), word(bpe, "bedca")
-    draws = Counter(tuple(sampling.cut([cut], chance)[0]) for _ in range(20_000))
+    draws = Counter(tuple(sampling.sample([cut], chance)[0]) for _ in range(20_000))
     assert_frequencies(draws, expected)
 
 
@@ -167,8 +167,8 @@ def test_bpe_dropout_that_drops_nothing_equals_sentencepiece(bpe):
     sampling = BpeDropout(bpe, 0.5)
     for text in {*WORDS[:200], "abababab", "aaaaaaa", "bedcabedcabedca"}:
         cut = word(bpe, text)
-        assert tuple(sampling.cut([cut], itertools.repeat(0.7))[0]) == cut
-        apart = sampling.cut([cut], itertools.repeat(0.3))[0]
+        assert tuple(sampling.sample([cut], itertools.repeat(0.7))[0]) == cut
+        apart = sampling.sample([cut], itertools.repeat(0.3))[0]
         assert [bpe.pieces[id].text for id in apart] == list("\u2581" + text)
 
 
@@ -181,7 +181,7 @@ def test_sampled_segmentation_decodes_to_the_same_text(kind, unigram, bpe):
         for text in " ".join(TEXT[:3]).split():
             cut = word(tokenizer, text)
             assert not sampling.fixed[list(cut)].any() and sampling.begins[cut[0]]
-            [drawn] = sampling.cut([cut], chance)
+            [drawn] = sampling.sample([cut], chance)
             assert tokenizer.decode([drawn]) == [text]
             if kind == "unigram" and nbest == 1:
                 assert tuple(drawn) == cut
@@ -189,15 +189,15 @@ def test_sampled_segmentation_decodes_to_the_same_text(kind, unigram, bpe):
 
 
 def test_segmentation_cache_is_bounded_and_does_not_change_samples(unigram, monkeypatch):
-    monkeypatch.setattr("keras_seq.text.cutting._KEPT_PIECES", 50)
+    monkeypatch.setattr("keras_seq.text.cutting._CACHE_PIECES", 50)
     for nbest in (-1, 8):
         sampling, other = (UnigramSampling(unigram, 0.3, nbest) for _ in range(2))
         words = [word(unigram, text) for text in " ".join(TEXT[:3]).split()]
         chance = numbers(), numbers()
         for first in range(20):
-            one = sampling.cut(words[first:], chance[0])
-            assert one == other.cut(words[first:], chance[1])
-        assert sampling._kept < 400
+            one = sampling.sample(words[first:], chance[0])
+            assert one == other.sample(words[first:], chance[1])
+        assert sampling._cached_pieces < 400
 
 
 @pytest.mark.parametrize(
