@@ -1,4 +1,4 @@
-"""Token ids to batches: the corpus on disk, length buckets and the batch stream."""
+"""The corpus of token ids on disk, and batches built from it."""
 
 from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.packing import pack

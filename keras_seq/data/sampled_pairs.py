@@ -185,11 +185,10 @@ def _sample_side(
             tuple(tokens[word_bounds[word] : word_bounds[word + 1]]) for word in range(first, last)
         ]
         row_words = list(zip(stored_words, word_is_fixed[first:last], strict=True))
-        cuts = iter(
-            sampling.sample([word for word, is_fixed in row_words if not is_fixed], numbers)
-        )
+        free_words = [word for word, is_fixed in row_words if not is_fixed]
+        samples = iter(sampling.sample(free_words, numbers))
         for word, is_fixed in row_words:
-            new_word = word if is_fixed else next(cuts)
+            new_word = word if is_fixed else next(samples)
             result.extend(new_word)
             sampled.append(len(new_word))
         if len(result) - begin > limit:

@@ -1,4 +1,4 @@
-"""Text on disk, and text to ids and back: no Keras, no TensorFlow."""
+"""Text files, vocabularies and tokenizers, without Keras and TensorFlow."""
 
 from .changed_vocabulary import pieces_in
 from .column_choice import LABELLED, PAIR, TAGGED, Roles, parse_columns

@@ -1,4 +1,4 @@
-"""The embedded corpus: dates as people write them, and as ISO 8601 writes them."""
+"""The built-in corpus: dates in the formats of many languages, and in ISO 8601."""
 
 import datetime
 import itertools
@@ -12,8 +12,8 @@ from functools import lru_cache
 from babel import Locale
 from babel.dates import format_date
 
-# Locales whose readers write Gregorian dates in the digits 0-9, so that nothing
-# has to be guessed: Thai years may be Buddhist, Persian numeric dates Persian.
+# Locales with Gregorian dates in the digits 0-9, which are unambiguous. Thai years may be Buddhist,
+# and Persian numeric dates may be of the Persian calendar.
 LOCALES = tuple(
     """
     ar_MA bg ca cs cy da de el en_GB en_US es et fi fr ga gl he hi hr hu id is it ja
@@ -21,18 +21,18 @@ LOCALES = tuple(
     """.split()
 )
 
-# A century, so that the last two digits of a year are the year.
+# One century, so that the last two digits determine the year.
 FIRST_DAY = datetime.date(1950, 1, 1)
 LAST_DAY = datetime.date(2049, 12, 31)
 
 _MAX_PAIRS = 1_000_000
 _LOWER_CASE_SHARE = 0.2
-# A dotted date begins with the day, or with a year; with other separators the
-# month of an American may come first.
+# A date with dots begins with the day or the year. With other separators, as in the US, it may
+# begin with the month.
 _ORDERS_WITH_DOTS = ("dmy", "ymd")
 _ORDERS = ("dmy", "mdy", "ymd")
 _THREE_NUMBERS = re.compile(r"\D*(\d+)(\D+)(\d+)\D+(\d+)\D*")
-# Marks that steer the direction of a line, and spaces that forbid its end: nobody types them.
+# Direction marks and no-break spaces, which people do not type.
 _UNTYPED = str.maketrans({"\u200e": None, "\u200f": None, "\u00a0": " ", "\u202f": " "})
 
 Pair = tuple[str, str]
@@ -40,7 +40,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class DateCorpus:
-    """Pairs (date as written, ISO 8601) in three parts without a common string.
+    """Three disjoint splits of pairs (written date, ISO 8601 date).
 
     Attributes:
         train, valid, test: Lists of pairs.
@@ -53,34 +53,37 @@ class DateCorpus:
 
 @dataclass(frozen=True)
 class _Style:
-    """One way in which one locale writes dates."""
+    """A date format of a locale.
+
+    Attributes:
+        locale: The locale.
+        pattern: The CLDR pattern.
+        month_words: The names of months 1 to 12; empty for a numeric format.
+        ambiguous: Boolean, whether only the order tells day and month apart.
+    """
 
     locale: Locale
     pattern: str
-    # Of months 1 to 12; empty for a style that writes numbers.
     month_words: tuple[str, ...]
-    # Nothing but order says which number is the day.
-    numeric: bool
+    ambiguous: bool
 
 
 def date_corpus(
     seed: int = 1, train: int = 30_000, valid: int = 1_000, test: int = 1_000
 ) -> DateCorpus:
-    """Make the embedded corpus: some 40 locales' dates and their ISO 8601 form.
+    """Generates the built-in corpus: dates of about 40 locales and their ISO 8601 form.
 
-    No source string is in two parts, not even in other case or spacing, and no
-    source string means two dates.
+    No source is in two splits, even ignoring case and spacing, and no source is ambiguous.
 
     Args:
-        seed: Another seed gives other pairs.
-        train, valid, test: The number of pairs in each part.
+        seed: The random seed.
+        train, valid, test: The number of pairs in each split.
 
     Returns:
-        The three parts.
+        The three splits.
 
     Raises:
-        ValueError: If a number is negative, or all of them make more than a
-            million.
+        ValueError: A number is negative, or the total exceeds a million.
 
     Example:
 
@@ -96,23 +99,22 @@ def date_corpus(
 
 
 def date_pairs(count: int, *, seed: int = 1) -> list[Pair]:
-    """Make pairs of a date as people write it and the same date in ISO 8601.
+    """Generates pairs of a written date and the same date in ISO 8601.
 
-    Days from 1950 to 2049 in the formats that CLDR has for more than 30
-    locales: with and without weekday, month in full, short or as a number, and
-    now and then all in lower case. A form that could mean two dates, such as
-    04/05/2026, is left out.
+    The dates are from 1950 to 2049, in the CLDR formats of about 40 locales: with and without
+    weekday, with the month in full, abbreviated or numeric, and sometimes in lower case. Ambiguous
+    dates, such as 04/05/2026, are omitted.
 
     Args:
         count: The number of pairs.
-        seed: Another seed gives other pairs. Equal seeds give equal pairs for one version
-            of Babel, and fewer pairs are the beginning of more.
+        seed: The random seed. With the same version of Babel, the result is deterministic, and a
+            larger `count` only appends pairs.
 
     Returns:
-        Pairs with sources that are all different, in other case and spacing too.
+        Pairs with distinct sources, even ignoring case and spacing.
 
     Raises:
-        ValueError: If `count` is not between 0 and a million.
+        ValueError: `count` is not between 0 and a million.
 
     Example:
 
@@ -131,35 +133,35 @@ def _pairs(generator: random.Random) -> Iterator[Pair]:
     days = (LAST_DAY - FIRST_DAY).days + 1
     seen = set()
     while True:
-        of_locale = styles[generator.randrange(len(styles))]
-        style = of_locale[generator.randrange(len(of_locale))]
+        locale_styles = styles[generator.randrange(len(styles))]
+        style = locale_styles[generator.randrange(len(locale_styles))]
         date = FIRST_DAY + datetime.timedelta(generator.randrange(days))
-        in_lower_case = generator.random() < _LOWER_CASE_SHARE
-        source = _written(date, style)
+        lowercase = generator.random() < _LOWER_CASE_SHARE
+        source = _format(date, style)
         if source is None:
             continue
         key = " ".join(unicodedata.normalize("NFKC", source).casefold().split())
         if key in seen:
             continue
         seen.add(key)
-        # Turkish has two letters i, which `lower` would mix.
-        if in_lower_case and style.locale.language != "tr":
+        # `lower` would confuse the dotted and the dotless i of Turkish.
+        if lowercase and style.locale.language != "tr":
             source = source.lower()
         yield source, date.isoformat()
 
 
-def _written(date: datetime.date, style: _Style) -> str | None:
-    """Return the date in this style, or None where it could be read otherwise."""
-    if style.month_words and _plain(style.month_words[date.month - 1]) in _words_of_two_months():
+def _format(date: datetime.date, style: _Style) -> str | None:
+    """Formats a date, or returns None if the result is ambiguous."""
+    if style.month_words and _fold(style.month_words[date.month - 1]) in _ambiguous_months():
         return None
     source = format_date(date, style.pattern, style.locale).translate(_UNTYPED)
-    if style.numeric and _readings(source) != {date}:
+    if style.ambiguous and _readings(source) != {date}:
         return None
     return source
 
 
 def _readings(source: str) -> set[datetime.date]:
-    """Return every date that three numbers can mean."""
+    """Returns all possible dates of a text with three numbers."""
     match = _THREE_NUMBERS.fullmatch(source)
     if match is None:
         return set()
@@ -192,7 +194,7 @@ def _styles_of(locale: Locale) -> tuple[_Style, ...]:
         if name in locale.datetime_skeletons
     ]
     styles = []
-    # The same pattern may be both long and medium; once is enough.
+    # Different widths may have the same pattern.
     for pattern in dict.fromkeys(patterns):
         fields = re.sub(r"'[^']*'", "", pattern)
         if match := re.search(r"([ML])\1{2,3}", fields):
@@ -200,26 +202,26 @@ def _styles_of(locale: Locale) -> tuple[_Style, ...]:
             width = "wide" if len(match[0]) == 4 else "abbreviated"
             names = locale.months[context][width]
             words = tuple(names[month] for month in range(1, 13))
-            styles.append(_Style(locale, pattern, words, numeric=False))
+            styles.append(_Style(locale, pattern, words, ambiguous=False))
         else:
-            # 2026年3月5日 says what each number is.
-            numeric = not re.search("[年년]", fields)
-            styles.append(_Style(locale, pattern, (), numeric))
+            # 2026年3月5日 labels each number.
+            ambiguous = not re.search("[年년]", fields)
+            styles.append(_Style(locale, pattern, (), ambiguous))
     return tuple(styles)
 
 
-def _plain(word: str) -> str:
+def _fold(word: str) -> str:
     return unicodedata.normalize("NFKC", word).casefold().rstrip(".")
 
 
 @lru_cache(maxsize=1)
-def _words_of_two_months() -> frozenset[str]:
-    """Return the month names that are another month elsewhere.
+def _ambiguous_months() -> frozenset[str]:
+    """Returns the names of different months in different languages.
 
-    Croatian listopada is October, Polish listopada is November: neither is used.
+    For example, listopada is October in Croatian and November in Polish.
     """
     months: dict[str, set[int]] = {}
     for style in itertools.chain.from_iterable(_styles()):
         for month, word in enumerate(style.month_words, 1):
-            months.setdefault(_plain(word), set()).add(month)
-    return frozenset(word for word, found in months.items() if len(found) > 1)
+            months.setdefault(_fold(word), set()).add(month)
+    return frozenset(word for word, numbers in months.items() if len(numbers) > 1)

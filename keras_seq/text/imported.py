@@ -1,8 +1,9 @@
-"""Vocabularies made elsewhere: a SentencePiece model, or a tokenizer.json of Hugging Face."""
+"""Imports vocabularies: a SentencePiece model, or a tokenizer.json of Hugging Face."""
 
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,44 +26,41 @@ from .stored_model import (
 from .tokenizer import Tokenizer
 
 # Lines of the corpus on which a converted tokenizer.json is compared with the original.
-_COMPARED = 1_000
-# Names that the four special tokens have in the vocabularies of others.
-_NAMES = (
-    {"<pad>", "[PAD]", "<|pad|>"},
-    {"<unk>", "[UNK]", "<|unk|>"},
-    {"<s>", "[CLS]", "[BOS]", "<bos>", "<|startoftext|>"},
-    {"</s>", "[SEP]", "[EOS]", "<eos>", "<|endoftext|>"},
+_COMPARED_LINES = 1_000
+# Common names of the four special tokens.
+_SPECIAL_NAMES = frozenset(
+    "<pad> [PAD] <|pad|> <unk> [UNK] <|unk|> <s> [CLS] [BOS] <bos> <|startoftext|> "
+    "</s> [SEP] [EOS] <eos> <|endoftext|>".split()
 )
 
 
 def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) -> Tokenizer:
-    """Reads a vocabulary from a file that another program made.
+    """Imports a vocabulary of another program.
 
-    Ids are put in the order of this package: 0 pad, 1 unknown, 2 begin, 3 end, then the other
-    pieces in their order. Special tokens that the file lacks are added. Text is normalized as the
-    file says.
+    The ids are reordered: 0 pad, 1 unknown, 2 begin, 3 end, then the other pieces in their order.
+    Missing special tokens are added. The normalization of the file is kept.
 
     Args:
         path: A SentencePiece model, or a `tokenizer.json` whose model is `Unigram`, or `BPE` with
-            spaces marked by U+2581 (as of Llama). Byte-level BPE (as of GPT-2) and WordPiece
-            cannot be read and written by a stock model server, and are refused.
-        lines: Text on which a converted `tokenizer.json` is compared with the
-            original, by the `tokenizers` package.
+            spaces marked by U+2581 (as in Llama). Byte-level BPE (as in GPT-2) and WordPiece are
+            not supported, because stock TensorFlow Serving cannot run them.
+        lines: Text for comparing a converted `tokenizer.json` with the original, using the
+            `tokenizers` package.
 
     Returns:
         The tokenizer.
 
     Raises:
-        InputError: If the file cannot be read or is no such vocabulary, or if the tokens of a line
-            differ.
+        InputError: The file cannot be read, is not a supported vocabulary, or encodes one of
+            `lines` differently after the conversion.
 
     Example:
 
     >>> import pathlib, tempfile
-    >>> made = Tokenizer.train(["a dog", "a cat"], kind="char").to_bytes()
+    >>> model = Tokenizer.train(["a dog", "a cat"], kind="char").to_bytes()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "spm.model"
-    ...     _ = path.write_bytes(made)
+    ...     _ = path.write_bytes(model)
     ...     tokenizer = import_tokenizer(path)
     >>> tokenizer.decode(tokenizer.encode(["a cat"]))
     ['a cat']
@@ -78,23 +76,22 @@ def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) ->
         raise InputError(f"{path}: more than {MAX_MODEL_BYTES:,} bytes, no vocabulary")
     try:
         if content.lstrip()[:1] == b"{":
-            tokenizer = Tokenizer.from_bytes(_of_json(content))
+            tokenizer = Tokenizer.from_bytes(_convert_json(content))
             _compare(tokenizer, content, lines)
             return tokenizer
-        return Tokenizer.from_bytes(_reordered(content))
+        return Tokenizer.from_bytes(_reorder(content))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _reordered(content: bytes) -> bytes:
-    """A SentencePiece model with its special pieces first."""
+def _reorder(content: bytes) -> bytes:
+    """Moves the special pieces of a SentencePiece model to the front."""
     model = read_model(content)
     if model.suffix_spaces:
         raise InputError("its pieces have spaces at their ends, which is not supported")
-    special = {place for place in model.special_ids if place >= 0}
-    others = [piece for place, piece in enumerate(model.pieces) if place not in special]
+    others = [piece for id, piece in enumerate(model.pieces) if id not in model.special_ids]
     return build_model(
-        _in_order(others),
+        _with_special_pieces(others),
         model.engine,
         model.normalizer,
         prefix=model.prefix,
@@ -105,7 +102,7 @@ def _reordered(content: bytes) -> bytes:
     )
 
 
-def _in_order(others: list[StoredPiece]) -> list[StoredPiece]:
+def _with_special_pieces(others: list[StoredPiece]) -> list[StoredPiece]:
     names = {piece.text for piece in SPECIAL_PIECES}
     for piece in others:
         if piece.text in names:
@@ -115,8 +112,8 @@ def _in_order(others: list[StoredPiece]) -> list[StoredPiece]:
     return [*SPECIAL_PIECES, *others]
 
 
-def _of_json(content: bytes) -> bytes:
-    """The SentencePiece model that a tokenizer.json stands for."""
+def _convert_json(content: bytes) -> bytes:
+    """Converts a tokenizer.json to a SentencePiece model."""
     try:
         stored = json.loads(content)
         model = stored["model"]
@@ -126,9 +123,9 @@ def _of_json(content: bytes) -> bytes:
             unknown = model.get("unk_id")
         elif kind == "BPE":
             scored = list(_bpe_scores(model))
+            unknown_text = model.get("unk_token")
             unknown = next(
-                (place for place, (text, _) in enumerate(scored) if text == model.get("unk_token")),
-                None,
+                (id for id, (text, _) in enumerate(scored) if text == unknown_text), None
             )
         else:
             raise InputError(
@@ -142,21 +139,20 @@ def _of_json(content: bytes) -> bytes:
         raise InputError(
             f"not a tokenizer.json of Hugging Face ({type(error).__name__}: {error})"
         ) from None
-    special = set().union(*_NAMES)
-    pieces = []
     byte_fallback = bool(model.get("byte_fallback"))
-    for place, (text, score) in enumerate(scored):
-        if place == unknown or (text in special and added.get(text, True)):
-            continue
-        pieces.append(StoredPiece(text, score, _type(text, added, byte_fallback)))
-    known = {text for text, _ in scored}
+    pieces = [
+        StoredPiece(text, score, _type(text, added, byte_fallback))
+        for id, (text, score) in enumerate(scored)
+        if id != unknown and not (text in _SPECIAL_NAMES and added.get(text, True))
+    ]
+    known = {text for text, _ in scored} | _SPECIAL_NAMES
     pieces += [
         StoredPiece(text, 0.0, CONTROL if is_special else USER_DEFINED)
         for text, is_special in added.items()
-        if text not in known and text not in special
+        if text not in known
     ]
     return build_model(
-        _in_order(pieces),
+        _with_special_pieces(pieces),
         "unigram" if kind == "Unigram" else "bpe",
         "tokenizer.json",
         prefix=steps.prefix,
@@ -167,7 +163,7 @@ def _of_json(content: bytes) -> bytes:
 
 
 def _bpe_scores(model: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Pieces in the order of their ids, the sooner merged the better."""
+    """Yields the pieces in the order of their ids; the score is the negated rank of the merge."""
     ranks: dict[str, int] = {}
     for rank, merge in enumerate(model["merges"]):
         left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
@@ -185,13 +181,13 @@ def _type(text: str, added: Mapping[str, bool], byte_fallback: bool) -> int:
 
 
 class _Steps:
-    """What happens to text before a tokenizer.json's model sees it."""
+    """The normalization steps of a tokenizer.json."""
 
     def __init__(self, stored: Mapping[str, Any]) -> None:
         self.charsmap = b""
         self.prefix = False
         self.collapses = False
-        for step in (*_flat(stored.get("normalizer")), *_flat(stored.get("pre_tokenizer"))):
+        for step in (*_flatten(stored.get("normalizer")), *_flatten(stored.get("pre_tokenizer"))):
             kind = step["type"]
             if kind == "Precompiled":
                 self.charsmap = base64.b64decode(step["precompiled_charsmap"] or "")
@@ -200,29 +196,27 @@ class _Steps:
                 self.prefix = scheme in ("always", "first") or bool(step.get("add_prefix_space"))
             elif kind == "Prepend" and step.get("prepend") == SPACE_MARK:
                 self.prefix = True
-            elif kind == "Replace" and step["pattern"] == {"String": " "}:
-                pass
-            elif kind == "Replace" and step["pattern"] == {"Regex": " {2,}"}:
+            elif kind == "WhitespaceSplit" or (
+                kind == "Replace" and step["pattern"] == {"Regex": " {2,}"}
+            ):
                 self.collapses = True
-            elif kind == "WhitespaceSplit":
-                self.collapses = True
-            elif kind == "Strip":
+            elif kind == "Strip" or (kind == "Replace" and step["pattern"] == {"String": " "}):
                 pass
             elif kind == "ByteLevel":
                 raise InputError(
-                    "byte-level BPE, as of GPT-2, cuts text by a pattern that a stock model server "
-                    "cannot follow: give a SentencePiece model, or leave tokenizer.model out"
+                    "byte-level BPE, as in GPT-2, splits text by a pattern that a stock model "
+                    "server does not support: give a SentencePiece model, or leave tokenizer.model out"
                 )
             else:
                 raise InputError(f"its step {kind!r} is not supported")
 
 
-def _flat(step: Any) -> Iterator[Mapping[str, Any]]:
+def _flatten(step: Any) -> Iterator[Mapping[str, Any]]:
     if step is None:
         return
     if step["type"] == "Sequence":
         for inner in step.get("normalizers") or step.get("pretokenizers") or ():
-            yield from _flat(inner)
+            yield from _flatten(inner)
     else:
         yield step
 
@@ -239,15 +233,12 @@ def _compare(tokenizer: Tokenizer, content: bytes, lines: Iterable[str]) -> None
         original = Original.from_buffer(content)
     except Exception as error:
         raise InputError(f"not a tokenizer.json: {' '.join(str(error).split())[:200]}") from None
-    special = set().union(*_NAMES)
-    for number, line in enumerate(lines):
-        if number == _COMPARED:
-            break
+    for line in itertools.islice(lines, _COMPARED_LINES):
         line = " ".join(line.split())
         expected = original.encode(line, add_special_tokens=False).tokens
         ours = [tokenizer.pieces[id].text for id in tokenizer.encode([line])[0]]
-        if not special & set(expected) and ours != expected:
+        if _SPECIAL_NAMES.isdisjoint(expected) and ours != expected:
             raise InputError(
-                f"it cuts {line[:60]!r} into {' '.join(expected)[:80]}, and its SentencePiece form "
+                f"it splits {line[:60]!r} into {' '.join(expected)[:80]}, and its SentencePiece form "
                 f"into {' '.join(ours)[:80]}: it cannot be imported"
             )

@@ -1,4 +1,4 @@
-"""Sentences to the SentencePiece model of a vocabulary."""
+"""Learns the SentencePiece model of a vocabulary from sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from .errors import InputError, Notice
+from .errors import InputError, Notice, silent
 from .normalization import SPACE_MARK, TextRules
 from .special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .stored_model import (
@@ -29,16 +29,16 @@ from .stored_model import (
 Kind = Literal["unigram", "bpe", "char", "word", "byte"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-# The trainer skips lines of more than 4,192 bytes without a word, so lines are
-# cut, at white space where there is any: words are learned one by one anyway.
+# The SentencePiece trainer silently skips lines of more than 4,192 bytes, so long lines are split,
+# preferably at white space, which no subword crosses.
 _CHUNK_CHARACTERS = 512
-# Enough to settle a vocabulary of tens of thousands. On 2,320,000 captions it takes 8 s and
-# 350 MB; 500,000 would take 18 s and 850 MB.
+# Enough for a vocabulary of tens of thousands. On 2,320,000 captions it takes 8 s and 350 MB;
+# 500,000 would take 18 s and 850 MB.
 SAMPLE_CHUNKS = 200_000
-# The trainer adds its sums in an order that depends on the number of threads,
-# so a number taken from the machine would give each machine another model.
+# Float sums of the trainer depend on the number of threads, so the number is fixed to make the
+# model independent of the machine.
 _TRAINING_THREADS = 4
-# The trainer keeps this character for itself and skips every line that has it.
+# The trainer reserves this character and skips lines that contain it.
 _RESERVED = "\u2585"
 _MAX_SYMBOLS = 10_000
 _MAX_SYMBOL_CHARACTERS = 100
@@ -46,16 +46,11 @@ _MAX_SYMBOL_CHARACTERS = 100
 
 @dataclass(frozen=True)
 class VocabularyPlan:
-    """Options of a vocabulary to learn; see `Tokenizer.train`.
+    """Options of a vocabulary to learn; see `Tokenizer.train` for the attributes.
 
     Attributes:
-        rules: Its kind, and what happens to text before it is cut.
-        size: Wanted number of ids.
-        symbols: Strings that stay one token each.
-        keep_spaces: Whether spaces at the ends of lines and runs of spaces are kept; None keeps
-            them if the sentences have any.
-        split_digits: Whether each digit is a piece by itself.
-        lower_if_small: Whether the size may be lowered where the text is too small for it.
+        rules: The kind of the vocabulary, and the normalization of its text.
+        size, symbols, keep_spaces, split_digits, lower_if_small: As for `Tokenizer.train`.
     """
 
     rules: TextRules
@@ -76,11 +71,7 @@ class VocabularyPlan:
 
 
 def check_symbols(symbols: Sequence[str]) -> None:
-    """Refuses symbols that no vocabulary can have.
-
-    Raises:
-        ValueError: With the symbol.
-    """
+    """Raises ValueError if a vocabulary cannot have these symbols."""
     if isinstance(symbols, str):
         raise ValueError(f"symbols must be a list of strings, not one string: {symbols[:60]!r}")
     if len(symbols) > _MAX_SYMBOLS:
@@ -110,22 +101,14 @@ def learn_model(
     seed: int = 1,
     notice: Notice | None = None,
 ) -> bytes:
-    """Learns a vocabulary from sentences, read once and as a stream.
-
-    Args:
-        sentences: Strings; blank ones are skipped.
-        plan: Options of the vocabulary.
-        sample_size, seed, notice: As for `Tokenizer.train`.
+    """Learns a vocabulary from a stream of sentences; see `Tokenizer.train`.
 
     Returns:
         The bytes of a SentencePiece model.
-
-    Raises:
-        ValueError, InputError: As `Tokenizer.train` does.
     """
     if not isinstance(sample_size, int) or sample_size < 1:
         raise ValueError(f"sample_size must be a whole number above 0, not {sample_size!r}")
-    say = notice or (lambda message: None)
+    notice = notice or silent
     spaces = _Spaces(plan.keep_spaces)
     rules = plan.rules
     chunks = _chunks(map(rules.apply, map(without_surrogates, sentences)), spaces)
@@ -133,50 +116,45 @@ def learn_model(
     if not sample:
         raise InputError("the corpus has no text to learn a vocabulary from: add sentences")
     if total > len(sample):
-        say(f"vocabulary learned from a sample of {len(sample):,} of {total:,} sentences")
-    symbols = [rules.apply(symbol) for symbol in plan.symbols]
-    symbols = list(dict.fromkeys(symbols))
+        notice(f"vocabulary learned from a sample of {len(sample):,} of {total:,} sentences")
+    symbols = list(dict.fromkeys(rules.apply(symbol) for symbol in plan.symbols))
     if rules.kind in ("unigram", "bpe"):
-        return _trained(sample, plan, symbols, spaces.keep)
-    return _counted(sample, plan, symbols, spaces.keep)
+        return _train_subwords(sample, plan, symbols, spaces.keep)
+    return _count_units(sample, plan, symbols, spaces.keep)
 
 
 def without_surrogates(text: str) -> str:
     """Replaces lone surrogates, which are not text, by U+FFFD."""
-    # isascii is a flag lookup; most lines need nothing more.
+    # A fast path: `isascii` is a flag lookup.
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class _Spaces:
-    """Decides about spaces at the ends of lines and runs of spaces."""
+    """Decides whether to keep leading, trailing and repeated spaces."""
 
     def __init__(self, keep: bool | None) -> None:
-        self._given = keep
-        self._found = False
+        self.keep = bool(keep)
+        self._decided = keep is not None
 
-    def see(self, sentence: str) -> None:
-        if not self._found:
-            self._found = has_extra_spaces(sentence)
-
-    @property
-    def keep(self) -> bool:
-        return self._found if self._given is None else self._given
+    def add(self, sentence: str) -> None:
+        if not self._decided:
+            self.keep = self._decided = has_extra_spaces(sentence)
 
 
 def has_extra_spaces(sentence: str) -> bool:
-    """Tests if a line begins or ends with a space or has two in a row."""
+    """Tests if a line has leading, trailing or repeated spaces."""
     return bool(sentence) and (sentence[0] == " " or sentence[-1] == " " or "  " in sentence)
 
 
 def _chunks(sentences: Iterable[str], spaces: _Spaces) -> Iterator[str]:
-    """Yields the sentences that are not blank, long ones cut into stretches."""
+    """Yields the sentences that are not blank; splits long ones."""
     for sentence in sentences:
         sentence = sentence.replace(_RESERVED, " ")
         if not sentence.strip():
             continue
-        spaces.see(sentence)
+        spaces.add(sentence)
         start = 0
         while start < len(sentence):
             stop = start + _CHUNK_CHARACTERS
@@ -189,8 +167,8 @@ def _chunks(sentences: Iterable[str], spaces: _Spaces) -> Iterator[str]:
             start = stop
 
 
-def _counted(sample: list[str], plan: VocabularyPlan, symbols: list[str], keep: bool) -> bytes:
-    """A vocabulary of all units of the text, the most frequent ones if there are too many."""
+def _count_units(sample: list[str], plan: VocabularyPlan, symbols: list[str], keep: bool) -> bytes:
+    """Builds a vocabulary of the most frequent units of the text."""
     rules = plan.rules
     counts: Counter[str] = Counter()
     pattern = re.compile("|".join(map(re.escape, sorted(symbols, key=len, reverse=True))))
@@ -205,16 +183,16 @@ def _counted(sample: list[str], plan: VocabularyPlan, symbols: list[str], keep: 
     if rules.kind == "byte":
         units: list[str] = []
     else:
-        # A space is always known: it separates what is unknown, too.
+        # The space is always included, because it also separates unknown units.
         frequent = sorted(counts, key=lambda unit: (-counts[unit], unit))[: max(room - 1, 0)]
         units = [
             SPACE_MARK,
             *(SPACE_MARK + unit if rules.kind == "word" else unit for unit in frequent),
         ]
     if room < len(units[:1]):
-        least = plan.size - room + 1
+        minimum = plan.size - room + 1
         raise InputError(
-            f"a vocabulary of {plan.size:,} has no room for one {rules.kind}: at least {least:,} "
+            f"a vocabulary of {plan.size:,} has no room for one {rules.kind}: at least {minimum:,} "
             f"({len(SPECIAL_PIECES)} special ids, {len(BYTE_PIECES)} bytes"
             + (f", {len(symbols):,} symbols" if symbols else "")
             + ")"
@@ -223,9 +201,9 @@ def _counted(sample: list[str], plan: VocabularyPlan, symbols: list[str], keep: 
         *SPECIAL_PIECES,
         *BYTE_PIECES,
         *(StoredPiece(symbol, 0.0, USER_DEFINED) for symbol in symbols),
-        # The scores matter to words only, where the longest known piece shall win: an unknown
-        # character costs 10 more than the least likely piece.
-        *(StoredPiece(unit, -1.0 - place * 1e-6, NORMAL) for place, unit in enumerate(units)),
+        # Scores matter for words only, whose longest known piece must win. An unknown character
+        # costs 10 more than the least likely piece.
+        *(StoredPiece(unit, -1.0 - rank * 1e-6, NORMAL) for rank, unit in enumerate(units)),
     ]
     return build_model(
         pieces,
@@ -237,8 +215,10 @@ def _counted(sample: list[str], plan: VocabularyPlan, symbols: list[str], keep: 
     )
 
 
-def _trained(sentences: list[str], plan: VocabularyPlan, symbols: list[str], keep: bool) -> bytes:
-    # Loaded where it is needed: settings and `--help` do without it.
+def _train_subwords(
+    sentences: list[str], plan: VocabularyPlan, symbols: list[str], keep: bool
+) -> bytes:
+    # Imported lazily: settings and `--help` do not need it.
     import sentencepiece
 
     model = io.BytesIO()
@@ -264,16 +244,18 @@ def _trained(sentences: list[str], plan: VocabularyPlan, symbols: list[str], kee
             minloglevel=3,
         )
     except RuntimeError as error:
-        raise _explained(str(error), plan.size) from None
+        raise _training_error(str(error), plan.size) from None
     return with_normalizer_name(model.getvalue(), rules.name)
 
 
 def _sample(items: Iterator[str], size: int, seed: int) -> tuple[list[str], int]:
-    """Draws up to `size` items, each as likely as any other, in one pass.
+    """Samples up to `size` items uniformly in one pass.
 
-    Vitter's reservoir with geometric skips (Li, "Reservoir-sampling algorithms of
-    time complexity O(n(1 + log(N/n)))", 1994): a number is drawn only for the few
-    items that enter, so a corpus of millions costs no more than reading it.
+    Reservoir sampling with geometric skips (Li, "Reservoir-sampling algorithms of time complexity
+    O(n(1 + log(N/n)))", 1994): only items that enter the reservoir need random numbers.
+
+    Returns:
+        The sample and the total number of items.
     """
     reservoir = list(itertools.islice(items, size))
     total = len(reservoir)
@@ -283,23 +265,23 @@ def _sample(items: Iterator[str], size: int, seed: int) -> tuple[list[str], int]
         weight *= math.exp(math.log(1.0 - generator.random()) / size)
         skip = int(math.log(1.0 - generator.random()) / math.log1p(-weight)) if weight < 1 else 0
         skipped = sum(1 for _ in itertools.islice(items, skip))
-        entering = next(items, None)
-        total += skipped + (entering is not None)
-        if entering is None:
+        item = next(items, None)
+        total += skipped + (item is not None)
+        if item is None:
             return reservoir, total
-        reservoir[generator.randrange(size)] = entering
+        reservoir[generator.randrange(size)] = item
 
 
-def _explained(message: str, size: int) -> InputError:
-    if found := re.search(r"too high.*<= (\d+)", message):
+def _training_error(message: str, size: int) -> InputError:
+    if match := re.search(r"too high.*<= (\d+)", message):
         return InputError(
             f"a vocabulary of {size:,} is larger than this corpus allows: "
-            f"at most {int(found[1]):,} here; lower the size or add text"
+            f"at most {int(match[1]):,} here; lower the size or add text"
         )
-    if found := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
+    if match := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
         return InputError(
             f"a vocabulary of {size:,} is too small for the characters of this corpus: "
-            f"at least {int(found[1]):,} here (4 special ids, 256 bytes, the characters)"
+            f"at least {int(match[1]):,} here (4 special ids, 256 bytes, the characters)"
         )
     if "all_chars_count" in message:
         return InputError(

@@ -15,8 +15,8 @@ from .errors import InputError
 
 Form = Literal["none", "nfc", "nfd", "nfkc"]
 
-# SentencePiece writes a space as U+2581, so that character needs another representation. Unicode's
-# noncharacters are never in a text that is exchanged.
+# SentencePiece represents a space by U+2581, so a literal U+2581 is escaped. The escapes are
+# Unicode noncharacters, which do not occur in text.
 SPACE_MARK = "\u2581"
 _ESCAPED_MARK = "\ufdd1"
 _ESCAPED_SPACE = "\ufdd0"
@@ -24,46 +24,45 @@ _ESCAPED_SEPARATOR = "\ufdd2"
 _RESERVED = (SPACE_MARK, _ESCAPED_MARK, _ESCAPED_SPACE, _ESCAPED_SEPARATOR, "\n", "\r")
 _MAX_SEPARATOR = 100
 _ON_ONE_LINE = {ord("\n"): " ", ord("\r"): " "}
-# `name` of a SentencePiece model's normalizer, where these rules are stored, begins with this.
+# The rules are stored in the name of the normalizer of a SentencePiece model, after this prefix.
 _PREFIX = "keras_seq:"
 
 
 class Normalized(NamedTuple):
-    """A normalized line.
+    """A normalized line and the origin of its characters.
 
     Attributes:
-        text: The line.
-        starts: For each character of `text` the place in the original line where it begins.
-        ends: For each character of `text` the place in the original line behind it. Of several
-            characters that come from one, all but the last are empty and stand before it.
+        text: The normalized line.
+        starts: The start position of each character of `text` in the original line.
+        ends: The end position of each character. If one original character becomes several, all
+            but the last have zero width.
     """
 
     text: str
     starts: list[int]
     ends: list[int]
 
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the original line that a stretch of `text` comes from."""
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Returns the span of the original line for a span of `text`."""
         if start < end:
             return self.starts[start], self.ends[end - 1]
-        place = self.starts[start] if start < len(self.starts) else max(self.ends, default=0)
-        return place, place
+        position = self.starts[start] if start < len(self.starts) else max(self.ends, default=0)
+        return position, position
 
 
 @dataclass(frozen=True)
 class TextRules:
-    """Rules for normalizing lines before they are cut, and the unit they are cut into.
+    """The kind of a vocabulary, and the normalization of its text.
 
     Attributes:
-        kind: The kind of the vocabulary: "unigram", "bpe", "char", "word" or "byte"; None for a
-            SentencePiece model that was not made here.
+        kind: The kind of the vocabulary: "unigram", "bpe", "char", "word" or "byte"; None for an
+            imported SentencePiece model.
         form: Unicode normalization form, or "none". "nfc" composes accents, so that composed and
-            decomposed text has the same ids. "nfd" cuts composed characters into their parts,
-            such as Hangul syllables into letters, and composes them again when it decodes.
-            "nfkc" also replaces compatibility characters, such as superscripts and full-width
-            letters, and so loses them.
-        lowercase: Whether letters are lowercased.
-        separator: What separates the words of a "word" vocabulary.
+            decomposed text has the same ids. "nfd" encodes the parts of composed characters, such
+            as the letters of Hangul syllables, and composes them when decoding. "nfkc" also
+            replaces compatibility characters, such as superscripts, which is lossy.
+        lowercase: Boolean, whether to lowercase the text.
+        separator: The separator of the words of a "word" vocabulary.
     """
 
     kind: str | None = None
@@ -82,10 +81,10 @@ class TextRules:
 
     @classmethod
     def from_name(cls, name: str) -> TextRules:
-        """Reads the rules from the name of a SentencePiece normalizer.
+        """Parses the rules from the name of a SentencePiece normalizer.
 
         Raises:
-            InputError: The name begins as ours does and is something else.
+            InputError: The name has our prefix but is invalid.
         """
         if not name.startswith(_PREFIX):
             return cls()
@@ -104,9 +103,9 @@ class TextRules:
         return _PREFIX + json.dumps(asdict(self), ensure_ascii=True)
 
     def canonical(self, text: str) -> str:
-        """Returns the text that comes back after encoding and decoding."""
+        """Returns the result of encoding and decoding a text."""
         if self.lowercase:
-            # TensorFlow's function for lowercasing ends a text at a null character.
+            # The lowercasing function of TensorFlow stops at a null character.
             text = text.replace("\0", "\ufffd")
         if text.isascii():
             return text.lower() if self.lowercase else text
@@ -122,31 +121,31 @@ class TextRules:
 
     @property
     def composing_form(self) -> Literal["NFC", "NFKC"] | None:
-        """The normalization form of text that is decoded, None if text is left as it is."""
+        """The Unicode normalization form of decoded text; None for "none"."""
         return {"none": None, "nfc": "NFC", "nfd": "NFC", "nfkc": "NFKC"}[self.form]
 
     @property
     def decomposes(self) -> bool:
-        """True if pieces are made of decomposed characters."""
+        """True if pieces consist of decomposed characters."""
         return self.form == "nfd"
 
     def apply(self, text: str) -> str:
-        """Returns the input of a SentencePiece model with these rules; "" for a blank line."""
+        """Converts a line to the input of the SentencePiece model; "" for a blank line."""
         if not text or text.isspace():
             return ""
         return self._escape(self.canonical(text.translate(_ON_ONE_LINE)))
 
     def undo(self, text: str) -> str:
-        """Returns the text for the output of a SentencePiece model with these rules."""
-        text = self._unescaped(text)
+        """Converts the output of the SentencePiece model to text."""
+        text = self._unescape(text)
         return unicodedata.normalize("NFC", text) if self.decomposes else text
 
     def undo_parts(self, parts: list[str]) -> list[str]:
-        """Undoes what `apply` did, part by part; joined, the parts are what `undo` gives.
+        """Undoes `apply` part by part; joined, the parts are the result of `undo`.
 
         A character that is composed of several parts goes to the last of them.
         """
-        parts = [self._unescaped(part) for part in parts]
+        parts = [self._unescape(part) for part in parts]
         if not self.decomposes:
             return parts
         joined = "".join(parts)
@@ -156,14 +155,14 @@ class TextRules:
             composed[bisect(ends, end - 1)] += unicodedata.normalize("NFC", joined[start:end])
         return composed
 
-    def _unescaped(self, text: str) -> str:
+    def _unescape(self, text: str) -> str:
         if self.separator != " ":
             for old, new in self.unescapes[:-1]:
                 text = text.replace(old, new)
         return text if text.isascii() else text.replace(_ESCAPED_MARK, SPACE_MARK)
 
-    def apply_with_places(self, text: str) -> Normalized:
-        """Applies the rules and tracks where each character comes from."""
+    def apply_with_offsets(self, text: str) -> Normalized:
+        """Applies the rules and tracks the origin of each character."""
         pieces: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
@@ -179,24 +178,24 @@ class TextRules:
         return Normalized("".join(pieces), starts, ends)
 
     def _clusters(self, text: str) -> list[tuple[int, int]]:
-        """The bounds of the shortest stretches that can be normalized one by one."""
-        bounds: list[tuple[int, int]] = []
-        for found in self._units.finditer(text):
-            if found[0] == self.separator:
-                bounds.append(found.span())
+        """The spans of the shortest parts that can be normalized independently."""
+        spans: list[tuple[int, int]] = []
+        for match in self._units.finditer(text):
+            if match[0] == self.separator:
+                spans.append(match.span())
                 continue
-            start = found.start()
-            for place in range(found.start() + 1, found.end() + 1):
-                if place == found.end() or self._may_part(text, start, place):
-                    bounds.append((start, place))
-                    start = place
-        return bounds
+            start = match.start()
+            for position in range(match.start() + 1, match.end() + 1):
+                if position == match.end() or self._is_boundary(text, start, position):
+                    spans.append((start, position))
+                    start = position
+        return spans
 
-    def _may_part(self, text: str, start: int, place: int) -> bool:
-        character = text[place]
+    def _is_boundary(self, text: str, start: int, position: int) -> bool:
+        character = text[position]
         if unicodedata.combining(character):
             return False
-        before = text[start:place]
+        before = text[start:position]
         return self.canonical(before + character) == self.canonical(before) + self.canonical(
             character
         )
@@ -218,7 +217,7 @@ class TextRules:
 
     @property
     def escapes(self) -> tuple[tuple[str, str], ...]:
-        """Replacements that `apply` makes last, in order, for a graph that does the same."""
+        """The last replacements of `apply`, in order, for a TensorFlow graph that does the same."""
         first = ((SPACE_MARK, _ESCAPED_MARK),)
         if self.separator == " ":
             return first
@@ -231,7 +230,7 @@ class TextRules:
 
     @property
     def unescapes(self) -> tuple[tuple[str, str], ...]:
-        """Replacements that `undo` makes, in order."""
+        """The replacements of `undo`, in order."""
         last = ((_ESCAPED_MARK, SPACE_MARK),)
         if self.separator == " ":
             return last

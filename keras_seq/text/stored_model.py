@@ -1,4 +1,4 @@
-"""SentencePiece models from files that need not be trusted."""
+"""Reads, validates and builds SentencePiece models."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 if TYPE_CHECKING:
     import sentencepiece
 
-# Bounds for models that come from elsewhere. Ours have pieces of at most 64
-# bytes; a piece of 500 kB crashes the SentencePiece that TensorFlow embeds.
+# Limits for untrusted models. A piece of 500 kB crashes the SentencePiece in TensorFlow; pieces of
+# models trained here have at most 64 bytes.
 MAX_MODEL_BYTES = 64 << 20
 MAX_VOCABULARY = 1_000_000
 _MAX_PIECE_BYTES = 1024
-# Field numbers of sentencepiece_model.proto, with what counts when a field is absent.
+# Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3
 _NAME_FIELD, _TABLE_FIELD, _PREFIX_FIELD, _COLLAPSE_FIELD = 1, 2, 3, 4
-# A table of SentencePiece's own compiler with one rule: the noncharacters U+FDD3 U+FDD4 become
-# U+FDD3. A table without a rule, or with one that changes nothing, cannot be compiled.
+# A normalization table compiled by SentencePiece with one rule: the noncharacters U+FDD3 U+FDD4
+# become U+FDD3. SentencePiece does not compile a table without a rule that changes something.
 _NO_RULES = (
     "eNoV0lWQkAUUBtB/FpiRVLpRpLsE6VJg6Q5hkQYJQZDuRjp26Vq6FBCUJaRbQRdQWFpCuhvJs3fm3Pmevpd7g7hB"
     "EGyOE9yPDgmiQkOC8Eg5Rg4LCSLiBbEzNL71AQlJQGIS8SFJSMpHJCcZKUlBalKRljSkJx0ZycDHZCIzn5CFT8lG"
@@ -38,26 +38,21 @@ _NO_RULES = (
 _SPECIAL_FIELDS = {"pad": 43, "unk": 40, "bos": 41, "eos": 42}
 _KIND_FIELD = 3
 Engine = Literal["unigram", "bpe", "word", "char"]
-_KINDS: dict[int, Engine] = {
-    1: "unigram",
-    2: "bpe",
-    3: "word",
-    4: "char",
-}
+_KINDS: dict[int, Engine] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _SPECIAL_DEFAULTS = {"pad": -1, "unk": 0, "bos": 1, "eos": 2}
 
 
 def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    """Parse and check a stored model.
+    """Parses and validates an untrusted SentencePiece model.
 
     Args:
-        model: The bytes of a SentencePiece model file.
+        model: The bytes of a model file.
 
     Returns:
-        A processor whose special ids are 0 to 3 and which encodes and decodes.
+        A processor with special ids 0 to 3.
 
     Raises:
-        InputError: If the bytes are no whole model, or one that is not for us.
+        InputError: The bytes are not a complete model, or the model has other special ids.
     """
     if not model:
         raise InputError("the tokenizer model is empty: restore the file or train again")
@@ -65,7 +60,7 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
         raise InputError(
             f"the tokenizer model has {len(model):,} bytes, expected at most {MAX_MODEL_BYTES:,}"
         )
-    # Loaded where it is needed: settings and `--help` do without it.
+    # Imported lazily: settings and `--help` do not need it.
     import sentencepiece
 
     try:
@@ -84,27 +79,27 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def model_kind(model: bytes) -> Engine:
-    """How the engine of a model that `load` took cuts text."""
+    """Returns the segmentation algorithm of a model."""
     kind = _settings(model, _TRAINER_SPEC).get(_KIND_FIELD, 1)
     return _KINDS[kind if isinstance(kind, int) and kind in _KINDS else 1]
 
 
 def normalizer_name(model: bytes) -> str:
-    """The name of the normalization that a model was trained with."""
+    """Returns the name of the normalizer of a model."""
     name = _settings(model, _NORMALIZER_SPEC).get(_NAME_FIELD, b"")
     return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
 
 
 def with_normalizer_name(model: bytes, name: str) -> bytes:
-    """A model with another name of its normalization."""
+    """Returns a model with another name of its normalizer."""
     return _with_normalizer(model, _NAME_FIELD, name)
 
 
 def without_prefix(model: bytes) -> bytes | None:
-    """A model that puts no space before a line; None if its spaces need no such care.
+    """Returns a model that adds no space before a line; None if the model needs no change.
 
-    A model that keeps spaces and puts one before each line has to take off exactly one when
-    it decodes. The SentencePiece in tensorflow-text takes off all of them.
+    A model that keeps spaces and adds one before each line must remove exactly one when it decodes.
+    The SentencePiece in tensorflow-text removes all leading spaces.
     """
     settings = _settings(model, _NORMALIZER_SPEC)
     if settings.get(_PREFIX_FIELD, 1) and not settings.get(_COLLAPSE_FIELD, 1):
@@ -113,7 +108,7 @@ def without_prefix(model: bytes) -> bytes | None:
 
 
 def without_log_line(model: bytes) -> bytes:
-    """A model whose normalizer has a table, which changes nothing that is in a text.
+    """Returns a model with a normalization table that changes no text.
 
     The SentencePiece in tensorflow-text logs a line for each model without a table.
     """
@@ -126,19 +121,19 @@ def _with_normalizer(model: bytes, number: int, value: str | bool | bytes) -> by
     changed = b""
     for section, content in read_fields(model):
         if section == _NORMALIZER_SPEC and isinstance(content, bytes):
-            # None of the fields has a fixed width, which `read_fields` would not tell from text.
-            kept = [item for item in read_fields(content) if item[0] != number]
-            content = field(number, value) + b"".join(field(*item) for item in kept)
+            # `field` would encode fixed-width values as text, but this message has none.
+            others = [item for item in read_fields(content) if item[0] != number]
+            content = field(number, value) + b"".join(field(*item) for item in others)
         changed += field(section, content)
     return changed
 
 
 class StoredPiece(NamedTuple):
-    """A piece as the file has it.
+    """A piece in a model file.
 
     Attributes:
-        text: Characters, with U+2581 for a space.
-        score: Logarithm of its probability, or minus its place in the order of merges.
+        text: The characters, with U+2581 for a space.
+        score: The log-probability; for BPE the negated rank of the merge.
         type: One of the constants below.
     """
 
@@ -151,7 +146,7 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 
 def stored_pieces(model: bytes) -> list[StoredPiece]:
-    """The pieces of a model in the order of their ids."""
+    """Returns the pieces of a model in the order of their ids."""
     pieces = []
     for number, value in read_fields(model):
         if number == _PIECES and isinstance(value, bytes):
@@ -171,7 +166,7 @@ SPECIAL_PIECES = (
     StoredPiece("</s>", 0.0, CONTROL),
 )
 BYTE_PIECES = tuple(StoredPiece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256))
-# What the settings of a model say of its special ids, which other readers of the file believe.
+# Fields of the trainer settings with the special ids and pieces, which other programs read.
 SPECIAL_SETTINGS: dict[int, int | str] = {
     **{40: UNK_ID, 41: BOS_ID, 42: EOS_ID, 43: PAD_ID},
     **{45: "<unk>", 46: "<s>", 47: "</s>", 48: "<pad>"},
@@ -189,17 +184,17 @@ def build_model(
     charsmap: bytes = b"",
     byte_fallback: bool = True,
 ) -> bytes:
-    """A SentencePiece model of given pieces.
+    """Builds a SentencePiece model from its pieces.
 
     Args:
         pieces: All pieces, the special ones first.
-        engine: How text is cut into them.
-        name: Of the normalization.
-        prefix: Whether a space is put before each line, so that its first word is cut as others.
-        keep_spaces: Whether spaces at the ends of a line and runs of spaces are kept.
-        mark_spaces: Whether a space is U+2581 in the pieces.
-        charsmap: SentencePiece's compiled map of characters; empty for none.
-        byte_fallback: Whether unknown characters become bytes.
+        engine: The segmentation algorithm.
+        name: The name of the normalizer.
+        prefix: Boolean, whether to add a space before each line.
+        keep_spaces: Boolean, whether to keep leading, trailing and repeated spaces.
+        mark_spaces: Boolean, whether pieces have U+2581 for a space.
+        charsmap: The compiled normalization table of SentencePiece; empty for none.
+        byte_fallback: Boolean, whether to encode unknown characters as bytes.
 
     Returns:
         The bytes of the model file.
@@ -218,19 +213,14 @@ def build_model(
 
 
 class ForeignModel(NamedTuple):
-    """A SentencePiece model whose special pieces may have any ids.
+    """A SentencePiece model of another program, with any special ids.
 
     Attributes:
-        pieces: In the order of their ids.
-        special_ids: Of pad, unknown, begin and end; -1 for those that it lacks.
-        engine: How text is cut.
-        normalizer: The name of the normalization.
-        charsmap: The compiled map of characters.
-        prefix: Whether a space is put before each line.
-        keep_spaces: Whether extra spaces are kept.
-        mark_spaces: Whether a space is U+2581 in the pieces.
-        byte_fallback: Whether unknown characters become bytes.
-        suffix_spaces: Whether the space belongs to the word before it.
+        pieces: The pieces in the order of their ids.
+        special_ids: The ids of pad, unknown, begin and end; -1 for missing ones.
+        normalizer: The name of the normalizer.
+        suffix_spaces: Boolean, whether a space belongs to the word before it.
+        engine, charsmap, prefix, keep_spaces, mark_spaces, byte_fallback: As for `build_model`.
     """
 
     pieces: list[StoredPiece]
@@ -246,12 +236,12 @@ class ForeignModel(NamedTuple):
 
 
 def read_model(model: bytes) -> ForeignModel:
-    """Reads a SentencePiece model that another program made, which need not be trusted.
+    """Reads an untrusted SentencePiece model of another program.
 
     Raises:
-        InputError: If it is none.
+        InputError: The bytes are not a SentencePiece model.
     """
-    # Loaded where it is needed: settings and `--help` do without it.
+    # Imported lazily: settings and `--help` do not need it.
     import sentencepiece
 
     try:
@@ -262,7 +252,7 @@ def read_model(model: bytes) -> ForeignModel:
         charsmap = normalizer.get(_TABLE_FIELD, b"")
         return ForeignModel(
             stored_pieces(model),
-            (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()),
+            _special_ids(processor),
             model_kind(model),
             normalizer_name(model),
             charsmap if isinstance(charsmap, bytes) else b"",
@@ -279,12 +269,16 @@ def read_model(model: bytes) -> ForeignModel:
 
 
 def _settings(model: bytes, section: int) -> dict[int, int | bytes]:
-    """The fields of one section of a model's settings."""
-    found: dict[int, int | bytes] = {}
+    """Returns the fields of one section of the settings of a model."""
+    fields: dict[int, int | bytes] = {}
     for number, value in read_fields(model):
         if number == section and isinstance(value, bytes):
-            found |= dict(read_fields(value))
-    return found
+            fields |= dict(read_fields(value))
+    return fields
+
+
+def _special_ids(processor: sentencepiece.SentencePieceProcessor) -> tuple[int, ...]:
+    return processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id()
 
 
 def _check(processor: sentencepiece.SentencePieceProcessor) -> None:
@@ -293,13 +287,13 @@ def _check(processor: sentencepiece.SentencePieceProcessor) -> None:
         raise InputError(
             f"the tokenizer model has {size:,} pieces, expected 5 to {MAX_VOCABULARY:,}"
         )
-    found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-    if found != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
+    ids = _special_ids(processor)
+    if ids != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
         raise InputError(
-            f"the tokenizer model has pad, unk, bos, eos = {found}, expected (0, 1, 2, 3)"
+            f"the tokenizer model has pad, unk, bos, eos = {ids}, expected (0, 1, 2, 3)"
         )
     _check_pieces(processor)
-    # What is broken deeper down, as in the tables of the normaliser, shows here.
+    # Detects further damage, for example in the tables of the normalizer.
     processor.decode(processor.encode(["a B 1 ½ é 漢 😀 \x00"]))
 
 
@@ -311,24 +305,23 @@ def _check_pieces(processor: sentencepiece.SentencePieceProcessor) -> None:
                 f"piece {index} of the tokenizer model is longer than {_MAX_PIECE_BYTES} bytes"
             )
         if not math.isfinite(processor.get_score(index)):
-            raise InputError(f"piece {index} of the tokenizer model has a score that is no number")
+            raise InputError(f"piece {index} of the tokenizer model has a score that is not finite")
 
 
 def _check_settings(model: bytes) -> None:
-    """Check the special ids that the training settings inside the model name.
+    """Checks the special ids in the trainer settings of the model.
 
-    SentencePiece itself goes by the pieces, but other readers of the file
-    believe the settings, and an id of a million in them is an index out of
-    bounds.
+    SentencePiece itself uses the types of the pieces, but other programs use the settings, where a
+    wrong id may be out of bounds.
     """
-    named = dict(_SPECIAL_DEFAULTS)
+    ids = dict(_SPECIAL_DEFAULTS)
     settings = _settings(model, _TRAINER_SPEC)
     for name, number in _SPECIAL_FIELDS.items():
-        value = settings.get(number, named[name])
+        value = settings.get(number, ids[name])
         if isinstance(value, int):
-            named[name] = value - (1 << 64) if value >> 63 else value
-    if tuple(named.values()) != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
+            ids[name] = value - (1 << 64) if value >> 63 else value
+    if tuple(ids.values()) != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
         raise InputError(
             f"the settings of the tokenizer model have pad, unk, bos, eos = "
-            f"{tuple(named.values())}, expected (0, 1, 2, 3)"
+            f"{tuple(ids.values())}, expected (0, 1, 2, 3)"
         )

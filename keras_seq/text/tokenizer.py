@@ -1,9 +1,9 @@
-"""Strings to token ids and back, by SentencePiece."""
+"""Tokenizer based on SentencePiece."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .errors import Notice
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """The text of a token id.
+    """A piece of the vocabulary.
 
     Attributes:
-        text: Characters, with U+2581 for a space.
-        score: Logarithm of its probability, or minus its place in the order of merges.
-        is_text: False for bytes and what is never in a text.
-        is_symbol: Whether it is a symbol that the user named, which is never cut.
+        text: The characters, with U+2581 for a space.
+        score: The log-probability; for BPE the negated rank of the merge.
+        is_text: Boolean, False for bytes and special tokens.
+        is_symbol: Boolean, whether the piece is a user-defined symbol, which is never split.
     """
 
     text: str
@@ -40,21 +40,18 @@ class Piece(NamedTuple):
 
 
 class Tokenizer:
-    """Turns lines of text into lists of token ids and back.
+    """Converts lines of text to token ids and back.
 
-    Ids are fixed: 0 pad, 1 unknown, 2 begin, 3 end of sentence; pieces follow.
-    `encode` gives none of the four, whatever the text says: a literal `</s>`
-    is five ordinary characters, and a character that training never saw is
-    spelled in UTF-8 bytes (256 of the pieces), so that every string comes back.
+    The special ids are 0 pad, 1 unknown, 2 begin and 3 end of sentence; the pieces follow. `encode`
+    never returns special ids: a literal `</s>` in the text is encoded as plain characters, and
+    unknown characters are encoded as UTF-8 bytes (256 of the pieces), so that no text is lost.
 
-    Text is normalized before it is cut. By default accents are composed (NFC) and nothing else
-    is changed, so `decode` gives back the NFC form of the text. If the sentences
-    that the vocabulary is learned from have no spaces at the ends of lines and no runs of spaces,
-    such spaces are dropped.
+    Text is normalized first, by default to NFC only, so `decode` returns the NFC form of the
+    text. If the training sentences have no leading, trailing or repeated spaces, such spaces are
+    removed.
 
-    A tokenizer is made by `train` or `from_bytes`, not by its constructor, and
-    does not change afterwards. The same sentences give the same model, byte for
-    byte. All kinds of vocabulary are SentencePiece models.
+    Create a tokenizer with `train` or `from_bytes`; it is immutable. The same sentences give
+    the same model, byte for byte. All kinds of vocabulary are SentencePiece models.
 
     Example:
 
@@ -93,45 +90,42 @@ class Tokenizer:
         seed: int = 1,
         notice: Notice | None = None,
     ) -> Self:
-        """Learns a vocabulary from sentences, read once and as a stream.
+        """Learns a vocabulary from a stream of sentences.
 
-        Memory is bounded: of a corpus of more than `sample_size` sentences
-        (stretches of 512 characters where lines are longer) a uniform sample
-        of that many, drawn from `seed`, is learned from.
+        Memory is bounded: if there are more than `sample_size` sentences, the vocabulary is learned
+        from a uniform random sample. Lines of more than 512 characters count as several sentences.
 
         Args:
             sentences: Strings; blank ones are skipped.
-            size: Wanted number of ids, among them 4 special ones and 256 bytes. For characters
-                and words the largest number: the most frequent ones are taken.
-            kind: `"unigram"` (subwords by a language model), `"bpe"` (subwords by merges),
-                `"char"` (characters), `"word"` (words between separators), or `"byte"`
-                (bytes of UTF-8).
-            normalization: `"nfc"`, `"nfkc"` or `"none"`; see `TextRules`.
-            lowercase: Whether letters are lowercased.
-            separator: What separates the words of kind `"word"`.
-            symbols: Strings that stay one token wherever they are. They are normalized
-                as text is. In a vocabulary of words they are known inside words, too.
-            keep_spaces: Whether spaces at the ends of a line and runs of spaces are kept.
-                None keeps them if the sentences have any.
-            split_digits: Whether each digit is a piece by itself, for data in
-                which numbers are read rather than copied.
-            lower_if_small: Where the text is too small for `size`: True takes
-                what is possible, with a notice; False refuses. For subwords.
-            sample_size: The number of sentences to learn from at most.
-            seed: Makes the sample reproducible.
-            notice: Called with one line of text when the size was lowered or
-                the corpus sampled. None is silent.
+            size: The number of ids, including 4 special ids and 256 bytes. For characters and
+                words the maximum: the most frequent ones are kept.
+            kind: `"unigram"` (subwords of a unigram language model), `"bpe"` (subwords by merges),
+                `"char"` (characters), `"word"` (words between separators), or `"byte"` (UTF-8).
+            normalization: `"none"`, `"nfc"`, `"nfd"` or `"nfkc"`; see `TextRules`.
+            lowercase: Boolean, whether to lowercase the text.
+            separator: The string that separates words, for kind `"word"`.
+            symbols: Strings that are always one token. They are normalized like the text. In a
+                vocabulary of words they are recognized inside words, too.
+            keep_spaces: Boolean, whether to keep leading, trailing and repeated spaces. None keeps
+                them if the sentences have any.
+            split_digits: Boolean, whether each digit is a piece, for data in which numbers are
+                read rather than copied.
+            lower_if_small: Boolean, for subwords. If the text is too small for `size`, True lowers
+                the size with a notice, and False raises InputError.
+            sample_size: The maximum number of sentences to learn from.
+            seed: The random seed of the sample.
+            notice: Called with one line if the size is lowered or the corpus is sampled. None is
+                silent.
 
         Returns:
             A tokenizer with `vocabulary_size <= size`.
 
         Raises:
-            ValueError: If `size` or `sample_size` is no positive integer, `kind` or
-                `normalization` is unknown, or a symbol or separator is not possible.
-            InputError: If there is no text; if `size` has no room for the
-                characters of the text, with the least size; if it is larger
-                than the text allows and `lower_if_small` is False, with the
-                largest.
+            ValueError: `size` or `sample_size` is not a positive integer, `kind` or
+                `normalization` is unknown, or a symbol or separator is invalid.
+            InputError: There is no text; `size` is too small for the characters of the text; or
+                `size` is too large for the text and `lower_if_small` is False. The message names
+                the possible size.
         """
         plan = VocabularyPlan(
             TextRules(kind, normalization, lowercase, separator if kind == "word" else " "),
@@ -152,23 +146,16 @@ class Tokenizer:
 
     @classmethod
     def from_bytes(cls, model: bytes) -> Self:
-        """Make a tokenizer of a stored model, which need not be trusted.
-
-        Args:
-            model: What `to_bytes` gave.
-
-        Returns:
-            The tokenizer.
+        """Builds a tokenizer from the output of `to_bytes`, which may be untrusted.
 
         Raises:
-            InputError: If the bytes are not a whole SentencePiece model, or
-                one whose special ids are not 0, 1, 2, 3, or one with absurd
-                pieces.
+            InputError: The bytes are not a SentencePiece model, its special ids are not 0, 1, 2
+                and 3, or it has invalid pieces.
         """
         return cls(load(bytes(model)))
 
     def to_bytes(self) -> bytes:
-        """Return the SentencePiece model, to be stored in a file."""
+        """Returns the SentencePiece model as bytes."""
         return bytes(self._processor.serialized_model_proto())
 
     @property
@@ -176,33 +163,31 @@ class Tokenizer:
         """The kind of vocabulary: "unigram", "bpe", "char", "word" or "byte"."""
         return self.rules.kind or model_kind(self.to_bytes())
 
-    @cached_property
+    @functools.cached_property
     def pieces(self) -> list[Piece]:
         """The pieces in the order of their ids."""
         return [
-            Piece(piece.text, piece.score, piece.type in (NORMAL, USER_DEFINED), is_symbol)
-            for piece in stored_pieces(self.to_bytes())
-            for is_symbol in (piece.type == USER_DEFINED,)
+            Piece(text, score, type in (NORMAL, USER_DEFINED), type == USER_DEFINED)
+            for text, score, type in stored_pieces(self.to_bytes())
         ]
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of ids; each id is smaller."""
+        """Number of ids, including the special ids."""
         return int(self._processor.vocab_size())
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Turn lines into ids; a blank line gives no ids.
+        """Encodes lines; a blank line has no ids.
 
         Args:
-            lines: A list of strings (one string alone is refused). Lone
-                surrogates, which no text has, count as U+FFFD.
+            lines: A list of strings. Lone surrogates are replaced by U+FFFD.
 
         Returns:
-            One list of ids for each line, all of them > 3 (1 only from a
-            foreign model without byte pieces), without begin and end.
+            One list of ids per line, without begin and end tokens. The unknown id occurs only with
+            an imported model without byte pieces.
 
         Raises:
-            TypeError: If `lines` is a string or holds anything else.
+            TypeError: `lines` is one string, or an item is not a string.
         """
         if isinstance(lines, str):
             raise TypeError("lines must be a list of strings, not one string: encode([line])")
@@ -213,52 +198,52 @@ class Tokenizer:
         return self._encode(batch, int)
 
     def offsets(self, lines: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Say which characters of its line each token stands for.
+        """Returns the character span of each token of `encode` in its line.
 
         Args:
             lines: A list of strings.
 
         Returns:
-            For each token of `encode` the place of its first character and
-            the place behind its last one, counted in the line as it was given. White space
-            belongs to the token behind it. Of several tokens for one character
-            all but the last have no width and stand before it.
+            For each token its start and end position in the line before normalization. White space
+            belongs to the token after it. If several tokens make up one character, all but the
+            last have zero width and precede the character.
         """
         batch = list(lines)
-        found = []
+        result = []
         for line, tokens in zip(batch, self._encode(batch, "offset_mapping"), strict=True):
             offsets = tokens["offsets"]
             line = without_surrogates(line)
             if self.rules.apply(line) != line:
-                normalized = self.rules.apply_with_places(line)
-                offsets = [normalized.place(*span) for span in offsets]
-            found.append(offsets)
-        return found
+                normalized = self.rules.apply_with_offsets(line)
+                offsets = [normalized.original_span(*span) for span in offsets]
+            result.append(offsets)
+        return result
 
-    def _encode(self, lines: list[str], result: Any) -> list[Any]:
+    def _encode(self, lines: list[str], return_type: Any) -> list[Any]:
         # Starting threads costs as much as encoding a few dozen lines.
         threads = 1 if len(lines) < 64 else -1
         apply = self.rules.apply
-        normalized = [apply(line) for line in lines]
+        encode = functools.partial(
+            self._processor.encode, num_threads=threads, return_type=return_type
+        )
         try:
-            return self._processor.encode(normalized, num_threads=threads, return_type=result)
+            return encode([apply(line) for line in lines])
         except TypeError:
-            # All are strings, so one of them has a lone surrogate.
-            normalized = [apply(without_surrogates(line)) for line in lines]
-            return self._processor.encode(normalized, num_threads=threads, return_type=result)
+            # All items are strings, so a line has a lone surrogate.
+            return encode([apply(without_surrogates(line)) for line in lines])
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
-        """Turn lists of ids into lines; pad, unknown, begin and end are dropped.
+        """Decodes lists of ids to lines; special ids are skipped.
 
         Args:
-            ids: Lists or integer arrays, one for each line.
+            ids: Lists or integer arrays, one per line.
 
         Returns:
-            One string for each list. Bytes that are not UTF-8 come out as
-            U+FFFD and line ends as spaces, so that a line stays one line.
+            One string per list. Bytes that are not UTF-8 become U+FFFD, and line breaks become
+            spaces.
 
         Raises:
-            ValueError: If an id is negative or not below `vocabulary_size`.
+            ValueError: An id is not in `[0, vocabulary_size)`.
         """
         rows = [[token for token in row if token > EOS_ID] for row in self._checked(ids)]
         if not rows:
@@ -267,33 +252,31 @@ class Tokenizer:
         return [_on_one_line(undo(line)) for line in self._processor.decode(rows)]
 
     def surfaces(self, ids: Iterable[Iterable[int]]) -> list[list[str]]:
-        """Say which characters of the decoded text each token stands for.
+        """Returns the part of the decoded text that each token contributes.
 
         Args:
             ids: As for `decode`.
 
         Returns:
-            For each list as many strings, which joined are what `decode` gives. "" for pad,
-            unknown, begin and end. Of several tokens for one character the last has it.
-            Beside an unknown token there is all the white space that the others stand for,
-            and `decode` may leave some out.
+            One list of strings per list of ids; joined, they are the output of `decode`. Special
+            ids contribute "". If several tokens make up one character, the last one contributes
+            it. Next to an unknown token, `decode` may omit some white space.
 
         Raises:
-            ValueError: As `decode`.
+            ValueError: As for `decode`.
         """
-        # Ends of a sentence are no text, but what is unknown has its place among the others.
-        rows = self._checked(ids)
-        kept = [[token for token in row if token > EOS_ID or token == UNK_ID] for row in rows]
-        found: list[list[str]] = []
-        for row, tokens in zip(rows, kept, strict=True):
+        result: list[list[str]] = []
+        for row in self._checked(ids):
+            # Unknown tokens are part of the text; pad, begin and end tokens are not.
+            tokens = [token for token in row if token > EOS_ID or token == UNK_ID]
             decoded = self._processor.decode(tokens, return_type="offset_mapping")
             spans = iter(decoded["offsets"])
             parts = []
             for token in row:
                 begin, end = next(spans) if token > EOS_ID or token == UNK_ID else (0, 0)
                 parts.append("" if token == UNK_ID else decoded["text"][begin:end])
-            found.append([_on_one_line(part) for part in self.rules.undo_parts(parts)])
-        return found
+            result.append([_on_one_line(part) for part in self.rules.undo_parts(parts)])
+        return result
 
     def _checked(self, ids: Iterable[Iterable[int]]) -> list[list[int]]:
         size = self.vocabulary_size

@@ -1,4 +1,4 @@
-"""Strings to the ids of a pretrained encoder's word pieces, without Keras and TensorFlow."""
+"""Word-piece tokenizer of pretrained encoders, without Keras and TensorFlow."""
 
 import functools
 import itertools
@@ -10,19 +10,19 @@ from typing import Any, NoReturn, Self
 
 from .errors import InputError
 from .learning import without_surrogates
+from .normalization import SPACE_MARK
 from .special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from .stored_model import MAX_VOCABULARY
 from .tokenizer import Piece, Tokenizer
 
 FORMAT = 1
-# Longer words are unknown; bytes of UTF-8.
+# Words with more UTF-8 bytes are unknown.
 MAX_WORD_BYTES = 100
 _MAX_PIECE_CHARACTERS = 1_000
 _SUFFIX = "##"
-_BEGIN = "\u2581"
-# Symbols of ASCII part words, too, as punctuation does.
+# ASCII symbols are separate words, like punctuation.
 _SYMBOLS = frozenset("$+<=>^`|~")
-# What has a word of its own for each character.
+# Ranges of characters that are separate words.
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),
@@ -31,8 +31,8 @@ IDEOGRAPHS = (
     (0x2A700, 0x2CEAF),
     (0x2F800, 0x2FA1F),
 )
-# Default_Ignorable_Code_Point, as far as characters are no format characters (Cf), at which
-# words part: fillers of Hangul, inherent vowels of Khmer, and variation selectors.
+# Default_Ignorable_Code_Point except format characters (Cf), which separate words: Hangul fillers,
+# Khmer inherent vowels, and variation selectors.
 _IGNORED = frozenset(
     (
         *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
@@ -44,27 +44,24 @@ _IGNORED = frozenset(
 
 
 class WordPieceTokenizer(Tokenizer):
-    """Turns lines of text into ids of word pieces, as an encoder like BERT was trained with.
+    """Converts lines of text to word-piece ids, for encoders such as BERT.
 
-    Text is cut at white space, at punctuation and around ideographs; in each word
-    the longest piece that fits is taken from the left, again and again. A word that
-    cannot be covered is one unknown token. As the tokenizers of BERT, DistilBERT in
-    KerasHub, but that every white space of Unicode parts words.
+    Text is split at white space, at punctuation and around ideographs. Each word is split greedily
+    into the longest matching pieces from the left; a word without a match is one unknown token.
+    Equal to the tokenizers of BERT and DistilBERT in KerasHub, except that all Unicode white space
+    separates words.
 
-    Ids are in the order of this package: 0 `[PAD]`, 1 `[UNK]`, 2 `[CLS]`, 3 `[SEP]`,
-    and then the other pieces in their order; `original_ids` has the places of all in
-    the vocabulary as it was.
-
-    It is not learned from text, and does not change.
+    The ids are reordered: 0 `[PAD]`, 1 `[UNK]`, 2 `[CLS]`, 3 `[SEP]`, then the other pieces in
+    their order. `original_ids` maps each id to its index in `vocabulary`.
 
     Args:
-        vocabulary: All pieces, in the order of the pretrained model's table, `##` before
-            those that go on with a word; the four named above among them.
-        lowercase: Whether text is brought to NFKC without case.
-        strip_accents: Whether accents are taken off.
+        vocabulary: All pieces in the order of the pretrained model, including the four special
+            pieces. Pieces that continue a word begin with `##`.
+        lowercase: Boolean, whether to apply NFKC and case folding.
+        strip_accents: Boolean, whether to remove accents.
 
     Raises:
-        InputError: A piece twice, none of the four, or absurd pieces.
+        InputError: A piece occurs twice, a special piece is missing, or a piece is invalid.
 
     Example:
 
@@ -87,32 +84,26 @@ class WordPieceTokenizer(Tokenizer):
         self.vocabulary = tuple(vocabulary)
         self.lowercase = lowercase
         self.strip_accents = strip_accents
-        places = {piece: place for place, piece in enumerate(self.vocabulary)}
-        _check(self.vocabulary, places)
-        special = [places[name] for name in _SPECIAL]
-        known = set(special)
-        self.original_ids = (*special, *(id for id in places.values() if id not in known))
-        ids = {self.vocabulary[place]: id for id, place in enumerate(self.original_ids)}
+        indices = {piece: index for index, piece in enumerate(self.vocabulary)}
+        _check(self.vocabulary, indices)
+        special = [indices[name] for name in _SPECIAL]
+        self.original_ids = (*special, *(id for id in indices.values() if id not in special))
+        ids = {self.vocabulary[index]: id for id, index in enumerate(self.original_ids)}
         self._ids = {piece: id for piece, id in ids.items() if id > EOS_ID}
         self._characters = _Characters(strip_accents)
-        # Words come again and again.
-        self._kept_ids = functools.lru_cache(1 << 16)(self._cut)
+        self._cached_ids = functools.lru_cache(1 << 16)(self._split)
 
     @classmethod
     def train(cls, *arguments: Any, **options: Any) -> NoReturn:
-        """Is not possible: pieces come with a pretrained model.
-
-        Raises:
-            TypeError: Always.
-        """
+        """Raises TypeError: word pieces come with a pretrained model."""
         raise TypeError("word pieces come with a pretrained model; `Tokenizer.train` learns others")
 
     @classmethod
     def from_bytes(cls, model: bytes) -> Self:
-        """Make a tokenizer of a stored one, which need not be trusted.
+        """Builds a tokenizer from the output of `to_bytes`, which may be untrusted.
 
         Raises:
-            InputError: If the bytes are not what `to_bytes` gave.
+            InputError: The bytes are not a word-piece tokenizer.
         """
         try:
             stored = json.loads(model)
@@ -129,7 +120,7 @@ class WordPieceTokenizer(Tokenizer):
         return cls(pieces, lowercase=lowercase, strip_accents=strip_accents)
 
     def to_bytes(self) -> bytes:
-        """Return the tokenizer as JSON, to be stored in a file."""
+        """Returns the tokenizer as JSON."""
         stored = {
             "format": FORMAT,
             "lowercase": self.lowercase,
@@ -145,27 +136,29 @@ class WordPieceTokenizer(Tokenizer):
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """What each id stands for; U+2581 before those that begin a word."""
-        found = []
-        for id, place in enumerate(self.original_ids):
-            text = self.vocabulary[place]
-            shown = text.removeprefix(_SUFFIX) if text.startswith(_SUFFIX) else _BEGIN + text
-            found.append(Piece(shown if id > EOS_ID else text, -float(id), id > EOS_ID))
-        return found
+        """The pieces in the order of their ids, with U+2581 before those that begin a word."""
+        pieces = []
+        for id, index in enumerate(self.original_ids):
+            text = self.vocabulary[index]
+            is_text = id > EOS_ID
+            if is_text:
+                text = text.removeprefix(_SUFFIX) if text.startswith(_SUFFIX) else SPACE_MARK + text
+            pieces.append(Piece(text, -float(id), is_text))
+        return pieces
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of ids; each id is smaller."""
+        """Number of ids, including the special ids."""
         return len(self.vocabulary)
 
     def offsets(self, lines: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Say which characters of its line each token stands for; see `Tokenizer.offsets`.
+        """Returns the character span of each token; see `Tokenizer.offsets`.
 
-        Where a word is shorter or longer without case and accents, its last token has all of it.
+        If normalization changes the length of a word, its last token has the span of the word.
         """
         return [[*self._spans(without_surrogates(line))] for line in lines]
 
-    def _encode(self, lines: list[str], result: Any) -> list[Any]:
+    def _encode(self, lines: list[str], return_type: Any) -> list[Any]:
         return [
             [id for word in self._words(line) for id in self._word_ids(word)]
             for line in map(without_surrogates, lines)
@@ -175,15 +168,15 @@ class WordPieceTokenizer(Tokenizer):
         return [word for word in line.translate(self._characters).split(" ") if word]
 
     def _word_ids(self, word: str) -> tuple[int, ...]:
-        # What is longer is unknown anyway, and would fill a memory.
-        return self._kept_ids(word) if len(word) <= 4 * MAX_WORD_BYTES else self._cut(word)
+        # Very long words, which are unknown anyway, would fill the cache.
+        return self._cached_ids(word) if len(word) <= 4 * MAX_WORD_BYTES else self._split(word)
 
-    def _cut(self, word: str) -> tuple[int, ...]:
-        """The ids of a word: the longest piece that fits, from the left."""
-        text = _folded(word) if self.lowercase else word
+    def _split(self, word: str) -> tuple[int, ...]:
+        """Splits a word greedily into the longest matching pieces from the left."""
+        text = _fold_case(word) if self.lowercase else word
         if len(text.encode("utf-8")) > MAX_WORD_BYTES:
             return (UNK_ID,)
-        found = []
+        ids = []
         start, prefix = 0, ""
         while start < len(text):
             for stop in range(len(text), start, -1):
@@ -192,53 +185,52 @@ class WordPieceTokenizer(Tokenizer):
                     break
             else:
                 return (UNK_ID,)
-            found.append(id)
+            ids.append(id)
             start, prefix = stop, _SUFFIX
-        return tuple(found)
+        return tuple(ids)
 
     def _spans(self, line: str) -> Iterator[tuple[int, int]]:
-        # Each character alone gives what it gives in its line.
-        parts = ((place, self._characters[ord(character)]) for place, character in enumerate(line))
-        found = [(place, part) for place, text in parts for part in text]
-        for is_space, group in itertools.groupby(found, lambda item: item[1] == " "):
+        # The normalization of a character does not depend on its context.
+        parts = ((index, self._characters[ord(character)]) for index, character in enumerate(line))
+        characters = [(index, character) for index, text in parts for character in text]
+        for is_space, group in itertools.groupby(characters, lambda item: item[1] == " "):
             if is_space:
                 continue
-            places, word = zip(*group, strict=True)
+            origins, word = zip(*group, strict=True)
             ids = self._word_ids("".join(word))
-            sizes = [len(self.pieces[id].text.removeprefix(_BEGIN)) for id in ids]
-            if sum(sizes) != len(places) or UNK_ID in ids:
-                yield from ((places[0], places[0]) for _ in ids[:-1])
-                yield from ((places[0], places[-1] + 1) for _ in ids[-1:])
+            sizes = [len(self.pieces[id].text.removeprefix(SPACE_MARK)) for id in ids]
+            if sum(sizes) != len(origins) or UNK_ID in ids:
+                yield from ((origins[0], origins[0]) for _ in ids[:-1])
+                yield from ((origins[0], origins[-1] + 1) for _ in ids[-1:])
                 continue
-            ends = [*itertools.accumulate(sizes)]
-            for begin, end in zip([0, *ends], ends, strict=False):
-                yield places[begin], places[end - 1] + 1
+            for begin, end in itertools.pairwise(itertools.accumulate(sizes, initial=0)):
+                yield origins[begin], origins[end - 1] + 1
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
-        """Turn lists of ids into lines of words with a space between; see `Tokenizer.decode`."""
+        """Decodes lists of ids to words separated by spaces; see `Tokenizer.decode`."""
         return ["".join(parts) for parts in self.surfaces(ids)]
 
     def surfaces(self, ids: Iterable[Iterable[int]]) -> list[list[str]]:
-        """Say which characters of the decoded text each token stands for."""
-        found = []
+        """Returns the part of the decoded text that each token contributes."""
+        result = []
         for row in self._checked(ids):
             texts: list[str] = []
             begun = False
             for id in row:
-                text = self.pieces[id].text.replace(_BEGIN, " " if begun else "", 1)
+                text = self.pieces[id].text.replace(SPACE_MARK, " " if begun else "", 1)
                 texts.append(text if id > EOS_ID else "")
                 begun = begun or id > EOS_ID
-            found.append(texts)
-        return found
+            result.append(texts)
+        return result
 
 
 def tokenizer_from_bytes(model: bytes) -> Tokenizer:
-    """Make a tokenizer of any kind of what its `to_bytes` gave, which need not be trusted.
+    """Builds a tokenizer of any kind from the output of its `to_bytes`, which may be untrusted.
 
     Raises:
-        InputError: If it is something else.
+        InputError: The bytes are not a tokenizer.
     """
-    # What SentencePiece writes begins with another byte.
+    # A SentencePiece model never begins with a brace.
     kind = WordPieceTokenizer if model[:1] == b"{" else Tokenizer
     return kind.from_bytes(model)
 
@@ -246,14 +238,14 @@ def tokenizer_from_bytes(model: bytes) -> Tokenizer:
 _SPECIAL = {"[PAD]": PAD_ID, "[UNK]": UNK_ID, "[CLS]": BOS_ID, "[SEP]": EOS_ID}
 
 
-def _check(vocabulary: Sequence[str], places: dict[str, int]) -> None:
+def _check(vocabulary: Sequence[str], indices: dict[str, int]) -> None:
     if not len(_SPECIAL) < len(vocabulary) <= MAX_VOCABULARY:
         raise InputError(
             f"{len(vocabulary):,} word pieces, expected {len(_SPECIAL) + 1} to {MAX_VOCABULARY:,}"
         )
-    if len(places) < len(vocabulary):
+    if len(indices) < len(vocabulary):
         raise InputError("a word piece is there twice")
-    if missing := [name for name in _SPECIAL if name not in places]:
+    if missing := [name for name in _SPECIAL if name not in indices]:
         raise InputError(f"no {missing[0]} among the word pieces")
     for piece in vocabulary:
         if not piece or len(piece) > _MAX_PIECE_CHARACTERS or "\n" in piece:
@@ -264,7 +256,7 @@ def _check(vocabulary: Sequence[str], places: dict[str, int]) -> None:
 
 
 class _Characters(dict[int, str]):
-    """What becomes of a character before words are cut; for `str.translate`, found when asked."""
+    """Normalization of characters, for `str.translate`; computed on first use."""
 
     def __init__(self, strip_accents: bool) -> None:
         super().__init__()
@@ -275,12 +267,12 @@ class _Characters(dict[int, str]):
         if self._strip_accents:
             parts = unicodedata.normalize("NFD", text)
             text = "".join(part for part in parts if unicodedata.category(part) != "Mn")
-        self[code] = found = "".join(map(_parted, text))
-        return found
+        self[code] = result = "".join(map(_separate, text))
+        return result
 
 
-def _parted(character: str) -> str:
-    """A character with a space where words part: in its place, or around it."""
+def _separate(character: str) -> str:
+    """Replaces white space by a space, and adds spaces around a character that is a word."""
     category = unicodedata.category(character)
     if category[0] == "Z" or category in ("Cc", "Cf"):
         return " "
@@ -294,8 +286,8 @@ def _parted(character: str) -> str:
     return character
 
 
-def _folded(word: str) -> str:
-    """NFKC_Casefold: compatibility characters and case taken away (Unicode, section 3.13)."""
+def _fold_case(word: str) -> str:
+    """Applies NFKC_Casefold (Unicode, section 3.13)."""
     text = unicodedata.normalize("NFKC", word).casefold()
     text = unicodedata.normalize("NFKC", text)
     if text.isascii():
