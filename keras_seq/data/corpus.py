@@ -13,11 +13,7 @@ from keras_seq.data.layout import (
     VERSION,
     WEIGHT,
     Side,
-    ids_name,
-    link_offsets_name,
-    links_name,
-    offsets_name,
-    weights_name,
+    shard_file,
 )
 from keras_seq.data.writing import CorpusCounts
 from keras_seq.storage import check_regular, read_json
@@ -106,15 +102,17 @@ class TokenCorpus:
             pairs = shard["pairs"]
             for side in SIDES:
                 tokens = shard[f"{side}_tokens"]
-                name = path / offsets_name(number, side)
-                offsets[side].append(_map_offsets(name, pairs, tokens, min_lengths[side]))
-                ids[side].append(_map(path / ids_name(number, side), index["dtype"], tokens))
+                file = path / shard_file(number, f"{side}.offsets")
+                offsets[side].append(_map_offsets(file, pairs, tokens, min_lengths[side]))
+                file = path / shard_file(number, f"{side}.ids")
+                ids[side].append(_map(file, index["dtype"], tokens))
             if index["weights"]:
-                weights.append(_map(path / weights_name(number), WEIGHT, pairs))
+                weights.append(_map(path / shard_file(number, "weights"), WEIGHT, pairs))
             if index["links"]:
-                name = path / link_offsets_name(number)
-                links[1].append(_map_offsets(name, pairs, shard["links"], min_length=0))
-                mapped = _map(path / links_name(number), index["links"], 2 * shard["links"])
+                file = path / shard_file(number, "links.offsets")
+                links[1].append(_map_offsets(file, pairs, shard["links"], min_length=0))
+                file = path / shard_file(number, "links")
+                mapped = _map(file, index["links"], 2 * shard["links"])
                 links[0].append(mapped.reshape(-1, 2))
         return cls(
             index["counts"],

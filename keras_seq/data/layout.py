@@ -27,29 +27,9 @@ SHARD_TOKENS = 2**31
 WEIGHT = np.dtype("<f4")
 
 
-def ids_name(shard: int, side: Side) -> str:
-    """Returns the name of the file with the token ids of one side of a shard."""
-    return f"shard-{shard:05d}.{side}.ids"
-
-
-def offsets_name(shard: int, side: Side) -> str:
-    """Returns the name of the file with the offsets of one side of a shard."""
-    return f"shard-{shard:05d}.{side}.offsets"
-
-
-def weights_name(shard: int) -> str:
-    """Returns the name of the file with the pair weights of a shard."""
-    return f"shard-{shard:05d}.weights"
-
-
-def links_name(shard: int) -> str:
-    """Returns the name of the file with the token links of a shard."""
-    return f"shard-{shard:05d}.links"
-
-
-def link_offsets_name(shard: int) -> str:
-    """Returns the name of the file with the offsets of the links of a shard."""
-    return f"shard-{shard:05d}.links.offsets"
+def shard_file(shard: int, kind: str) -> str:
+    """Returns the name of a file of a shard; `kind` is for example `"source.ids"`."""
+    return f"shard-{shard:05d}.{kind}"
 
 
 def id_dtype(vocabulary_size: int | None) -> np.dtype:

@@ -18,11 +18,7 @@ from keras_seq.data.layout import (
     VERSION,
     WEIGHT,
     id_dtype,
-    ids_name,
-    link_offsets_name,
-    links_name,
-    offsets_name,
-    weights_name,
+    shard_file,
 )
 from keras_seq.storage import atomic_directory
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID
@@ -228,31 +224,37 @@ class _Shards:
     def _flush(self) -> None:
         if not self._buffer:
             return
-        if not self._files:
-            self._open()
-        shard = len(self.written)
         sources, targets, weights, links = zip(*self._buffer, strict=True)
         lengths = {}
         for side, buffer in zip(SIDES, (sources, targets), strict=True):
             lengths[side] = _lengths(buffer)
             ids = _flat(buffer, int(lengths[side].sum()))
             self._check(ids, side)
-            self._files[ids_name(shard, side)].write(ids.astype(self.dtype).tobytes())
-            self._write_offsets(offsets_name(shard, side), side, lengths[side])
+            self._write(f"{side}.ids", ids.astype(self.dtype))
+            self._write_offsets(side, lengths[side])
         if self._with_weights:
-            self._files[weights_name(shard)].write(_checked_weights(weights).tobytes())
+            self._write("weights", _checked_weights(weights))
         if self._link_dtype is not None:
             flat = _flat_links(links, lengths["source"], lengths["target"])
-            self._files[links_name(shard)].write(flat.astype(self._link_dtype).tobytes())
-            self._write_offsets(link_offsets_name(shard), "links", _lengths(links))
+            self._write("links", flat.astype(self._link_dtype))
+            self._write_offsets("links", _lengths(links))
         self._pairs += len(self._buffer)
         self._buffer.clear()
         self._buffered = 0
 
-    def _write_offsets(self, name: str, key: str, lengths: np.ndarray) -> None:
+    def _write(self, kind: str, values: np.ndarray) -> None:
+        if kind not in self._files:
+            path = self._directory / shard_file(len(self.written), kind)
+            self._files[kind] = path.open("wb")
+        self._files[kind].write(values.tobytes())
+
+    def _write_offsets(self, key: str, lengths: np.ndarray) -> None:
+        kind = f"{key}.offsets"
         ends = self._totals[key] + np.cumsum(lengths)
-        self._files[name].write(ends.astype(OFFSET).tobytes())
         self._totals[key] = int(ends[-1])
+        if kind not in self._files:
+            ends = np.insert(ends, 0, 0)
+        self._write(kind, ends.astype(OFFSET))
 
     def _check(self, ids: np.ndarray, side: str) -> None:
         if not len(ids):
@@ -271,20 +273,6 @@ class _Shards:
                 f"A {side} holds the reserved id {min(reserved)}; expected token ids without "
                 "padding (0), begin (2) and end (3), which the batches add. Leave them out."
             )
-
-    def _open(self) -> None:
-        shard = len(self.written)
-        offsets = [offsets_name(shard, side) for side in SIDES]
-        values = [ids_name(shard, side) for side in SIDES]
-        if self._with_weights:
-            values.append(weights_name(shard))
-        if self._link_dtype is not None:
-            values.append(links_name(shard))
-            offsets.append(link_offsets_name(shard))
-        for name in (*values, *offsets):
-            self._files[name] = (self._directory / name).open("wb")
-        for name in offsets:
-            self._files[name].write(np.zeros(1, OFFSET).tobytes())
 
     def _finish_shard(self) -> None:
         self._flush()

@@ -123,10 +123,8 @@ def _convert_json(content: bytes) -> bytes:
             unknown = model.get("unk_id")
         elif kind == "BPE":
             scored = list(_bpe_scores(model))
-            unknown_text = model.get("unk_token")
-            unknown = next(
-                (id for id, (text, _) in enumerate(scored) if text == unknown_text), None
-            )
+            texts = [text for text, _ in scored]
+            unknown = texts.index(model["unk_token"]) if model.get("unk_token") in texts else None
         else:
             raise InputError(
                 f"its model is {kind}: expected Unigram, or BPE with spaces marked by U+2581"
@@ -205,7 +203,8 @@ class _Steps:
             elif kind == "ByteLevel":
                 raise InputError(
                     "byte-level BPE, as in GPT-2, splits text by a pattern that a stock model "
-                    "server does not support: give a SentencePiece model, or leave tokenizer.model out"
+                    "server does not support: give a SentencePiece model, or leave "
+                    "tokenizer.model out"
                 )
             else:
                 raise InputError(f"its step {kind!r} is not supported")
@@ -239,6 +238,6 @@ def _compare(tokenizer: Tokenizer, content: bytes, lines: Iterable[str]) -> None
         ours = [tokenizer.pieces[id].text for id in tokenizer.encode([line])[0]]
         if _SPECIAL_NAMES.isdisjoint(expected) and ours != expected:
             raise InputError(
-                f"it splits {line[:60]!r} into {' '.join(expected)[:80]}, and its SentencePiece form "
-                f"into {' '.join(ours)[:80]}: it cannot be imported"
+                f"it splits {line[:60]!r} into {' '.join(expected)[:80]}, and its SentencePiece "
+                f"form into {' '.join(ours)[:80]}: it cannot be imported"
             )
