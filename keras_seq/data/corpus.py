@@ -97,7 +97,7 @@ class TokenCorpus:
         offsets: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
         weights: list[np.ndarray] = []
         links: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        min_lengths = {"source": 0 if index["sourceless"] else 1, "target": 1}
+        min_lengths = {"source": 0 if index["target_only"] else 1, "target": 1}
         for number, shard in enumerate(index["shards"]):
             pairs = shard["pairs"]
             for side in SIDES:
@@ -304,7 +304,7 @@ def _read_index(path: Path) -> dict:
         "max_lengths": max_lengths,
         "weights": weights,
         "links": links and np.dtype(links).newbyteorder("<"),
-        "sourceless": target_only,
+        "target_only": target_only,
         "packed": packed,
     }
 

@@ -87,7 +87,7 @@ def make_plan(
         batch_tokens, bucket_width, shapes, max_shapes: As for `BatchStream`.
 
     Raises:
-        ValueError: As `BatchStream` does.
+        ValueError: An argument is out of range, or there are no pairs.
     """
     for name, value in (
         ("batch_tokens", batch_tokens),
@@ -115,15 +115,6 @@ def _plan_exact(lengths: Lengths, batch_tokens: int, bucket_width: int) -> Plan:
     doubles until there are at most 65,536 groups. Groups are ordered by target length, and by
     source length in alternating direction. Neighboring groups are therefore similar, and a batch
     that spans two groups has little padding.
-
-    Args:
-        lengths: The lengths of the pairs.
-        batch_tokens: Positive integer, the maximum of rows x the longer side. A batch of one row
-            may exceed it.
-        bucket_width: Positive integer.
-
-    Returns:
-        The plan; the rows of its shapes are exact, the steps are bounds.
     """
     source_steps, target_steps = _steps(lengths)
     # The sort key of an epoch has 16 bits for the group.
@@ -164,15 +155,6 @@ def _plan_fixed(lengths: Lengths, batch_tokens: int, max_shapes: int) -> Plan:
 
     The pairs of a shape are distributed evenly over its batches, so that the last batch has few
     empty rows.
-
-    Args:
-        lengths: The lengths of the pairs.
-        batch_tokens: Positive integer, the maximum of rows x the longer side. A batch of one row
-            may exceed it.
-        max_shapes: Positive integer.
-
-    Returns:
-        The plan; the caller pads every batch to its shape.
     """
     source_steps, target_steps = _steps(lengths)
     bounds, group = choose_shapes(source_steps, target_steps, max_shapes)

@@ -33,12 +33,8 @@ _NAME_CHARACTERS = 40
 def write_file(path: Path, content: bytes) -> None:
     """Writes a file atomically: readers see its old content or its new content.
 
-    Args:
-        path: The file. A link at this name is replaced, not followed.
-        content: The new content.
-
     Raises:
-        OSError: The disk is full or read-only; the old content stays.
+        InputError, OSError: As for `atomic_file`.
     """
     with atomic_file(path) as stream:
         stream.write(content)
@@ -109,10 +105,6 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
     The directory is locked while the block runs. Directories of the same name that dead processes
     left behind are deleted first.
 
-    Args:
-        parent: The parent directory.
-        name: The first part of the name.
-
     Returns:
         A context manager that yields the path.
     """
@@ -142,11 +134,7 @@ def remove_temporaries(directory: Path, names: Iterable[str] | None = None) -> N
 
 
 def make_directory(path: Path, *, parents: bool = False) -> None:
-    """Creates a directory if it is missing.
-
-    Args:
-        path: The directory.
-        parents: Boolean, whether to create missing parents.
+    """Creates a directory, and optionally its parents, if it is missing.
 
     Raises:
         InputError: `path` is a link.

@@ -212,14 +212,14 @@ class PairFiles:
                     f"{display_name(name)}: training reads its text more than once: name a file"
                 )
 
-    def shown(self, key: str) -> str:
+    def describe(self, key: str) -> str:
         """Returns a short description of the files of one option."""
         names = self.names[key]
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
     def __str__(self) -> str:
         text = [key for key in ("source", "target", "pairs", "text", "data") if key in self.names]
-        return ", ".join(self.shown(key) for key in text)
+        return ", ".join(self.describe(key) for key in text)
 
     def _read_file(self, index: int, notice: Notice | None) -> Iterator[Example]:
         file = {key: names[index] for key, names in self.names.items()}

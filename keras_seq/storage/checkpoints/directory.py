@@ -62,12 +62,6 @@ def write_checkpoint(
 ) -> None:
     """Writes the files of a checkpoint into an empty directory.
 
-    Args:
-        directory: An empty directory.
-        step: The number of updates.
-        tensors: Arrays by part and name.
-        state: The training state, JSON values only.
-
     Raises:
         TensorFileError: An array is not finite.
         OSError: The disk is full or read-only.

@@ -249,23 +249,11 @@ class CheckpointStore:
         return checkpoint
 
     def load_weights(self, expected: Shapes, which: str | int = "best") -> dict[str, np.ndarray]:
-        """Reads the weights of a checkpoint; see `load`.
-
-        Args:
-            expected: Shape and dtype of each weight, by name.
-            which: As for `load`.
-        """
+        """Reads the weights of a checkpoint; `expected` has the shape and dtype of each."""
         return self.load({"weights": expected}, which).tensors["weights"]
 
     def copy_weights(self, store: CheckpointStore, which: str | int = "best") -> int:
-        """Copies the weights of one checkpoint into another store.
-
-        Args:
-            store: A store without checkpoints.
-            which: As for `load`.
-
-        Returns:
-            The step of the checkpoint.
+        """Copies the weights of one checkpoint into an empty store, and returns its step.
 
         Raises:
             InputError: There is no undamaged checkpoint.

@@ -70,10 +70,6 @@ def tensor_spec(shape: Any, dtype: Any) -> TensorSpec:
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
     """Writes arrays to a file atomically and flushes it to the disk.
 
-    Args:
-        path: The file, replaced if it exists.
-        tensors: Arrays by name. Names are non-empty text.
-
     Returns:
         The size and SHA-256 of the file.
 
@@ -113,10 +109,6 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
 
 def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np.ndarray]:
     """Reads exactly the expected arrays; checks the header before it reads any data.
-
-    Args:
-        path: A regular file.
-        expected: Shape and dtype of each array.
 
     Returns:
         Writable arrays by name.
