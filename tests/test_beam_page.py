@@ -11,11 +11,10 @@ from web_page import HOSTILE, browser, find, page_errors  # noqa: F401
 
 from keras_seq.analysis.beam_tree import BeamView
 from keras_seq.analysis.pages.page import make_page
-from keras_seq.data.ids import BOS, EOS
 from keras_seq.inference.translator import Translator
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.settings import SettingsError, load_settings
-from keras_seq.text import Tokenizer
+from keras_seq.text import BOS_ID, EOS_ID, Tokenizer
 
 LINE = "a dog sees a cat"
 
@@ -70,7 +69,7 @@ def test_beam_tree_contains_the_found_hypotheses(made):
         path = [tree["steps"][step][place] for step, place in enumerate(result["path"])]
         assert path == way(tree["steps"], len(path) - 1, result["path"][-1])
         ids = [candidate["id"] for candidate in path]
-        assert ids == [*one.tokens, *([EOS] if one.ended else [])]
+        assert ids == [*one.tokens, *([EOS_ID] if one.ended else [])]
         assert path[-1].get("score", result["score"]) == pytest.approx(one.score, abs=1e-4)
 
 
@@ -86,8 +85,8 @@ def test_beam_tree_scores_equal_forced_decoding(made, tokenizer):
     (source,) = tokenizer.encode([LINE])
     target = np.zeros((len(ways), len(tree["steps"])), "int32")
     for row, nodes in enumerate(ways):
-        target[row, : len(nodes)] = [BOS, *(one["id"] for one in nodes[:-1])]
-    sources = np.tile(np.array([*source, EOS], "int32"), (len(ways), 1))
+        target[row, : len(nodes)] = [BOS_ID, *(one["id"] for one in nodes[:-1])]
+    sources = np.tile(np.array([*source, EOS_ID], "int32"), (len(ways), 1))
     logits = np.float64(ops.convert_to_numpy(model({"source": sources, "target": target})))
     known = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     for nodes, of_way in zip(ways, known, strict=True):
@@ -116,7 +115,7 @@ def that_likes_to_end(tokenizer):
     model = MODELS["recurrent"](tokenizer.vocabulary_size)
     (bias,) = (w for w in model.weights if w.shape == (tokenizer.vocabulary_size,))
     values = np.zeros(tokenizer.vocabulary_size, "float32")
-    values[EOS] = math.log(tokenizer.vocabulary_size)
+    values[EOS_ID] = math.log(tokenizer.vocabulary_size)
     bias.assign(values)
     return model
 

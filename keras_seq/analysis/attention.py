@@ -10,10 +10,9 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import BOS, EOS
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.predictor import encode_sources, predict_by_length
-from keras_seq.text import Tokenizer
+from keras_seq.text import BOS_ID, EOS_ID, Tokenizer
 
 # Attention weights per batch, which take 64 MB, if a model has 64 heads in all layers.
 _WEIGHTS = 1 << 24
@@ -114,7 +113,7 @@ class AttentionExtractor:
     ) -> list[list[Attention]]:
         sources, _ = encode_sources(lines, self._source_tokenizer, self._max_source_length)
         pairs = [
-            ((*source, EOS), (*hypothesis.tokens, *([EOS] if hypothesis.ended else [])))
+            ((*source, EOS_ID), (*hypothesis.tokens, *([EOS_ID] if hypothesis.ended else [])))
             for source, hypotheses in zip(sources, translations, strict=True)
             for hypothesis in hypotheses
         ]
@@ -123,7 +122,7 @@ class AttentionExtractor:
             for batch in _batches(pairs):
                 weights = attend(
                     backend.padded([source for source, _ in batch]),
-                    backend.padded([[BOS, *target[:-1]] for _, target in batch]),
+                    backend.padded([[BOS_ID, *target[:-1]] for _, target in batch]),
                 )
                 rows = np.asarray(keras.ops.convert_to_numpy(weights), np.float32)
                 for (source, target), row in zip(batch, rows, strict=False):

@@ -8,7 +8,6 @@ from typing import Any
 import keras
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS
 from keras_seq.inference.output_formats import END
 from keras_seq.inference.predictor import encode_sources
 from keras_seq.inference.search import make_search
@@ -86,7 +85,7 @@ class BeamView:
         if not ids:
             raise ValueError("the line is blank: there is nothing to search for.")
         found, record = keras.tree.map_structure(
-            keras.ops.convert_to_numpy, self._search(backend.padded([[*ids, EOS]]))
+            keras.ops.convert_to_numpy, self._search(backend.padded([[*ids, EOS_ID]]))
         )
         # Without the dimension of the batch, which has one row.
         record = SearchRecord(*(part[0] for part in record))

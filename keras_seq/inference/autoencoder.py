@@ -10,7 +10,6 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS
 from keras_seq.inference.hypothesis import Found, Hypothesis, best_texts, decode_hypotheses
 from keras_seq.inference.predictor import (
     check_is_list,
@@ -22,7 +21,7 @@ from keras_seq.inference.search import make_search
 from keras_seq.run.models import load_model
 from keras_seq.search import SearchResult
 from keras_seq.settings import SearchSettings
-from keras_seq.text import Tokenizer
+from keras_seq.text import EOS_ID, Tokenizer
 
 # Shape letters: N texts, Z latent units.
 
@@ -197,7 +196,7 @@ class Autoencoder:
         return np.array(codes, np.float32).reshape(len(codes), self._units), cut
 
     def _predict_mean(self, ids: list[list[int]]) -> np.ndarray:
-        batch = backend.padded([[*row, EOS] for row in ids], self._batch_size, 16)
+        batch = backend.padded([[*row, EOS_ID] for row in ids], self._batch_size, 16)
         mean: np.ndarray = keras.ops.convert_to_numpy(self._mean(batch))
         return mean[: len(ids)]
 

@@ -10,10 +10,9 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS
 from keras_seq.inference.labeler import Labeler
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
-from keras_seq.text import Labels, Tokenizer
+from keras_seq.text import EOS_ID, Labels, Tokenizer
 
 # Shape letters: B batch, S steps, N labels.
 
@@ -95,7 +94,7 @@ class Classifier(Labeler):
         ]
 
     def _predict(self, ids: list[list[int]]) -> np.ndarray:
-        batch = backend.padded([[*row, EOS] for row in ids], self._batch_size)
+        batch = backend.padded([[*row, EOS_ID] for row in ids], self._batch_size)
         return keras.ops.convert_to_numpy(self._probabilities(batch))[: len(ids)]  # (B, N)
 
     def _ranked(self, probabilities: np.ndarray, truncated: bool) -> Classified:

@@ -9,13 +9,12 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS
 from keras_seq.inference.hypothesis import Found
 from keras_seq.inference.search import make_search
 from keras_seq.runtime.threads import num_search_threads, parallel_map
 from keras_seq.search import SearchResult
 from keras_seq.settings import SearchSettings
-from keras_seq.text import InputError, Tokenizer
+from keras_seq.text import EOS_ID, InputError, Tokenizer
 
 
 class IdSearch:
@@ -60,7 +59,7 @@ class IdSearch:
 
         def search(start: int) -> list[list[Found]]:
             rows = sources[start : start + size]
-            batch = self._pad([[*source, EOS] for source in rows])
+            batch = self._pad([[*source, EOS_ID] for source in rows])
             if prefixes is None:
                 found = self._search(batch)
             else:

@@ -11,7 +11,6 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data.ids import BOS, EOS
 from keras_seq.inference.predictor import (
     check_is_list,
     encode_sources,
@@ -20,7 +19,7 @@ from keras_seq.inference.predictor import (
 )
 from keras_seq.run.models import load_models
 from keras_seq.search import forced_scores
-from keras_seq.text import InputError, Tokenizer
+from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
 
 __all__ = [
     "Likelihood",
@@ -225,7 +224,7 @@ class LikelihoodScorer:
         )
         results = [Likelihood((), ())] * len(pairs)
         for i, values in zip(filled, scores, strict=True):
-            tokens = (*targets[i], EOS)
+            tokens = (*targets[i], EOS_ID)
             results[i] = Likelihood(
                 tokens, tuple(values[: len(tokens)].tolist()), len(source_ids[i]), cut[i]
             )
@@ -247,9 +246,9 @@ class LikelihoodScorer:
 
     def _scores(self, pairs: list[_Ids]) -> np.ndarray:
         result = self._score(
-            backend.padded([[*source, EOS] for source, _ in pairs]),
-            backend.padded([[BOS, *target] for _, target in pairs]),
-            backend.padded([[*target, EOS] for _, target in pairs]),
+            backend.padded([[*source, EOS_ID] for source, _ in pairs]),
+            backend.padded([[BOS_ID, *target] for _, target in pairs]),
+            backend.padded([[*target, EOS_ID] for _, target in pairs]),
         )
         scores = np.asarray(keras.ops.convert_to_numpy(result), np.float64)[: len(pairs)]
         if not np.isfinite(scores).all():

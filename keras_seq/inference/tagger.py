@@ -10,10 +10,9 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS
 from keras_seq.inference.labeler import Labeler
 from keras_seq.inference.predictor import check_is_list, predict_by_length
-from keras_seq.text import Labels, Tokenizer, WordTokens, word_tokens, words_of
+from keras_seq.text import EOS_ID, Labels, Tokenizer, WordTokens, word_tokens, words_of
 
 # Shape letters: B batch, S steps.
 
@@ -103,7 +102,7 @@ class Tagger(Labeler):
         ]
 
     def _predict(self, pieces: list[WordTokens]) -> Iterator[list[str]]:
-        source = backend.padded([[*piece.ids, EOS] for piece in pieces], self._batch_size)
+        source = backend.padded([[*piece.ids, EOS_ID] for piece in pieces], self._batch_size)
         begins = np.zeros_like(source)  # (B, S)
         for row, piece in enumerate(pieces):
             begins[row, piece.begins] = 1

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from keras_seq.data import TokenPair
-from keras_seq.data.ids import INSIDE
 from keras_seq.preparation.encoding import Encoded
-from keras_seq.text import Example, Labels, Tokenizer, word_tokens, words_of
+from keras_seq.text import INSIDE_ID, Example, Labels, Tokenizer, word_tokens, words_of
 
 
 class LabelEncoder:
@@ -66,7 +65,7 @@ class TagEncoder:
         encoded = []
         rows = word_tokens(self.source, [pair.source for pair in chunk])
         for row, pair in zip(rows, chunk, strict=True):
-            tags = [INSIDE] * len(row.ids)
+            tags = [INSIDE_ID] * len(row.ids)
             for index, tag in zip(row.begins, self.labels.ids(words_of(pair.target)), strict=True):
                 tags[index] = tag
             encoded.append(TokenPair(row.ids, tags, pair.weight))

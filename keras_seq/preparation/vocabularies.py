@@ -126,7 +126,7 @@ def _tokenizers(
         return joint, joint
 
     def learn(side: Side, lines: Iterator[str]) -> Tokenizer:
-        where = f"{files}, {side}" if "pairs" in files.names else files.shown(side)
+        where = f"{files}, {side}" if "pairs" in files.names else files.describe(side)
         keep_spaces = None if side == "target" else _keeps_spaces(counts)
         return _learn(settings, lines, side, side, where, notice, keep_spaces)
 

@@ -16,8 +16,8 @@ import numpy as np
 from keras_seq.run import Run
 from keras_seq.runtime.threads import usable_cores
 from keras_seq.settings import TransformerSettings
-from keras_seq.text import InputError, Tokenizer
-from keras_seq.text.stored_model import BOS_ID, EOS_ID, UNK_ID, load
+from keras_seq.text import BOS_ID, EOS_ID, UNK_ID, InputError, Tokenizer
+from keras_seq.text.stored_model import load
 
 _LAYER_NORM_EPSILON = 1e-5
 _MAX_WAVELENGTH = 10000.0

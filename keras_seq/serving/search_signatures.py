@@ -7,7 +7,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_seq.data.ids import EOS, PAD, UNK
 from keras_seq.inference.search import make_search
 from keras_seq.search import SearchResult
 from keras_seq.search.hypotheses import NEG_INF
@@ -21,7 +20,7 @@ from keras_seq.serving.signature_module import (
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.serving.word_piece_graph import text_graph
 from keras_seq.settings import SearchSettings
-from keras_seq.text import Tokenizer
+from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 # Shape letters: B batch, S source steps, P prompt steps, Z latent units, N n-best, L steps.
 
@@ -51,7 +50,7 @@ def translation_signatures(
     def search_ids(ids: Any) -> SearchResult:
         source = ids[:, :max_length]
         known = (source >= 0) & (source < vocabulary_size)
-        source = tf.where(known, source, UNK)
+        source = tf.where(known, source, UNK_ID)
         return _with_empty_translations(source, run_search(with_end_token(source)))
 
     def text_graphs() -> tuple[Any, Any]:
@@ -85,7 +84,7 @@ def generation_signatures(
         # The width of the source is 1, but must be unknown to the graph: a search over a known
         # width assumes that the program is compiled for that width.
         rows = tf.shape(prompt)[0]
-        return run_search(tf.fill([rows, tf.minimum(rows, 1)], EOS), prompt)
+        return run_search(tf.fill([rows, tf.minimum(rows, 1)], EOS_ID), prompt)
 
     def text_graphs() -> tuple[Any, Any]:
         graph = TextGraph(tokenizer)
@@ -159,7 +158,7 @@ def _with_empty_translations(source: Any, result: SearchResult) -> SearchResult:
     lengths = tf.where(blank, 0, result.lengths)  # (B, N)
     first = tf.range(tf.shape(lengths)[1]) == 0
     return SearchResult(
-        tokens=tf.where((lengths > 0)[..., None], result.tokens, PAD),
+        tokens=tf.where((lengths > 0)[..., None], result.tokens, PAD_ID),
         lengths=lengths,
         scores=tf.where(lengths > 0, result.scores, tf.where(blank & first, 0.0, NEG_INF)),
         truncated=result.truncated & (lengths > 0),

@@ -10,8 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq import backend
-from keras_seq.data.ids import EOS, PAD, UNK
 from keras_seq.serving.compaction import compact
+from keras_seq.text import EOS_ID, PAD_ID, UNK_ID
 
 # Shape letters: B batch, S steps.
 
@@ -96,7 +96,7 @@ def padding_steps(rows: Any) -> Any:
 
 def source_lengths(source: Any) -> Any:
     """Number of tokens of each row, without padding and end tokens."""
-    real = (source != PAD) & (source != EOS)
+    real = (source != PAD_ID) & (source != EOS_ID)
     return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
 
 
@@ -105,7 +105,7 @@ def with_end_token(source: Any) -> Any:
     source = tf.pad(source, [[0, 0], [0, padding_steps(source)]])  # (B, S + padding)
     steps = tf.range(tf.shape(source)[1])
     lengths = source_lengths(source)[:, None]
-    return tf.where(steps < lengths, source, tf.where(steps == lengths, EOS, PAD))
+    return tf.where(steps < lengths, source, tf.where(steps == lengths, EOS_ID, PAD_ID))
 
 
 def valid_ids(ids: Any, vocabulary_size: int, *, end_stops: bool = True) -> Any:
@@ -120,7 +120,7 @@ def valid_ids(ids: Any, vocabulary_size: int, *, end_stops: bool = True) -> Any:
         end_stops: Whether the end token and everything after it become padding; if False, the
             end token becomes the unknown token.
     """
-    stop = (ids == PAD) | (ids == EOS) if end_stops else ids == PAD
+    stop = (ids == PAD_ID) | (ids == EOS_ID) if end_stops else ids == PAD_ID
     real = tf.cumsum(tf.cast(stop, tf.int32), axis=1) == 0
-    known = (ids == UNK) | ((ids > EOS) & (ids < vocabulary_size))
-    return tf.where(real, tf.where(known, ids, UNK), PAD)
+    known = (ids == UNK_ID) | ((ids > EOS_ID) & (ids < vocabulary_size))
+    return tf.where(real, tf.where(known, ids, UNK_ID), PAD_ID)

@@ -8,9 +8,8 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text
 
-from keras_seq.data.ids import EOS, PAD, UNK
 from keras_seq.serving.http.text_libraries import NORMALIZING, SENTENCEPIECE
-from keras_seq.text import TextRules, Tokenizer
+from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, TextRules, Tokenizer
 from keras_seq.text.stored_model import without_log_line, without_prefix
 
 # Shape letters: B batch, S source steps, N texts, W words, P pieces of a word.
@@ -59,7 +58,7 @@ class TextGraph:
         rows = self._tokenized(clipped)
         lengths = rows.row_lengths()
         cut = (tf.strings.length(clipped) < tf.strings.length(text)) | (lengths > max_tokens)
-        return rows.to_tensor(PAD)[:, :max_tokens], cut
+        return rows.to_tensor(PAD_ID)[:, :max_tokens], cut
 
     def encode_words(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any, Any]:
         """Converts text to ids word by word, like `keras_seq.text.word_tokens`.
@@ -79,9 +78,9 @@ class TextGraph:
         # A word without pieces becomes one unknown token.
         counts = tf.maximum(lengths, 1)
         positions = tf.range(tf.maximum(tf.reduce_max(counts), 1))
-        table = pieces.to_tensor(PAD, shape=[None, None])
+        table = pieces.to_tensor(PAD_ID, shape=[None, None])
         table = tf.pad(table, [[0, 0], [0, 1]])[:, : tf.size(positions)]  # (W, P)
-        table = tf.where((lengths == 0)[:, None] & (positions == 0), UNK, table)
+        table = tf.where((lengths == 0)[:, None] & (positions == 0), UNK_ID, table)
         real = positions < counts[:, None]
         ends = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(counts)], axis=0)
         splits = tf.gather(ends, words.row_splits)
@@ -123,7 +122,7 @@ class TextGraph:
             String tensor `(N,)`; each text is one line of valid UTF-8.
         """
         # An id outside the vocabulary would fail the whole request.
-        valid = (ids > EOS) & (ids < self._vocabulary_size)  # (N, L)
+        valid = (ids > EOS_ID) & (ids < self._vocabulary_size)  # (N, L)
         ends = tf.cumsum(tf.reduce_sum(tf.cast(valid, tf.int64), axis=1))
         text = _OPERATIONS.sentencepiece_detokenize_op(
             self._processor,

@@ -10,10 +10,9 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.data.ids import INSIDE
 from keras_seq.losses.label_losses import NO_LABEL, ChainLoss, ComparableLabelCrossEntropy
 from keras_seq.settings import Settings
-from keras_seq.text import FIRST_LABEL
+from keras_seq.text import FIRST_LABEL, INSIDE_ID
 from keras_seq.training.feed import Arrays, FitBatch
 
 
@@ -31,7 +30,7 @@ def tag_arrays(batch: Arrays) -> tuple[Arrays, np.ndarray]:
     source, tags = batch["source"], np.zeros_like(batch["source"])
     steps = min(source.shape[1], batch["target_output"].shape[1])
     tags[:, :steps] = batch["target_output"][:, :steps]
-    begins = (tags != 0) & (tags != INSIDE)
+    begins = (tags != 0) & (tags != INSIDE_ID)
     return {"source": source, "begins": begins}, label_numbers(tags)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.text import InputError, read_lines
-from keras_seq.text.reading import Notice, Path
+from keras_seq.text import InputError, Notice, read_lines
+from keras_seq.text.reading import Path
 
 # What ends a sentence in a block of words.
 END = -1

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from keras_seq.settings import SettingsError
-from keras_seq.text.reading import Notice, Path
+from keras_seq.text import Notice
+from keras_seq.text.reading import Path
 from keras_seq.vectors.cooccurrence import Cooccurrences
 from keras_seq.vectors.corpus import Corpus
 from keras_seq.vectors.glove import glove_steps, glove_tables

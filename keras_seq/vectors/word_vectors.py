@@ -17,8 +17,8 @@ from keras_seq.storage.checkpoints.tensor_file import (
     read_tensors,
     write_tensors,
 )
-from keras_seq.text import InputError, read_word_vectors
-from keras_seq.text.reading import Notice, Path
+from keras_seq.text import InputError, Notice, read_word_vectors
+from keras_seq.text.reading import Path
 from keras_seq.vectors.subwords import Subwords
 
 # The file of the parts of words, beside that of the words.

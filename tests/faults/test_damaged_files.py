@@ -61,10 +61,10 @@ def check_said(said, damages):
         if share is None:
             assert f"{name} is missing" in line
         elif name == "MANIFEST.json":
-            assert f"{name} is not valid JSON" in line
+            assert f"{name}: not valid JSON" in line
         else:
             assert f"{name} has " in line and "bytes, the manifest says" in line
-    (taken,) = (line for line in lines if "taken in its place" in line)
+    (taken,) = (line for line in lines if "read instead" in line)
     assert "step-00000002: taken" in taken
 
 
@@ -101,5 +101,7 @@ def test_translate_fails_when_every_checkpoint_is_damaged(damaged_weights, keras
     shutil.rmtree(damaged_weights / "checkpoints" / "step-00000002")
     result = keras_seq_process("translate", damaged_weights, stdin=b"a b c\n")
     assert result.code == 2, result.err
-    assert "no whole checkpoint; " in result.error and "step-00000014: damaged: " in result.error
+    assert (
+        "no undamaged checkpoint; " in result.error and "step-00000014: damaged: " in result.error
+    )
     assert result.out == b""

@@ -113,7 +113,7 @@ def test_damaged_best_checkpoint_falls_back_and_all_damaged_is_refused(base, ove
             assert any("step-00000003: damaged: weights.safetensors" in line for line in said)
             assert Run.open(run.start_directory).checkpoints.steps == [5]
         else:
-            with pytest.raises(InputError, match="no whole checkpoint"):
+            with pytest.raises(InputError, match="no undamaged checkpoint"):
                 prepare_run(resolved(overrides), tmp_path / "none", notice=said.append)
             assert not (tmp_path / "none").exists()
 
@@ -237,7 +237,7 @@ def test_changed_embedding_file_is_refused_before_the_first_checkpoint(with_vect
     [
         ("dog 1 2 3\n", "vectors have 3 numbers, the source embedding has 4: set model.units=3"),
         ("", "vectors: empty"),
-        (VECTORS + "cow 1 2 3\n", "vectors:4: received 3 numbers behind a word, expected 4"),
+        (VECTORS + "cow 1 2 3\n", "vectors:4: received 3 numbers after a word, expected 4"),
         ("cow 1 2 3 4\ndog 1 2 3 x\n", "vectors:2: could not convert string to float: 'x'"),
         ("Katze 1 2 3 4\n", "vectors: has none of the .* pieces of the source vocabulary"),
     ],

@@ -120,7 +120,7 @@ def test_hostile_json_is_refused(run, reopened, bounded, name, content):
         (path / name).write_bytes(content)
     else:
         forge(path, name, content)
-    with bounded, pytest.raises(InputError, match="no whole checkpoint"):
+    with bounded, pytest.raises(InputError, match="no undamaged checkpoint"):
         reopened().load_weights(SHAPES)
 
 

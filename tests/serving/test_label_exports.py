@@ -6,10 +6,9 @@ from label_runs import labelled_lines, tagged_lines
 from serving.test_saved_model import Served
 
 import keras_seq
-from keras_seq.data.ids import EOS
 from keras_seq.run import Run
 from keras_seq.serving import export_saved_model
-from keras_seq.text import word_tokens
+from keras_seq.text import EOS_ID, word_tokens
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +80,7 @@ def test_ids_get_the_same_labels_as_their_text(classifier):
     for row, one in zip(ids, rows, strict=True):
         row[: len(one)] = one
         # With and without an end, which the model reads either way.
-        row[len(one)] = EOS if row is ids[0] else 0
+        row[len(one)] = EOS_ID if row is ids[0] else 0
     answer, expected = served("ids", ids=ids), served.text(texts)
     assert answer["label"].tolist() == expected["label"].tolist()
     np.testing.assert_allclose(answer["probability"], expected["probability"], atol=1e-6)

@@ -195,7 +195,7 @@ def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, fami
     os.truncate(stopped / "checkpoints" / "step-00000004" / "training.safetensors", 1000)
     _, said = quiet_train(SETTINGS[family](folder, STEPS), stopped)
     assert "step-00000004: damaged: training.safetensors has 1000 bytes, the manifest" in said
-    assert "step-00000003: taken in its place" in said
+    assert "step-00000003: read instead" in said
     assert "going on after step 3\n" in said
     assert_same_run(stopped, folder / "straight")
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from keras import ops
 
-from keras_seq.data.ids import EOS, PAD
 from keras_seq.search.limits import length_limits
 from keras_seq.settings import SearchSettings
-from keras_seq.text import UNK_ID, Tokenizer
+from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
 # Lines whose limits are computed at a time.
 _CHUNK = 4096
@@ -40,9 +39,9 @@ class SearchSpace:
         search, found = self._search, []
         for start in range(0, len(source_lengths), _CHUNK):
             lengths = source_lengths[start : start + _CHUNK]
-            source = np.full((len(lengths), max(lengths) + 1), PAD, np.int32)
+            source = np.full((len(lengths), max(lengths) + 1), PAD_ID, np.int32)
             for row, length in enumerate(lengths):
-                source[row, : length + 1] = EOS
+                source[row, : length + 1] = EOS_ID
             prefix = np.array([self._prefix] * len(lengths), np.int32) if self._prefix else None
             limits = length_limits(
                 ops.convert_to_tensor(source),
@@ -64,7 +63,7 @@ class SearchSpace:
             tokens: Its ids, without an end token.
             limits: Of its source, one of `limits`.
         """
-        target, start = [*tokens, EOS], len(self._prefix)
+        target, start = [*tokens, EOS_ID], len(self._prefix)
         least, most = limits
         if len(target) > most:
             return "longer than the limit"
