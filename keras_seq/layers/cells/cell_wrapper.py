@@ -1,12 +1,15 @@
-"""What the cells around a cell share."""
+"""Base of the cells that wrap another cell."""
+
+from typing import Any
 
 import keras
 
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import loop_cell
 
 
-class CellWrapper(keras.layers.Layer):
-    """Abstract cell around another, whose states it has.
+class CellWrapper(ConfiguredLayer):
+    """Abstract cell around another cell, with the states of that cell.
 
     A subclass defines `call` and `in_loop`.
 
@@ -14,7 +17,7 @@ class CellWrapper(keras.layers.Layer):
         cell: A recurrent cell.
     """
 
-    def __init__(self, cell, **kwargs):
+    def __init__(self, cell: keras.layers.Layer, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(cell, keras.layers.Layer) or not hasattr(cell, "state_size"):
             raise ValueError(
@@ -28,35 +31,26 @@ class CellWrapper(keras.layers.Layer):
         self.cell = cell
 
     @property
-    def state_size(self):
-        """As the cell's."""
+    def state_size(self) -> Any:
         return self.cell.state_size
 
     @property
-    def output_size(self):
-        """As the cell's."""
+    def output_size(self) -> int:
         return self.cell.output_size
 
-    def get_initial_state(self, batch_size=None):
-        """The cell's own."""
+    def get_initial_state(self, batch_size: Any = None) -> Any:
         return self.cell.get_initial_state(batch_size=batch_size)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         if not self.cell.built:
             self.cell.build(input_shape)
             self.cell.built = True
 
-    def in_loop(self, features, summary_features=0, noise_shape=None):
+    def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
         """The form for a loop, see `keras_seq.layers.internal.loop_cell`."""
         return loop_cell(self.cell, features, summary_features, noise_shape)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "cell": keras.saving.serialize_keras_object(self.cell),
-        }
-
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "CellWrapper":
         cell = keras.saving.deserialize_keras_object(config["cell"])
         return cls(**{**config, "cell": cell})

@@ -1,13 +1,13 @@
-"""What the conversions from and to Keras' own recurrent layers share."""
+"""Conversion from and to the recurrent layers of Keras."""
+
+from typing import Any
 
 import keras
 
-_TRAINING_AIDS = tuple(
-    f"{weight}_{aid}"
-    for aid in ("regularizer", "constraint")
-    for weight in ("kernel", "recurrent", "bias")
-)
 _OPTIONS = (
+    "activation",
+    "recurrent_activation",
+    "unit_forget_bias",
     "use_bias",
     "kernel_initializer",
     "recurrent_initializer",
@@ -18,38 +18,39 @@ _OPTIONS = (
 )
 
 
-def source_cell(source, layer_class, cell_class):
-    """The Keras cell that is `source` or is run by it; ValueError for another layer."""
-    # A subclass may compute something else.
+def keras_cell_of(source: Any, layer_class: Any, cell_class: Any) -> Any:
+    """Returns the Keras cell that is `source` or that `source` runs.
+
+    Raises:
+        ValueError: If `source` is another layer, or has regularizers or constraints.
+    """
+    # An exact match, because a subclass may compute something else.
     cell = source.cell if type(source) is layer_class else source
     if type(cell) is not cell_class:
         raise ValueError(
             f"`source` must be a keras.layers.{layer_class.__name__} or a "
             f"keras.layers.{cell_class.__name__}, received {source!r}."
         )
+    unsupported = [
+        name
+        for kind in ("regularizer", "constraint")
+        for name in (f"kernel_{kind}", f"recurrent_{kind}", f"bias_{kind}")
+        if getattr(cell, name) is not None
+    ]
+    if unsupported:
+        raise ValueError(
+            f"The cells of keras_seq have no regularizers and no constraints, {cell.name!r} has "
+            f"{', '.join(unsupported)}: set them to None before converting it."
+        )
     return cell
 
 
-def refuse_training_aids(cell):
-    """ValueError if the cell has regularizers or constraints."""
-    present = [name for name in _TRAINING_AIDS if getattr(cell, name) is not None]
-    if present:
-        raise ValueError(
-            f"The cells of keras_seq have no regularizers and no constraints, {cell.name!r} has "
-            f"{', '.join(present)}: set them to None before converting it."
-        )
-
-
-def copied(cell, *names):
-    """The options that both cells have, by name, and the dtype policy."""
-    options = {name: getattr(cell, name) for name in (*names, *_OPTIONS)}
+def shared_options(cell: Any) -> dict[str, Any]:
+    """Returns the constructor arguments that a cell has in common with its Keras counterpart."""
+    options = {name: getattr(cell, name) for name in _OPTIONS if hasattr(cell, name)}
     return {**options, "dtype": cell.dtype_policy}
 
 
-def with_weights_of(theirs, cell):
-    """`cell`, built with the weights of a Keras cell if that is built."""
-    if theirs.built:
-        cell.build((None, theirs.kernel.shape[0]))
-        cell.built = True
-        cell.set_weights([keras.ops.convert_to_numpy(weight) for weight in theirs.weights])
-    return cell
+def weight_arrays(cell: Any) -> list[Any]:
+    """Returns copies of a cell's weights as numpy arrays."""
+    return [keras.ops.convert_to_numpy(weight).copy() for weight in cell.weights]

@@ -1,4 +1,6 @@
-"""Dropout around any cell."""
+"""Dropout around a cell."""
+
+from typing import Any
 
 import keras
 from keras import ops, tree
@@ -12,44 +14,38 @@ from keras_seq.layers.internal.loop_cell import PackedInputs, join_summary, loop
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class DropoutCell(CellWrapper):
-    """Drops a cell's inputs, outputs or first state in training.
+    """Dropout of a cell's inputs, outputs or first state in training.
 
         y, s' = cell(d_x * x, [d_h * h, ...])
         output = d_y * y
 
-    Each d is 0 with its rate and else 1 / (1 - rate). One mask serves all
-    steps of a sequence (Gal and Ghahramani, 2016); with `per_step=True` every
-    step has its own (Zaremba et al., 2014, who drop no state). The cells of
-    this package can drop their inputs and their state themselves; this wrapper
-    is for outputs, for other cells and for masks of single steps.
+    Each mask d is 0 with its rate and 1 / (1 - rate) otherwise. By default one mask serves all
+    steps of a sequence (Gal and Ghahramani, 2016); with `per_step=True` each step has its own
+    (Zaremba et al., 2014, who drop no state). Use this wrapper for outputs, for cells of other
+    packages and for a mask per step; the cells of this package drop inputs and state themselves.
 
     Shapes: B batch, D input features, U output features.
 
     Args:
         cell: A recurrent cell.
-        input: Float in [0, 1), the rate of d_x. Defaults to 0.
-        output: Float in [0, 1), the rate of d_y. Defaults to 0.
-        state: Float in [0, 1), the rate of d_h. What the cell carries over
-            unchanged, as the z * h of a GRU, is dropped too, where
-            `recurrent_dropout` spares it. Defaults to 0.
-        per_step: Whether every step has masks of its own. Defaults to False.
-        seed: Optional integer, makes the dropout reproducible.
+        input: Float in [0, 1), rate of d_x. Defaults to 0.
+        output: Float in [0, 1), rate of d_y. Defaults to 0.
+        state: Float in [0, 1), rate of d_h. Unlike `recurrent_dropout` it also drops what the
+            cell copies from its state, such as z * h in a GRU. Defaults to 0.
+        per_step: Whether to draw new masks at every step. Defaults to False.
+        seed: Optional integer that makes the dropout reproducible.
 
     Call arguments:
-        inputs: Float tensor `(B, D)`.
+        inputs: Float tensor `(B, D)`, one step.
         states: List of the cell's states.
-        training: This must be false: masks are drawn before a loop, by
-            `keras_seq.layers.RNN`.
+        training: Must be false; `RNN` applies the dropout.
 
     Returns:
-        output: Tensor `(B, U)` in the compute dtype.
-        states: List of the cell's new states.
-
-    Masks: a step has none; `keras_seq.layers.RNN` steps over what is masked.
+        The output `(B, U)` and the cell's new states, in the compute dtype.
 
     Raises:
-        ValueError: If `cell` is no cell or a rate is outside [0, 1); when
-            called in training by another layer than `keras_seq.layers.RNN`.
+        ValueError: If `cell` is not a cell or a rate is outside [0, 1); if a layer other than
+            `keras_seq.layers.RNN` calls the cell in training.
 
     Example:
 
@@ -58,12 +54,20 @@ class DropoutCell(CellWrapper):
     (2, 4)
 
     Reference:
-        Gal and Ghahramani, 2016, https://arxiv.org/abs/1512.05287; Zaremba,
-        Sutskever and Vinyals, "Recurrent Neural Network Regularization", 2014,
-        https://arxiv.org/abs/1409.2329
+        Gal and Ghahramani, 2016, https://arxiv.org/abs/1512.05287; Zaremba, Sutskever and
+        Vinyals, "Recurrent Neural Network Regularization", 2014, https://arxiv.org/abs/1409.2329
     """
 
-    def __init__(self, cell, input=0.0, output=0.0, state=0.0, per_step=False, seed=None, **kwargs):
+    def __init__(
+        self,
+        cell: keras.layers.Layer,
+        input: float = 0.0,
+        output: float = 0.0,
+        state: float = 0.0,
+        per_step: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(cell, **kwargs)
         for name, rate in (("input", input), ("output", output), ("state", state)):
             check_rate(rate, name)
@@ -72,22 +76,22 @@ class DropoutCell(CellWrapper):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         super().build(input_shape)
         self.input_features = input_shape[-1]
 
-    def call(self, inputs, states, training=None):
+    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, Any]:
         if training and any(self.rates.values()):
             raise single_step_noise(self)
         return self.cell(inputs, states, training=training)
 
-    def in_loop(self, features, summary_features=0, noise_shape=None):
+    def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
         if noise_shape is None:
             return super().in_loop(features, summary_features)
         return _DropoutInLoop(self, features, summary_features, noise_shape)
 
-    def draw_mask(self, name, features, noise_shape):
-        """0 and 1 / (1 - rate), `(B, T, D)` or `(B, 1, D)`; None where nothing is dropped."""
+    def draw_mask(self, name: str, features: int, noise_shape: Any) -> Any:
+        """Returns a mask `(B, T, D)` or `(B, 1, D)` of 0 and 1 / (1 - rate), None for rate 0."""
         rate = self.rates[name]
         if not rate or not features:
             return None
@@ -96,17 +100,12 @@ class DropoutCell(CellWrapper):
         ones = ops.ones(shape, dtype=self.compute_dtype)
         return keras.random.dropout(ones, rate, seed=self.seed_generator)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            **self.rates,
-            "per_step": self.per_step,
-            "seed": self.seed,
-        }
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self.rates}
 
 
 class _DropoutInLoop:
-    """A `DropoutCell` for every step of a loop in training."""
+    """A `DropoutCell` for all steps of a loop in training."""
 
     def __init__(self, cell, features, summary_features, noise_shape):
         known = features + summary_features
@@ -124,14 +123,14 @@ class _DropoutInLoop:
             inputs = join_summary(inputs, summary)
             inputs = inputs if self.known_mask is None else inputs * self.known_mask
         projected = self.inner.project(inputs)
-        # Masks of single steps ride beside the inputs, those of a sequence wait outside the loop.
-        self.lanes = PackedInputs(projected, *(self.masks if self.per_step else ()))
+        # The loop slices masks per step with the inputs; a mask per sequence needs no slice.
+        self.packed = PackedInputs(projected, *(self.masks if self.per_step else ()))
         if not self.per_step:
             self.masks = [None if mask is None else mask[:, 0] for mask in self.masks]
-        return self.lanes.joined
+        return self.packed.joined
 
     def step(self, projected, fed, states):
-        projected, *masks = self.lanes.split(projected)
+        projected, *masks = self.packed.split(projected)
         fed_mask, output_mask, state_mask = masks or self.masks
         hidden, *others = states
         states = [_masked(hidden, state_mask), *others]

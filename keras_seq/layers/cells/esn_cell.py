@@ -1,23 +1,29 @@
-"""A reservoir of random, untrained connections."""
+"""Echo state cell: a reservoir of random, untrained connections."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.recurrent_cell import RecurrentCell, activation_of
+from keras_seq.layers.cells.recurrent_cell import (
+    Activation,
+    Initializer,
+    RecurrentCell,
+    same_dtype,
+)
 
 # Shape letters: B batch, D input features, U units.
 
-# The largest eigenvalue follows from the 2 ** 20th power to a relative error of a few units over a
-# million; each further squaring would halve that.
+# The 2^20th power gives the largest eigenvalue to a few millionths; another squaring halves that.
 _SQUARINGS = 20
 
 
-def spectral_radius(matrix):
-    """The largest absolute eigenvalue of a square matrix `(U, U)`, by Gelfand's formula.
+def spectral_radius(matrix: Any) -> Any:
+    """Returns the largest absolute eigenvalue of a matrix `(U, U)`, by Gelfand's formula.
 
         rho(A) = lim |A^k| ^ (1/k), here with k = 2^20 by repeated squaring
 
-    An eigenvalue solver would give complex numbers, and JAX has none on a GPU.
+    This needs no eigenvalue solver, which JAX lacks on a GPU.
     """
     logarithm = 0.0
     for power in range(_SQUARINGS):
@@ -27,7 +33,7 @@ def spectral_radius(matrix):
         matrix = matrix / norm
         matrix = ops.matmul(matrix, matrix)
     remaining = ops.sqrt(ops.sum(ops.square(matrix)))
-    # Of a matrix whose power is 0 there is no eigenvalue but 0.
+    # A matrix of which some power is 0 has no other eigenvalue than 0.
     return ops.where(
         remaining > 0,
         ops.exp(logarithm + ops.log(ops.where(remaining > 0, remaining, 1.0)) / 2**_SQUARINGS),
@@ -37,52 +43,44 @@ def spectral_radius(matrix):
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ESNCell(RecurrentCell):
-    """One step of an echo state network (Jaeger, 2001).
+    """Cell of an echo state network, whose weights are random and not trained.
 
         h' = (1 - leaky) h + leaky tanh(x W + h U + b)
 
-    None of the weights is trained: U is drawn, thinned out to a share
-    `connectivity` of its entries and scaled to the given spectral radius.
-    Below 1 the network forgets where it began, and a linear layer that is
-    trained on h reads from the echoes of the inputs. Keras has no such cell.
+    U is random, sparse with a fraction `connectivity` of nonzero entries, and scaled to the given
+    spectral radius. Below a radius of 1 the state forgets its initial value. Train a linear layer
+    on h, which reads the inputs from their echoes in the state.
 
-    Weights in order: kernel, recurrent_kernel, bias;
-    `tfa.rnn.ESNCell` has its recurrent kernel first.
+    The weights are kernel, recurrent_kernel and bias; `tfa.rnn.ESNCell` has its recurrent kernel
+    first.
 
     Shapes: B batch, D input features, U units.
 
     Args:
         units: Positive integer U.
-        connectivity: Float in (0, 1], the share of U that is not 0. Defaults
-            to 0.1.
-        leaky: Float in (0, 1], how much of the state is renewed. Defaults to 1.
-        spectral_radius: Positive float, the largest absolute eigenvalue of U.
-            Defaults to 0.9.
-        activation: Defaults to "tanh".
-        use_bias: Whether there is a bias. Defaults to True.
-        kernel_initializer: Of W. Defaults to "glorot_uniform".
-        recurrent_initializer: Of U before it is scaled. Defaults to
-            "glorot_uniform".
-        bias_initializer: Of b. Defaults to "zeros".
-        seed: Optional integer, makes the choice of connections reproducible.
-        kwargs: As in `GRUCell`: dropout, recurrent_dropout.
+        connectivity: Float in (0, 1], fraction of U that is not 0. Defaults to 0.1.
+        leaky: Float in (0, 1], fraction of the state that a step replaces. Defaults to 1.
+        spectral_radius: Positive float, largest absolute eigenvalue of U. Defaults to 0.9.
+        activation: Activation of the state. Defaults to "tanh".
+        use_bias: Whether to add a bias. Defaults to True.
+        kernel_initializer: Initializer of W. Defaults to "glorot_uniform".
+        recurrent_initializer: Initializer of U before it is scaled. Defaults to "glorot_uniform".
+        bias_initializer: Initializer of b. Defaults to "zeros".
+        seed: Optional integer that makes the choice of connections reproducible.
+        kwargs: Further arguments of `GRUCell`: dropout, recurrent_dropout.
 
     Call arguments:
-        inputs: Float tensor `(B, D)`.
+        inputs: Float tensor `(B, D)`, one step.
         states: List of h `(B, U)`.
-        training: With dropout this must be false: masks are drawn before a
-            loop, by `keras_seq.layers.RNN`.
+        training: Must be false if the cell has dropout; `RNN` applies it.
 
     Returns:
-        output: h', tensor `(B, U)` in the compute dtype.
-        states: List of h'.
-
-    Masks: a step has none; `keras_seq.layers.RNN` steps over what is masked.
+        The output h' `(B, U)` and the states [h'], in the compute dtype.
 
     Raises:
-        ValueError: If `units` is not a positive integer, a share is outside
-            (0, 1] or `spectral_radius` is not positive; at build and call for
-            inputs of another rank or width.
+        ValueError: If `units` is not a positive integer, a fraction is outside (0, 1] or
+            `spectral_radius` is not positive; at build or call if the inputs have the wrong rank
+            or width.
 
     Example:
 
@@ -91,24 +89,23 @@ class ESNCell(RecurrentCell):
     ((2, 20), [])
 
     Reference:
-        Jaeger, "The 'echo state' approach to analysing and training recurrent
-        neural networks", GMD report 148, 2001; Jaeger et al., 2007, equation
-        2, for leaky units.
+        Jaeger, "The 'echo state' approach to analysing and training recurrent neural networks",
+        GMD report 148, 2001; Jaeger et al., 2007, equation 2, for leaky units.
     """
 
     def __init__(
         self,
-        units,
-        connectivity=0.1,
-        leaky=1.0,
-        spectral_radius=0.9,
-        activation="tanh",
-        recurrent_initializer="glorot_uniform",
-        **kwargs,
-    ):
-        for name, share in (("connectivity", connectivity), ("leaky", leaky)):
-            if not 0 < share <= 1:
-                raise ValueError(f"`{name}` must be in (0, 1], received {share!r}.")
+        units: int,
+        connectivity: float = 0.1,
+        leaky: float = 1.0,
+        spectral_radius: float = 0.9,
+        activation: Activation = "tanh",
+        recurrent_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
+        for name, fraction in (("connectivity", connectivity), ("leaky", leaky)):
+            if not 0 < fraction <= 1:
+                raise ValueError(f"`{name}` must be in (0, 1], received {fraction!r}.")
         if spectral_radius <= 0:
             raise ValueError(f"`spectral_radius` must be positive, received {spectral_radius!r}.")
         super().__init__(units, recurrent_initializer=recurrent_initializer, **kwargs)
@@ -117,34 +114,21 @@ class ESNCell(RecurrentCell):
         self.spectral_radius = spectral_radius
         self.activation = keras.activations.get(activation)
 
-    @property
-    def recurrent_start(self):
-        def start(shape, dtype=None):
-            connected = keras.random.uniform(shape, seed=self.seed) < self.connectivity
-            weights = self.recurrent_initializer(shape, dtype=dtype)
-            weights = ops.where(connected, weights, ops.zeros((), weights.dtype))
-            radius = spectral_radius(weights)
-            # Where no path leads back to a unit there is nothing to scale.
-            return weights * ops.where(radius > 0, self.spectral_radius / radius, 1.0)
+    def initial_recurrent_kernel(self, shape: Any, dtype: Any = None) -> Any:
+        connected = keras.random.uniform(shape, seed=self.seed) < self.connectivity
+        weights = super().initial_recurrent_kernel(shape, dtype)
+        weights = ops.where(connected, weights, ops.zeros((), weights.dtype))
+        radius = spectral_radius(weights)
+        # A network without a cycle has radius 0 and cannot be scaled.
+        return weights * ops.where(radius > 0, self.spectral_radius / radius, 1.0)
 
-        return start
-
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         super().build(input_shape)
         for weight in self.weights:
             weight.trainable = False
 
-    def advance(self, inputs, states, recurrent):
+    def step(self, inputs, states, recurrent):
         (hidden,) = states
-        renewed = activation_of(self.activation)(inputs + recurrent(hidden))
-        hidden = hidden + self.leaky * (renewed - hidden)
+        candidate = same_dtype(self.activation)(inputs + recurrent(hidden))
+        hidden = hidden + self.leaky * (candidate - hidden)
         return hidden, [hidden]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "connectivity": self.connectivity,
-            "leaky": self.leaky,
-            "spectral_radius": self.spectral_radius,
-            "activation": keras.activations.serialize(self.activation),
-        }

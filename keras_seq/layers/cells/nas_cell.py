@@ -1,65 +1,65 @@
-"""The cell that a search over architectures found."""
+"""Cell found by neural architecture search."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.recurrent_cell import RecurrentCell, activation_of, check_units
-from keras_seq.layers.internal.attention_scores import tanh
+from keras_seq.layers.cells.recurrent_cell import (
+    Initializer,
+    RecurrentCell,
+    check_units,
+    same_dtype,
+)
 from keras_seq.layers.internal.step_loop import read_once
 
 # Shape letters: B batch, D input features, U units, P output features.
 
-sigmoid = activation_of(keras.activations.sigmoid)
-relu = activation_of(keras.activations.relu)
+tanh = same_dtype(keras.activations.tanh)
+sigmoid = same_dtype(keras.activations.sigmoid)
+relu = same_dtype(keras.activations.relu)
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class NASCell(RecurrentCell):
-    """One step of the cell found by architecture search (Zoph and Le, 2017).
+    """Recurrent cell found by neural architecture search.
 
-        a_k = x W_k,  b_k = h U_k,  k = 0 ... 7
+        a_k = x W_k,  b_k = h U_k + d_k,  k = 0 ... 7    (d = 0 without a bias)
         m_0 = tanh(sigmoid(a_0 + b_0) * relu(a_1 + b_1))
         m_1 = tanh(sigmoid(a_2 + b_2) + relu(a_3 * b_3))
         m_2 = tanh(tanh(a_4 + b_4) * sigmoid(a_5 + b_5))
         m_3 = sigmoid(tanh(a_6 + b_6) + sigmoid(a_7 + b_7))
         c'  = tanh(m_0 + c) * m_1
-        h'  = tanh(c' * tanh(m_2 + m_3)), times P with a projection
+        h'  = tanh(c' * tanh(m_2 + m_3)), times a matrix with `projection`
 
-    With a bias b_k = h U_k + d_k.
-
-    The arithmetic is that of `tfa.rnn.NASCell`. The states are in the order h,
-    c, the output first as in all cells here, where that cell has c, h; and the
-    weights are in the order kernel, recurrent_kernel, bias, projection, where
-    that cell has its recurrent kernel first.
+    The arithmetic is that of `tfa.rnn.NASCell`, the order is not: the states here are h, c and
+    the weights kernel, recurrent_kernel, bias, projection, whereas the states there are c, h and
+    the recurrent kernel comes first.
 
     Shapes: B batch, D input features, U units, P output features.
 
     Args:
         units: Positive integer U.
-        projection: Positive integer P, the width of a projected output, or
-            None for U without one. Defaults to None.
-        use_bias: Whether there is a bias. Defaults to False.
-        kernel_initializer: Of W. Defaults to "glorot_uniform".
-        recurrent_initializer: Of U. Defaults to "glorot_uniform".
-        bias_initializer: Of the bias. Defaults to "zeros".
-        projection_initializer: Of the projection. Defaults to "glorot_uniform".
-        kwargs: As in `GRUCell`: dropout, recurrent_dropout, seed.
+        projection: Width P of a projected output, or None for no projection (P = U). Defaults to
+            None.
+        use_bias: Whether to add the bias d. Defaults to False.
+        kernel_initializer: Initializer of W. Defaults to "glorot_uniform".
+        recurrent_initializer: Initializer of U. Defaults to "glorot_uniform".
+        bias_initializer: Initializer of the bias. Defaults to "zeros".
+        projection_initializer: Initializer of the projection. Defaults to "glorot_uniform".
+        kwargs: Further arguments of `GRUCell`: dropout, recurrent_dropout, seed.
 
     Call arguments:
-        inputs: Float tensor `(B, D)`.
+        inputs: Float tensor `(B, D)`, one step.
         states: List of h `(B, P)` and c `(B, U)`.
-        training: With dropout this must be false: masks are drawn before a
-            loop, by `keras_seq.layers.RNN`.
+        training: Must be false if the cell has dropout; `RNN` applies it.
 
     Returns:
-        output: h', tensor `(B, P)` in the compute dtype.
-        states: List of h' and c'.
-
-    Masks: a step has none; `keras_seq.layers.RNN` steps over what is masked.
+        The output h' `(B, P)` and the states [h', c'], in the compute dtype.
 
     Raises:
-        ValueError: If `units` or `projection` is not a positive integer; at
-            build and call for inputs of another rank or width.
+        ValueError: If `units` or `projection` is not a positive integer; at build or call if the
+            inputs have the wrong rank or width.
 
     Example:
 
@@ -68,45 +68,38 @@ class NASCell(RecurrentCell):
     (2, 2)
 
     Reference:
-        Zoph and Le, "Neural Architecture Search with Reinforcement Learning",
-        ICLR 2017, appendix A, https://arxiv.org/abs/1611.01578
+        Zoph and Le, "Neural Architecture Search with Reinforcement Learning", ICLR 2017,
+        appendix A, https://arxiv.org/abs/1611.01578
     """
 
-    gates = 8
+    num_gates = 8
 
     def __init__(
         self,
-        units,
-        projection=None,
-        use_bias=False,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        projection_initializer="glorot_uniform",
-        **kwargs,
-    ):
+        units: int,
+        projection: int | None = None,
+        use_bias: bool = False,
+        recurrent_initializer: Initializer = "glorot_uniform",
+        projection_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         if projection is not None:
             check_units(projection, "projection")
         super().__init__(
-            units,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            **kwargs,
+            units, use_bias=use_bias, recurrent_initializer=recurrent_initializer, **kwargs
         )
         self.projection = projection
         self.projection_initializer = keras.initializers.get(projection_initializer)
 
     @property
-    def output_size(self):
+    def output_size(self) -> int:
         return self.projection or self.units
 
     @property
-    def state_size(self):
+    def state_size(self) -> list[int]:
         return [self.output_size, self.units]
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         super().build(input_shape)
         if self.projection is not None:
             self.projection_kernel = self.add_weight(
@@ -115,18 +108,19 @@ class NASCell(RecurrentCell):
                 initializer=self.projection_initializer,
             )
 
-    def reader(self):
+    def input_transform(self):
+        # The bias belongs to h U, because m_1 multiplies a_3 and b_3.
         return lambda product: product
 
-    def lay_out(self, matrix):
-        laid_out = super().lay_out(matrix)
+    def loop_constants(self, matmul):
+        constants = super().loop_constants(matmul)
         if self.bias is not None:
-            laid_out["bias"] = read_once(self.bias)
+            constants["bias"] = read_once(self.bias)
         if self.projection is not None:
-            laid_out["project"] = matrix(self.projection_kernel, drops=False)
-        return laid_out
+            constants["project"] = matmul(self.projection_kernel, drop=False)
+        return constants
 
-    def advance(self, inputs, states, recurrent, bias=None, project=None):
+    def step(self, inputs, states, recurrent, bias=None, project=None):
         hidden, carry = states
         inner = recurrent(hidden)
         if bias is not None:
@@ -143,10 +137,3 @@ class NASCell(RecurrentCell):
         if project is not None:
             hidden = project(hidden)
         return hidden, [hidden, carry]
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "projection": self.projection,
-            "projection_initializer": keras.initializers.serialize(self.projection_initializer),
-        }

@@ -1,4 +1,7 @@
-"""Layer normalisation for the inside of a loop."""
+"""Layer normalization inside a loop."""
+
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -7,8 +10,8 @@ from keras_seq.layers.internal.custom_gradient import custom_gradient
 from keras_seq.layers.internal.step_loop import read_once
 
 
-def norm_layer(cell, name, center=True):
-    """The layer that holds gain and shift of one normalisation of `cell`."""
+def norm_layer(cell: Any, name: str, center: bool = True) -> keras.layers.LayerNormalization:
+    """Returns the layer with the gain and shift of one normalization in `cell`."""
     return keras.layers.LayerNormalization(
         epsilon=cell.norm_epsilon,
         center=center,
@@ -19,16 +22,16 @@ def norm_layer(cell, name, center=True):
     )
 
 
-def normalizer(layer, shifts):
-    """The function of a built `LayerNormalization`, its weights read once.
+def normalizer(layer: keras.layers.LayerNormalization, shifts: list[Any]) -> Callable[[Any], Any]:
+    """Returns the function of a built `LayerNormalization`, with its weights read once.
 
         y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + sum of shifts
 
-    Computed in float32 at least, as the layer does.
+    Like the layer, it computes in float32 or more.
 
     Args:
-        layer: A `keras.layers.LayerNormalization`.
-        shifts: List of weights in place of its beta, or None among them.
+        layer: A built `keras.layers.LayerNormalization`.
+        shifts: Weights to add instead of its beta; None entries are skipped.
     """
     gamma = read_once(layer.gamma)
     shifts = [ops.cast(read_once(shift), gamma.dtype) for shift in shifts if shift is not None]
@@ -40,7 +43,7 @@ def normalizer(layer, shifts):
         scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + layer.epsilon)
         outputs = centered * scale
 
-        # The chain through mean and variance has twice as many steps, which a loop would repeat.
+        # Automatic differentiation takes twice as many operations, at every step of a loop.
         def gradient(upstream):
             along = ops.mean(upstream * outputs, axis=-1, keepdims=True)
             mean = ops.mean(upstream, axis=-1, keepdims=True)

@@ -1,10 +1,12 @@
-"""Long short-term memory whose gates see the carry."""
+"""LSTM cell with peephole connections."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_seq.layers.cells.lstm_base import LSTMBase
-from keras_seq.layers.cells.recurrent_cell import activation_of
+from keras_seq.layers.cells.recurrent_cell import same_dtype
 from keras_seq.layers.internal.step_loop import read_once
 
 # Shape letters: B batch, D input features, U units.
@@ -12,7 +14,7 @@ from keras_seq.layers.internal.step_loop import read_once
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class PeepholeLSTMCell(LSTMBase):
-    """One step of an LSTM whose gates see the carry (Gers and Schmidhuber, 2000).
+    """LSTM cell whose gates also read the carry.
 
         i  = sigmoid(x W_i + h U_i + p_i * c + b_i)
         f  = sigmoid(x W_f + h U_f + p_f * c + b_f)
@@ -20,77 +22,70 @@ class PeepholeLSTMCell(LSTMBase):
         o  = sigmoid(x W_o + h U_o + p_o * c' + b_o)
         h' = o * tanh(c')
 
-    The gate of the output looks at the new carry. A cell that sees its carry
-    tells apart spikes 49 and 50 steps away, which `keras.layers.LSTMCell`
-    cannot when its output gate is shut.
+    The output gate reads the new carry. With peepholes a cell can time events precisely: it tells
+    apart spikes that are 49 and 50 steps away, which an LSTM with a closed output gate cannot.
 
-    Weights in order: kernel, recurrent_kernel, bias, with gates as in
-    `LSTMCell`, then p_i, p_f, p_o: the layout of `tfa.rnn.PeepholeLSTMCell`,
-    whose weights can be set as they are.
+    The weights are kernel, recurrent_kernel and bias with gates as in `LSTMCell`, then p_i, p_f
+    and p_o. This is the layout of `tfa.rnn.PeepholeLSTMCell`, so its weights can be set directly.
 
     Shapes: B batch, D input features, U units.
 
     Args:
         units: Positive integer U.
-        activation: Of the candidate and the carry. Defaults to "tanh".
-        recurrent_activation: Of the gates. Defaults to "sigmoid".
+        activation: Activation of the candidate and the carry. Defaults to "tanh".
+        recurrent_activation: Activation of the gates. Defaults to "sigmoid".
         unit_forget_bias: Whether b_f starts at 1. Defaults to True.
-        kwargs: As in `LSTMCell`: use_bias, kernel_initializer (of p too),
-            recurrent_initializer, bias_initializer, dropout,
-            recurrent_dropout, seed.
+        kwargs: Further arguments of `LSTMCell`: use_bias, kernel_initializer (also of p),
+            recurrent_initializer, bias_initializer, dropout, recurrent_dropout, seed.
 
     Call arguments:
         inputs: Float tensor `(B, D)`.
-        states: List of h and c, `(B, U)` each.
-        training: With dropout this must be false: masks are drawn before a
-            loop, by `keras_seq.layers.RNN`.
+        states: List of h and c, both `(B, U)`.
+        training: Must be false if the cell has dropout; `RNN` applies it.
 
     Returns:
-        output: h', tensor `(B, U)` in the compute dtype.
-        states: List of h' and c'.
-
-    Masks: a step has none; `keras_seq.layers.RNN` steps over what is masked.
+        The pair h', [h', c'], all `(B, U)` in the compute dtype.
 
     Raises:
-        ValueError: As `LSTMCell`.
+        ValueError: As for `LSTMCell`.
 
     Example:
 
-    >>> outputs = RNN(PeepholeLSTMCell(4))(keras.ops.ones((2, 7, 3)))
-    >>> tuple(outputs.shape)
+    >>> tuple(RNN(PeepholeLSTMCell(4))(keras.ops.ones((2, 7, 3))).shape)
     (2, 4)
 
     Reference:
-        Gers and Schmidhuber, "Recurrent Nets that Time and Count", IJCNN 2000;
-        Sak, Senior and Beaufays, 2014, equations 1 to 6,
-        https://arxiv.org/abs/1402.1128
+        Gers and Schmidhuber, "Recurrent Nets that Time and Count", IJCNN 2000; Sak, Senior and
+        Beaufays, 2014, equations 1 to 6, https://arxiv.org/abs/1402.1128
     """
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         super().build(input_shape)
-        # Rows of one draw: an initializer gives the same numbers whenever it is asked.
+
+        def row_of_draw(row):
+            # An initializer with a seed returns the same numbers in every call.
+            return lambda shape, dtype=None: self.kernel_initializer((3, *shape), dtype=dtype)[row]
+
         self.peepholes = [
             self.add_weight(
                 name=f"{gate}_gate_peephole_weights",
                 shape=(self.units,),
-                initializer=lambda shape, dtype=None, row=row: self.kernel_initializer(
-                    (3, *shape), dtype=dtype
-                )[row],
+                initializer=row_of_draw(row),
             )
             for row, gate in enumerate(("input", "forget", "output"))
         ]
 
-    def lay_out(self, matrix):
+    def loop_constants(self, matmul):
         peephole = ops.concatenate([read_once(weight) for weight in self.peepholes[:2]])
         return {
-            **super().lay_out(matrix),
+            **super().loop_constants(matmul),
             "peephole": peephole,
             "output_peephole": read_once(self.peepholes[2]),
         }
 
-    def advance(self, inputs, states, recurrent, peephole, output_peephole):
+    def step(self, inputs, states, recurrent, peephole, output_peephole):
         hidden, carry = states
-        tanh, sigmoid = activation_of(self.activation), activation_of(self.recurrent_activation)
+        tanh, sigmoid = same_dtype(self.activation), same_dtype(self.recurrent_activation)
         gates, candidate, output = ops.split(
             inputs + recurrent(hidden), [2 * self.units, 3 * self.units], axis=-1
         )  # (B, 2U), (B, U), (B, U)

@@ -1,80 +1,93 @@
-"""What the recurrent cells share: their weights, one step, and the form for a loop."""
+"""Base of the recurrent cells: weights, a single step, and the form for a loop."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops, tree
 
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import SplitKernel, add
 from keras_seq.layers.internal.shapes import add_bias
 from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 
 # Shape letters: B batch, T steps, D input features, U units, G gate features.
 
+# What `keras.activations.get` and `keras.initializers.get` accept.
+Activation = str | Callable[..., Any] | None
+Initializer = str | dict[str, Any] | Callable[..., Any]
 
-def check_units(units, name="units"):
+
+def check_units(units: Any, name: str = "units") -> None:
     """Raises ValueError unless `units` is a positive integer."""
     if not isinstance(units, int) or isinstance(units, bool) or units < 1:
         raise ValueError(f"`{name}` must be a positive integer, received {units!r}.")
 
 
-def check_rate(rate, name):
+def check_rate(rate: Any, name: str) -> None:
     """Raises ValueError unless `rate` is a number in [0, 1)."""
     if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
         raise ValueError(f"`{name}` must be in [0, 1), received {rate!r}.")
 
 
-def activation_of(function):
-    """A Keras activation that keeps the dtype of its inputs, which on JAX float64 does not."""
+def check_choice(choice: Any, choices: tuple[str, ...], name: str) -> None:
+    """Raises ValueError unless `choice` is one of `choices`."""
+    if choice not in choices:
+        *others, last = (f'"{allowed}"' for allowed in choices)
+        expected = f"{', '.join(others)} or {last}"
+        raise ValueError(f"`{name}` must be {expected}, received {choice!r}.")
+
+
+def same_dtype(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """An activation that keeps the dtype of its inputs; with JAX, Keras' own change float64."""
     return lambda inputs: ops.cast(function(inputs), inputs.dtype)
 
 
-def single_step_noise(cell):
-    """The error of a cell that would have to draw noise by itself in a step."""
+def single_step_noise(cell: keras.layers.Layer) -> ValueError:
+    """The error of a cell with random noise that is called in training outside `RNN`."""
     return ValueError(
-        f"The cell {cell.name!r} cannot drop anything in a single step: its noise is drawn before "
-        "the loop, by `keras_seq.layers.RNN`. Use that in place of `keras.layers.RNN`, with the "
-        "dtype policy of the cell, or call the cell with `training=False`."
+        f"The cell {cell.name!r} has no dropout or zoneout in a single step, because its noise is "
+        "drawn before the loop, by `keras_seq.layers.RNN`. Run it in that layer instead of "
+        "`keras.layers.RNN`, with the dtype policy of the cell, or call it with `training=False`."
     )
 
 
-class RecurrentCell(keras.layers.Layer):
-    """Abstract cell that reads its inputs through one product with a kernel.
+class RecurrentCell(ConfiguredLayer):
+    """Abstract cell that multiplies its inputs by one kernel.
 
-        output, states = advance(read(x W), states)
+        output, states = step(transform(x W), states)
 
-    A subclass defines `gates`, how many blocks of U features the product has,
-    `reader`, which gives read, `lay_out` and `advance`; this class runs them
-    for a single step and inside a loop, where x W of all steps is one product
-    and what `lay_out` gives is made once.
+    A subclass defines `num_gates` and `step`, and may override `input_transform` and
+    `loop_constants`. This class runs them for a single step and inside a loop. A loop computes x W
+    of all steps as one product, and the transform and the constants once.
 
     Args:
         units: Positive integer U.
-        use_bias: Whether there is a bias. Defaults to True.
-        kernel_initializer: Of the weights of the inputs.
-        recurrent_initializer: Of the weights of the state.
-        bias_initializer: Of the bias.
-        dropout: Float in [0, 1), the share of the inputs dropped in training,
-            the same ones at all steps of a sequence.
-        recurrent_dropout: Float in [0, 1), likewise of the state that enters
-            the product.
-        seed: Optional integer, makes the dropout reproducible.
+        use_bias: Whether to add a bias. Defaults to True.
+        kernel_initializer: Initializer of the input weights W.
+        recurrent_initializer: Initializer of the state weights.
+        bias_initializer: Initializer of the bias.
+        dropout: Float in [0, 1), fraction of the inputs dropped in training. One mask serves all
+            steps of a sequence.
+        recurrent_dropout: Float in [0, 1), the same for the state that enters the product.
+        seed: Optional integer that makes the dropout reproducible.
     """
 
-    gates = 1
+    # The width of x W is this number times U.
+    num_gates = 1
 
     def __init__(
         self,
-        units,
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=None,
-        **kwargs,
-    ):
+        units: int,
+        use_bias: bool = True,
+        kernel_initializer: Initializer = "glorot_uniform",
+        recurrent_initializer: Initializer = "orthogonal",
+        bias_initializer: Initializer = "zeros",
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         check_units(units)
         check_rate(dropout, "dropout")
@@ -91,80 +104,80 @@ class RecurrentCell(keras.layers.Layer):
             self.seed_generator = keras.random.SeedGenerator(seed)
 
     @property
-    def output_size(self):
-        """Integer, the width of the output and of the first state."""
+    def output_size(self) -> int:
+        """Width of the output and of the first state."""
         return self.units
 
     @property
-    def state_size(self):
-        """Integer, or a list of them where there is more than one state."""
+    def state_size(self) -> int | list[int]:
+        """Width of the state, or a list of the widths of several states."""
         return self.output_size
 
     @property
-    def bias_shape(self):
-        """Shape of the bias."""
-        return (self.gates * self.units,)
+    def bias_shape(self) -> tuple[int, ...]:
+        return (self.num_gates * self.units,)
 
-    @property
-    def recurrent_start(self):
-        """Initializer of the weights of the state."""
-        return self.recurrent_initializer
+    def initial_recurrent_kernel(self, shape: Any, dtype: Any = None) -> Any:
+        return self.recurrent_initializer(shape, dtype=dtype)
 
-    @property
-    def bias_start(self):
-        """Initializer of the bias."""
-        return self.bias_initializer
+    def initial_bias(self, shape: Any, dtype: Any = None) -> Any:
+        return self.bias_initializer(shape, dtype=dtype)
 
-    def get_initial_state(self, batch_size=None):
-        """States of zeros."""
+    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+        """Returns a list of zeros `(B, U)`, one tensor per state."""
         return [
             ops.zeros((batch_size, size), dtype=self.compute_dtype)
             for size in tree.flatten(self.state_size)
         ]
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         if len(input_shape) != 2 or input_shape[-1] is None:
             raise ValueError(
                 "A cell reads one step, inputs of shape (batch, features) with known features, "
                 f"received {tuple(input_shape)}. For whole sequences use `keras_seq.layers.RNN`."
             )
-        width = self.gates * self.units
+        width = self.num_gates * self.units
         self.kernel = self.add_weight(
             name="kernel", shape=(input_shape[-1], width), initializer=self.kernel_initializer
         )
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel",
             shape=(self.output_size, width),
-            initializer=self.recurrent_start,
+            initializer=self.initial_recurrent_kernel,
         )
         self.bias = None
         if self.use_bias:
             self.bias = self.add_weight(
-                name="bias", shape=self.bias_shape, initializer=self.bias_start
+                name="bias", shape=self.bias_shape, initializer=self.initial_bias
             )
 
-    def reader(self):
-        """The function of x W that meets the state: `(..., G)` -> `(..., G)`."""
+    def input_transform(self) -> Callable[[Any], Any]:
+        """Returns the function applied to x W `(..., G)` before `step`: it adds the bias."""
         if self.bias is None:
             return lambda product: product
         bias = read_once(self.bias)
         return lambda product: add_bias(product, bias)
 
-    def lay_out(self, matrix):
-        """Dict of what every step uses besides its inputs and states, by argument of `advance`.
+    def loop_constants(self, matmul: Callable[..., Any]) -> dict[str, Any]:
+        """Returns what every step uses besides its inputs and states, by parameter of `step`.
 
         Args:
-            matrix: Makes of a weight the function that multiplies by it, and
-                with `drops=True`, the default, drops what
-                `recurrent_dropout` drops.
+            matmul: Function of a weight that returns the function which multiplies a state by it.
+                The state is first subject to `recurrent_dropout`, unless called with `drop=False`.
         """
-        return {"recurrent": matrix(self.recurrent_kernel)}
+        return {"recurrent": matmul(self.recurrent_kernel)}
 
-    def advance(self, *arguments, **laid_out):
-        """One step: inputs `(B, G)` from `reader`, states and `lay_out` -> output and states."""
+    def step(self, inputs, states, *args, **constants):
+        """Returns output and states of one step from the transformed x W `(B, G)` and the states.
+
+        Args:
+            inputs: Tensor `(B, G)`.
+            states: List of tensors `(B, U)`.
+            constants: The entries of `loop_constants`.
+        """
         raise NotImplementedError
 
-    def call(self, inputs, states, training=None):
+    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
         if training and (self.dropout or self.recurrent_dropout):
             raise single_step_noise(self)
         if inputs.shape[-1] != self.kernel.shape[0]:
@@ -173,39 +186,34 @@ class RecurrentCell(keras.layers.Layer):
                 f"received inputs of shape {tuple(inputs.shape)}."
             )
         states = list(states) if tree.is_nested(states) else [states]
-        product = self.reader()(ops.matmul(inputs, self.kernel))
-        laid_out = self.lay_out(
-            lambda weight, drops=True: lambda hidden: ops.matmul(hidden, weight)
+        product = self.input_transform()(ops.matmul(inputs, self.kernel))
+        constants = self.loop_constants(
+            lambda weight, drop=True: lambda hidden: ops.matmul(hidden, weight)
         )
-        return self.advance(product, states, **laid_out)
+        return self.step(product, states, **constants)
 
-    def in_loop(self, features, summary_features=0, noise_shape=None):
+    def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
         """The form for a loop, see `keras_seq.layers.internal.loop_cell`."""
-        return _CellInLoop(self, features, summary_features, noise_shape)
+        return RecurrentCellInLoop(self, features, summary_features, noise_shape)
 
-    def draw_mask(self, rate, batch, features):
-        """0 and 1 / (1 - rate), `(B, D)`; None where nothing is dropped."""
+    def with_weights_of(self, keras_cell: keras.layers.Layer) -> Any:
+        """Returns this cell, built with the weights of a Keras cell if that is built."""
+        if keras_cell.built:
+            self.build((None, keras_cell.kernel.shape[0]))
+            self.built = True
+            self.set_weights(keras_cell.get_weights())
+        return self
+
+    def draw_mask(self, rate: float, batch: Any, features: int) -> Any:
+        """Returns a mask `(B, D)` of 0 and 1 / (1 - rate), or None if the rate is 0."""
         if not rate:
             return None
         ones = ops.ones((batch, features), dtype=self.compute_dtype)
         return keras.random.dropout(ones, rate, seed=self.seed_generator)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "dropout": self.dropout,
-            "recurrent_dropout": self.recurrent_dropout,
-            "seed": self.seed,
-        }
 
-
-class _CellInLoop:
-    """A `RecurrentCell` for every step of a loop."""
+class RecurrentCellInLoop:
+    """A `RecurrentCell` for all steps of a loop."""
 
     def __init__(self, cell, features, summary_features, noise_shape):
         self.cell = cell
@@ -219,16 +227,16 @@ class _CellInLoop:
                 self.input_masks = ops.split(mask, [features, features + summary_features], axis=-1)
             recurrent_mask = cell.draw_mask(cell.recurrent_dropout, batch, cell.output_size)
 
-        def matrix(weight, drops=True):
+        def matmul(weight, drop=True):
             product = LoopMatmul(weight)
-            if recurrent_mask is None or not drops:
+            if recurrent_mask is None or not drop:
                 return product
             return lambda hidden: product(hidden * recurrent_mask)
 
         if self.kernel.has_fed:
-            self.fed_matrix = LoopMatmul(self.kernel.fed)
-        self.read = cell.reader()
-        self.laid_out = cell.lay_out(matrix)
+            self.fed_matmul = LoopMatmul(self.kernel.fed)
+        self.transform = cell.input_transform()
+        self.constants = cell.loop_constants(matmul)
 
     def project(self, inputs, summary=None):
         known_mask, summary_mask, _ = self.input_masks
@@ -237,11 +245,11 @@ class _CellInLoop:
             summary = None if summary is None else ops.cast(summary, known_mask.dtype)
             summary = None if summary is None else summary * summary_mask
         product = self.kernel.product(inputs, summary)
-        return product if self.kernel.has_fed else self.read(product)
+        return product if self.kernel.has_fed else self.transform(product)
 
     def step(self, projected, fed, states):
         if fed is not None:
             fed_mask = self.input_masks[2]
             fed = fed if fed_mask is None else fed * fed_mask
-            projected = self.read(add(projected, self.fed_matrix(fed)))
-        return self.cell.advance(projected, list(states), **self.laid_out)
+            projected = self.transform(add(projected, self.fed_matmul(fed)))
+        return self.cell.step(projected, list(states), **self.constants)

@@ -1,4 +1,6 @@
-"""A cell with a residual connection around it."""
+"""Residual connection around a cell."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -11,13 +13,13 @@ from keras_seq.layers.internal.loop_cell import PackedInputs, join, join_summary
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ResidualCell(CellWrapper):
-    """Adds a cell's input to its output (Wu et al., 2016).
+    """Residual connection around a cell: adds the input to the output.
 
         y, s' = cell(x, s)
         output = x + y
 
-    The states are the cell's own. Keras' cells have no such wrapper. `stacked`
-    puts it around the cells of a stack from the second on.
+    Residual connections make deep stacks of cells trainable. `stacked(cells, residual=True)`
+    applies this wrapper to all cells but the first.
 
     Shapes: B batch, D features.
 
@@ -27,17 +29,13 @@ class ResidualCell(CellWrapper):
     Call arguments:
         inputs: Float tensor `(B, D)`.
         states: List of the cell's states.
-        training: Handed on to the cell.
+        training: Passed on to the cell.
 
     Returns:
-        output: Tensor `(B, D)` in the compute dtype.
-        states: List of the cell's new states.
-
-    Masks: a step has none; `keras_seq.layers.RNN` steps over what is masked.
+        The output `(B, D)` and the cell's new states, in the compute dtype.
 
     Raises:
-        ValueError: If `cell` is no cell; at build if its output is not as wide
-            as its input.
+        ValueError: If `cell` is not a cell; at build if its output is not as wide as its input.
 
     Example:
 
@@ -46,11 +44,11 @@ class ResidualCell(CellWrapper):
     (2, 3)
 
     Reference:
-        Wu et al., "Google's Neural Machine Translation System", 2016, section
-        3.1, https://arxiv.org/abs/1609.08144
+        Wu et al., "Google's Neural Machine Translation System", 2016, section 3.1,
+        https://arxiv.org/abs/1609.08144
     """
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         if input_shape[-1] != self.output_size:
             raise ValueError(
                 "The input of a ResidualCell must be as wide as the output of its cell, received "
@@ -59,27 +57,27 @@ class ResidualCell(CellWrapper):
             )
         super().build(input_shape)
 
-    def call(self, inputs, states, training=None):
+    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, Any]:
         output, states = self.cell(inputs, states, training=training)
         return inputs + output, states
 
-    def in_loop(self, features, summary_features=0, noise_shape=None):
+    def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
         return _ResidualInLoop(super().in_loop(features, summary_features, noise_shape))
 
 
 class _ResidualInLoop:
-    """A `ResidualCell` for every step of a loop: its inputs ride beside their product."""
+    """A `ResidualCell` for all steps of a loop, which slices the inputs with their product."""
 
     def __init__(self, inner):
         self.inner = inner
 
     def project(self, inputs, summary=None):
         known = None if inputs is None else join_summary(inputs, summary)
-        self.lanes = PackedInputs(self.inner.project(inputs, summary), known)
-        return self.lanes.joined
+        self.packed = PackedInputs(self.inner.project(inputs, summary), known)
+        return self.packed.joined
 
     def step(self, projected, fed, states):
-        projected, known = self.lanes.split(projected)
+        projected, known = self.packed.split(projected)
         output, states = self.inner.step(projected, fed, states)
         inputs = join(known, fed)
         return ops.cast(inputs, output.dtype) + output, states

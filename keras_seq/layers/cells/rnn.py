@@ -1,4 +1,6 @@
-"""The loop that runs a cell over a sequence."""
+"""Layer that runs a cell over a sequence."""
+
+from typing import Any
 
 import keras
 from keras import ops, tree
@@ -12,58 +14,51 @@ from keras_seq.layers.internal.step_loop import run_steps
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class RNN(keras.layers.RNN):
-    """`keras.layers.RNN` with noise and the inputs' product made before its loop begins.
+    """Runs a cell over a sequence: a faster and padding-safe `keras.layers.RNN`.
 
-        output_t, s_t = cell(x_t, s_{t-1})        where step t is real
-        output_t, s_t = output_{t-1}, s_{t-1}     where it is masked
+        output_t, s_t = cell(x_t, s_{t-1})        if step t is real
+        output_t, s_t = output_{t-1}, s_{t-1}     if it is masked
 
-    A drop-in for Keras' layer, inside `keras.layers.Bidirectional` too. Where
-    the cell is one of this package, or Keras' LSTMCell, GRUCell or
-    SimpleRNNCell, or a stack of them, the product of all inputs with the
-    cell's kernel is computed at once and not in the loop. Dropout and zoneout
-    of the cells of this package need this layer: a random number drawn inside
-    a loop would have to carry its generator's state through it. And Keras' own
-    loop lets NaN in padding reach the gradients. Keras' cells run here too,
-    though in training without dropout of their own.
+    A drop-in replacement for the layer of Keras, also inside `keras.layers.Bidirectional`. For
+    the cells of this package, for LSTMCell, GRUCell and SimpleRNNCell of Keras and for stacks of
+    these it computes the product of all inputs with the cell's kernel once, before the loop.
+
+    The dropout and zoneout of this package's cells need this layer, because it draws all random
+    numbers before the loop. Keras cells with their own dropout run here in inference only. Unlike
+    in Keras' loop, NaN in padding does not reach the gradients.
 
     Shapes: B batch, T steps, D input features, U output features.
 
     Args:
-        cell: A cell, or a list of cells that are stacked.
-        return_sequences: Whether to return the outputs of all steps, and not
-            of the last one only. Defaults to False.
+        cell: A cell, or a list of cells to stack.
+        return_sequences: Whether to return the outputs of all steps instead of the last output.
+            Defaults to False.
         return_state: Whether to return the last states too. Defaults to False.
-        go_backwards: Whether to read the sequence from its end. The outputs
-            are in the order of the steps taken. Defaults to False.
-        stateful: Whether the last states of a batch are the first ones of the
-            next. Defaults to False.
-        unroll: Whether to repeat the step T times in place of a loop; T must
-            be known. Defaults to False.
-        zero_output_for_mask: Whether outputs are 0 at masked steps. Defaults to
-            False.
+        go_backwards: Whether to read the sequence from its end. The outputs are then in the order
+            of reading. Defaults to False.
+        stateful: Whether the last states of a batch are the first states of the next batch.
+            Defaults to False.
+        unroll: Whether to unroll the loop, which requires a known T. Defaults to False.
+        zero_output_for_mask: Whether outputs are 0 at masked steps. Defaults to False.
 
     Call arguments:
         sequences: Float tensor `(B, T, D)`.
         initial_state: Optional list of the cell's states. Zeros by default.
-        mask: Optional bool tensor `(B, T)`, True where a step is real. Filled
-            in by Keras from `sequences` when not given.
+        mask: Optional bool tensor `(B, T)`, True at real steps. By default the Keras mask of
+            `sequences`.
         training: Whether to apply the cell's dropout.
 
     Returns:
-        outputs: Tensor `(B, T, U)`, or `(B, U)` of the last real step, in the
-            compute dtype.
-        states: With `return_state=True` each of the cell's states after the
-            last real step.
+        outputs: Tensor `(B, T, U)`, or `(B, U)` of the last real step, in the compute dtype.
+        states: With `return_state=True` each of the cell's states after the last real step.
 
-    Masks: outputs of all steps carry the mask. What a masked step holds, NaN
-    included, reaches neither the outputs nor the gradients, wherever in the
-    sequence it is. A wholly masked row ends with its initial states, and its
-    output is 0.
+    Masks: outputs of all steps carry the mask. The content of masked steps, even NaN, affects
+    neither outputs nor gradients, and masked steps may be anywhere in the sequence. A fully
+    masked row ends with its initial states, and its output is 0.
 
     Raises:
-        ValueError: If `sequences` or `mask` is of another rank or shape, or
-            `initial_state` is not as the cell has it; in training of a cell of
-            Keras with dropout of its own.
+        ValueError: If `sequences` or `mask` has the wrong rank or shape, or `initial_state` does
+            not fit the cell; in training of a Keras cell with its own dropout.
 
     Example:
 
@@ -72,16 +67,17 @@ class RNN(keras.layers.RNN):
     (2, 7, 4)
 
     Reference:
-        Elman, "Finding Structure in Time", Cognitive Science 1990; Gal and
-        Ghahramani, 2016, https://arxiv.org/abs/1512.05287, for one mask a
-        sequence.
+        Elman, "Finding Structure in Time", Cognitive Science 1990; Gal and Ghahramani, 2016,
+        https://arxiv.org/abs/1512.05287, for one dropout mask per sequence.
     """
 
-    def build(self, sequences_shape, initial_state_shape=None):
+    def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
         _check_sequences(sequences_shape)
         super().build(sequences_shape, initial_state_shape)
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
+    def call(
+        self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> Any:
         _check_sequences(sequences.shape)
         if mask is not None:
             mask = ops.cast(tree.flatten(mask)[0], "bool")
@@ -93,7 +89,7 @@ class RNN(keras.layers.RNN):
         if not tree.is_nested(initial_state):
             initial_state = [initial_state]
         self._check_states(initial_state, sequences.shape[0])
-        outputs, states = self.run(sequences, list(initial_state), mask, training)
+        outputs, states = self._run(sequences, list(initial_state), mask, training)
         if self.stateful:
             for variable, state in zip(
                 tree.flatten(self.states), tree.flatten(states), strict=True
@@ -101,8 +97,8 @@ class RNN(keras.layers.RNN):
                 variable.assign(state)
         return (outputs, *states) if self.return_state else outputs
 
-    def run(self, sequences, initial_state, mask=None, training=False):
-        """Outputs and last states, as a list; `call` has checked the arguments."""
+    def _run(self, sequences, initial_state, mask, training):
+        """Returns the outputs and the list of last states."""
         sequences = zero_padding(sequences, mask)
         noise_shape = ops.shape(sequences)[:2] if training else None
         cells = [self.cell, *getattr(self.cell, "cells", [])]
@@ -110,7 +106,7 @@ class RNN(keras.layers.RNN):
         if all(getattr(cell, "dtype_policy", policy) == policy for cell in cells):
             form = loop_cell(self.cell, sequences.shape[-1], noise_shape=noise_shape)
         else:
-            # Outside the cell's own call its weights would have the precision of this layer.
+            # A loop form reads the cell's weights in the precision of this layer.
             form, policy = GenericCell(self.cell, noise_shape), self.cell.dtype_policy
         sequences, initial_state = tree.map_structure(
             lambda tensor: ops.cast(tensor, policy.compute_dtype), (sequences, initial_state)
@@ -124,8 +120,8 @@ class RNN(keras.layers.RNN):
 
         states = [initial_state]
         if mask is not None:
-            # At a masked step Keras gives the first state on JAX and the last output on
-            # TensorFlow. As first state they are one, also where a cell's output is no state.
+            # At a masked step Keras repeats the first state on JAX and the last output on
+            # TensorFlow. Making the output the first state unifies both for every cell.
             width = getattr(self.cell, "output_size", None) or tree.flatten(self.state_size)[0]
             states.insert(0, ops.zeros((ops.shape(sequences)[0], width), sequences.dtype))
         outputs, states = run_steps(
@@ -148,13 +144,13 @@ class RNN(keras.layers.RNN):
         expected = [(batch, size) for size in tree.flatten(self.state_size)]
         if len(received) != len(expected) or not all(map(_fits, received, expected)):
             raise ValueError(
-                f"The states before the first step must be of the shapes {expected}, as the cell "
-                f"has them, received {received}."
+                f"`initial_state` must have the shapes {expected} of the cell's states, received "
+                f"{received}."
             )
 
 
 def _fits(shape, expected):
-    """Whether two shapes are the same as far as both are known."""
+    """Returns True if two shapes agree where both are known."""
     return len(shape) == len(expected) and all(
         None in pair or pair[0] == pair[1] for pair in zip(shape, expected, strict=True)
     )
@@ -164,7 +160,7 @@ def _check_sequences(shape):
     if len(shape) != 3 or shape[-1] is None:
         raise ValueError(
             "`sequences` must be of shape (batch, steps, features) with known features, received "
-            f"{tuple(shape)}. A single step is read by the cell itself."
+            f"{tuple(shape)}. For a single step call the cell itself."
         )
 
 
@@ -172,5 +168,5 @@ def _check_mask(mask, sequences):
     if not _fits(tuple(mask.shape), tuple(sequences.shape[:2])):
         raise ValueError(
             f"`mask` must be of shape (batch, steps), {tuple(sequences.shape[:2])} here, True "
-            f"where a step is real, received {tuple(mask.shape)}."
+            f"at real steps, received {tuple(mask.shape)}."
         )

@@ -1,4 +1,7 @@
-"""Zoneout around any cell."""
+"""Zoneout around a cell."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops, tree
@@ -14,41 +17,36 @@ from keras_seq.layers.internal.loop_cell import PackedInputs
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ZoneoutCell(CellWrapper):
-    """Leaves a share of a cell's state as it was (Krueger et al., 2017).
+    """Zoneout: a cell that randomly keeps entries of its previous state.
 
         s'_t = cell(x_t, s_{t-1})
         s_t  = d_t * s_{t-1} + (1 - d_t) * s'_t
 
-    In training d_t is 1 with the rate of zoneout, for every step and unit by
-    itself, and else 0; at inference it is the rate. Unlike dropout this loses
-    nothing of what was remembered, and gradients pass unchanged where a unit
-    stays as it was. The output is the new first state. Keras has no such cell.
+    In training each entry of d_t is 1 with probability `zoneout` and 0 otherwise, independently
+    for every step and unit. In inference d_t is the rate itself. Unlike dropout, zoneout erases
+    no memory, and gradients pass unchanged through the entries that are kept. The output is the
+    new first state.
 
     Shapes: B batch, D input features, U units.
 
     Args:
-        cell: A recurrent cell whose first state is its output.
-        zoneout: Float in [0, 1), the rate for every state, or a list of one
-            for each: [hidden, carry] of an LSTM, whose paper has 0.05 and 0.5.
-            Defaults to 0.1.
-        seed: Optional integer, makes the noise reproducible.
+        cell: A recurrent cell whose output is its first state.
+        zoneout: Float in [0, 1), the rate of all states, or a list with one rate per state. The
+            paper uses [0.05, 0.5] for hidden state and carry of an LSTM. Defaults to 0.1.
+        seed: Optional integer that makes the noise reproducible.
 
     Call arguments:
         inputs: Float tensor `(B, D)`.
         states: List of the cell's states.
-        training: This must be false: noise is drawn before a loop, by
-            `keras_seq.layers.RNN`.
+        training: Must be false; `RNN` draws the noise.
 
     Returns:
-        output: Tensor `(B, U)` in the compute dtype, the new first state.
-        states: List of the new states.
-
-    Masks: a step has none; `keras_seq.layers.RNN` steps over what is masked.
+        The pair of the new first state `(B, U)` and all new states, in the compute dtype.
 
     Raises:
-        ValueError: If `cell` is no cell or has another output than its first
-            state, or `zoneout` is outside [0, 1) or not one rate a state; when
-            called in training by another layer than `keras_seq.layers.RNN`.
+        ValueError: If `cell` is not a cell or its output is not its first state, `zoneout` is
+            outside [0, 1) or does not have one rate per state; if a layer other than
+            `keras_seq.layers.RNN` calls the cell in training.
 
     Example:
 
@@ -57,24 +55,29 @@ class ZoneoutCell(CellWrapper):
     (2, 4)
 
     Reference:
-        Krueger et al., "Zoneout: Regularizing RNNs by Randomly Preserving
-        Hidden Activations", ICLR 2017, section 3.2,
-        https://arxiv.org/abs/1606.01305
+        Krueger et al., "Zoneout: Regularizing RNNs by Randomly Preserving Hidden Activations",
+        ICLR 2017, section 3.2, https://arxiv.org/abs/1606.01305
     """
 
-    def __init__(self, cell, zoneout=0.1, seed=None, **kwargs):
+    def __init__(
+        self,
+        cell: keras.layers.Layer,
+        zoneout: float | Sequence[float] = 0.1,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(cell, **kwargs)
         if isinstance(cell, (ResidualCell, DropoutCell)):
             raise ValueError(
                 f"The output of the {type(cell).__name__} {cell.name!r} is not its first state, "
-                "which zoneout asks for: put the ZoneoutCell inside it."
+                "which zoneout requires: put the ZoneoutCell inside it."
             )
         sizes = tree.flatten(cell.state_size)
         rates = list(zoneout) if isinstance(zoneout, (list, tuple)) else [zoneout] * len(sizes)
         if len(rates) != len(sizes):
             raise ValueError(
-                f"`zoneout` must be a rate or one for each of the {len(sizes)} states of "
-                f"{cell.name!r}, received {zoneout!r}."
+                "`zoneout` must be a rate, or a list with a rate for each of the "
+                f"{len(sizes)} states of {cell.name!r}, received {zoneout!r}."
             )
         for rate in rates:
             check_rate(rate, "zoneout")
@@ -82,27 +85,27 @@ class ZoneoutCell(CellWrapper):
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, inputs, states, training=None):
+    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, Any]:
         if training and any(self.zoneout):
             raise single_step_noise(self)
         old = list(states) if tree.is_nested(states) else [states]
         _, new = self.cell(inputs, old, training=training)
         return self.mix(old, new, self.zoneout)
 
-    def mix(self, old, new, shares):
-        """Output and states, of each state the given share from before."""
+    def mix(self, old: Any, new: Any, weights: list[Any]) -> tuple[Any, list[Any]]:
+        """Returns the output and the states weight * old + (1 - weight) * new."""
         states = [
-            share * before + (1 - share) * after
-            for before, after, share in zip(old, tree.flatten(new), shares, strict=True)
+            weight * before + (1 - weight) * after
+            for before, after, weight in zip(old, tree.flatten(new), weights, strict=True)
         ]
         return states[0], states
 
-    def in_loop(self, features, summary_features=0, noise_shape=None):
+    def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
         inner = super().in_loop(features, summary_features, noise_shape)
         return _ZoneoutInLoop(self, inner, noise_shape)
 
-    def draw_noise(self, noise_shape):
-        """For each state 1 where it stays as it was and 0 elsewhere, `(B, T, U)`."""
+    def draw_noise(self, noise_shape: Any) -> list[Any]:
+        """Returns for each state a tensor `(B, T, U)`: 1 where it is kept and 0 elsewhere."""
         return [
             ops.cast(
                 keras.random.uniform((*noise_shape, size), seed=self.seed_generator) < rate,
@@ -111,12 +114,9 @@ class ZoneoutCell(CellWrapper):
             for rate, size in zip(self.zoneout, tree.flatten(self.state_size), strict=True)
         ]
 
-    def get_config(self):
-        return {**super().get_config(), "zoneout": self.zoneout, "seed": self.seed}
-
 
 class _ZoneoutInLoop:
-    """A `ZoneoutCell` for every step of a loop: its noise rides beside the inputs."""
+    """A `ZoneoutCell` for all steps of a loop, which slices its noise with the inputs."""
 
     def __init__(self, cell, inner, noise_shape):
         self.cell = cell
@@ -124,11 +124,11 @@ class _ZoneoutInLoop:
         self.noise = [] if noise_shape is None else cell.draw_noise(noise_shape)
 
     def project(self, inputs, summary=None):
-        self.lanes = PackedInputs(self.inner.project(inputs, summary), *self.noise)
-        return self.lanes.joined
+        self.packed = PackedInputs(self.inner.project(inputs, summary), *self.noise)
+        return self.packed.joined
 
     def step(self, projected, fed, states):
-        projected, *noise = self.lanes.split(projected)
+        projected, *noise = self.packed.split(projected)
         old = list(states)
         _, new = self.inner.step(projected, fed, old)
         return self.cell.mix(old, new, noise or self.cell.zoneout)
