@@ -1,4 +1,4 @@
-"""Keras losses of sequences, labels and speech; padding does not count."""
+"""Keras losses for sequences, labels and speech that ignore padding."""
 
 from keras_seq.losses.ctc_loss import CTCLoss, ctc_needed_frames
 from keras_seq.losses.label_losses import ChainLoss, LabelCrossEntropy

@@ -1,4 +1,6 @@
-"""The loss of connectionist temporal classification."""
+"""Loss of connectionist temporal classification (CTC)."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -7,100 +9,93 @@ from keras_seq.layers.internal.custom_gradient import custom_gradient
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.step_loop import run_steps
 from keras_seq.layers.speech.ctc_logits import blank_frames
+from keras_seq.losses.masked_loss import MaskedLoss
 
 # Shape letters: B batch, T frames, L labels, S = 2 L + 1 states, V vocabulary.
 
-# Far below every sum of log-probabilities, and finite, so that differences of it are. It is a power
-# of 2 because Keras' torch backend rounds maxima of float64 to float32, which must not change it.
-_NEVER = -(2.0**100)
-# Between what a network says and what `blank_frames` writes.
-_SURE = -1e8
+# Stands for log 0. Finite, so that differences are finite; a power of 2, because Keras rounds
+# maxima of float64 to float32 on torch.
+_LOG_ZERO = -(2.0**100)
+# Between the logits of a network and those that `blank_frames` writes.
+_PADDING_LOGIT = -1e8
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class CTCLoss(keras.losses.Loss):
-    """Connectionist temporal classification: labels without their times.
+class CTCLoss(MaskedLoss):
+    """Connectionist temporal classification: loss of labels whose times are unknown.
 
         loss = -log sum over all alignments a of y of prod over t of P(a_t at frame t)
 
-    An alignment says for each frame a label or the blank, which is id 0; with
-    repetitions joined and then blanks dropped it is y. The sum is that of the
-    forward algorithm in log space, and the gradient that of the forward and the
-    backward one, both in one loop:
+    An alignment assigns a label or the blank (id 0) to each frame. Merging repetitions and
+    dropping blanks turns it into y. The forward algorithm computes the sum in log space; one loop
+    runs forward and backward algorithm for loss and gradient:
 
         z' = blank, y_1, blank, y_2, ... blank
         alpha_t(s) = P(z'_s at t) (alpha_{t-1}(s) + alpha_{t-1}(s - 1) + alpha_{t-1}(s - 2)),
-            the last only where z'_s is neither blank nor z'_{s - 2}
+            the last only if z'_s is neither blank nor z'_{s - 2}
         d loss / d logit_t(k) = P(k at t) - sum over s with z'_s = k of
             alpha_t(s) beta_t(s) / (P(k at t) P(y))
 
-    `keras.losses.CTC` counts the frames of padding, takes 707 (TensorFlow) or 1e5
-    (JAX) for what has no alignment, and on TensorFlow its time grows with the
-    square of the labels.
-
-    Frames that are padding say the blank and nothing else; `layers.CTCLogits`
-    makes it so, and then they change neither loss nor gradient. A sequence
-    without an alignment, because it has fewer frames than
-    `ctc_needed_frames(labels)`, does not count, nor does one without a frame.
+    Use it for speech recognition and other tasks with more frames than labels. `layers.CTCLogits`
+    turns padded frames into certain blanks, which change neither loss nor gradient. A row does not
+    count if it has no frames, or fewer frames than `ctc_needed_frames(labels)` and thus no
+    alignment. In contrast, `keras.losses.CTC` counts padded frames and returns 707 (TensorFlow) or
+    1e5 (JAX) for rows without an alignment.
 
     Shapes: B batch, T frames, L labels, V vocabulary.
 
     Args:
-        reduction: `"mean_with_sample_weight"`, the weighted mean over the
-            sequences that count, or `"sum"`, their weighted sum.
+        reduction: `"mean_with_sample_weight"`, the weighted mean over the rows that count, or
+            `"sum"`, their weighted sum. Defaults to the mean.
 
     Call arguments:
-        y_true: Integer labels `(B, L)` from 1 to V - 1, followed by 0 as padding.
+        y_true: Integer labels `(B, L)` from 1 to V - 1, padded with 0 at the end.
         y_pred: Float logits `(B, T, V)`.
         sample_weight: Optional float tensor `(B,)`.
 
     Returns:
-        Scalar, float32 at least; 0 for a batch in which nothing counts.
+        Scalar in float32 or more; 0 for a batch in which no row counts.
 
     Raises:
-        ValueError: If `reduction` is another one, or a shape does not fit.
+        ValueError: If `reduction` is not one of the two, or a shape does not fit.
 
     Example:
 
     >>> loss = CTCLoss()
     >>> logits = keras.ops.zeros((1, 2, 3))
-    >>> # Three alignments of nine are the label 1: 11, 1-, -1.
+    >>> # Three of nine alignments yield the label 1: 11, 1-, -1.
     >>> round(float(loss(keras.ops.array([[1]]), logits)), 4)
     1.0986
 
     Reference:
-        Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal
-        Classification", ICML 2006, sections 3.1, 4.1 and 4.2
+        Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal Classification", ICML
+        2006, sections 3.1, 4.1 and 4.2
     """
 
-    def __init__(self, reduction="mean_with_sample_weight", name="ctc_loss", **kwargs):
-        super().__init__(name=name, reduction=reduction, **kwargs)
-        if reduction not in ("mean_with_sample_weight", "sum"):
-            raise ValueError(
-                f'`reduction` must be "mean_with_sample_weight" or "sum", received {reduction!r}.'
-            )
+    def __init__(
+        self,
+        reduction: str = "mean_with_sample_weight",
+        name: str = "ctc_loss",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(reduction, name, **kwargs)
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         losses, counts = ctc_losses(y_true, y_pred)
-        weights = ops.cast(counts, losses.dtype)
         if sample_weight is not None:
-            weights = weights * ops.reshape(ops.cast(sample_weight, losses.dtype), (-1,))
-        summed = ops.sum(losses * weights)
-        if self.reduction == "sum":
-            return summed
-        total = ops.sum(weights)
-        return summed / ops.where(total > 0, total, ops.ones_like(total))
+            sample_weight = ops.reshape(sample_weight, (-1,))
+        return self.reduce(losses, counts, sample_weight)
 
-    def call(self, y_true, y_pred):
-        """Loss of each sequence, `(B,)`."""
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Returns the loss of each row, `(B,)`."""
         return ctc_losses(y_true, y_pred)[0]
 
 
-def ctc_needed_frames(labels):
-    """How many frames an alignment has at least: one a label, and a blank between equals.
+def ctc_needed_frames(labels: Any) -> Any:
+    """Minimum number of frames of an alignment: one per label, one between equal labels.
 
     Args:
-        labels: Integers `(B, L)`, 0 as padding.
+        labels: Integers `(B, L)`, padded with 0.
 
     Returns:
         Int32 tensor `(B,)`.
@@ -116,28 +111,28 @@ def ctc_needed_frames(labels):
     return ops.sum(ops.cast(real, "int32"), axis=1) + ops.sum(ops.cast(repeated, "int32"), axis=1)
 
 
-def ctc_losses(labels, logits, mask=None):
-    """-log P of each sequence.
+def ctc_losses(labels: Any, logits: Any, mask: Any = None) -> tuple[Any, Any]:
+    """Returns -log P(labels) of each row.
 
     Args:
-        labels: Integers `(B, L)`, 0 as padding.
+        labels: Integers `(B, L)`, padded with 0.
         logits: Float tensor `(B, T, V)`.
-        mask: Optional bool tensor `(B, T)`, for logits that are not yet those of
-            `layers.CTCLogits`; padding stands at the ends.
+        mask: Optional bool tensor `(B, T)`, for logits that do not come from `layers.CTCLogits`.
+            Padding must be at the ends.
 
     Returns:
-        losses: Tensor `(B,)`, float32 at least, 0 where it does not count.
-        counts: Bool tensor `(B,)`, whether there is a frame and an alignment.
+        losses: Tensor `(B,)` in float32 or more, 0 for rows that do not count.
+        counts: Bool tensor `(B,)`, True for rows that have frames and an alignment.
     """
     if len(labels.shape) != 2 or len(logits.shape) != 3:
         raise ValueError(
-            "CTC takes labels of shape (batch, labels) and logits of shape (batch, frames, "
+            "CTC expects labels of shape (batch, labels) and logits of shape (batch, frames, "
             f"vocabulary), received {tuple(labels.shape)} and {tuple(logits.shape)}."
         )
     labels = ops.cast(labels, "int32")
     logits = blank_frames(at_least_float32(logits), mask)
-    # What is no number is no padding, so that it is not passed over in silence.
-    padding = ops.all(logits[..., 1:] - logits[..., :1] < _SURE, axis=-1)
+    # A comparison with NaN is False, so a frame of NaN counts and shows in the loss.
+    padding = ops.all(logits[..., 1:] - logits[..., :1] < _PADDING_LOGIT, axis=-1)
     frames = ops.sum(ops.cast(ops.logical_not(padding), "int32"), axis=1)
     counts = ops.logical_and(frames > 0, ctc_needed_frames(labels) <= frames)
     losses = _negative_log_likelihood(labels, logits, counts)
@@ -153,7 +148,7 @@ def _negative_log_likelihood(labels, logits, counts):
         log_probabilities = ops.log_softmax(logits, axis=-1)
         chosen = ops.take_along_axis(log_probabilities, states[:, None, :], axis=2)  # (B, T, S)
         forward, backward = _sums(chosen, states, last)
-        # All alignments go through some state at the first frame.
+        # Every alignment passes through exactly one state at the first frame.
         likelihood = ops.logsumexp(forward[:, 0] + backward[:, 0] - chosen[:, 0], axis=1)
 
         def gradient(upstream):
@@ -168,7 +163,7 @@ def _negative_log_likelihood(labels, logits, counts):
 
 
 def _states(labels):
-    """blank, label, blank, label, ... blank: `(B, 2 L + 1)`."""
+    """Returns the states blank, label, blank, label, ..., blank: `(B, 2 L + 1)`."""
     blanks = ops.zeros_like(labels)
     pairs = ops.stack([blanks, labels], axis=2)  # (B, L, 2)
     pairs = ops.reshape(pairs, (ops.shape(labels)[0], 2 * ops.shape(labels)[1]))
@@ -176,38 +171,39 @@ def _states(labels):
 
 
 def _sums(chosen, states, last):
-    """Logs of alpha and beta, `(B, T, S)`: what comes from either end, frame t in both.
+    """Returns log alpha and log beta, `(B, T, S)`. Both include frame t.
 
-    Seen from the end, an alignment is one of the reversed labels: the same loop, with
-    twice the rows.
+    An alignment read backwards is an alignment of the reversed labels. So one loop over a doubled
+    batch computes both.
     """
-    places = ops.arange(ops.shape(states)[1], dtype="int32")
-    # State s of the labels is `last - s` of the reversed ones. Behind them nothing matters.
-    mirror = ops.where(places <= last[:, None], last[:, None] - places, places)  # (B, S)
+    indices = ops.arange(ops.shape(states)[1], dtype="int32")
+    # State s of the labels is state `last - s` of the reversed labels. Later states are unused.
+    mirror = ops.where(indices <= last[:, None], last[:, None] - indices, indices)  # (B, S)
     reversed_states = ops.take_along_axis(states, mirror, axis=1)
     reversed_chosen = ops.take_along_axis(ops.flip(chosen, axis=1), mirror[:, None, :], axis=2)
     both = ops.concatenate([states, reversed_states], axis=0)
     inputs = ops.concatenate([chosen, reversed_chosen], axis=0)  # (2 B, T, S)
 
-    never = ops.convert_to_tensor(_NEVER, chosen.dtype)
+    log_zero = ops.convert_to_tensor(_LOG_ZERO, chosen.dtype)
     other = ops.not_equal(both, ops.pad(both[:, :-2], [[0, 0], [2, 0]]))
     skips = ops.logical_and(ops.not_equal(both, 0), other)
-    skips = ops.where(skips, ops.zeros_like(never), never)
+    skips = ops.where(skips, ops.zeros_like(log_zero), log_zero)
 
     def step(current, carried):
         (sums,) = carried
-        padded = ops.pad(sums, [[0, 0], [2, 0]], constant_values=_NEVER)
+        padded = ops.pad(sums, [[0, 0], [2, 0]], constant_values=_LOG_ZERO)
         before, two_before = padded[:, 1:-1], padded[:, :-2] + skips
         largest = ops.maximum(ops.maximum(sums, before), two_before)
         total = ops.exp(sums - largest) + ops.exp(before - largest) + ops.exp(two_before - largest)
         sums = largest + ops.log(total) + current
         return sums, [sums]
 
-    # Before the first frame an alignment is at a state -1, from which 0 and 1 follow: as if at 0,
-    # from which they follow as well.
-    start = ops.where(places == 0, ops.zeros_like(never), never) + ops.zeros_like(inputs[:, 0])
+    # Starting in state 0 before the first frame allows states 0 and 1 at it, as required.
+    start = ops.where(indices == 0, ops.zeros_like(log_zero), log_zero) + ops.zeros_like(
+        inputs[:, 0]
+    )
     policy = keras.DTypePolicy(keras.backend.standardize_dtype(chosen.dtype))
     sums, _ = run_steps(step, inputs, [start], policy)
     forward, backward = ops.split(sums, 2, axis=0)
     backward = ops.take_along_axis(ops.flip(backward, axis=1), mirror[:, None, :], axis=2)
-    return forward, ops.where((places <= last[:, None])[:, None, :], backward, never)
+    return forward, ops.where((indices <= last[:, None])[:, None, :], backward, log_zero)

@@ -1,145 +1,131 @@
-"""Losses over labels: of a text, or of each word of one."""
+"""Losses of the labels of a text or of its words."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_seq.losses.masked_loss import MaskedCrossEntropy, MaskedLoss
 from keras_seq.losses.sequence_cross_entropy import token_losses
 
 # Shape letters: B batch, S steps, N labels.
 
-# Where there is no label: padding, or the middle of a word.
+# Marks padding, and subwords inside a word.
 NO_LABEL = -1
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class LabelCrossEntropy(keras.losses.Loss):
-    """Masked, label-smoothed cross-entropy of labels.
+class LabelCrossEntropy(MaskedCrossEntropy):
+    """Masked cross-entropy of labels, with label smoothing.
 
-    As `SequenceCrossEntropy`, but labels are numbered from 0, and -1 is none.
+        loss of y = -(1 - e) log P(y) - e / N sum over n of log P(n)
+
+    Use it to train classifiers and taggers. It is `SequenceCrossEntropy` for labels that are
+    numbered from 0, with -1 where there is no label.
 
     Shapes: B batch, S steps, N labels.
 
     Args:
-        label_smoothing: Float in [0, 1).
-        reduction: `"mean_with_sample_weight"`, over all labels, or `"sum"`.
+        label_smoothing: Float e in [0, 1). Defaults to 0.
+        reduction: `"mean_with_sample_weight"`, the weighted mean over labels, or `"sum"`. Defaults
+            to the mean.
 
     Call arguments:
-        y_true: Integers `(B,)` or `(B, S)`; -1 does not count.
+        y_true: Integer labels, `(B,)` of texts or `(B, S)` of steps; -1 does not count.
         y_pred: Float logits `(B, N)` or `(B, S, N)`.
-        sample_weight: Optional float tensor `(B,)`, weighs all labels of a row.
+        sample_weight: Optional float tensor `(B,)`, the weight of all labels of a row.
 
     Returns:
-        Float32 scalar; 0 for a batch without a label.
+        Float32 scalar; 0 for a batch without labels.
 
     Raises:
-        ValueError: If `label_smoothing` is outside [0, 1), or `reduction` is another one.
+        ValueError: If `label_smoothing` is outside [0, 1) or `reduction` is not one of the two.
 
     Example:
 
     >>> loss = LabelCrossEntropy()
     >>> round(float(loss(keras.ops.array([1, -1]), keras.ops.zeros((2, 4)))), 4)
     1.3863
+
+    Reference:
+        Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2016,
+        section 7, https://arxiv.org/abs/1512.00567
     """
 
-    smoothed_value = True
+    ignored_id = NO_LABEL
+    default_name = "label_cross_entropy"
 
-    def __init__(
-        self,
-        label_smoothing=0.0,
-        reduction="mean_with_sample_weight",
-        name="label_cross_entropy",
-        **kwargs,
-    ):
-        super().__init__(name=name, reduction=_checked(reduction), **kwargs)
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"`label_smoothing` must be in [0, 1), received {label_smoothing!r}.")
-        self.label_smoothing = label_smoothing
-
-    def __call__(self, y_true, y_pred, sample_weight=None):
-        y_true = ops.cast(y_true, "int32")
-        real = ops.not_equal(y_true, NO_LABEL)
-        # Not 0 * NaN: what a model makes of padding must not reach the loss.
-        losses = ops.where(real, self.call(y_true, y_pred), 0.0)
-        return _reduced(losses, ops.cast(real, "float32"), sample_weight, self.reduction)
-
-    def call(self, y_true, y_pred):
-        """Loss of each label, of the shape of `y_true`."""
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        """Returns the loss of each label, in the shape of `y_true`."""
         rows = ops.reshape(ops.maximum(y_true, 0), (-1, 1))
         logits = ops.reshape(y_pred, (-1, 1, y_pred.shape[-1]))
         losses = token_losses(rows, logits, self.label_smoothing, self.smoothed_value)
         return ops.reshape(losses, ops.shape(y_true))
 
-    def get_config(self):
-        return {**super().get_config(), "label_smoothing": self.label_smoothing}
-
 
 class ComparableLabelCrossEntropy(LabelCrossEntropy):
-    """`LabelCrossEntropy` that reports its value without label smoothing; internal.
+    """`LabelCrossEntropy` whose value leaves out the label smoothing; internal.
 
-    See `losses.ComparableCrossEntropy`.
+    See `ComparableCrossEntropy`.
     """
 
     smoothed_value = False
 
 
-class ChainLoss(keras.losses.Loss):
-    """Negative log-likelihood of all tags of a text, by a conditional random field.
+class ChainLoss(MaskedLoss):
+    """Negative log-likelihood of the tags of a text under a conditional random field.
 
-    Its weights are those of the layer, and are trained with the model that has it.
+        loss = -sum over texts of log P(y | x) / number of tags
+
+    Use it to train a tagger whose model has a `ConditionalRandomField`. The weights of the field
+    belong to the model and are trained with it.
 
     Shapes: B batch, S steps, N tags.
 
     Args:
-        field: A `keras_seq.layers.ConditionalRandomField`, built.
-        reduction: `"mean_with_sample_weight"`, over all tags, or `"sum"`.
+        field: A built `keras_seq.layers.ConditionalRandomField`.
+        reduction: `"mean_with_sample_weight"`, the weighted mean over tags, or `"sum"`. Defaults
+            to the mean.
 
     Call arguments:
-        y_true: Integers `(B, S)`; -1 where there is none, which is left out of the chain.
+        y_true: Integer tags `(B, S)`; steps with -1 are left out of the chain.
         y_pred: Float potentials `(B, S, N)`.
         sample_weight: Optional float tensor `(B,)`.
 
     Returns:
-        Float32 scalar; 0 for a batch without a tag.
+        Float32 scalar; 0 for a batch without tags.
 
     Raises:
-        ValueError: If `reduction` is another one.
+        ValueError: If `reduction` is not one of the two.
+
+    Example:
+
+    >>> from keras_seq.layers import ConditionalRandomField
+    >>> field = ConditionalRandomField(use_boundary=False)
+    >>> field.build((None, None, 2))
+    >>> field.transitions.assign([[0.0, 0.0], [0.0, 0.0]])
+    >>> loss = ChainLoss(field)
+    >>> round(float(loss(keras.ops.array([[1, 0, -1]]), keras.ops.zeros((1, 3, 2)))), 4)
+    0.6931
+
+    Reference:
+        Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001
     """
 
-    def __init__(self, field, reduction="mean_with_sample_weight", name="chain", **kwargs):
-        super().__init__(name=name, reduction=_checked(reduction), **kwargs)
+    def __init__(
+        self,
+        field: keras.layers.Layer,
+        reduction: str = "mean_with_sample_weight",
+        name: str = "chain",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(reduction, name, **kwargs)
         self.field = field
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         y_true = ops.cast(y_true, "int32")
         real = ops.not_equal(y_true, NO_LABEL)
         losses = -self.field.log_likelihood(y_pred, ops.maximum(y_true, 0), real)  # (B,)
-        some = ops.any(real, axis=-1)
-        losses = ops.where(some, ops.cast(losses, "float32"), 0.0)
-        tags = ops.sum(ops.cast(real, "float32"), axis=-1)
-        if self.reduction == "sum":
-            return _reduced(losses, ops.ones_like(tags), sample_weight, "sum")
-        weights = 1.0 if sample_weight is None else ops.cast(sample_weight, "float32")
-        total = ops.sum(tags * weights)
-        return ops.sum(losses * weights) / ops.where(total > 0, total, 1.0)
-
-
-def _checked(reduction):
-    if reduction not in ("mean_with_sample_weight", "sum"):
-        raise ValueError(
-            f'`reduction` must be "mean_with_sample_weight" or "sum", received {reduction!r}.'
-        )
-    return reduction
-
-
-def _reduced(losses, weights, sample_weight, reduction):
-    """The weighted sum of losses, or their weighted mean."""
-    if sample_weight is not None:
-        sample_weight = ops.cast(sample_weight, "float32")
-        if len(weights.shape) == 2:
-            sample_weight = sample_weight[:, None]
-        weights = weights * sample_weight
-    summed = ops.sum(losses * weights)
-    if reduction == "sum":
-        return summed
-    total = ops.sum(weights)
-    return summed / ops.where(total > 0, total, 1.0)
+        losses = ops.where(ops.any(real, axis=-1), ops.cast(losses, "float32"), 0.0)
+        num_tags = ops.sum(ops.cast(real, "float32"), axis=-1)
+        return self.reduce(losses, num_tags, sample_weight)

@@ -1,4 +1,6 @@
-"""Cross-entropy of sequences by the weight of each token."""
+"""Cross-entropy with a weight per token, reduced over any axes."""
+
+from typing import Any
 
 from keras import ops
 
@@ -8,44 +10,42 @@ from keras_seq.losses.sequence_cross_entropy import token_losses
 
 
 def sequence_loss(
-    logits,
-    targets,
-    weights,
-    average_across_timesteps=True,
-    average_across_batch=True,
-    sum_over_timesteps=False,
-    sum_over_batch=False,
-):
-    """Weighted cross-entropy of tokens, over all of them, each sequence, each step or each token.
+    logits: Any,
+    targets: Any,
+    weights: Any,
+    average_across_timesteps: bool = True,
+    average_across_batch: bool = True,
+    sum_over_timesteps: bool = False,
+    sum_over_batch: bool = False,
+) -> Any:
+    """Weighted cross-entropy of tokens, reduced over steps, batch, both or neither.
 
         l_bt = -w_bt log softmax(logits_bt)[target_bt]
         loss = sum of l_bt / sum of w_bt           averaged
         loss = sum of l_bt / number of w_bt != 0   summed
 
-    The sums go over the axes that are named: `_timesteps`, `_batch`, both or
-    neither. For training a model, `SequenceCrossEntropy` is the same as the
-    default and finds the padding by itself; this one is for what is
-    optimised or reported for each sequence or step.
+    This is the counterpart of `tfa.seq2seq.sequence_loss`. Use it to report or optimize a loss per
+    sequence or step. For training a model prefer `SequenceCrossEntropy`, which equals the default
+    and finds the padding itself.
 
     Shapes: B batch, T target steps, V vocabulary.
 
     Args:
         logits: Float tensor `(B, T, V)`.
         targets: Integer ids `(B, T)`.
-        weights: Float or bool tensor `(B, T)`, 0 where padded. What is there,
-            NaN included, reaches neither the loss nor the gradient.
-        average_across_timesteps: Whether to average over T.
-        average_across_batch: Whether to average over B.
-        sum_over_timesteps: Whether to sum over T.
-        sum_over_batch: Whether to sum over B.
+        weights: Float or bool tensor `(B, T)`, 0 at padding. Logits with weight 0, even NaN,
+            affect neither loss nor gradient.
+        average_across_timesteps: Whether to average over T. Defaults to True.
+        average_across_batch: Whether to average over B. Defaults to True.
+        sum_over_timesteps: Whether to sum over T. Defaults to False.
+        sum_over_batch: Whether to sum over B. Defaults to False.
 
     Returns:
-        Float32 tensor: a scalar over both axes, `(B,)` over `_timesteps`,
-        `(T,)` over `_batch`, `(B, T)` over neither; 0 where all weights are.
+        Float32 tensor: a scalar if reduced over both axes, `(B,)` over steps, `(T,)` over the
+        batch, `(B, T)` over neither. 0 where all weights are 0.
 
     Raises:
-        ValueError: If an axis is averaged and another or the same summed, or
-            the ranks are others.
+        ValueError: If both an average and a sum are requested, or a tensor has the wrong rank.
 
     Example:
 
@@ -64,15 +64,12 @@ def sequence_loss(
             f"average_across_timesteps={average_across_timesteps}, "
             f"average_across_batch={average_across_batch}, "
             f"sum_over_timesteps={sum_over_timesteps}, sum_over_batch={sum_over_batch}. "
-            "To sum, switch off the averages, which are the default."
+            "To sum, set both averages to False."
         )
-    for name, tensor, rank in (
-        ("logits", logits, 3),
-        ("targets", targets, 2),
-        ("weights", weights, 2),
-    ):
-        if len(tensor.shape) != rank:
-            shape = "(B, T, V)" if rank == 3 else "(B, T)"
+    expected = {"logits": "(B, T, V)", "targets": "(B, T)", "weights": "(B, T)"}
+    tensors = (logits, targets, weights)
+    for (name, shape), tensor in zip(expected.items(), tensors, strict=True):
+        if len(tensor.shape) != shape.count(",") + 1:
             raise ValueError(f"`{name}` must be {shape}, received shape {tuple(tensor.shape)}.")
     weights = ops.cast(weights, "float32")
     real = ops.not_equal(weights, 0)

@@ -1,0 +1,81 @@
+"""Bases of the losses: argument checks, masks and reductions."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+class MaskedLoss(keras.losses.Loss):
+    """Abstract loss that is a sum or a weighted mean over the items that count.
+
+    Args:
+        reduction: "mean_with_sample_weight" or "sum".
+        name: Name of the loss.
+        kwargs: Further arguments of `keras.losses.Loss`.
+    """
+
+    def __init__(self, reduction: str, name: str, **kwargs: Any) -> None:
+        super().__init__(name=name, reduction=reduction, **kwargs)
+        if reduction not in ("mean_with_sample_weight", "sum"):
+            raise ValueError(
+                f'`reduction` must be "mean_with_sample_weight" or "sum", received {reduction!r}.'
+            )
+
+    def reduce(self, losses: Any, counts: Any, sample_weight: Any = None) -> Any:
+        """Returns the weighted sum of the losses, or that sum divided by the sum of the weights.
+
+        Args:
+            losses: Float tensor, 0 where nothing counts.
+            counts: Tensor of the same shape, the number of counted items behind each loss.
+            sample_weight: Optional weights, one per row or one per loss.
+        """
+        counts = ops.cast(counts, losses.dtype)
+        weights = 1.0
+        if sample_weight is not None:
+            weights = ops.cast(sample_weight, losses.dtype)
+            if len(weights.shape) < len(losses.shape):
+                weights = weights[:, None]
+        summed = ops.sum(losses * weights)
+        if self.reduction == "sum":
+            return summed
+        total = ops.sum(counts * weights)
+        return summed / ops.where(total > 0, total, ops.ones_like(total))
+
+
+class MaskedCrossEntropy(MaskedLoss):
+    """Abstract label-smoothed cross-entropy of the ids other than `ignored_id`.
+
+    Args:
+        label_smoothing: Float in [0, 1).
+        reduction: "mean_with_sample_weight" or "sum".
+        name: Name of the loss, `default_name` if None.
+        kwargs: Further arguments of `keras.losses.Loss`.
+    """
+
+    ignored_id: int
+    default_name: str
+    # Whether the value of the loss includes the smoothing. The gradient always does.
+    smoothed_value = True
+
+    def __init__(
+        self,
+        label_smoothing: float = 0.0,
+        reduction: str = "mean_with_sample_weight",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(reduction, name or self.default_name, **kwargs)
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"`label_smoothing` must be in [0, 1), received {label_smoothing!r}.")
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        y_true = ops.cast(y_true, "int32")
+        real = ops.not_equal(y_true, self.ignored_id)
+        # `where` instead of a weight of 0, because the logits of padding may be NaN.
+        losses = ops.where(real, self.call(y_true, y_pred), 0.0)
+        return self.reduce(losses, real, sample_weight)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "label_smoothing": self.label_smoothing}
