@@ -1,4 +1,4 @@
-"""Keras metrics of sequences: sums over all batches of an epoch, without padding."""
+"""Keras metrics for sequences, summed over all batches of an epoch, without padding."""
 
 from keras_seq.metrics.bleu import BLEU
 from keras_seq.metrics.chrf import ChrF

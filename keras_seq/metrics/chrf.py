@@ -1,63 +1,55 @@
 """Corpus chrF."""
 
+from typing import Any
+
 import keras
 from keras import ops
 from sacrebleu.metrics.helpers import extract_all_char_ngrams
 
-from keras_seq.metrics.summed import SummedMetric, add, ratio
-from keras_seq.metrics.texts import (
-    decode_config,
-    decode_of,
-    is_text,
-    statistics_of_ids,
-    statistics_of_lines,
-)
+from keras_seq.metrics.summed import add, ratio
+from keras_seq.metrics.texts import Decode, TextMetric
 
 ORDERS = 6
 BETA = 2
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ChrF(SummedMetric):
-    """Corpus chrF of texts, the F-score of their character n-grams, equal to sacreBLEU's.
+class ChrF(TextMetric):
+    """Corpus chrF of texts, the F-score of character n-grams, equal to that of sacreBLEU.
 
         chrF = 100 * 5 P R / (4 P + R)
 
-    P is the mean over n = 1 ... 6 of the share of the predictions' n-grams that are in the
-    truth, and R that of the truth's n-grams that are in the predictions. White space does not
-    count. Counts are sums over all batches.
+    P is the mean over n = 1 ... 6 of the fraction of the predictions' n-grams that are in the
+    truth, R that of the truth's n-grams that are in the predictions. White space does not count.
+    All counts are summed over the batches of an epoch.
 
-    It takes lists of strings, in `update_state` called by hand, or ids with `decode`. Both are
-    computed on the host, ids in compiled code too. XLA cannot do that on TensorFlow: with a GPU
-    compile the model with `jit_compile=False`. The end token does not count, nor does what
-    follows it, nor a row of padding alone.
-
-    Logits come from a model that reads the true tokens before each step (teacher forcing), so
-    their chrF is higher than that of translations. For the latter pass the ids that a search
-    found.
+    Pass lists of strings by calling `update_state` directly, or ids with `decode`. Both are
+    computed on the host, ids also from compiled code. XLA does not support this on TensorFlow, so
+    compile models with `jit_compile=False` on a GPU. The end token, what follows it and rows of
+    padding alone do not count. As for `BLEU`, logits of a training model score higher than
+    translations: pass the ids from a search.
 
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
     Args:
-        decode: Function of a list of lists of ids to as many strings, such as
-            `Tokenizer.decode`; None if only strings come. Register it with
-            `keras.saving.register_keras_serializable` to save a compiled model.
-        pad_id: Id of padding, or None if no id is padding.
-        end_id: Id of the end token, or None if rows end with padding alone.
+        decode: Function of lists of ids to as many strings, such as `Tokenizer.decode`, or None if
+            only strings are passed. Register it to save a compiled model, as for `BLEU`.
+        pad_id: Id of padding, or None if no id is padding. Defaults to 0.
+        end_id: Id of the end token, or None if rows end with padding alone. Defaults to 3.
         name: Name of the metric.
         dtype: Dtype of the result.
 
     Call arguments:
-        y_true: Integer ids `(B, T)`, or B strings.
-        y_pred: Float logits `(B, T, V)`, whose mask is respected, integer ids `(B, M)`, or B
-            strings.
+        y_true: B strings, or integer ids `(B, T)`.
+        y_pred: B strings, float logits `(B, T, V)`, whose Keras mask is respected, or integer ids
+            `(B, M)`.
         sample_weight: Optional weights `(B,)`; a row of weight 2 counts as two rows.
 
     Returns:
-        Float scalar, 0 to 100.
+        Float scalar from 0 to 100.
 
     Raises:
-        TypeError: If one side is text and the other is not, or ids come without `decode`.
+        TypeError: If one side is text and the other is not, or ids are passed without `decode`.
         ValueError: If a shape does not fit.
 
     Example:
@@ -70,43 +62,51 @@ class ChrF(SummedMetric):
         https://aclanthology.org/W15-3049/
     """
 
-    def __init__(self, decode=None, pad_id=0, end_id=3, name="chrf", dtype=None):
-        super().__init__(pad_id, name, dtype)
-        self.decode = decode
-        self.end_id = end_id
+    num_statistics = 3 * ORDERS
+
+    def __init__(
+        self,
+        decode: Decode | None = None,
+        pad_id: int | None = 0,
+        end_id: int | None = 3,
+        name: str = "chrf",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(decode, pad_id, end_id, name, dtype)
         self.found = self.add_sum("found", (ORDERS,))
         self.expected = self.add_sum("expected", (ORDERS,))
         self.matches = self.add_sum("matches", (ORDERS,))
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        text = is_text(y_true), is_text(y_pred)
-        if any(text) and not all(text):
-            raise TypeError("`y_true` and `y_pred` must both be lists of strings, or both ids.")
-        if all(text):
-            sums = statistics_of_lines(_statistics, y_true, y_pred, sample_weight)
-        elif self.decode is None:
-            raise TypeError(
-                "chrF compares characters: pass lists of strings, or make the metric with "
-                "`decode`, a function of lists of ids to strings."
+    def statistics_of_pair(self, truth: str, prediction: str) -> list[float]:
+        """Returns the n-grams of the prediction, of the truth and of both, for each order."""
+        pairs = list(
+            zip(
+                extract_all_char_ngrams(prediction, ORDERS, False),
+                extract_all_char_ngrams(truth, ORDERS, False),
+                strict=True,
             )
-        else:
-            sums = statistics_of_ids(
-                _statistics,
-                3 * ORDERS,
-                self.decode,
-                y_true,
-                y_pred,
-                sample_weight,
-                self.pad_id,
-                self.end_id,
-            )
-        found, expected, matches = ops.split(ops.broadcast_to(sums, (3 * ORDERS,)), 3)
+        )
+        return [
+            # As in sacreBLEU: an order for which the truth is too short does not count.
+            *(found.total() if expected else 0 for found, expected in pairs),
+            *(expected.total() for _, expected in pairs),
+            *((found & expected).total() for found, expected in pairs),
+        ]
+
+    def statistics_of_tokens(self, *rows: Any) -> Any:
+        raise TypeError(
+            "chrF compares characters: pass lists of strings, or create the metric with "
+            "`decode`, a function of lists of ids to strings."
+        )
+
+    def add_statistics(self, sums: Any) -> None:
+        found, expected, matches = ops.split(sums, 3)
         add(self.found, found)
         add(self.expected, expected)
         add(self.matches, matches)
 
-    def result(self):
-        # Orders that one side has no n-gram of are left out of the means.
+    def result(self) -> Any:
+        # The means leave out orders of which one side has no n-gram.
         found, expected = map(ops.convert_to_tensor, (self.found, self.expected))
         counted = ops.logical_and(found > 0, expected > 0)
         orders = ops.sum(ops.cast(counted, found.dtype))
@@ -117,31 +117,3 @@ class ChrF(SummedMetric):
         precision, recall = mean(found), mean(expected)
         score = ratio((1 + BETA**2) * precision * recall, BETA**2 * precision + recall)
         return ops.cast(100.0 * score, self.dtype)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "decode": decode_config(self.decode),
-            "end_id": self.end_id,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**decode_of(config))
-
-
-def _statistics(truth, prediction):
-    """n-grams of the prediction, of the truth and of both, of each order."""
-    pairs = list(
-        zip(
-            extract_all_char_ngrams(prediction, ORDERS, False),
-            extract_all_char_ngrams(truth, ORDERS, False),
-            strict=True,
-        )
-    )
-    return [
-        # As sacreBLEU: n-grams of an order that the truth is too short for are not counted.
-        *(found.total() if expected else 0 for found, expected in pairs),
-        *(expected.total() for _, expected in pairs),
-        *((found & expected).total() for found, expected in pairs),
-    ]

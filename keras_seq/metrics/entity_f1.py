@@ -1,16 +1,12 @@
-"""F1 of entities."""
+"""F1 score of entities."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_seq.metrics.summed import SummedMetric, add, ratio
-from keras_seq.metrics.tokens import (
-    as_ids,
-    predicted_ids,
-    real_tokens,
-    row_weights,
-    rows_of,
-)
+from keras_seq.metrics.tokens import as_ids, predicted_ids, real_tokens, row_weights, rows_of
 from keras_seq.scoring import entities
 
 # Shape letters: B batch, S steps, N tags.
@@ -18,22 +14,21 @@ from keras_seq.scoring import entities
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class EntityF1(SummedMetric):
-    """F1 of entities, as conlleval and `keras_seq.scoring.entity_scores` count them.
+    """F1 score of entities, equal to that of conlleval and `keras_seq.scoring.entity_scores`.
 
         F1 = 2 * right / (predicted + true)
 
-    An entity is right if its first word, its last and its type are. Counts are sums over all
-    batches and types, and the metric runs in compiled code. A word counts if its true tag is
-    not `pad_id` and the mask of the logits, if there is one, does not exclude it. The words
-    that count are read as if they followed each other.
+    An entity is right if its first word, last word and type are right. All counts are summed over
+    batches and types. The metric runs in compiled code. A word counts if its true tag is not
+    `pad_id` and the Keras mask of the logits, if any, is True. Words that do not count are skipped
+    as if their neighbors were adjacent.
 
     Shapes: B batch, S steps, N tags.
 
     Args:
-        tags: List of N strings, the name of each tag: "O", and "B-", "I-", "E-" or "S-" with a
-            type.
-        pad_id: Tag id of padding and of tokens that begin no word, or None if only the mask
-            excludes them.
+        tags: List of the N tag names: "O", and "B-", "I-", "E-" or "S-" followed by a type.
+        pad_id: Tag id of padding and of subwords inside a word, or None to rely on the mask alone.
+            Defaults to -1.
         name: Name of the metric.
         dtype: Dtype of the result.
 
@@ -43,10 +38,10 @@ class EntityF1(SummedMetric):
         sample_weight: Optional weights `(B,)`.
 
     Returns:
-        Float scalar in [0, 1]; 0 without an entity on either side.
+        Float scalar in [0, 1]; 0 if neither side has an entity.
 
     Raises:
-        ValueError: If a name is not that of an entity's tag, or a shape does not fit.
+        ValueError: If a tag name has another form, or a shape does not fit.
 
     Example:
 
@@ -60,38 +55,44 @@ class EntityF1(SummedMetric):
         2000, section 3, https://aclanthology.org/W00-0726/
     """
 
-    def __init__(self, tags, pad_id=-1, name="entity_f1", dtype=None):
+    def __init__(
+        self,
+        tags: list[str],
+        pad_id: int | None = -1,
+        name: str = "entity_f1",
+        dtype: Any = None,
+    ) -> None:
         super().__init__(pad_id, name, dtype)
         self.tags = list(tags)
         kinds: dict[str, int] = {}
-        # The last row is for what is no word, which is outside of every entity.
+        # The last row stands for padding, which is outside of all entities.
         table = [_row(tag, kinds) for tag in self.tags] + [(0, False, False)]
         self._kinds, self._opening, self._continuing = map(list, zip(*table, strict=True))
         self.right = self.add_sum("right")
         self.predicted = self.add_sum("predicted")
         self.true = self.add_sum("true")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         y_true = as_ids("y_true", y_true)
         y_pred, ids = predicted_ids(y_true, y_pred)
         real = real_tokens(y_true, y_pred, self.pad_id)
         weights = row_weights(real, sample_weight)
         fill = len(self.tags)
-        true, found = (
+        true, predicted = (
             self._flags(rows_of(tags, real, None, False, fill)[0]) for tags in (y_true, ids)
         )
-        add(self.right, ops.sum(_right(true, found) * weights))
-        for variable, flags in ((self.predicted, found), (self.true, true)):
+        add(self.right, ops.sum(_right(true, predicted) * weights))
+        for variable, flags in ((self.predicted, predicted), (self.true, true)):
             count = ops.sum(ops.cast(flags["starts"], "float32"), axis=1)
             add(variable, ops.sum(count * weights))
 
     def _flags(self, tags):
-        """Type of the entity of each word, 0 outside; True at first words; True at last words."""
+        """Returns the entity type of each word, 0 outside, and bools of first and last words."""
         kinds = ops.take(ops.convert_to_tensor(self._kinds, "int32"), tags)
         opening = ops.take(ops.convert_to_tensor(self._opening, "bool"), tags)
         continuing = ops.take(ops.convert_to_tensor(self._continuing, "bool"), tags)
         inside = kinds > 0
-        # The type of the entity that a word can continue.
+        # The type of the entity that a word may continue.
         open_kinds = ops.pad(ops.where(opening, kinds, 0)[:, :-1], [[0, 0], [1, 0]])
         continued = ops.logical_and(continuing, ops.equal(kinds, open_kinds))
         starts = ops.logical_and(inside, ops.logical_not(continued))
@@ -100,35 +101,34 @@ class EntityF1(SummedMetric):
         ends = ops.logical_and(inside, ops.logical_not(continued_next))
         return {"kinds": kinds, "starts": starts, "ends": ends}
 
-    def result(self):
+    def result(self) -> Any:
         return ops.cast(ratio(2.0 * self.right, self.predicted + self.true), self.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "tags": self.tags}
 
 
 def _row(tag, kinds):
-    """Number of the type; True if the next word can continue it; True if it continues another."""
-    found = entities([tag])
-    if not found:
+    """Returns the number of a tag's type, whether it may be continued, and whether it continues."""
+    spans = entities([tag])
+    if not spans:
         return 0, False, False
-    ((_, _, kind),) = found
+    ((_, _, kind),) = spans
     return kinds.setdefault(kind, len(kinds) + 1), tag[0] in "BI", tag[0] in "IE"
 
 
-def _right(true, found):
-    """Number of true entities of each row that were found, float32 `(B,)`.
+def _right(true, predicted):
+    """Returns the number of true entities of each row that were predicted, float32 `(B,)`.
 
-    An entity was found if at each of its words both sides have the same type, first words and
-    last words.
+    An entity was predicted if both sides agree on type, first and last word at each of its words.
     """
     inside = true["kinds"] > 0
-    same = ops.equal(true["kinds"], found["kinds"])
+    same = ops.equal(true["kinds"], predicted["kinds"])
     for flag in ("starts", "ends"):
-        same = ops.logical_and(same, ops.equal(true[flag], found[flag]))
+        same = ops.logical_and(same, ops.equal(true[flag], predicted[flag]))
     wrong = ops.cast(ops.logical_and(inside, ops.logical_not(same)), "int32")
     starts = ops.reshape(ops.cast(true["starts"], "int32"), (-1,))
-    # The number of the true entity that a word belongs to, over all rows.
+    # Each word's true entity, numbered over all rows.
     numbers = ops.cumsum(starts)
     count = ops.shape(numbers)[0] + 1
     errors = ops.segment_sum(ops.reshape(wrong, (-1,)), numbers, num_segments=count)

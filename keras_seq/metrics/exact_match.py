@@ -1,39 +1,38 @@
-"""Share of rows that are right from the first token to the last."""
+"""Fraction of rows without an error."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_seq.metrics.summed import SummedMetric, add, ratio
-from keras_seq.metrics.tokens import pairs_of_rows
+from keras_seq.metrics.summed import RowMetric, add, ratio
 
 # Shape letters: B batch, T steps, M steps of the prediction, V vocabulary.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ExactMatch(SummedMetric):
-    """Share of the rows whose tokens are all right, the end token included.
+class ExactMatch(RowMetric):
+    """Fraction of the rows whose tokens are all right, including the end token.
 
         exact match = sum of w_b [prediction_b = y_b] / sum of w_b
 
-    A row ends with its first `end_id`: the end token counts, and what follows it does not.
-    A row of padding alone, which fills up a batch, does not count.
-
-    Logits come from a model that reads the true tokens before each step (teacher forcing), so
-    their exact match is at least that of decoded ids. For the exact match of translations pass
-    the ids that a search found.
+    Use it for short targets that are either right or wrong, such as inflections. A row ends with
+    its first `end_id`; what follows is ignored. Rows of padding alone, which fill up a batch, do
+    not count. Logits of a training model are computed with teacher forcing, so their exact match
+    is at least that of decoded ids. To score translations, pass the ids from a search.
 
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
     Args:
-        pad_id: Id of padding, or None if no id is padding.
-        end_id: Id of the end token, or None if rows end with padding alone.
+        pad_id: Id of padding, or None if no id is padding. Defaults to 0.
+        end_id: Id of the end token, or None if rows end with padding alone. Defaults to 3.
         name: Name of the metric.
         dtype: Dtype of the result.
 
     Call arguments:
         y_true: Integer ids `(B, T)`.
-        y_pred: Float logits `(B, T, V)`, whose mask is respected, or integer ids `(B, M)`.
-        sample_weight: Optional weights `(B,)`.
+        y_pred: Integer ids `(B, M)`, or float logits `(B, T, V)`, whose Keras mask is respected.
+        sample_weight: Optional weights `(B,)` of the rows.
 
     Returns:
         Float scalar in [0, 1]; 0 before the first row.
@@ -49,27 +48,28 @@ class ExactMatch(SummedMetric):
     0.5
     """
 
-    def __init__(self, pad_id=0, end_id=3, name="exact_match", dtype=None):
-        super().__init__(pad_id, name, dtype)
-        self.end_id = end_id
+    def __init__(
+        self,
+        pad_id: int | None = 0,
+        end_id: int | None = 3,
+        name: str = "exact_match",
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(pad_id, end_id, name, dtype)
         self.right = self.add_sum("right")
         self.total = self.add_sum("total")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
-        true, true_lengths, ids, lengths, weights = pairs_of_rows(
-            y_true, y_pred, sample_weight, self.pad_id, self.end_id, keep_end=True
-        )
-        # To the same width, which is at least that of both.
-        wide = ops.pad(true, [[0, 0], [0, ops.shape(ids)[1]]], constant_values=0)
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        rows = self.rows(y_true, y_pred, sample_weight, keep_end=True)
+        true, true_lengths, ids, lengths, weights = rows
+        # Pad both sides to the sum of their widths.
+        padded = ops.pad(true, [[0, 0], [0, ops.shape(ids)[1]]], constant_values=0)
         ids = ops.pad(ids, [[0, 0], [0, ops.shape(true)[1]]], constant_values=0)
         steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1
-        same = ops.logical_or(ops.equal(wide, ids), steps >= true_lengths[:, None])
+        same = ops.logical_or(ops.equal(padded, ids), steps >= true_lengths[:, None])
         right = ops.logical_and(ops.all(same, axis=1), ops.equal(true_lengths, lengths))
         add(self.right, ops.sum(ops.where(right, weights, 0.0)))
         add(self.total, ops.sum(weights))
 
-    def result(self):
+    def result(self) -> Any:
         return ops.cast(ratio(self.right, self.total), self.dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "end_id": self.end_id}

@@ -1,5 +1,7 @@
 """Accuracy of tokens without padding."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -11,18 +13,19 @@ from keras_seq.metrics.tokens import as_ids, as_logits, real_tokens, token_weigh
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class MaskedTokenAccuracy(SummedMetric):
-    """Share of the real tokens that the model ranks first.
+    """Fraction of the real tokens that the model ranks first.
 
         accuracy = sum of w_bt [argmax(logits_bt) = y_bt] / sum of w_bt
 
-    The sums run over the real tokens of all batches: those that are not `pad_id` and that the
-    mask of the logits, if there is one, does not exclude. The end token is a real token.
-    Keras' `SparseCategoricalAccuracy` needs the mask, which it loses during `fit` on JAX.
+    The sums run over the real tokens of all batches. A token is real if it is not `pad_id` and the
+    Keras mask of the logits, if any, is True. The end token counts. Unlike
+    `keras.metrics.SparseCategoricalAccuracy`, this metric does not depend on the Keras mask, which
+    `fit` loses on JAX.
 
     Shapes: B batch, T steps, V vocabulary.
 
     Args:
-        pad_id: Id of padding in `y_true`, or None if only the mask says what is padding.
+        pad_id: Id of padding in `y_true`, or None to rely on the mask alone. Defaults to 0.
         name: Name of the metric.
         dtype: Dtype of the result.
 
@@ -45,12 +48,14 @@ class MaskedTokenAccuracy(SummedMetric):
     0.5
     """
 
-    def __init__(self, pad_id=0, name="masked_token_accuracy", dtype=None):
+    def __init__(
+        self, pad_id: int | None = 0, name: str = "masked_token_accuracy", dtype: Any = None
+    ) -> None:
         super().__init__(pad_id, name, dtype)
         self.right = self.add_sum("right")
         self.total = self.add_sum("total")
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         y_true = as_ids("y_true", y_true)
         y_pred = as_logits(y_true, y_pred)
         ids = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
@@ -58,5 +63,5 @@ class MaskedTokenAccuracy(SummedMetric):
         add(self.right, ops.sum(ops.where(ops.equal(ids, y_true), weights, 0.0)))
         add(self.total, ops.sum(weights))
 
-    def result(self):
+    def result(self) -> Any:
         return ops.cast(ratio(self.right, self.total), self.dtype)

@@ -1,17 +1,107 @@
-"""Strings, and ids that become strings on the host."""
+"""Base of the metrics of texts, which are computed on the host."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_seq import backend
-from keras_seq.metrics.tokens import pairs_of_rows
+from keras_seq.metrics.summed import RowMetric
 
 Decode = Callable[[list[list[int]]], Sequence[str]]
-# The sums of one pair: a truth and a prediction.
-Statistics = Callable[[str, str], Sequence[float]]
+
+
+class TextMetric(RowMetric):
+    """Abstract metric of lists of strings, or of ids that `decode` turns into strings.
+
+    A subclass defines `num_statistics`, `statistics_of_pair` and `add_statistics`, and may override
+    `statistics_of_tokens`.
+
+    Args:
+        decode: Function of lists of ids to as many strings, or None.
+        pad_id: Id of padding, or None if no id is padding.
+        end_id: Id of the end token, which is not decoded, or None.
+        name: Name of the metric.
+        dtype: Dtype of the result.
+    """
+
+    num_statistics: int
+
+    def __init__(
+        self,
+        decode: Decode | None,
+        pad_id: int | None,
+        end_id: int | None,
+        name: str,
+        dtype: Any,
+    ) -> None:
+        super().__init__(pad_id, end_id, name, dtype)
+        self.decode = decode
+
+    def statistics_of_pair(self, truth: str, prediction: str) -> Sequence[float]:
+        """Returns the statistics of one pair of texts. All statistics are sums over pairs."""
+        raise NotImplementedError
+
+    def statistics_of_tokens(self, *rows: Any) -> Any:
+        """Returns the summed statistics of rows of ids without `decode`."""
+        raise NotImplementedError
+
+    def add_statistics(self, sums: Any) -> None:
+        """Adds summed statistics, a float tensor `(num_statistics,)`, to the state."""
+        raise NotImplementedError
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        text = is_text(y_true), is_text(y_pred)
+        if any(text) and not all(text):
+            raise TypeError("`y_true` and `y_pred` must both be lists of strings, or both ids.")
+        if all(text):
+            sums = self._statistics_of_lines(y_true, y_pred, sample_weight)
+        else:
+            rows = self.rows(y_true, y_pred, sample_weight, keep_end=False)
+            if self.decode is None:
+                sums = self.statistics_of_tokens(*rows)
+            else:
+                sums = backend.on_host(self._statistics_of_ids, (self.num_statistics,), *rows)
+        self.add_statistics(ops.broadcast_to(sums, (self.num_statistics,)))
+
+    def _statistics_of_lines(self, truths: Any, predictions: Any, weights: Any) -> np.ndarray:
+        truths, predictions = list(truths), list(predictions)
+        if weights is None:
+            weights = np.ones(len(truths))
+        weights = np.asarray(weights, "float64").reshape(-1)
+        if not len(truths) == len(predictions) == len(weights):
+            raise ValueError(
+                "`y_true`, `y_pred` and `sample_weight` must have as many lines, received "
+                f"{len(truths)}, {len(predictions)} and {len(weights)}."
+            )
+        total = np.zeros(self.num_statistics)
+        for truth, prediction, weight in zip(truths, predictions, weights, strict=True):
+            if weight:
+                total += weight * np.asarray(self.statistics_of_pair(truth, prediction), "float64")
+        return total.astype("float32")
+
+    def _statistics_of_ids(
+        self, true: Any, true_lengths: Any, ids: Any, lengths: Any, weights: Any
+    ) -> np.ndarray:
+        counted = np.flatnonzero(weights)
+        assert self.decode is not None
+        truths, predictions = (
+            self.decode([side[row, : ends[row]].tolist() for row in counted])
+            for side, ends in ((true, true_lengths), (ids, lengths))
+        )
+        return self._statistics_of_lines(truths, predictions, weights[counted])
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "decode": keras.saving.serialize_keras_object(self.decode)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "TextMetric":
+        decode = config["decode"]
+        if isinstance(decode, dict):
+            decode = keras.saving.deserialize_keras_object(decode)
+        return cls(**{**config, "decode": decode})
 
 
 def is_text(lines: Any) -> bool:
@@ -25,83 +115,3 @@ def is_text(lines: Any) -> bool:
     if isinstance(lines, np.ndarray) and lines.dtype.kind in "UO":
         lines = lines.tolist()
     return isinstance(lines, (list, tuple)) and bool(lines) and isinstance(lines[0], str)
-
-
-def statistics_of_lines(
-    statistics: Statistics, truths: Any, predictions: Any, weights: Any
-) -> np.ndarray:
-    """The weighted sum of the statistics of each pair of lines, float32.
-
-    Args:
-        statistics: Function of a truth and a prediction.
-        truths: Strings.
-        predictions: As many strings.
-        weights: As many numbers, or None.
-
-    Raises:
-        ValueError: If the numbers of lines differ.
-    """
-    truths, predictions = list(truths), list(predictions)
-    rows = np.ones(len(truths)) if weights is None else np.asarray(weights, "float64").reshape(-1)
-    if not len(truths) == len(predictions) == len(rows):
-        raise ValueError(
-            f"`y_true`, `y_pred` and `sample_weight` must have as many lines, received "
-            f"{len(truths)}, {len(predictions)} and {len(rows)}."
-        )
-    total: Any = 0.0
-    for truth, prediction, weight in zip(truths, predictions, rows, strict=True):
-        if weight:
-            total = total + weight * np.asarray(statistics(truth, prediction), "float64")
-    return np.asarray(total, "float32")
-
-
-def statistics_of_ids(
-    statistics: Statistics,
-    count: int,
-    decode: Decode,
-    y_true: Any,
-    y_pred: Any,
-    sample_weight: Any,
-    pad_id: int | None,
-    end_id: int | None,
-) -> Any:
-    """As `statistics_of_lines`, of the texts of ids. Runs on the host, in compiled code too.
-
-    Args:
-        statistics: Function of a truth and a prediction.
-        count: How many numbers it returns.
-        decode: Function of lists of ids to as many strings.
-        y_true: Integer ids `(B, N)`.
-        y_pred: Logits `(B, N, V)` or integer ids `(B, M)`.
-        sample_weight: Weights `(B,)`, or None.
-        pad_id: Id of padding, or None.
-        end_id: Id of the end token, which is not decoded, or None.
-
-    Returns:
-        Float32 tensor of the sums.
-    """
-
-    def summed(true: Any, true_lengths: Any, ids: Any, lengths: Any, weights: Any) -> np.ndarray:
-        counted = np.flatnonzero(weights)
-        truths, predictions = (
-            decode([side[row, : many[row]].tolist() for row in counted])
-            for side, many in ((true, true_lengths), (ids, lengths))
-        )
-        total = statistics_of_lines(statistics, truths, predictions, weights[counted])
-        return np.broadcast_to(total, (count,)).astype("float32")
-
-    rows = pairs_of_rows(y_true, y_pred, sample_weight, pad_id, end_id, keep_end=False)
-    return backend.on_host(summed, (count,), *rows)
-
-
-def decode_config(decode: Decode | None) -> Any:
-    """A `decode` function as a config has it."""
-    return None if decode is None else keras.saving.serialize_keras_object(decode)
-
-
-def decode_of(config: dict[str, Any]) -> dict[str, Any]:
-    """A config with its `decode` as a function again."""
-    if isinstance(config.get("decode"), dict):
-        decode = keras.saving.deserialize_keras_object(config["decode"])
-        config = {**config, "decode": decode}
-    return config

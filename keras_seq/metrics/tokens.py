@@ -1,11 +1,13 @@
-"""Tokens and rows of a batch that count, and their weights."""
+"""Real tokens and rows of a batch, and their weights."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 # Shape letters: B batch, T steps, N steps of the truth, M steps of the prediction, V vocabulary.
 
-# Fill values of `rows_of`: two different ones, so padding never matches padding.
+# Fill values of `rows_of`. They differ, so that padding never matches padding.
 TRUE_FILL, PREDICTED_FILL = -1, -2
 
 
@@ -24,12 +26,12 @@ class MaskOf(keras.layers.Layer):
         return None
 
 
-def real_tokens(y_true, y_pred, pad_id):
-    """Bool `(B, T)`, True where `y_true` is not padding and the mask of the prediction is True.
+def real_tokens(y_true: Any, y_pred: Any, pad_id: int | None) -> Any:
+    """Returns a bool `(B, T)`, False at padding and where the mask of the prediction is False.
 
     Args:
         y_true: Integers `(B, T)`.
-        y_pred: Tensor `(B, T, V)` or `(B, M)`. Only logits are read for a mask.
+        y_pred: Logits `(B, T, V)`, which may have a Keras mask, or ids `(B, M)`.
         pad_id: Id of padding, or None.
     """
     real = ops.ones_like(y_true, dtype="bool")
@@ -39,16 +41,8 @@ def real_tokens(y_true, y_pred, pad_id):
     return real if mask is None else ops.logical_and(real, ops.cast(mask, "bool"))
 
 
-def as_ids(name, ids):
-    """Int32 tensor `(B, T)`.
-
-    Args:
-        name: Argument name for the error message.
-        ids: Integers `(B, T)`.
-
-    Raises:
-        ValueError: If the rank is not 2.
-    """
+def as_ids(name: str, ids: Any) -> Any:
+    """Returns `ids` as an int32 tensor; raises ValueError unless its rank is 2."""
     ids = ops.convert_to_tensor(ids)
     if len(ids.shape) != 2:
         raise ValueError(
@@ -58,16 +52,8 @@ def as_ids(name, ids):
     return ops.cast(ids, "int32")
 
 
-def as_logits(y_true, y_pred):
-    """Logits `(B, T, V)` as a tensor.
-
-    Args:
-        y_true: Integers `(B, T)`.
-        y_pred: Logits.
-
-    Raises:
-        ValueError: If the shape does not fit `y_true`.
-    """
+def as_logits(y_true: Any, y_pred: Any) -> Any:
+    """Returns `y_pred` as a tensor; raises ValueError unless it has a logit per token and id."""
     y_pred = ops.convert_to_tensor(y_pred)
     shape = tuple(y_pred.shape)
     if len(shape) != 3:
@@ -76,14 +62,14 @@ def as_logits(y_true, y_pred):
         )
     if None not in (shape[1], y_true.shape[1]) and shape[1] != y_true.shape[1]:
         raise ValueError(
-            f"`y_true` and `y_pred` must have the same steps, received {y_true.shape[1]} and "
+            f"`y_true` and `y_pred` must have equally many steps, received {y_true.shape[1]} and "
             f"{shape[1]}."
         )
     return y_pred
 
 
-def predicted_ids(y_true, y_pred):
-    """The prediction as a tensor, and its ids: int32 `(B, T)` or `(B, M)`.
+def predicted_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
+    """Returns the prediction as a tensor, and its ids: int32 `(B, T)` or `(B, M)`.
 
     Args:
         y_true: Integers `(B, T)`.
@@ -105,8 +91,8 @@ def predicted_ids(y_true, y_pred):
     return y_pred, ops.cast(y_pred, "int32")
 
 
-def token_weights(real, sample_weight):
-    """Float weights `(B, T)`, 0 where `real` is False.
+def token_weights(real: Any, sample_weight: Any) -> Any:
+    """Returns float weights `(B, T)`, 0 where `real` is False.
 
     Args:
         real: Bool `(B, T)`.
@@ -121,15 +107,15 @@ def token_weights(real, sample_weight):
     return ops.where(real, weights * sample_weight, 0.0)
 
 
-def row_weights(real, sample_weight):
-    """Float weights `(B,)`, 0 for a row without a real token, such as one that fills up a batch.
+def row_weights(real: Any, sample_weight: Any) -> Any:
+    """Returns float weights `(B,)`, 0 for rows without a real token, which fill up a batch.
 
     Args:
         real: Bool `(B, T)`.
         sample_weight: None, a scalar, `(B,)` or `(B, 1)`.
 
     Raises:
-        ValueError: If there is a weight for each step.
+        ValueError: If there is more than one weight per row.
     """
     counts = ops.any(real, axis=1)
     weights = ops.cast(counts, "float32")
@@ -146,8 +132,8 @@ def row_weights(real, sample_weight):
     return ops.where(counts, weights * sample_weight, 0.0)
 
 
-def rows_of(ids, real, end_id, keep_end, fill):
-    """The real tokens of each row, moved to its beginning and cut at the end token.
+def rows_of(ids: Any, real: Any, end_id: int | None, keep_end: bool, fill: int) -> tuple[Any, Any]:
+    """Moves the real tokens of each row to its start and cuts the row at its end token.
 
     Args:
         ids: Integers `(B, T)`.
@@ -164,18 +150,25 @@ def rows_of(ids, real, end_id, keep_end, fill):
         before = ops.cumsum(ends, axis=1) - (ends if keep_end else 0)
         real = ops.logical_and(real, ops.equal(before, 0))
     steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1
-    # All keys differ, so the order does not depend on how a backend sorts equal ones.
+    # All keys differ, because backends sort equal keys differently.
     order = ops.argsort(ops.where(real, steps, steps + ops.shape(ids)[1]), axis=1)
     lengths = ops.sum(ops.cast(real, "int32"), axis=1)
     moved = ops.take_along_axis(ids, order, axis=1)
     return ops.where(steps < lengths[:, None], moved, fill), lengths
 
 
-def pairs_of_rows(y_true, y_pred, sample_weight, pad_id, end_id, keep_end):
-    """Truth and prediction as rows of tokens.
+def pairs_of_rows(
+    y_true: Any,
+    y_pred: Any,
+    sample_weight: Any,
+    pad_id: int | None,
+    end_id: int | None,
+    keep_end: bool,
+) -> tuple[Any, ...]:
+    """Returns truth and prediction as rows of tokens.
 
-    A prediction of logits has the real steps of the truth. A prediction of ids has all its steps
-    without padding. Both are cut at their own first end token.
+    Predicted logits share the real steps of the truth. In predicted ids every step is real that is
+    not padding. Each row is cut at its own first end token.
 
     Args:
         y_true: Integers `(B, N)`.
@@ -186,8 +179,8 @@ def pairs_of_rows(y_true, y_pred, sample_weight, pad_id, end_id, keep_end):
         keep_end: Whether the end token is part of a row.
 
     Returns:
-        The truth, ids `(B, N)` filled with `TRUE_FILL`, and lengths `(B,)`; the prediction, ids
-        filled with `PREDICTED_FILL`, and lengths; weights `(B,)`.
+        True ids `(B, N)`, filled up with `TRUE_FILL`, and lengths `(B,)`; predicted ids, filled up
+        with `PREDICTED_FILL`, and lengths; weights `(B,)`.
     """
     y_true = as_ids("y_true", y_true)
     y_pred, ids = predicted_ids(y_true, y_pred)

@@ -224,11 +224,11 @@ def test_texts_equal_sacrebleu():
     ("name", "true", "predicted", "weights", "message"),
     [
         ("accuracy", (2, 3), (2, 3), None, r"must be logits .*received shape \(2, 3\)"),
-        ("perplexity", (2, 3), (2, 4, 5), None, "same steps, received 3 and 4"),
+        ("perplexity", (2, 3), (2, 4, 5), None, "equally many steps, received 3 and 4"),
         ("exact_match", (2,), (2, 3), None, r"`y_true` must be integer ids .* shape \(2,\)"),
         ("edit_distance", (2, 3), (2, 3), (2, 3), r"one weight per row, .* shape \(2, 3\)"),
         ("bleu", (2, 3), (2,), None, r"logits .* or integer ids .* int32 of shape \(2,\)"),
-        ("entity_f1", (2, 3), (2, 4, 7), None, "same steps, received 3 and 4"),
+        ("entity_f1", (2, 3), (2, 4, 7), None, "equally many steps, received 3 and 4"),
     ],
 )
 def test_wrong_shapes_are_refused(name, true, predicted, weights, message):
