@@ -129,12 +129,12 @@ class _DropoutInLoop:
             self.masks = [None if mask is None else mask[:, 0] for mask in self.masks]
         return self.packed.joined
 
-    def step(self, projected, fed, states):
+    def step(self, projected, feedback, states):
         projected, *masks = self.packed.split(projected)
-        fed_mask, output_mask, state_mask = masks or self.masks
+        feedback_mask, output_mask, state_mask = masks or self.masks
         hidden, *others = states
         states = [_masked(hidden, state_mask), *others]
-        output, states = self.inner.step(projected, _masked(fed, fed_mask), states)
+        output, states = self.inner.step(projected, _masked(feedback, feedback_mask), states)
         return _masked(output, output_mask), states
 
 

@@ -233,8 +233,8 @@ class RecurrentCellInLoop:
                 return product
             return lambda hidden: product(hidden * recurrent_mask)
 
-        if self.kernel.has_fed:
-            self.fed_matmul = LoopMatmul(self.kernel.fed)
+        if self.kernel.has_feedback:
+            self.feedback_matmul = LoopMatmul(self.kernel.feedback)
         self.transform = cell.input_transform()
         self.constants = cell.loop_constants(matmul)
 
@@ -245,11 +245,11 @@ class RecurrentCellInLoop:
             summary = None if summary is None else ops.cast(summary, known_mask.dtype)
             summary = None if summary is None else summary * summary_mask
         product = self.kernel.product(inputs, summary)
-        return product if self.kernel.has_fed else self.transform(product)
+        return product if self.kernel.has_feedback else self.transform(product)
 
-    def step(self, projected, fed, states):
-        if fed is not None:
-            fed_mask = self.input_masks[2]
-            fed = fed if fed_mask is None else fed * fed_mask
-            projected = self.transform(add(projected, self.fed_matmul(fed)))
+    def step(self, projected, feedback, states):
+        if feedback is not None:
+            feedback_mask = self.input_masks[2]
+            feedback = feedback if feedback_mask is None else feedback * feedback_mask
+            projected = self.transform(add(projected, self.feedback_matmul(feedback)))
         return self.cell.step(projected, list(states), **self.constants)

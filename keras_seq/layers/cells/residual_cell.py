@@ -76,8 +76,8 @@ class _ResidualInLoop:
         self.packed = PackedInputs(self.inner.project(inputs, summary), known)
         return self.packed.joined
 
-    def step(self, projected, fed, states):
+    def step(self, projected, feedback, states):
         projected, known = self.packed.split(projected)
-        output, states = self.inner.step(projected, fed, states)
-        inputs = join(known, fed)
+        output, states = self.inner.step(projected, feedback, states)
+        inputs = join(known, feedback)
         return ops.cast(inputs, output.dtype) + output, states

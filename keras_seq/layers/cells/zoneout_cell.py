@@ -127,8 +127,8 @@ class _ZoneoutInLoop:
         self.packed = PackedInputs(self.inner.project(inputs, summary), *self.noise)
         return self.packed.joined
 
-    def step(self, projected, fed, states):
+    def step(self, projected, feedback, states):
         projected, *noise = self.packed.split(projected)
         old = list(states)
-        _, new = self.inner.step(projected, fed, old)
+        _, new = self.inner.step(projected, feedback, old)
         return self.cell.mix(old, new, noise or self.cell.zoneout)

@@ -1,4 +1,6 @@
-"""Recurrent cells inside a loop, with the product of their inputs outside it."""
+"""Recurrent cells inside a loop, with the product of their inputs computed before it."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,32 +11,37 @@ from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 # Shape letters: B batch, T steps, D input features, U units, G gate features.
 
 
-def loop_cell(cell, features, summary_features=0, noise_shape=None):
-    """The fastest form of a built Keras cell for use at every step of a loop.
+def loop_cell(
+    cell: keras.layers.Layer,
+    features: int,
+    summary_features: int = 0,
+    noise_shape: Any = None,
+) -> Any:
+    """Returns the fastest form of a built cell for all steps of a loop.
 
-    A cell of the loop reads [x; summary; fed]: x is known before the loop,
-    `summary` is the same at all steps, `fed` comes out of the step before.
-    Every form has `project`, for all x at once, and `step`. Either x or `fed`
-    may be missing. Whatever is random is drawn while the form is made.
+    The inputs of the cell are [x; summary; feedback]. x is known before the loop, `summary` is the
+    same at all steps, and `feedback` comes from the previous step. Either x or `feedback` may be
+    missing. The form has two methods:
 
-    A cell with a method `in_loop` of these arguments makes its form itself.
+        projected = form.project(x, summary)                      before the loop, for all steps
+        output, states = form.step(projected_t, feedback, states) in the loop
+
+    All random numbers are drawn when the form is created. A cell can provide its own form by a
+    method `in_loop` with the arguments below.
 
     Args:
-        cell: A built cell, of any class that `keras.layers.RNN` accepts.
-        features: Integer, how many of the cell's input features are x.
-        summary_features: Integer, how many are `summary`; the rest is `fed`.
-        noise_shape: `(B, T)` in training, None otherwise: nothing is dropped.
-
-    Returns:
-        An object with these two methods.
+        cell: A built cell of any class that `keras.layers.RNN` accepts.
+        features: Number of input features that belong to x.
+        summary_features: Number of those that belong to `summary`; the rest is `feedback`.
+        noise_shape: `(B, T)` in training. None disables dropout.
     """
     if hasattr(cell, "in_loop"):
         return cell.in_loop(features, summary_features, noise_shape)
     if type(cell) is keras.layers.StackedRNNCells:
-        return _Stack(cell, features, summary_features, noise_shape)
+        return _StackInLoop(cell, features, summary_features, noise_shape)
     for cell_class, form in _FORMS.items():
-        # A subclass may compute something else; dropout and a reset gate
-        # before the product do not split into the two parts.
+        # An exact match, because a subclass may compute something else. Dropout, and a reset gate
+        # before the product, would not allow the split.
         if (
             type(cell) is cell_class
             and not cell.dropout
@@ -45,52 +52,52 @@ def loop_cell(cell, features, summary_features=0, noise_shape=None):
     return GenericCell(cell, noise_shape)
 
 
-def join_summary(inputs, summary):
-    """[x; summary] at every place of `inputs`: `(B, ..., D)`, `(B, D_s)` -> `(B, ..., D + D_s)`."""
+def join_summary(inputs: Any, summary: Any) -> Any:
+    """Appends a summary `(B, D_s)` to all inputs `(B, ..., D)`: `(B, ..., D + D_s)`."""
     if summary is None:
         return inputs
-    places = ops.shape(inputs)[:-1]
+    leading = ops.shape(inputs)[:-1]
     summary = ops.cast(summary, inputs.dtype)
-    if len(places) == 2:
+    if len(leading) == 2:
         summary = ops.expand_dims(summary, 1)
-    summary = ops.broadcast_to(summary, (*places, summary.shape[-1]))
+    summary = ops.broadcast_to(summary, (*leading, summary.shape[-1]))
     return ops.concatenate([inputs, summary], axis=-1)
 
 
-def join(*parts):
-    """The tensors among `parts` side by side, where some may be None; None of none."""
+def join(*parts: Any) -> Any:
+    """Concatenates the features of tensors, skipping None. Returns None without tensors."""
     present = [part for part in parts if part is not None]
     if len(present) < 2:
         return present[0] if present else None
     return ops.concatenate(present, axis=-1)
 
 
-def add(left, right):
-    """The sum, where either may be None."""
+def add(left: Any, right: Any) -> Any:
+    """Returns the sum of two tensors, either of which may be None."""
     if left is None or right is None:
         return right if left is None else left
     return left + right
 
 
 class PackedInputs:
-    """Several tensors side by side, for a loop that slices one tensor by time.
+    """Several tensors packed into one, for a loop that slices a single tensor by time.
 
     Args:
-        parts: Tensors `(B, T, D)` of different D, or None.
+        parts: Tensors `(B, T, D)` of any D, or None.
     """
 
-    def __init__(self, *parts):
+    def __init__(self, *parts: Any) -> None:
         self.widths = [None if part is None else part.shape[-1] for part in parts]
         dtype = next((part.dtype for part in parts if part is not None), None)
         self.joined = join(
             *(None if part is None else ops.cast(part, dtype) for part in parts)
         )  # (B, T, ...)
 
-    def split(self, joined):
-        """The parts again, of one step: `(B, ...)` -> tensors `(B, D)` and None."""
+    def split(self, joined: Any) -> list[Any]:
+        """Unpacks one step `(B, ...)` into tensors `(B, D)` and None."""
         widths = [width for width in self.widths if width is not None]
         if len(widths) > 1:
-            ends = [sum(widths[: place + 1]) for place in range(len(widths) - 1)]
+            ends = [sum(widths[:count]) for count in range(1, len(widths))]
             pieces = iter(ops.split(joined, ends, axis=-1))
         else:
             pieces = iter([joined])
@@ -98,16 +105,16 @@ class PackedInputs:
 
 
 class GenericCell:
-    """A cell as it is: nothing is computed before the loop."""
+    """The form of an arbitrary cell, which computes nothing before the loop."""
 
-    def __init__(self, cell, noise_shape=None):
+    def __init__(self, cell: Any, noise_shape: Any = None) -> None:
         self.cell = cell
         if noise_shape and (getattr(cell, "dropout", 0) or getattr(cell, "recurrent_dropout", 0)):
             raise ValueError(
-                f"The cell {cell.name!r} would draw its dropout inside the loop, which "
-                "`keras_seq.layers.RNN` does before it: take a cell of keras_seq, with the dtype "
-                "policy of the loop (`from_keras` makes one), or a `DropoutCell` around a cell "
-                "without dropout."
+                f"The cell {cell.name!r} would draw its dropout inside the loop, but "
+                "`keras_seq.layers.RNN` draws it before the loop: use a cell of keras_seq with the "
+                "dtype policy of the loop (`from_keras` converts one), or a `DropoutCell` around "
+                "a cell without dropout."
             )
         takes_training = getattr(cell, "_call_has_training_arg", False)
         self.arguments = {"training": True} if noise_shape and takes_training else {}
@@ -115,12 +122,12 @@ class GenericCell:
     def project(self, inputs, summary=None):
         return None if inputs is None else join_summary(inputs, summary)
 
-    def step(self, projected, fed, states):
-        return self.cell(join(projected, fed), states, **self.arguments)
+    def step(self, projected, feedback, states):
+        return self.cell(join(projected, feedback), states, **self.arguments)
 
 
-class _Stack:
-    """Cells one on the other, of which the first alone reads what was known before the loop."""
+class _StackInLoop:
+    """Stacked cells, of which only the first reads inputs that are known before the loop."""
 
     def __init__(self, cell, features, summary_features, noise_shape):
         first, *others = cell.cells
@@ -131,56 +138,57 @@ class _Stack:
 
     def project(self, inputs, summary=None):
         first, *others = self.forms
-        self.lanes = PackedInputs(
+        self.packed = PackedInputs(
             first.project(inputs, summary), *(form.project(None) for form in others)
         )
-        return self.lanes.joined
+        return self.packed.joined
 
-    def step(self, projected, fed, states):
-        new_states = []
+    def step(self, projected, feedback, states):
         if len(self.forms) == 1 and not isinstance(states[0], (list, tuple)):
-            # `StackedRNNCells` gives the states of a single cell without the list around them.
-            return self.forms[0].step(projected, fed, states)
-        lanes = self.lanes.split(projected)
-        for form, lane, own in zip(self.forms, lanes, states, strict=True):
-            own = list(own) if isinstance(own, (list, tuple)) else [own]
-            fed, own = form.step(lane, fed, own)
-            new_states.append(own)
-        return fed, new_states
+            # `StackedRNNCells` does not nest the states of a single cell.
+            return self.forms[0].step(projected, feedback, states)
+        output, new_states = feedback, []
+        parts = self.packed.split(projected)
+        for form, part, cell_states in zip(self.forms, parts, states, strict=True):
+            nested = isinstance(cell_states, (list, tuple))
+            cell_states = list(cell_states) if nested else [cell_states]
+            output, cell_states = form.step(part, output, cell_states)
+            new_states.append(cell_states)
+        return output, new_states
 
 
 class SplitKernel:
-    """A cell's kernel, cut into the rows of x, of `summary` and of `fed`.
+    """A cell's kernel, split into the rows of x, of `summary` and of `feedback`.
 
     Args:
         kernel: Variable `(D, G)`.
-        features: Integer, as in `loop_cell`.
-        summary_features: Integer, likewise.
+        features: As for `loop_cell`.
+        summary_features: As for `loop_cell`.
     """
 
-    def __init__(self, kernel, features, summary_features):
+    def __init__(self, kernel: Any, features: int, summary_features: int) -> None:
         known = features + summary_features
         kernel = read_once(kernel)
-        self.has_fed = kernel.shape[0] > known
+        self.has_feedback = kernel.shape[0] > known
         self.known = kernel
         if kernel.shape[0] > features:
-            # Not by slices: the gradient of each would be a whole kernel.
-            self.known, self.summary, self.fed = ops.split(kernel, [features, known])
+            # Not by slices: the gradient of each slice would be as large as the kernel.
+            self.known, self.summary, self.feedback = ops.split(kernel, [features, known])
 
-    def product(self, inputs, summary=None, bias=None):
-        """The known part of the product, of all steps: `(B, T, G)`, or None without inputs."""
+    def product(self, inputs: Any, summary: Any = None, bias: Any = None) -> Any:
+        """Returns the product of all known inputs `(B, T, G)`, or None without inputs."""
         if inputs is None:
             return None
         product = dense(inputs, self.known, bias)
         if summary is None:
             return product
-        # Once for each source, and not once for each step.
+        # One product per row instead of one per step.
         summary = ops.matmul(ops.cast(summary, inputs.dtype), self.summary)
         return product + ops.expand_dims(summary, 1)
 
 
-class _KerasCell:
-    """What the forms of Keras' own cells have in common."""
+class _KerasCellInLoop:
+    """Base of the forms of Keras' own cells."""
 
     def __init__(self, cell, features, summary_features):
         self.cell = cell
@@ -194,26 +202,26 @@ class _KerasCell:
         return self.bias
 
 
-class _FusedCell(_KerasCell):
-    """LSTM and simple RNN: one product of [fed; h] at each step."""
+class _FusedCellInLoop(_KerasCellInLoop):
+    """Base of LSTM and simple RNN, which compute one product of [feedback; h] per step."""
 
     def __init__(self, cell, features, summary_features):
         super().__init__(cell, features, summary_features)
         matrix = cell.recurrent_kernel
-        if self.kernel.has_fed:
-            matrix = ops.concatenate([self.kernel.fed, matrix], axis=0)
+        if self.kernel.has_feedback:
+            matrix = ops.concatenate([self.kernel.feedback, matrix], axis=0)
         self.inner = LoopMatmul(matrix)
 
-    def gates(self, projected, fed, hidden):
+    def gates(self, projected, feedback, hidden):
         if projected is None:
             projected = self.bias
-        return add(projected, self.inner(join(fed, hidden)))
+        return add(projected, self.inner(join(feedback, hidden)))
 
 
-class _LSTM(_FusedCell):
-    def step(self, projected, fed, states):
+class _LSTMInLoop(_FusedCellInLoop):
+    def step(self, projected, feedback, states):
         hidden, carry = states
-        gates = self.gates(projected, fed, hidden)
+        gates = self.gates(projected, feedback, hidden)
         # Not by slices: the gradient of a split is one concatenation.
         update, forget, candidate, output = ops.split(gates, 4, axis=-1)
         sigmoid, tanh = self.cell.recurrent_activation, self.cell.activation
@@ -222,33 +230,33 @@ class _LSTM(_FusedCell):
         return hidden, [hidden, carry]
 
 
-class _Simple(_FusedCell):
-    def step(self, projected, fed, states):
+class _SimpleRNNInLoop(_FusedCellInLoop):
+    def step(self, projected, feedback, states):
         (hidden,) = states
-        hidden = self.cell.activation(self.gates(projected, fed, hidden))
+        hidden = self.cell.activation(self.gates(projected, feedback, hidden))
         return hidden, [hidden]
 
 
-class _GRU(_KerasCell):
-    """GRU with the reset gate after the product: h and `fed` meet behind it."""
+class _GRUInLoop(_KerasCellInLoop):
+    """GRU with the reset gate after the product, so h and `feedback` need separate products."""
 
     def __init__(self, cell, features, summary_features):
         super().__init__(cell, features, summary_features)
-        if self.kernel.has_fed:
-            self.fed_matrix = LoopMatmul(self.kernel.fed)
-        self.recurrent_matrix = LoopMatmul(cell.recurrent_kernel)
+        if self.kernel.has_feedback:
+            self.feedback_matmul = LoopMatmul(self.kernel.feedback)
+        self.recurrent_matmul = LoopMatmul(cell.recurrent_kernel)
         self.inner_bias = None if self.bias is None else self.bias[1]
 
     def input_bias(self):
         return None if self.bias is None else self.bias[0]
 
-    def step(self, projected, fed, states):
+    def step(self, projected, feedback, states):
         (hidden,) = states
         if projected is None:
             projected = self.input_bias()
-        if fed is not None:
-            projected = add(projected, self.fed_matrix(fed))
-        inner = self.recurrent_matrix(hidden)
+        if feedback is not None:
+            projected = add(projected, self.feedback_matmul(feedback))
+        inner = self.recurrent_matmul(hidden)
         if self.inner_bias is not None:
             inner = add_bias(inner, self.inner_bias)
         x_update, x_reset, x_candidate = ops.split(projected, 3, axis=-1)
@@ -261,7 +269,7 @@ class _GRU(_KerasCell):
 
 
 _FORMS = {
-    keras.layers.LSTMCell: _LSTM,
-    keras.layers.GRUCell: _GRU,
-    keras.layers.SimpleRNNCell: _Simple,
+    keras.layers.LSTMCell: _LSTMInLoop,
+    keras.layers.GRUCell: _GRUInLoop,
+    keras.layers.SimpleRNNCell: _SimpleRNNInLoop,
 }

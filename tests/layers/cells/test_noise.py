@@ -178,7 +178,7 @@ def test_cells_sampling_inside_the_loop_raise_in_training_only():
     ):
         layer = RNN(cell)
         layer(INPUTS)
-        with pytest.raises(ValueError, match="take a cell of keras_seq, with the dtype policy"):
+        with pytest.raises(ValueError, match="use a cell of keras_seq with the dtype policy"):
             layer(INPUTS, training=True)
 
 
