@@ -1,8 +1,11 @@
 """Linear-chain conditional random field."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.linear_chain import IMPOSSIBLE, best_tags, chain_scores
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
@@ -11,47 +14,45 @@ from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ConditionalRandomField(keras.layers.Layer):
-    """Tags a sequence as a whole: each tag depends on the tag before it.
+class ConditionalRandomField(ConfiguredLayer):
+    """Linear-chain conditional random field, which tags a sequence as a whole.
 
         score(x, y) = start[y_1] + end[y_T] + sum over t of x[t, y_t]
                       + sum over t > 1 of A[y_{t-1}, y_t]
         log P(y|x)  = score(x, y) - log sum over all y' of exp(score(x, y'))
 
-    The inputs x are potentials, one number for each tag, from a
-    `keras.layers.Dense(N)` without activation. The call finds the most likely
-    tags by the algorithm of Viterbi; given the true tags, it adds their mean
-    negative log-likelihood to the loss. Sums over all sequences are taken by
-    the forward algorithm, in float32 at least.
+    Use it as the last layer of a tagger whose neighboring tags depend on each other, as in named
+    entity recognition. The inputs x are potentials, one number per tag, from a
+    `keras.layers.Dense(N)` without activation. A call returns the most likely tags, by the Viterbi
+    algorithm. With the true tags it also adds their mean negative log-likelihood to the loss, by
+    the forward algorithm in float32 or more.
 
-    Who comes from TensorFlow Addons: `tfa.layers.CRF(n)` is `Dense(n)` and
-    this layer; `tfa.text.crf_log_likelihood` is `log_likelihood`,
-    `crf_log_norm` is `log_partition`, `crf_decode` is the call,
-    `crf_multitag_sequence_score` less `crf_log_norm` is `log_likelihood` of
-    bool tags, and what took `sequence_length` takes a mask.
+    For users of TensorFlow Addons: `tfa.layers.CRF(n)` is `Dense(n)` and this layer;
+    `tfa.text.crf_log_likelihood` is `log_likelihood`; `crf_log_norm` is `log_partition`;
+    `crf_decode` is the call; `crf_multitag_sequence_score` minus `crf_log_norm` is
+    `log_likelihood` with bool tags. Masks replace `sequence_length`.
 
     Shapes: B batch, T steps, N tags.
 
     Args:
-        use_boundary: Whether there are `start` and `end`. Defaults to True.
+        use_boundary: Whether to learn `start` and `end`. Defaults to True.
 
     Call arguments:
         inputs: Float tensor `(B, T, N)`, the potentials.
-        tags: Optional true tags, as of `log_likelihood`.
-        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
-            Filled in by Keras from `inputs` when not given.
+        tags: Optional true tags, as for `log_likelihood`.
+        inputs_mask: Optional bool tensor `(B, T)`, True at real steps. By default the Keras mask
+            of `inputs`.
 
     Returns:
-        Int32 tensor `(B, T)`, the most likely tags, 0 at masked steps. With
-        `tags`, a pair: these, and the log-likelihood `(B,)` of the true ones.
+        Int32 tensor `(B, T)`, the most likely tags, 0 at masked steps. With `tags`, the pair of
+        this tensor and the log-likelihood `(B,)` of the true tags.
 
-    Masks: the mask of `inputs` passes through. A masked step is left out,
-    wherever it stands, as if its neighbours followed each other; what it
-    holds, NaN included, reaches neither outputs nor gradients.
+    Masks: the mask of `inputs` passes through. Masked steps may be anywhere and are skipped, as if
+    their neighbors were adjacent. Their content, even NaN, affects neither outputs nor gradients.
 
     Raises:
-        ValueError: If the inputs are not of shape `(B, T, N)` with a known
-            number of tags, or tags or mask do not fit them.
+        ValueError: If the inputs are not of shape `(B, T, N)` with known N, or tags or mask do not
+            fit them.
 
     Example:
 
@@ -66,24 +67,24 @@ class ConditionalRandomField(keras.layers.Layer):
     -0.445
 
     Reference:
-        Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML
-        2001, section 3; Sutton and McCallum, "An Introduction to Conditional
-        Random Fields", 2012, section 4.1, https://arxiv.org/abs/1011.4088
+        Lafferty, McCallum and Pereira, "Conditional Random Fields", ICML 2001, section 3; Sutton
+        and McCallum, "An Introduction to Conditional Random Fields", 2012, section 4.1,
+        https://arxiv.org/abs/1011.4088
     """
 
-    def __init__(self, use_boundary=True, **kwargs):
+    def __init__(self, use_boundary: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.use_boundary = use_boundary
         self.supports_masking = True
 
-    def build(self, inputs_shape, tags_shape=None):
+    def build(self, inputs_shape: Any, tags_shape: Any = None) -> None:
         if len(inputs_shape) != 3 or inputs_shape[-1] is None:
             raise ValueError(
                 "The inputs must be potentials of shape (batch, steps, tags) with a known number "
                 f"of tags, received {tuple(inputs_shape)}."
             )
         tags = inputs_shape[-1]
-        # In full precision: half of it would round what sums over many steps.
+        # No autocast, because errors of half precision add up over the steps.
         self.transitions = self.add_weight(
             name="transitions",
             shape=(tags, tags),
@@ -96,7 +97,7 @@ class ConditionalRandomField(keras.layers.Layer):
                 for name in ("start", "end")
             )
 
-    def call(self, inputs, tags=None, inputs_mask=None):
+    def call(self, inputs: Any, tags: Any = None, inputs_mask: Any = None) -> Any:
         potentials, mask = self._prepared(inputs, inputs_mask)
         transitions, start, end = self._weights(potentials)
         scores, _ = chain_scores(potentials, mask, transitions, start, ops.max)
@@ -107,56 +108,55 @@ class ConditionalRandomField(keras.layers.Layer):
         self.add_loss(-ops.mean(likelihood))
         return decoded, likelihood
 
-    def log_likelihood(self, inputs, tags, mask=None):
-        """log P of the tags.
+    def log_likelihood(self, inputs: Any, tags: Any, mask: Any = None) -> Any:
+        """Returns log P of the tags.
 
         Args:
             inputs: Float tensor `(B, T, N)`.
-            tags: Integer tensor `(B, T)` from 0 to N - 1; or a bool tensor
-                `(B, T, N)` of the tags that a step may have, whose sequences
-                are summed over.
+            tags: Integer tensor `(B, T)` from 0 to N - 1; or a bool tensor `(B, T, N)` of the
+                allowed tags of each step, to sum over all allowed sequences.
             mask: Optional bool tensor `(B, T)`.
 
         Returns:
-            Tensor `(B,)`, float32 at least; 0 where no step is real.
+            Tensor `(B,)` in float32 or more; 0 for rows without real steps.
         """
         potentials, mask = self._prepared(inputs, mask)
         allowed = self._allowed(tags, potentials)
         constrained = ops.where(allowed, potentials, IMPOSSIBLE)
-        # Both sums in one loop.
+        # One loop computes both sums.
         partition = self._log_partition(
             ops.concatenate([constrained, potentials], axis=0),
             ops.concatenate([mask, mask], axis=0),
         )
-        of_tags, of_all = ops.split(partition, 2, axis=0)
-        return of_tags - of_all
+        log_sum_of_tags, log_sum_of_all = ops.split(partition, 2, axis=0)
+        return log_sum_of_tags - log_sum_of_all
 
-    def log_partition(self, inputs, mask=None):
-        """log of the sum of exp(score) over all sequences of tags.
+    def log_partition(self, inputs: Any, mask: Any = None) -> Any:
+        """Returns log of the sum of exp(score) over all tag sequences.
 
         Args:
             inputs: Float tensor `(B, T, N)`.
             mask: Optional bool tensor `(B, T)`.
 
         Returns:
-            Tensor `(B,)`, float32 at least; 0 where no step is real.
+            Tensor `(B,)` in float32 or more; 0 for rows without real steps.
         """
         return self._log_partition(*self._prepared(inputs, mask))
 
-    def marginals(self, inputs, mask=None):
-        """P(y_t = j | x) of each step and tag.
+    def marginals(self, inputs: Any, mask: Any = None) -> Any:
+        """Returns P(y_t = j | x) of each step and tag.
 
         Args:
             inputs: Float tensor `(B, T, N)`.
             mask: Optional bool tensor `(B, T)`.
 
         Returns:
-            Tensor `(B, T, N)`, float32 at least; 0 at masked steps.
+            Tensor `(B, T, N)` in float32 or more; 0 at masked steps.
         """
         potentials, mask = self._prepared(inputs, mask)
         transitions, start, end = self._weights(potentials)
         forward, _ = chain_scores(potentials, mask, transitions, start, ops.logsumexp)
-        # The same from the other end: of the reversed sequence, along reversed transitions.
+        # The backward algorithm is the forward algorithm on the reversed sequence.
         backward, _ = chain_scores(
             ops.flip(potentials, axis=1),
             ops.flip(mask, axis=1),
@@ -176,8 +176,8 @@ class ConditionalRandomField(keras.layers.Layer):
     def _weights(self, potentials):
         transitions = ops.cast(self.transitions, potentials.dtype)
         if not self.use_boundary:
-            nothing = ops.zeros_like(transitions[0])
-            return transitions, nothing, nothing
+            zeros = ops.zeros_like(transitions[0])
+            return transitions, zeros, zeros
         return (
             transitions,
             ops.cast(self.start, potentials.dtype),
@@ -213,18 +213,15 @@ class ConditionalRandomField(keras.layers.Layer):
                 f"(batch, steps, {potentials.shape[-1]}), received {dtype} of shape "
                 f"{tuple(tags.shape)} for inputs of shape {tuple(potentials.shape)}."
             )
-        places = ops.arange(potentials.shape[-1], dtype=dtype)
-        return ops.equal(ops.expand_dims(tags, 2), places)
+        all_tags = ops.arange(potentials.shape[-1], dtype=dtype)
+        return ops.equal(ops.expand_dims(tags, 2), all_tags)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask
-
-    def get_config(self):
-        return {**super().get_config(), "use_boundary": self.use_boundary}
 
 
 def _fits(shape, expected):
-    """Whether two shapes can be equal, of which some sizes are not known."""
+    """Returns True if two shapes agree where both are known."""
     return len(shape) == len(expected) and all(
         None in pair or pair[0] == pair[1] for pair in zip(shape, expected, strict=True)
     )

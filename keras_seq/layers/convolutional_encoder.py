@@ -1,9 +1,12 @@
-"""Convolutional encoder with gated units."""
+"""Convolutional encoder with gated linear units."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_seq.layers.internal.attention_scores import check_dropout
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.seeds import split_seed
@@ -12,49 +15,44 @@ from keras_seq.layers.internal.seeds import split_seed
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ConvolutionalEncoder(keras.layers.Layer):
-    """Reads a sequence by convolutions whose units are gated.
+class ConvolutionalEncoder(ConfiguredLayer):
+    """Encoder of residual convolutions with gated linear units.
 
         h_0     = x W + b
         [a; g]  = convolution of dropout(h_{l-1}), 2 U features
         h_l     = sqrt(1/2) (h_{l-1} + a * sigmoid(g))
 
-    A third kind of encoder beside recurrent ones and the Transformer's: all
-    steps are computed at once, and step s sees the
-    `num_layers * (kernel_size - 1)` steps around it. It knows no order beyond
-    that, so positions are added to the inputs before it, by
-    `SinusoidalPosition` or `LearnedPosition`. The outputs are a memory for any
-    decoder.
+    It computes all steps in parallel, unlike a recurrent encoder, and step s sees only the
+    `num_layers * (kernel_size - 1)` steps around it, unlike a Transformer. Add positions to its
+    inputs, by `SinusoidalPosition` or `LearnedPosition`, because it knows no order beyond this
+    window. Its outputs can serve any decoder as memory.
 
     Shapes: B batch, S source steps, D features, U units.
 
     Args:
         units: Positive integer U.
-        num_layers: Positive integer, the number of convolutions.
-        kernel_size: Positive integer, the steps that one convolution sees;
-            odd, unless `causal`.
-        dropout: Float in [0, 1), on the inputs of each convolution.
-        causal: Whether a step sees itself and earlier steps only. Defaults to
-            False.
-        seed: Optional integer, makes the dropout reproducible.
+        num_layers: Positive integer, the number of convolutions. Defaults to 4.
+        kernel_size: Positive integer, the steps that one convolution sees; odd unless `causal`.
+            Defaults to 3.
+        dropout: Float in [0, 1), applied to the inputs of each convolution. Defaults to 0.
+        causal: Whether a step sees only itself and earlier steps. Defaults to False.
+        seed: Optional integer that makes the dropout reproducible.
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`, word vectors with positions.
-        mask: Optional bool tensor `(B, S)`, True where a step is real. Filled
-            in by Keras from `inputs` when not given.
+        mask: Optional bool tensor `(B, S)`, True at real steps. By default the Keras mask of
+            `inputs`.
         training: Whether to apply dropout.
 
     Returns:
         Tensor `(B, S, U)` in the compute dtype, 0 at masked steps.
 
-    Masks: the mask of `inputs` passes through. Padding is set to 0 before
-    every convolution, so what it holds, NaN included, and how much of it
-    there is change neither outputs nor gradients.
+    Masks: the mask of `inputs` passes through. Padding is set to 0 before every convolution, so
+    neither its amount nor its content, even NaN, affects outputs or gradients.
 
     Raises:
-        ValueError: If a size is not a positive integer, `kernel_size` is even
-            and `causal` is not set, `dropout` is outside [0, 1), or the inputs
-            are not of shape `(B, S, D)` with D known.
+        ValueError: If a size is not a positive integer, `kernel_size` is even without `causal`,
+            `dropout` is outside [0, 1), or the inputs are not of shape `(B, S, D)` with known D.
 
     Example:
 
@@ -64,13 +62,20 @@ class ConvolutionalEncoder(keras.layers.Layer):
     (1, 3, 8)
 
     Reference:
-        Gehring et al., "Convolutional Sequence to Sequence Learning", ICML
-        2017, sections 3.1 and 3.2, https://arxiv.org/abs/1705.03122
+        Gehring et al., "Convolutional Sequence to Sequence Learning", ICML 2017, sections 3.1
+        and 3.2, https://arxiv.org/abs/1705.03122
     """
 
     def __init__(
-        self, units, num_layers=4, kernel_size=3, dropout=0.0, causal=False, seed=None, **kwargs
-    ):
+        self,
+        units: int,
+        num_layers: int = 4,
+        kernel_size: int = 3,
+        dropout: float = 0.0,
+        causal: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         sizes = {"units": units, "num_layers": num_layers, "kernel_size": kernel_size}
         for name, value in sizes.items():
@@ -78,8 +83,8 @@ class ConvolutionalEncoder(keras.layers.Layer):
                 raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
         if not causal and kernel_size % 2 == 0:
             raise ValueError(
-                "`kernel_size` must be odd, so that a step sees as far ahead as behind, or "
-                f"`causal` be set; received {kernel_size}."
+                "`kernel_size` must be odd without `causal`, so that a step sees as far ahead as "
+                f"behind, received {kernel_size}."
             )
         check_dropout(dropout)
         self.units = units
@@ -96,7 +101,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
                 2 * units,
                 kernel_size,
                 padding="causal" if causal else "same",
-                # A gate lets half of the deviation through, and dropout adds to it: section 3.5.
+                # Compensates that a gate halves the deviation and dropout raises it: section 3.5.
                 kernel_initializer=keras.initializers.VarianceScaling(
                     4 * (1 - dropout), "fan_in", "untruncated_normal"
                 ),
@@ -110,7 +115,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
             for inner_seed in split_seed(seed, num_layers)
         ]
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         if len(input_shape) != 3 or input_shape[-1] is None:
             raise ValueError(
                 "The inputs must be of shape (batch, steps, features) with a known number of "
@@ -120,7 +125,7 @@ class ConvolutionalEncoder(keras.layers.Layer):
         for convolution in self.convolutions:
             convolution.build((*input_shape[:-1], self.units))
 
-    def call(self, inputs, mask=None, training=None):
+    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         hidden = zero_padding(self.projection(zero_padding(inputs, mask)), mask)
         for convolution, dropout in zip(self.convolutions, self.dropout_layers, strict=True):
             outputs, gates = ops.split(
@@ -130,16 +135,5 @@ class ConvolutionalEncoder(keras.layers.Layer):
             hidden = zero_padding(hidden, mask)
         return hidden
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_layers": self.num_layers,
-            "kernel_size": self.kernel_size,
-            "dropout": self.dropout,
-            "causal": self.causal,
-            "seed": self.seed,
-        }

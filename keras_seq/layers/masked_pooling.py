@@ -1,8 +1,11 @@
 """Pooling over the real steps of a sequence."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.maximum import masked_maximum
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
@@ -13,36 +16,35 @@ KINDS = ("mean", "max", "last")
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class MaskedPooling(keras.layers.Layer):
-    """One vector out of a sequence, of its real steps alone.
+class MaskedPooling(ConfiguredLayer):
+    """Pooling of the real steps of a sequence into one vector.
 
         mean:  y[b] = 1 / n[b] * sum over the real s of x[b, s],  n[b] their number
-        max:   y[b] = maximum over the real s of x[b, s], each feature by itself
+        max:   y[b] = maximum over the real s of x[b, s], separately for each feature
         last:  y[b] = x[b, s] of the last real s
 
-    Keras' `GlobalAveragePooling1D` divides by 0 where no step is real and adds
-    up what padding holds, NaN included; its `GlobalMaxPooling1D` takes no mask.
+    Use it between an encoder and a classifier. `keras.layers.GlobalAveragePooling1D` divides by 0
+    if no step is real and adds up NaN in padding; `GlobalMaxPooling1D` ignores masks.
 
     Shapes: B batch, S steps, D features.
 
     Args:
-        kind: "mean", "max" or "last".
+        kind: "mean", "max" or "last". Defaults to "mean".
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`.
-        mask: Optional bool tensor `(B, S)`, True where a step is real. Filled in
-            by Keras from `inputs` when not given; without any all steps are real.
+        mask: Optional bool tensor `(B, S)`, True at real steps. By default the Keras mask of
+            `inputs`; without one all steps are real.
 
     Returns:
-        Tensor `(B, D)` in the compute dtype, 0 where no step is real. The mean
-        is taken in float32 at least.
+        Tensor `(B, D)` in the compute dtype, 0 in rows without real steps. The mean is computed
+        in float32 or more.
 
-    Masks: end here. What a masked step holds, NaN included, reaches neither
-    the outputs nor the gradients.
+    Masks: the outputs have none. The content of masked steps, even NaN, affects neither outputs
+    nor gradients.
 
     Raises:
-        ValueError: At construction if `kind` is none of these; at a call if the
-            inputs are not of shape `(B, S, D)`.
+        ValueError: If `kind` has another value, or the inputs are not of shape `(B, S, D)`.
 
     Example:
 
@@ -55,12 +57,11 @@ class MaskedPooling(keras.layers.Layer):
     [3.0, 5.0]
 
     Reference:
-        Conneau et al., "Supervised Learning of Universal Sentence
-        Representations from Natural Language Inference Data", 2017, section
-        3.2, https://arxiv.org/abs/1705.02364
+        Conneau et al., "Supervised Learning of Universal Sentence Representations from Natural
+        Language Inference Data", 2017, section 3.2, https://arxiv.org/abs/1705.02364
     """
 
-    def __init__(self, kind="mean", **kwargs):
+    def __init__(self, kind: str = "mean", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if kind not in KINDS:
             raise ValueError(
@@ -69,7 +70,7 @@ class MaskedPooling(keras.layers.Layer):
         self.kind = kind
         self.supports_masking = True
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Any, mask: Any = None) -> Any:
         if len(inputs.shape) != 3:
             raise ValueError(
                 "The inputs must be of shape (batch, steps, features), "
@@ -80,22 +81,19 @@ class MaskedPooling(keras.layers.Layer):
         pool = {"mean": _mean, "max": masked_maximum, "last": _last}[self.kind]
         return ops.cast(pool(inputs, ops.cast(mask, "bool")), self.compute_dtype)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         return None
-
-    def get_config(self):
-        return {**super().get_config(), "kind": self.kind}
 
 
 def _mean(inputs, mask):
     real = at_least_float32(zero_padding(inputs, mask))
     count = ops.sum(ops.cast(mask, real.dtype), axis=1, keepdims=True)
-    # A row of padding has no steps to divide by.
+    # At least 1, because a row may have no real steps.
     return ops.sum(real, axis=1) / ops.maximum(count, 1)
 
 
 def _last(inputs, mask):
     step = ops.arange(ops.shape(inputs)[1])
     last = ops.max(ops.where(mask, step, -1), axis=1, keepdims=True)
-    # All others are 0 and add nothing.
+    # All other steps are 0 in the sum.
     return ops.sum(zero_padding(inputs, ops.equal(step, last)), axis=1)

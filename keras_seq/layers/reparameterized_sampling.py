@@ -1,4 +1,6 @@
-"""Sampling from a normal distribution, with gradients to its parameters."""
+"""Sampling from a normal distribution, differentiable in its parameters."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -11,46 +13,44 @@ from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ReparameterizedSampling(keras.layers.Layer):
-    """Draws from a normal distribution by shifting and scaling a standard one.
+    """Sample from a normal distribution by the reparameterization trick, with a KL loss.
 
         z  = mean + exp(log_variance / 2) * noise,   noise ~ N(0, 1)
         KL = 1/2 sum over u of (mean^2 + exp(log_variance) - 1 - log_variance)
 
-    The noise does not depend on the parameters, so gradients reach the mean
-    and the variance: the latent layer of a variational autoencoder. The
-    divergence KL of the distribution from the standard normal one is added to
-    the loss. All of it is computed in float32 at least, where exp does not
-    overflow as early as in float16.
+    This is the latent layer of a variational autoencoder. The noise does not depend on the
+    parameters, so gradients reach mean and variance. The layer adds the KL divergence from the
+    standard normal distribution to the loss. It computes in float32 or more, because exp
+    overflows early in float16.
 
-    `kl_weight` is a variable that is not trained: a callback anneals it by
-    `layer.kl_weight.assign(...)`, and no graph is made anew.
+    The variable `kl_weight` is not trained. To anneal it, call `layer.kl_weight.assign(...)` in a
+    callback; nothing is retraced.
 
     Shapes: B batch, T steps, U units.
 
     Args:
-        kl_weight: Float, what the loss multiplies KL by: beta. Defaults to 1.
-            None: no loss is added and there is no variable; whoever trains adds
-            the divergence, as `training.LatentTeaching` does.
-        free_bits: Float, the nats of KL of one unit, averaged over the batch,
-            that cost nothing. Defaults to 0.
-        seed: Optional integer, makes the noise reproducible.
+        kl_weight: Float, the weight of KL in the loss (beta). With None the layer has no variable
+            and adds no loss, for training loops that add KL themselves. Defaults to 1.
+        free_bits: Float, the KL per unit in nats, averaged over the batch, that is not
+            penalized. Defaults to 0.
+        seed: Optional integer that makes the noise reproducible.
 
     Call arguments:
         mean: Float tensor `(B, U)` or `(B, T, U)`.
         log_variance: Tensor of the same shape.
-        mean_mask: Optional bool tensor `(B, T)`, True where a step is real.
-            Filled in by Keras from `mean` when not given.
-        training: Whether to draw; if not, z is the mean.
+        mean_mask: Optional bool tensor `(B, T)`, True at real steps. By default the Keras mask of
+            `mean`.
+        training: Whether to sample; otherwise z is the mean.
 
     Returns:
         Tensor of the same shape, in the compute dtype.
 
-    Masks: the mask of `mean` passes through. What a masked step holds, NaN
-    included, reaches neither the divergence nor the gradients.
+    Masks: the mask of `mean` passes through. The content of masked steps, even NaN, affects
+    neither the divergence nor the gradients.
 
     Raises:
-        ValueError: If `kl_weight` or `free_bits` is negative, or the inputs
-            differ in shape or are neither `(B, U)` nor `(B, T, U)`.
+        ValueError: If `kl_weight` or `free_bits` is negative, or the inputs differ in shape or are
+            neither `(B, U)` nor `(B, T, U)`.
 
     Example:
 
@@ -64,14 +64,18 @@ class ReparameterizedSampling(keras.layers.Layer):
     [0.75]
 
     Reference:
-        Kingma and Welling, "Auto-Encoding Variational Bayes", 2014, section
-        2.4 and appendix B, https://arxiv.org/abs/1312.6114; free bits:
-        Kingma et al., "Improving Variational Inference with Inverse
-        Autoregressive Flow", 2016, appendix C.8,
-        https://arxiv.org/abs/1606.04934
+        Kingma and Welling, "Auto-Encoding Variational Bayes", 2014, section 2.4 and appendix B,
+        https://arxiv.org/abs/1312.6114; free bits: Kingma et al., "Improving Variational Inference
+        with Inverse Autoregressive Flow", 2016, appendix C.8, https://arxiv.org/abs/1606.04934
     """
 
-    def __init__(self, kl_weight=1.0, free_bits=0.0, seed=None, **kwargs):
+    def __init__(
+        self,
+        kl_weight: float | None = 1.0,
+        free_bits: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         for name, value in (("kl_weight", kl_weight), ("free_bits", free_bits)):
             if value is not None and not value >= 0:
@@ -82,7 +86,7 @@ class ReparameterizedSampling(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.supports_masking = True
 
-    def build(self, mean_shape, log_variance_shape):
+    def build(self, mean_shape: Any, log_variance_shape: Any) -> None:
         if len(mean_shape) not in (2, 3):
             raise ValueError(
                 "`mean` must be of shape (batch, units) or (batch, steps, units), "
@@ -103,7 +107,9 @@ class ReparameterizedSampling(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, mean, log_variance, mean_mask=None, training=None):
+    def call(
+        self, mean: Any, log_variance: Any, mean_mask: Any = None, training: bool | None = None
+    ) -> Any:
         if mean_mask is not None and len(mean.shape) != 3:
             raise ValueError(
                 "A mask is for inputs of shape (batch, steps, units), "
@@ -118,8 +124,8 @@ class ReparameterizedSampling(keras.layers.Layer):
             mean = mean + ops.exp(log_variance / 2) * noise
         return ops.cast(mean, self.compute_dtype)
 
-    def kl_divergence(self, mean, log_variance, mask=None):
-        """KL of each row of the batch.
+    def kl_divergence(self, mean: Any, log_variance: Any, mask: Any = None) -> Any:
+        """Returns KL of each row of the batch.
 
         Args:
             mean: Float tensor `(B, U)` or `(B, T, U)`.
@@ -127,22 +133,22 @@ class ReparameterizedSampling(keras.layers.Layer):
             mask: Optional bool tensor `(B, T)`.
 
         Returns:
-            Tensor `(B,)`, float32 at least, the sum over units and real steps.
+            Tensor `(B,)` in float32 or more, the sum over units and real steps.
         """
         mean = at_least_float32(zero_padding(mean, mask))
         log_variance = at_least_float32(zero_padding(log_variance, mask))
         return ops.sum(kl_of_units(mean, log_variance), axis=-1)
 
     def _loss(self, mean, log_variance):
-        # Padding was made 0, which is the standard distribution: its divergence is 0.
-        of_units = ops.mean(kl_of_units(mean, log_variance), axis=0)  # (U,)
-        free = ops.sum(ops.maximum(of_units, self.free_bits))
-        return ops.cast(self.kl_weight, free.dtype) * free
+        # Padding is 0 here, the parameters of the standard distribution, whose KL is 0.
+        kl = ops.mean(kl_of_units(mean, log_variance), axis=0)  # (U,)
+        penalized = ops.sum(ops.maximum(kl, self.free_bits))
+        return ops.cast(self.kl_weight, penalized.dtype) * penalized
 
-    def compute_mask(self, mean, mask=None):
+    def compute_mask(self, mean: Any, mask: Any = None) -> Any:
         return mask
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "kl_weight": self.initial_kl_weight,
@@ -151,8 +157,8 @@ class ReparameterizedSampling(keras.layers.Layer):
         }
 
 
-def kl_of_units(mean, log_variance):
-    """KL of each unit, summed over steps: `(B, U)` or `(B, T, U)` twice -> `(B, U)`."""
-    # expm1 keeps the digits of a variance close to 1.
+def kl_of_units(mean: Any, log_variance: Any) -> Any:
+    """Returns KL of each unit `(B, U)`, summed over steps, from `(B, U)` or `(B, T, U)` tensors."""
+    # expm1 is precise for a variance close to 1.
     divergence = 0.5 * (ops.square(mean) + ops.expm1(log_variance) - log_variance)
     return ops.sum(divergence, axis=1) if len(divergence.shape) == 3 else divergence

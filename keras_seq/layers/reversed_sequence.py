@@ -1,4 +1,6 @@
-"""A sequence from its end to its begin, its padding left where it is."""
+"""Reversal of the real steps of a sequence."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,28 +12,28 @@ from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ReversedSequence(keras.layers.Layer):
-    """The real steps of a sequence in reverse; what is padding stays where it is.
+    """Reverses the real steps of a sequence and leaves padding in place.
 
-        y[b, r_k] = x[b, r_(n+1-k)]     r_1 ... r_n the places of the real steps of b
+        y[b, r_k] = x[b, r_(n+1-k)]     r_1 ... r_n: the indices of the real steps of row b
 
-    Before an encoder that reads in one direction it brings the begin of the source near to
-    the begin of the target. Reversing the whole axis would put the padding first.
+    Placed before a unidirectional encoder, it brings the start of the source close to the start of
+    the target. Flipping the whole axis would move the padding to the front.
 
     Shapes: B batch, S steps, D features.
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`.
-        mask: Optional bool tensor `(B, S)`, True where a step is real. Filled in
-            by Keras from `inputs` when not given; without any all steps are real.
+        mask: Optional bool tensor `(B, S)`, True at real steps. By default the Keras mask of the
+            inputs. All steps are real if there is none.
 
     Returns:
-        Tensor `(B, S, D)` in the compute dtype, 0 where a step is padding.
+        Tensor `(B, S, D)` in the compute dtype, 0 at padding.
 
-    Masks: passed on as it came. What a masked step holds, NaN included, reaches neither the
-    outputs nor the gradients.
+    Masks: the mask of the inputs passes through unchanged. The content of masked steps, even NaN,
+    affects neither outputs nor gradients.
 
     Raises:
-        ValueError: At a call if the inputs are not of shape `(B, S, D)`.
+        ValueError: If the inputs are not of shape `(B, S, D)`.
 
     Example:
 
@@ -41,15 +43,15 @@ class ReversedSequence(keras.layers.Layer):
     [3.0, 2.0, 1.0, 0.0]
 
     Reference:
-        Sutskever, Vinyals and Le, "Sequence to Sequence Learning with Neural
-        Networks", 2014, section 3.3, https://arxiv.org/abs/1409.3215
+        Sutskever, Vinyals and Le, "Sequence to Sequence Learning with Neural Networks", 2014,
+        section 3.3, https://arxiv.org/abs/1409.3215
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Any, mask: Any = None) -> Any:
         if len(inputs.shape) != 3:
             raise ValueError(
                 "The inputs must be of shape (batch, steps, features), "
@@ -59,13 +61,13 @@ class ReversedSequence(keras.layers.Layer):
             return ops.flip(inputs, axis=1)
         mask = ops.cast(mask, "bool")
         real = ops.cast(mask, "int32")
-        # How many real steps stand before each, and how many there are.
+        # The number of real steps before each step, and in all.
         rank = ops.cumsum(real, axis=1) - real
         count = ops.sum(real, axis=1, keepdims=True)
         steps = ops.arange(ops.shape(inputs)[1], dtype="int32")
-        # Real places first, in their order.
-        places = ops.argsort(ops.where(mask, steps, steps + ops.shape(inputs)[1]), axis=1)
+        # The indices of the real steps in order, then those of padding.
+        real_first = ops.argsort(ops.where(mask, steps, steps + ops.shape(inputs)[1]), axis=1)
         opposite = ops.where(mask, count - 1 - rank, 0)
-        taken = ops.take_along_axis(ops.cast(places, "int32"), opposite, axis=1)  # (B, S)
+        source = ops.take_along_axis(ops.cast(real_first, "int32"), opposite, axis=1)  # (B, S)
         zeroed = zero_padding(inputs, mask)
-        return zero_padding(ops.take_along_axis(zeroed, taken[..., None], axis=1), mask)
+        return zero_padding(ops.take_along_axis(zeroed, source[..., None], axis=1), mask)

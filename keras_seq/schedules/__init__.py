@@ -1,4 +1,4 @@
-"""Schedules: learning rates, and other rates that change in the course of a training."""
+"""Schedules of the learning rate and of other rates and weights during training."""
 
 from keras_seq.schedules.learning_rates import InverseSquareRoot, noam
 from keras_seq.schedules.rates import (

@@ -1,4 +1,6 @@
-"""Learning rate schedules of sequence models."""
+"""Learning rate schedules for sequence models."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -6,13 +8,15 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to a peak, then falls with the square root of the step.
+    """Learning rate with linear warmup and inverse square root decay.
 
         rate(step) = peak * min(step / warmup, sqrt(warmup / step)),  step from 1
 
+    This is the usual schedule for training a Transformer with Adam.
+
     Args:
-        peak: Positive float, the rate after the warm-up.
-        warmup_steps: Integer, 0 or more; 0 and 1 alike start at the peak.
+        peak: Positive float, the rate at the end of the warmup.
+        warmup_steps: Integer, 0 or more. Both 0 and 1 start at the peak.
 
     Raises:
         ValueError: If `peak` is not positive or `warmup_steps` is negative.
@@ -28,7 +32,7 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, peak, warmup_steps):
+    def __init__(self, peak: float, warmup_steps: int) -> None:
         if not peak > 0:
             raise ValueError(f"`peak` must be positive, received {peak!r}.")
         if warmup_steps < 0:
@@ -36,17 +40,17 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         self.peak = peak
         self.warmup_steps = warmup_steps
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         step = ops.cast(step, "float32") + 1.0
         warmup = float(max(1, self.warmup_steps))
         return self.peak * ops.minimum(step / warmup, ops.sqrt(warmup / step))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
-def noam(scale, units, warmup_steps):
-    """The schedule of "Attention Is All You Need" as an `InverseSquareRoot`.
+def noam(scale: float, units: int, warmup_steps: int) -> InverseSquareRoot:
+    """Builds the schedule of "Attention Is All You Need" (Vaswani et al., 2017).
 
         rate(step) = scale * units^-0.5 * min(step^-0.5, step * warmup^-1.5)
 
@@ -56,7 +60,9 @@ def noam(scale, units, warmup_steps):
         warmup_steps: Positive integer.
 
     Returns:
-        The schedule, whose peak is scale * (units * warmup) ^ -0.5.
+        An `InverseSquareRoot` with the peak scale * (units * warmup) ^ -0.5.
+
+    Example:
 
     >>> round(float(noam(1.0, 128, 1000).peak), 6)
     0.002795

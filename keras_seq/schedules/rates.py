@@ -1,6 +1,8 @@
-"""Rates that change in the course of a training, as functions of the update."""
+"""Schedules of rates and loss weights, as functions of the update."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from keras import ops
 
@@ -11,13 +13,16 @@ __all__ = [
     "scheduled_sampling_rate",
 ]
 
+# Returns a float32 scalar for the number of updates made so far.
+Schedule = Callable[[Any], Any]
+
 KINDS = ("constant", "linear", "exponential", "inverse_sigmoid")
 
 
-def scheduled_sampling_rate(kind, rate, half_steps):
-    """Share of target tokens that the model's own words take the place of, by update.
+def scheduled_sampling_rate(kind: str, rate: float, half_steps: float) -> Schedule:
+    """Schedule for the fraction of target tokens that scheduled sampling replaces.
 
-    With e(i) the probability of the true token after i updates of Bengio et al.:
+    With e(i), the probability of the true token after i updates of Bengio et al.:
 
         constant          rate
         linear            rate (1 - e(i)),  e(i) = max(0, 1 - i / (2 half_steps))
@@ -25,20 +30,20 @@ def scheduled_sampling_rate(kind, rate, half_steps):
         inverse_sigmoid   rate (1 - e(i)),  e(i) = k / (k + exp(i / k)),
                                             k log k = half_steps
 
-    So each but the first is at half of `rate` after `half_steps` updates, apart from
-    a start of 1 / (1 + k) for the last.
+    All but the first reach half of `rate` after `half_steps` updates. They start at 0, the last at
+    rate / (1 + k).
 
     Args:
-        kind: One of the four.
-        rate: Float in [0, 1], what it tends to.
+        kind: "constant", "linear", "exponential" or "inverse_sigmoid".
+        rate: Float in [0, 1], the final rate.
         half_steps: Positive number of updates.
 
     Returns:
-        A function of an integer or a scalar tensor, the updates made so far, that
-        gives a float32 scalar tensor. It may be called inside a compiled step.
+        A function of the number of updates made so far, an integer or a scalar tensor, that returns
+        a float32 scalar tensor. A compiled step may call it.
 
     Raises:
-        ValueError: If an argument is none of those.
+        ValueError: If an argument is out of range.
 
     Example:
 
@@ -47,8 +52,8 @@ def scheduled_sampling_rate(kind, rate, half_steps):
     (0.25, 0.5)
 
     Reference:
-        Bengio et al., "Scheduled Sampling for Sequence Prediction with Recurrent
-        Neural Networks", 2015, section 2.4, https://arxiv.org/abs/1506.03099
+        Bengio et al., "Scheduled Sampling for Sequence Prediction with Recurrent Neural Networks",
+        2015, section 2.4, https://arxiv.org/abs/1506.03099
     """
     if kind not in KINDS:
         raise ValueError(f"`kind` must be one of {', '.join(KINDS)}, received {kind!r}.")
@@ -66,21 +71,24 @@ def scheduled_sampling_rate(kind, rate, half_steps):
             return rate * ops.minimum(step / (2 * half_steps), 1.0)
         if kind == "exponential":
             return rate * (1 - ops.exp(-math.log(2) / half_steps * step))
-        # 1 - k / (k + exp(i / k)), in a form that does not overflow.
+        # Equals 1 - k / (k + exp(i / k)) without overflow.
         return rate * ops.sigmoid(step / k - math.log(k))
 
     return rate_at
 
 
-def linear_annealing(steps, start=0.0, end=1.0):
-    """A weight that goes from `start` to `end` in `steps` updates, and stays.
+def linear_annealing(steps: float, start: float = 0.0, end: float = 1.0) -> Schedule:
+    """Schedule of a weight that moves linearly from `start` to `end` and stays there.
+
+        weight(i) = start + (end - start) min(1, i / steps)
 
     Args:
         steps: Positive number of updates.
-        start, end: Floats.
+        start: Float, the initial weight. Defaults to 0.
+        end: Float, the final weight. Defaults to 1.
 
     Returns:
-        A function of the updates made so far that gives a float32 scalar tensor.
+        A function of the number of updates made so far that returns a float32 scalar tensor.
 
     Raises:
         ValueError: If `steps` is not positive.
@@ -93,21 +101,23 @@ def linear_annealing(steps, start=0.0, end=1.0):
     _check_steps(steps)
 
     def weight_at(step):
-        done = ops.minimum(ops.cast(step, "float32") / steps, 1.0)
-        return start + (end - start) * done
+        progress = ops.minimum(ops.cast(step, "float32") / steps, 1.0)
+        return start + (end - start) * progress
 
     return weight_at
 
 
-def logistic_annealing(half_steps, steepness=None):
-    """A weight that goes from 0 to 1 along 1 / (1 + exp(-steepness (i - half_steps))).
+def logistic_annealing(half_steps: float, steepness: float | None = None) -> Schedule:
+    """Schedule of a weight that moves from 0 to 1 along a logistic curve.
+
+        weight(i) = 1 / (1 + exp(-steepness (i - half_steps)))
 
     Args:
-        half_steps: Positive number of updates, until a half.
-        steepness: Positive float; by default 10 / `half_steps`.
+        half_steps: Positive number of updates, after which the weight is a half.
+        steepness: Positive float. Defaults to 10 / `half_steps`.
 
     Returns:
-        As `linear_annealing`.
+        A function of the number of updates, as for `linear_annealing`.
 
     Raises:
         ValueError: If an argument is not positive.
@@ -118,8 +128,8 @@ def logistic_annealing(half_steps, steepness=None):
     0.5
 
     Reference:
-        Bowman et al., "Generating Sentences from a Continuous Space", 2016, section
-        3.1, https://arxiv.org/abs/1511.06349
+        Bowman et al., "Generating Sentences from a Continuous Space", 2016, section 3.1,
+        https://arxiv.org/abs/1511.06349
     """
     _check_steps(half_steps)
     steepness = 10 / half_steps if steepness is None else steepness
@@ -128,21 +138,21 @@ def logistic_annealing(half_steps, steepness=None):
     return lambda step: ops.sigmoid(steepness * (ops.cast(step, "float32") - half_steps))
 
 
-def cyclical_annealing(steps, cycles=4, rise=0.5):
-    """A weight that rises from 0 to 1 several times, and stays at 1 after the last.
+def cyclical_annealing(steps: float, cycles: int = 4, rise: float = 0.5) -> Schedule:
+    """Schedule of a weight that rises from 0 to 1 several times and then stays at 1.
 
-        within a cycle of steps / cycles updates:  min(1, i / (rise cycle))
+        weight(i) = min(1, (i mod cycle) / (rise cycle)),  cycle = steps / cycles
 
     Args:
-        steps: Positive number of updates, of all cycles.
-        cycles: Positive integer.
-        rise: Float in (0, 1], the share of each cycle in which the weight rises.
+        steps: Positive number of updates in all cycles together.
+        cycles: Positive integer. Defaults to 4.
+        rise: Float in (0, 1], the fraction of a cycle in which the weight rises. Defaults to 0.5.
 
     Returns:
-        As `linear_annealing`.
+        A function of the number of updates, as for `linear_annealing`.
 
     Raises:
-        ValueError: If an argument is out of its range.
+        ValueError: If an argument is out of range.
 
     Example:
 
@@ -151,8 +161,8 @@ def cyclical_annealing(steps, cycles=4, rise=0.5):
     (0.5, 1.0, 0.0, 1.0)
 
     Reference:
-        Fu et al., "Cyclical Annealing Schedule: A Simple Approach to Mitigating KL
-        Vanishing", 2019, equation 6, https://arxiv.org/abs/1903.10145
+        Fu et al., "Cyclical Annealing Schedule: A Simple Approach to Mitigating KL Vanishing",
+        2019, equation 6, https://arxiv.org/abs/1903.10145
     """
     _check_steps(steps)
     if not isinstance(cycles, int) or cycles < 1:
@@ -175,7 +185,7 @@ def _check_steps(steps):
 
 
 def _k_log_k(value):
-    """The k > 1 with k log k = value, by Newton's method."""
+    """Returns the k > 1 with k log k = value, by Newton's method."""
     k = 1 + value
     for _ in range(50):
         k -= (k * math.log(k) - value) / (math.log(k) + 1)

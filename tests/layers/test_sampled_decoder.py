@@ -328,21 +328,21 @@ def refused(match, sampler, **changes):
 def test_invalid_sampled_decoder_arguments_raise_value_error():
     refused("`cell` must be an `AttentionCell`, received", TrainingSampler(), cell="gru")
     refused("`sampler` must be a TrainingSampler.*received 'greedy'", "greedy")
-    refused("reads words: give an `embedding`", GreedySampler(2, 3), embedding=None, max_steps=3)
-    refused("reads words", ScheduledEmbeddingSampler(0.5), embedding=None)
+    refused("produces ids: pass an `embedding`", GreedySampler(2, 3), embedding=None, max_steps=3)
+    refused("produces ids", ScheduledEmbeddingSampler(0.5), embedding=None)
     refused("`max_steps` must be a positive integer, received None", GreedySampler(2, 3))
-    refused("leave out `max_steps`, received 5", TrainingSampler(), max_steps=5)
+    refused("omit `max_steps`, received 5", TrainingSampler(), max_steps=5)
 
 
 def test_invalid_sampled_decoder_calls_raise_value_error():
     with pytest.raises(ValueError, match="follows a target.*received none"):
         decoder(TrainingSampler())(VALUE)
-    with pytest.raises(ValueError, match="writes by itself"):
+    with pytest.raises(ValueError, match="generates without a target"):
         decoder(GreedySampler(2, 3), max_steps=3)(VALUE, TARGET)
     with pytest.raises(ValueError, match=r"must be ids \(B, T\), received shape \(3, 4, 1\)"):
         decoder(TrainingSampler())(VALUE, TARGET[..., None])
     vectors = decoder(TrainingSampler(), parts() | {"embedding": None})
-    with pytest.raises(ValueError, match=r"vectors \(B, T, D\).*no `embedding`.*\(3, 4\)"):
+    with pytest.raises(ValueError, match=r"vectors \(B, T, D\).*without an `embedding`.*\(3, 4\)"):
         vectors(VALUE, TARGET)
     fed = decoder(ScheduledOutputSampler(0.5), parts() | {"embedding": None})
     with pytest.raises(ValueError, match="width 11 must be as wide.*received 4"):

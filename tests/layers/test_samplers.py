@@ -13,7 +13,7 @@ from keras_seq.layers import (
     ScheduledOutputSampler,
     TrainingSampler,
 )
-from keras_seq.layers.sampling.samplers import draw
+from keras_seq.layers.sampling.samplers import sample
 
 pytestmark = pytest.mark.jax
 
@@ -31,7 +31,7 @@ def test_samples_follow_the_softmax_probabilities():
     with np.errstate(divide="ignore"):
         logits = np.log(probabilities).astype("float32")
     uniform = np.random.default_rng(0).random(20_000).astype("float32")
-    drawn = ops.convert_to_numpy(draw(ops.array(logits[None]), ops.array(uniform)))
+    drawn = ops.convert_to_numpy(sample(ops.array(logits[None]), ops.array(uniform)))
     counts = np.bincount(drawn, minlength=5)
     assert counts[1] == 0
     seen = probabilities > 0
@@ -41,7 +41,7 @@ def test_samples_follow_the_softmax_probabilities():
 def test_extreme_uniform_values_sample_words_of_nonzero_probability():
     logits = ops.array([[-1e9, 0.0, 0.0, -1e9]])
     largest = 1 - 2.0**-23
-    drawn = draw(logits, ops.array([0.0, largest], dtype="float32"))
+    drawn = sample(logits, ops.array([0.0, largest], dtype="float32"))
     assert ops.convert_to_numpy(drawn).tolist() == [1, 2]
 
 

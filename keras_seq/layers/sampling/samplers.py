@@ -1,6 +1,8 @@
-"""Where a decoder's next input comes from: the target, its own words, or some of both."""
+"""Samplers: where a decoder gets its next input from."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,28 +12,49 @@ from keras import ops
 
 @dataclasses.dataclass(frozen=True)
 class Sampler:
-    """What `SampledDecoder` asks of a sampler. Holds numbers, and nothing of a batch."""
+    """Abstract sampler of a `SampledDecoder`. It holds settings and no state."""
 
-    def ids(self, outputs, uniform):
-        """What the decoder says at one step: `(B, V)`, numbers in [0, 1) `(B,)` -> int32 `(B,)`."""
-        return likeliest(outputs)
+    def ids(self, outputs: Any, uniform: Any) -> Any:
+        """Returns the predicted ids of one step, int32 `(B,)`.
 
-    def get_config(self):
+        Args:
+            outputs: Float tensor `(B, V)`.
+            uniform: Random numbers in [0, 1), `(B,)`.
+        """
+        return most_likely(outputs)
+
+    def get_config(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "Sampler":
         return cls(**config)
+
+
+@dataclasses.dataclass(frozen=True)
+class ScheduledSampler(Sampler):
+    """Abstract sampler that sometimes feeds back what the previous step produced."""
+
+    probability: float
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"`probability` must be in [0, 1], received {self.probability!r}.")
+
+    def feedback(self, embedding: Any, width: int) -> Callable[[Any, Any], Any]:
+        """Returns a function of a step's outputs `(B, V)` and ids to the next input `(B, D)`."""
+        raise NotImplementedError
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 @dataclasses.dataclass(frozen=True)
 class TrainingSampler(Sampler):
-    """Every step reads the true word before it: teacher forcing.
+    """Teacher forcing: every step reads the true previous token.
 
         x_{t+1} = E[y_{t+1}],  id_t = argmax o_t
 
-    For `SampledDecoder`, as are the other samplers.
+    All samplers are arguments of `SampledDecoder`.
 
     Example:
 
@@ -39,26 +62,26 @@ class TrainingSampler(Sampler):
     TrainingSampler()
 
     Reference:
-        Williams and Zipser, "A Learning Algorithm for Continually Running
-        Fully Recurrent Neural Networks", 1989, section 4
+        Williams and Zipser, "A Learning Algorithm for Continually Running Fully Recurrent Neural
+        Networks", 1989, section 4
     """
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 @dataclasses.dataclass(frozen=True)
-class ScheduledEmbeddingSampler(Sampler):
-    """Some steps of training read what the decoder itself drew the step before.
+class ScheduledEmbeddingSampler(ScheduledSampler):
+    """Scheduled sampling: some training steps read a token sampled at the previous step.
 
         x_{t+1} = E[id_t] with probability p, else E[y_{t+1}],  id_t ~ softmax(o_t)
 
-    Each row and step decides for itself. Outside training this is teacher
-    forcing, as it is with p = 0. `keras_seq.training.ScheduledSampling` does
-    it to whole models, in two passes instead of T steps.
+    Each row and step is decided independently. Outside training this is teacher forcing.
+    `keras_seq.training.ScheduledSampling` samples for whole models in two passes instead of T
+    steps.
 
     Args:
-        probability: Float p in [0, 1], to start with. The decoder keeps it as
-            its weight `probability`, which a schedule may assign.
-        seed: Optional integer, makes the draws reproducible.
+        probability: Initial p, a float in [0, 1]. The decoder stores it in its weight
+            `probability`, which a schedule may assign.
+        seed: Optional integer that makes the samples reproducible.
 
     Raises:
         ValueError: If `probability` is outside [0, 1].
@@ -69,41 +92,31 @@ class ScheduledEmbeddingSampler(Sampler):
     ScheduledEmbeddingSampler(probability=0.25, seed=None)
 
     Reference:
-        Bengio et al., "Scheduled Sampling for Sequence Prediction with
-        Recurrent Neural Networks", 2015, https://arxiv.org/abs/1506.03099
+        Bengio et al., "Scheduled Sampling for Sequence Prediction with Recurrent Neural Networks",
+        2015, https://arxiv.org/abs/1506.03099
     """
 
-    probability: float
-    seed: int | None = None
+    def ids(self, outputs: Any, uniform: Any) -> Any:
+        return sample(outputs, uniform)
 
-    def __post_init__(self):
-        check_probability(self.probability)
-
-    def ids(self, outputs, uniform):
-        return draw(outputs, uniform)
-
-    def feedback(self, embedding, width):
-        """A function of a step's outputs `(B, V)` and ids to what the next may read, `(B, D)`."""
+    def feedback(self, embedding: Any, width: int) -> Callable[[Any, Any], Any]:
         return lambda outputs, ids: embed(embedding, ids)
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 @dataclasses.dataclass(frozen=True)
-class ScheduledOutputSampler(Sampler):
-    """Some steps of training read what the step before gave, undrawn.
+class ScheduledOutputSampler(ScheduledSampler):
+    """Scheduled sampling without discrete samples: some steps read the previous output itself.
 
-        x_{t+1} = softmax(o_t) E with probability p, else E[y_{t+1}]   of words
-        x_{t+1} = o_t          with probability p, else y_{t+1}        of vectors
+        x_{t+1} = softmax(o_t) E with probability p, else E[y_{t+1}]   for tokens
+        x_{t+1} = o_t          with probability p, else y_{t+1}        for vectors
 
-    For sequences of vectors, which have nothing to draw from; and of words
-    where the gradient should go through what is fed back, which it cannot
-    through a draw. Outside training this is teacher forcing, as it is with
-    p = 0.
+    Use it for sequences of vectors, or for tokens if gradients should pass through what is fed
+    back. Outside training this is teacher forcing.
 
     Args:
-        probability: Float p in [0, 1], to start with. The decoder keeps it as
-            its weight `probability`, which a schedule may assign.
-        seed: Optional integer, makes the choices reproducible.
+        probability: Initial p, a float in [0, 1], stored in the decoder's weight `probability`.
+        seed: Optional integer that makes the choice of steps reproducible.
 
     Raises:
         ValueError: If `probability` is outside [0, 1].
@@ -114,20 +127,12 @@ class ScheduledOutputSampler(Sampler):
     ScheduledOutputSampler(probability=0.25, seed=None)
 
     Reference:
-        Bengio et al., 2015, https://arxiv.org/abs/1506.03099; of words:
-        Goyal, Dyer and Berg-Kirkpatrick, "Differentiable Scheduled Sampling
-        for Credit Assignment", 2017, section 3,
-        https://arxiv.org/abs/1704.06970
+        Bengio et al., 2015, https://arxiv.org/abs/1506.03099; for tokens: Goyal, Dyer and
+        Berg-Kirkpatrick, "Differentiable Scheduled Sampling for Credit Assignment", 2017,
+        section 3, https://arxiv.org/abs/1704.06970
     """
 
-    probability: float
-    seed: int | None = None
-
-    def __post_init__(self):
-        check_probability(self.probability)
-
-    def feedback(self, embedding, width):
-        """A function of a step's outputs `(B, V)` and ids to what the next may read, `(B, D)`."""
+    def feedback(self, embedding: Any, width: int) -> Callable[[Any, Any], Any]:
         if embedding is None:
             return lambda outputs, ids: outputs
         table = embed(embedding, ops.arange(width))  # (V, D)
@@ -139,15 +144,15 @@ class ScheduledOutputSampler(Sampler):
 @keras.saving.register_keras_serializable(package="keras_seq")
 @dataclasses.dataclass(frozen=True)
 class GreedySampler(Sampler):
-    """Every step reads the likeliest word of the step before, until the end.
+    """Greedy decoding: every step reads the most likely token of the previous step.
 
         id_t = argmax o_t,  x_{t+1} = E[id_t],  x_1 = E[start]
 
-    `keras_seq.search.beam_search` finds better targets than this.
+    `keras_seq.search.beam_search` finds better targets.
 
     Args:
-        start: Integer, the id that the first step reads.
-        end: Integer, the id after which a row is done.
+        start: Integer id that the first step reads.
+        end: Integer id that ends a row.
 
     Example:
 
@@ -162,15 +167,15 @@ class GreedySampler(Sampler):
 @keras.saving.register_keras_serializable(package="keras_seq")
 @dataclasses.dataclass(frozen=True)
 class CategoricalSampler(Sampler):
-    """Every step reads a word drawn at the step before, until the end.
+    """Random decoding: every step reads a token sampled at the previous step.
 
         id_t ~ softmax(o_t / temperature),  x_{t+1} = E[id_t],  x_1 = E[start]
 
     Args:
-        start: Integer, the id that the first step reads.
-        end: Integer, the id after which a row is done.
-        temperature: Float above 0. Below 1 the likely words get likelier.
-        seed: Optional integer, makes the draws reproducible.
+        start: Integer id that the first step reads.
+        end: Integer id that ends a row.
+        temperature: Float above 0. Values below 1 favor likely tokens. Defaults to 1.
+        seed: Optional integer that makes the samples reproducible.
 
     Raises:
         ValueError: If `temperature` is not above 0.
@@ -186,32 +191,31 @@ class CategoricalSampler(Sampler):
     temperature: float = 1.0
     seed: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.temperature > 0:
             raise ValueError(
                 f"`temperature` must be above 0, received {self.temperature!r}: "
-                "for the likeliest words take `GreedySampler`."
+                "for the most likely tokens use `GreedySampler`."
             )
 
-    def ids(self, outputs, uniform):
-        return draw(outputs / self.temperature, uniform)
+    def ids(self, outputs: Any, uniform: Any) -> Any:
+        return sample(outputs / self.temperature, uniform)
 
 
-def embed(embedding, ids):
-    """Vectors `(B, D)` of ids `(B,)`, by a layer that takes sequences of them."""
+def embed(embedding: Any, ids: Any) -> Any:
+    """Returns vectors `(B, D)` of ids `(B,)`, by a layer that expects sequences."""
     return ops.squeeze(embedding(ops.expand_dims(ids, 1)), 1)
 
 
-def likeliest(logits):
-    """Ids `(...)`, int32, of logits `(..., V)`."""
+def most_likely(logits: Any) -> Any:
+    """Returns int32 ids `(...)` of the largest logits `(..., V)`."""
     return ops.cast(ops.argmax(logits, axis=-1), "int32")
 
 
-def draw(logits, uniform):
-    """Ids drawn from softmax(logits), one for each uniform number.
+def sample(logits: Any, uniform: Any) -> Any:
+    """Samples an id from softmax(logits) for each uniform random number.
 
-    By the inverse of the cumulated probabilities, since a generator cannot
-    be asked inside a loop.
+    Inverts the cumulative distribution, because a loop cannot use a random generator.
 
     Args:
         logits: Float tensor `(..., V)`.
@@ -220,14 +224,8 @@ def draw(logits, uniform):
     Returns:
         Int32 tensor `(...)`.
     """
-    cumulated = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
-    # The largest number, 1 - 2^-23, times the sum is below the sum in float32 too, so that some
-    # word is always passed, and never one without weight.
-    threshold = ops.cast(uniform, cumulated.dtype)[..., None] * cumulated[..., -1:]
-    return likeliest(ops.cast(cumulated > threshold, "int32"))
-
-
-def check_probability(probability):
-    """Raises ValueError unless `probability` is in [0, 1]."""
-    if not 0 <= probability <= 1:
-        raise ValueError(f"`probability` must be in [0, 1], received {probability!r}.")
+    cumulative = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
+    # At most (1 - 2^-23) times the sum, which float32 rounds to less than the sum. So the result is
+    # always an id, and never one of probability 0.
+    threshold = ops.cast(uniform, cumulative.dtype)[..., None] * cumulative[..., -1:]
+    return most_likely(ops.cast(cumulative > threshold, "int32"))

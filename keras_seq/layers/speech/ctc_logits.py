@@ -1,8 +1,11 @@
-"""Outputs of a recogniser whose frames are aligned with labels by CTC."""
+"""Output layer of a recognizer that is trained with CTC."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import MASKED, zero_padding
@@ -11,34 +14,34 @@ from keras_seq.layers.internal.scaled_dot_product import MASKED, zero_padding
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class CTCLogits(keras.layers.Layer):
-    """Scores of each label at each frame; a frame that is padding says the blank.
+class CTCLogits(ConfiguredLayer):
+    """Logits of each label at each frame, with padded frames set to the blank.
 
-        logits_t = W x_t + b                    of a real frame
-        logits_t = (0, -1e9, -1e9, ...)         of one that is padding
+        logits_t = W x_t + b                    at a real frame
+        logits_t = (0, -1e9, -1e9, ...)         at a padded frame
 
-    In connectionist temporal classification a blank adds nothing to the labels. So
-    frames at an end that are the blank with probability 1 change neither the likelihood
-    of any labels nor what a search finds, and who reads the logits needs no lengths.
+    In connectionist temporal classification a blank adds nothing to the labels. So frames at an
+    end that are blank with probability 1 change neither the likelihood of labels nor the result of
+    a search, and consumers of the logits need no lengths.
 
     Shapes: B batch, T frames, D features, V vocabulary.
 
     Args:
-        vocabulary_size: Integer V, 2 at least: the labels, and the blank, which is id 0.
+        vocabulary_size: Integer V, 2 or more: the labels and the blank, which is id 0.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        mask: Optional bool tensor `(B, T)`, True where a frame is real. Filled in by
-            Keras from `inputs` when not given.
+        mask: Optional bool tensor `(B, T)`, True at real frames. By default the Keras mask of
+            `inputs`.
 
     Returns:
-        Logits `(B, T, V)`, float32 at least.
+        Logits `(B, T, V)` in float32 or more.
 
-    Masks: the mask of `inputs` passes through. What a masked frame holds, NaN included,
-    reaches neither the outputs nor the gradients.
+    Masks: the mask of `inputs` passes through. The content of masked frames, even NaN, affects
+    neither outputs nor gradients.
 
     Raises:
-        ValueError: If `vocabulary_size` is no integer of 2 at least.
+        ValueError: If `vocabulary_size` is not an integer of 2 or more.
 
     Example:
 
@@ -48,37 +51,34 @@ class CTCLogits(keras.layers.Layer):
     [1.0, 0.0, 0.0]
 
     Reference:
-        Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal
-        Classification", ICML 2006, section 3.1
+        Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal Classification", ICML
+        2006, section 3.1
     """
 
-    def __init__(self, vocabulary_size, **kwargs):
+    def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(vocabulary_size, int) or vocabulary_size < 2:
             raise ValueError(
-                "`vocabulary_size` must be an integer of 2 at least, one label and the blank, "
+                "`vocabulary_size` must be an integer of 2 or more, a label and the blank, "
                 f"received {vocabulary_size!r}."
             )
         self.vocabulary_size = vocabulary_size
         self.supports_masking = True
         self.projection = ExactDense(vocabulary_size, dtype=self.dtype_policy, name="projection")
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self.projection.build(input_shape)
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Any, mask: Any = None) -> Any:
         logits = at_least_float32(self.projection(zero_padding(inputs, mask)))
         return blank_frames(logits, mask)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask
 
-    def get_config(self):
-        return {**super().get_config(), "vocabulary_size": self.vocabulary_size}
 
-
-def blank_frames(logits, mask):
-    """Logits `(B, T, V)` that say the blank at masked frames; those given if there is no mask."""
+def blank_frames(logits: Any, mask: Any) -> Any:
+    """Returns logits `(B, T, V)` with masked frames set to the blank. The mask may be None."""
     if mask is None:
         return logits
     blank = ops.arange(logits.shape[-1]) == 0

@@ -1,46 +1,48 @@
-"""Fewer frames: a convolution over time with a stride, and the mask that goes with it."""
+"""Convolution over time with a stride, and its mask."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
-# Shape letters: B batch, T frames, D features, U units, F frames that are left.
+# Shape letters: B batch, T frames, D features, U units, F output frames.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class StridedConvolution(keras.layers.Layer):
-    """Convolution over time that leaves one frame of several.
+class StridedConvolution(ConfiguredLayer):
+    """Convolution over time that merges several frames into one.
 
         y_t = activation(b + sum over i of W_i x_{stride t + i - (kernel_size - 1) // 2})
 
-    with 0 for what lies before the first frame and behind the last. Speech has more
-    frames than labels by far, and recurrent layers take their time for each.
+    Frames before the first and after the last are 0. Use it before the recurrent layers of a
+    speech model: speech has many more frames than labels, and recurrent layers spend time on each.
 
-    `keras.layers.Conv1D` with padding "same" puts its windows elsewhere when the number
-    of frames changes from odd to even, so that padding changes real frames; and its mask
-    keeps the old length.
+    Unlike `keras.layers.Conv1D` with padding "same", its windows do not move when the number of
+    frames changes from odd to even, so padding does not affect real frames, and its mask has the
+    new length.
 
-    Shapes: B batch, T frames, D features, U units, F frames that are left.
+    Shapes: B batch, T frames, D features, U units, F output frames.
 
     Args:
         units: Positive integer U.
-        stride: Positive integer, how many frames become one.
-        kernel_size: Positive integer, how many frames each of them sees.
-        activation: Of `keras.activations`.
+        stride: Positive integer, the number of frames that become one. Defaults to 2.
+        kernel_size: Positive integer, the number of frames in a window. Defaults to 3.
+        activation: Activation of the outputs. Defaults to "relu".
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        mask: Optional bool tensor `(B, T)`, True where a frame is real. Filled in by
-            Keras from `inputs` when not given.
+        mask: Optional bool tensor `(B, T)`, True at real frames. By default the Keras mask of
+            `inputs`.
 
     Returns:
-        Tensor `(B, F, U)` in the compute dtype, F = T / stride rounded up, 0 at masked
-        frames.
+        Tensor `(B, F, U)` in the compute dtype, F = T / stride rounded up, 0 at masked frames.
 
-    Masks: frame t is real where frame `stride t` of the inputs was; so of n real frames
-    n / stride are left, rounded up. What a masked frame holds, NaN included, and how many
-    there are change neither outputs nor gradients.
+    Masks: output frame t is real if input frame `stride t` is, so n real frames become n / stride,
+    rounded up. Neither the number of masked frames nor their content, even NaN, affects outputs or
+    gradients.
 
     Raises:
         ValueError: If a size is not a positive integer.
@@ -52,11 +54,17 @@ class StridedConvolution(keras.layers.Layer):
     (1, 4, 4)
 
     Reference:
-        Amodei et al., "Deep Speech 2", ICML 2016, section 3.3,
-        https://arxiv.org/abs/1512.02595
+        Amodei et al., "Deep Speech 2", ICML 2016, section 3.3, https://arxiv.org/abs/1512.02595
     """
 
-    def __init__(self, units, stride=2, kernel_size=3, activation="relu", **kwargs):
+    def __init__(
+        self,
+        units: int,
+        stride: int = 2,
+        kernel_size: int = 3,
+        activation: Any = "relu",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         sizes = {"units": units, "stride": stride, "kernel_size": kernel_size}
         for name, value in sizes.items():
@@ -76,29 +84,20 @@ class StridedConvolution(keras.layers.Layer):
             name="convolution",
         )
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self.convolution.build(input_shape)
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Any, mask: Any = None) -> Any:
         before = (self.kernel_size - 1) // 2
-        # One more than is needed, and dropped: Keras' convolution fails where nothing comes out.
-        behind = self.kernel_size - 1 - before + self.stride
-        padded = ops.pad(zero_padding(inputs, mask), [[0, 0], [before, behind], [0, 0]])
+        # One frame too many, dropped below, because the convolution fails on an empty output.
+        after = self.kernel_size - 1 - before + self.stride
+        padded = ops.pad(zero_padding(inputs, mask), [[0, 0], [before, after], [0, 0]])
         outputs = self.convolution(padded)[:, :-1]
         return zero_padding(outputs, self.compute_mask(inputs, mask))
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return None if mask is None else mask[:, :: self.stride]
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, ...]:
         batch, frames, _ = input_shape
         return batch, None if frames is None else -(-frames // self.stride), self.units
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "stride": self.stride,
-            "kernel_size": self.kernel_size,
-            "activation": keras.activations.serialize(self.activation),
-        }
