@@ -18,7 +18,16 @@ ROOT = Path(__file__).resolve().parents[1]
 # What each part may import: of ours, then of others (the standard library is free to all).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 PLAIN = {"storage", "storage.checkpoints", "runtime", "text", "scoring", "data", "settings"}
-TENSORS = {"backend", "cluster", "layers", "losses", "schedules", "models", "search"}
+TENSORS = {
+    "backend",
+    "cluster",
+    "layers",
+    "losses",
+    "schedules",
+    "models",
+    "search",
+    "search.options",
+}
 WITH_RUN = {
     "run",
     "run.models",
@@ -34,7 +43,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # The package tokenizers is an extra, for vocabularies that it made.
     "text": (set(), TEXT_ONLY | {"tokenizers"}),
     "scoring": (set(), TEXT_ONLY),
-    "settings": ({"text"}, {"annotated_types", "pydantic", "tomli_w"}),
+    "settings": ({"search.options", "text"}, {"annotated_types", "pydantic", "tomli_w"}),
     "storage": ({"text"}, set()),
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
     # Checks whether JAX is installed, and imports it nowhere.
@@ -48,7 +57,9 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # KerasHub is an extra, for pretrained encoders.
     "models": ({"layers"}, {"keras", "keras_hub"}),
     "metrics": ({"backend", "scoring"}, {"keras", "numpy", "sacrebleu"}),
-    "search": ({"backend"}, {"keras", "numpy"}),
+    "search": ({"backend", "data", "search.options"}, {"keras", "numpy"}),
+    # Read by settings and commands, before Keras is imported.
+    "search.options": (set(), set()),
     "callbacks": ({"backend", "storage"}, {"keras", "numpy"}),
     "run": ({"storage", "storage.checkpoints", "settings", "text"}, {"numpy"}),
     "run.models": (PLAIN | TENSORS | {"run"}, {"keras", "numpy"}),

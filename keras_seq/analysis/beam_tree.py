@@ -109,7 +109,7 @@ class BeamView:
             by = float(keras.ops.convert_to_numpy(self._penalty(step + 1)))
             candidates: list[dict[str, Any]] = []
             for place, total in enumerate(record.totals[step]):
-                kept = bool(record.kept[step, place])
+                kept = bool(record.survives[step, place])
                 # With patience more are looked at than have places, in case that some end.
                 if total <= _NONE or (place >= beam and not kept):
                     continue
@@ -118,7 +118,7 @@ class BeamView:
                 parent = None
                 if step:
                     # From a place in the beam to the candidate that was put there.
-                    parent = before[int(record.places[step - 1][record.parents[step, place]])]
+                    parent = before[int(record.slots[step - 1][record.parents[step, place]])]
                 so_far = steps[-1][parent]["total"] if parent is not None else 0.0
                 state = "live"
                 if not kept:

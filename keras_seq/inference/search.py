@@ -1,31 +1,19 @@
-"""The search that settings ask for, over a model and a vocabulary."""
+"""Searches built from `SearchSettings` for a model and a tokenizer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from keras import ops
 
-from keras_seq.search import beam_search, sample
+from keras_seq.data.ids import UNK
+from keras_seq.search import SearchConfig, beam_search, sample
+from keras_seq.search.config import NEVER_GENERATED
+from keras_seq.search.options import SearchOptions
 from keras_seq.settings import SearchSettings, SettingsError
-from keras_seq.text import UNK_ID, Tokenizer
-
-# What both kinds of search take as it stands in the settings.
-_SHARED = (
-    "length_normalization",
-    "alpha",
-    "min_length",
-    "min_length_ratio",
-    "max_length",
-    "max_length_ratio",
-    "max_length_extra",
-    "no_repeat_ngram_size",
-    "repetition_penalty",
-)
-_BEAM = ("beam_size", "n_best", "patience", "coverage_penalty")
-_SAMPLING = ("seed", "temperature", "top_k", "top_p")
-_NEVER_GENERATED = (0, 1, 2)
+from keras_seq.text import Tokenizer
 
 
 def make_search(
@@ -36,47 +24,33 @@ def make_search(
     unknown: bool = False,
     record: bool = False,
 ) -> Callable[..., Any]:
-    """The search over a model, to be compiled or put into a graph.
+    """Builds a search function from `SearchSettings`, to be compiled or put into a graph.
 
     Args:
         model: A model of `keras_seq.models`, or an `Ensemble`.
         settings: Settings of the search.
-        tokenizer: Of the target, for the texts among the settings.
-        unknown: Whether the unknown token may be generated.
-        record: Whether the search keeps a record of itself.
+        tokenizer: Tokenizer of the target, for the texts in the settings.
+        unknown: If True, the search may generate the unknown token.
+        record: If True, the function also returns a `SearchRecord`.
 
     Returns:
-        A function of `source` `(B, S)` and `prefix`, `(B, P)` padded with 0 or None for
-        the one of the settings, to a `SearchResult`; with `record` to a pair of it and a
+        A function of `source` `(B, S)` and `prefix`, `(B, P)` padded with 0, or None for that of
+        the settings. It returns a `SearchResult`; with `record`, a pair of it and a
         `SearchRecord`.
 
     Raises:
-        SettingsError: A forbidden text or a prefix of which the tokenizer leaves nothing, or
-            a prefix that fills all of `search.max_length`; or `record` of a sampling.
+        SettingsError: If a forbidden text or a prefix has no tokens, a prefix has
+            `search.max_length` tokens or more, or `record` is combined with sampling.
     """
-    options: dict[str, Any] = {name: getattr(settings, name) for name in _SHARED}
-    forbidden = settings.forbidden or []
-    sequences = [
-        _encoded(tokenizer, text, "forbidden")
-        for text in ([forbidden] if isinstance(forbidden, str) else forbidden)
-    ]
-    # A single token costs nothing to strike out.
-    options["forbidden_tokens"] = (
-        *(token for token in _NEVER_GENERATED if not (unknown and token == UNK_ID)),
-        *(s[0] for s in sequences if len(s) == 1),
-    )
-    options["forbidden_sequences"] = tuple(s for s in sequences if len(s) > 1)
-    if settings.method == "sampling":
-        if record:
-            raise SettingsError(
-                "search.method: received sampling, expected beam: sampling has no beam to show"
-            )
-        search: Any = sample
-        options |= {"samples": settings.n_best}
-        options |= {name: getattr(settings, name) for name in _SAMPLING}
-    else:
-        search = beam_search
-        options |= {name: getattr(settings, name) for name in _BEAM} | {"record": record}
+    config = search_config(settings, tokenizer, unknown=unknown)
+    options: dict[str, Any] = {}
+    search: Any = sample
+    if settings.method == "beam":
+        search, options = beam_search, {"record": record}
+    elif record:
+        raise SettingsError(
+            "search.method: received sampling, expected beam: sampling has no beam to show"
+        )
     fixed = None
     if settings.prefix is not None:
         fixed = _encoded(tokenizer, settings.prefix, "prefix")
@@ -90,13 +64,41 @@ def make_search(
         if prefix is None and fixed is not None:
             row = ops.array([fixed], "int32")
             prefix = ops.broadcast_to(row, (ops.shape(source)[0], len(fixed)))
-        return search(model, source, prefix=prefix, **options)
+        return search(model, source, config, prefix=prefix, **options)
 
     return find
+
+
+def search_config(
+    settings: SearchSettings, tokenizer: Tokenizer, *, unknown: bool = False
+) -> SearchConfig:
+    """Converts the settings of a search to options over token ids.
+
+    Args:
+        settings: Settings of the search.
+        tokenizer: Tokenizer of the target.
+        unknown: If True, the search may generate the unknown token.
+
+    Raises:
+        SettingsError: If a forbidden text has no tokens.
+    """
+    texts = settings.forbidden or []
+    sequences = [
+        _encoded(tokenizer, text, "forbidden")
+        for text in ([texts] if isinstance(texts, str) else texts)
+    ]
+    # Forbidding a single token is cheaper than forbidding a sequence.
+    single = (sequence[0] for sequence in sequences if len(sequence) == 1)
+    never = (token for token in NEVER_GENERATED if not (unknown and token == UNK))
+    return SearchConfig(
+        **{option.name: getattr(settings, option.name) for option in fields(SearchOptions)},
+        forbidden_tokens=(*never, *single),
+        forbidden_sequences=tuple(sequence for sequence in sequences if len(sequence) > 1),
+    )
 
 
 def _encoded(tokenizer: Tokenizer, text: str, name: str) -> tuple[int, ...]:
     (ids,) = tokenizer.encode([text])
     if not ids:
-        raise SettingsError(f"search.{name}: received {text!r}, of which nothing is left as tokens")
+        raise SettingsError(f"search.{name}: received {text!r}, which has no tokens")
     return tuple(ids)

@@ -1,156 +1,189 @@
-"""The loop of a search: steps of a decoder over the rows of a batch."""
+"""The decoding loop: decoder steps over the rows of a batch until all rows are done."""
 
 import contextlib
 import itertools
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import keras
 from keras import ops
 
 from keras_seq.backend import gather
+from keras_seq.search.sources import Source
 
-# Shape letters: B batch, R rows still searched, S source steps, K beam, C capacity, L steps.
+# Shape letters: B batch, S source steps, K hypotheses, C capacity, L steps.
 
-# Steps between two looks at which rows are done, by which the state grows, too. Both copy the
-# state; without them each step is slower than need be.
+# Steps between two growths of the state, at which rows that are done leave, too. Both copy the
+# state, so doing so at every step is slower.
 ROUND = 8
-# Where shapes are static, a state of another length is another loop to compile: so there are few.
+# With static shapes, each length of the state is compiled separately, so there are few lengths.
 _FIRST_STAGE, _STAGE_GROWTH = 64, 4
 
 
-def decode_loop(model, source, beam_size, limit, *, begin, step, results, rows, attending=False):
-    """Takes steps until every row is done.
+class Search(Protocol):
+    """A search algorithm for `decode_loop`.
 
-    Most targets end long before their limit, and a step costs as much as its
-    state is long and as there are rows: so the state grows, and rows that are
-    done leave. What comes out is the same, whenever they do. Where a shape is
-    static, as on JAX, all rows stay, and the state grows a few times at most.
+    Attributes:
+        num_hypotheses: Integer K.
+        needs_attention: True if `step` reads the attention of the decoder step.
+        rows: Dict of tensors `(B, ...)`, constant through the search.
+    """
+
+    num_hypotheses: int
+    needs_attention: bool
+    rows: dict[str, Any]
+
+    def init_state(self, capacity: Any) -> dict[str, Any]:
+        """Returns the state before the first step, a dict of tensors `(B, ...)`.
+
+        Among them are `token` `(B, K)`, the last token of each hypothesis; `done` `(B,)`; and
+        `history`, a structure of tensors `(B, ..., C)` with an entry for each step, which
+        `decode_loop` extends with zeros. `decode_loop` adds `decoder_state`.
+        """
+
+    def step(
+        self, taken: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Returns the state after one more step. A row that is done must not change.
+
+        Args:
+            taken: Scalar int tensor, the number of steps before this one.
+            outputs: Outputs of the decoder step: `logits`, `state` and maybe `attention`.
+            state: The state before the step.
+            rows: `self.rows` for the rows still in the batch.
+        """
+
+    def results(self, state: dict[str, Any], rows: dict[str, Any]) -> Any:
+        """Returns a structure of tensors `(B, ...)` whose shapes do not depend on C."""
+
+
+def decode_loop(model: Any, source: Source, search: Search) -> Any:
+    """Runs a search until every row is done.
+
+    Most targets end long before the length limit, and the cost of a step is proportional to the
+    length of the state and to the number of rows. Therefore the state grows, and rows that are
+    done leave the batch; neither changes the results. With static shapes, as on JAX, all rows
+    stay, and the state grows a few times at most.
 
     Args:
-        model: A model of the search contract. All tensors of its memory and its
-            states begin with the dimension of the batch. Its `step_scope`, if it has one,
-            is a context that computes once what each step within would.
+        model: A model of the search contract. The first axis of all tensors of its memory and its
+            states is the batch. `model.step_scope`, if present, is a context that computes what
+            all decoder steps share only once.
         source: From `read_source`.
-        beam_size: Integer K.
-        limit: L, most steps, an integer or a scalar tensor; every row is done by then.
-        begin: Function of a capacity C to what the search knows before the first
-            step, a dict of tensors `(B, ...)`: among them `token` `(B, K)`, the last
-            of each hypothesis; `done` `(B,)`; and `history`, a structure of tensors
-            `(B, ..., C)` with a place for each step, that grow with zeros.
-        step: Function of the number of steps taken, what the model's step gave, the
-            dict so far and that of `rows`, to the next dict, with the state
-            reordered as `state`. A row that is done has to stay as it is.
-        results: Function of the dict and that of `rows` to a structure of tensors
-            `(B, ...)` whose shapes do not depend on C.
-        rows: Dict of tensors `(B, ...)` that do not change.
-        attending: Whether a step gives its attention, too.
+        search: The algorithm. Every row is done after `source.limits.steps` steps.
 
     Returns:
         The results of all rows.
     """
-    decode = model.attending_step if attending else model.decoder_step
-    memory = source.memory
-    grows = not source.has_static_shape
-    stages = [] if grows else _stages(limit)
-    capacity = ops.minimum(limit, ROUND) if grows else stages[0]
-    loop = {**begin(capacity), "state": model.initial_state(memory, beam_size, capacity)}
-    rows = {**rows, "memory": memory}
+    decode = model.attending_step if search.needs_attention else model.decoder_step
+    limit, memory = source.limits.steps, source.memory
+    is_static = source.has_static_shape
+    stages = _stages(limit) if is_static else []
+    capacity = stages[0] if is_static else ops.minimum(limit, ROUND)
+    decoder_state = model.initial_state(memory, search.num_hypotheses, capacity)
+    state = {**search.init_state(capacity), "decoder_state": decoder_state}
+    rows = {**search.rows, "memory": memory}
 
-    def advance(taken, until, loop, rows):
-        def goes_on(taken, loop):
-            return ops.logical_and(taken < until, ops.logical_not(ops.all(loop["done"])))
+    def advance(taken: Any, until: Any, state: Any, rows: Any) -> Any:
+        def condition(taken: Any, state: Any) -> Any:
+            return ops.logical_and(taken < until, ops.logical_not(ops.all(state["done"])))
 
-        def body(taken, loop):
-            out = decode(
-                {
-                    "token": loop["token"],
-                    "position": taken,
-                    "state": loop["state"],
-                    "memory": rows["memory"],
-                },
-                training=False,
-            )
-            return taken + 1, step(taken, out, loop, rows)
+        def body(taken: Any, state: Any) -> Any:
+            inputs = {
+                "token": state["token"],
+                "position": taken,
+                "state": state["decoder_state"],
+                "memory": rows["memory"],
+            }
+            outputs = decode(inputs, training=False)
+            return taken + 1, search.step(taken, outputs, state, rows)
 
-        return ops.while_loop(goes_on, body, (taken, loop))
+        return ops.while_loop(condition, body, (taken, state))
 
-    if not grows:
-        taken, loop = advance(ops.zeros((), dtype="int32"), stages[0], loop, rows)
+    if is_static:
+        taken, state = advance(ops.zeros((), dtype="int32"), stages[0], state, rows)
         for before, until in itertools.pairwise(stages):
-            loop = _extended(model, loop, until - before)
-            taken, loop = advance(taken, until, loop, rows)
-        return results(loop, rows)
+            state = _extended(model, state, until - before)
+            taken, state = advance(taken, until, state, rows)
+        return search.results(state, rows)
 
     with getattr(model, "step_scope", contextlib.nullcontext)():
-        return _decode_in_rounds(model, source, limit, loop, rows, advance, results)
+        return _decode_in_rounds(model, source, state, rows, advance, search.results)
 
 
-def _decode_in_rounds(model, source, limit, loop, rows, advance, results):
-    """The steps in rounds, between which the state grows and rows that are done leave."""
-    numbers = ops.arange(ops.shape(source.mask)[0], dtype="int32")
-    # What has a known number of rows must forget it, for rows will leave.
-    rows = keras.tree.map_structure(
-        lambda tensor: tensor if tensor.shape[0] is None else gather(tensor, numbers),
-        rows,
-    )
+def _decode_in_rounds(
+    model: Any,
+    source: Source,
+    state: Any,
+    rows: Any,
+    advance: Callable[..., Any],
+    results: Callable[..., Any],
+) -> Any:
+    """Decodes in rounds, between which the state grows and rows that are done leave."""
+    limit = source.limits.steps
 
-    def rows_left(taken, numbers, *_):
+    def condition(taken: Any, numbers: Any, *_: Any) -> Any:
         return ops.logical_and(taken < limit, ops.shape(numbers)[0] > 0)
 
-    def round_of_steps(taken, numbers, loop, rows, whole):
-        taken, loop = advance(taken, ops.minimum(taken + ROUND, limit), loop, rows)
-        # Those of rows that go on are written again later.
-        whole = keras.tree.map_structure(
+    def body(taken: Any, numbers: Any, state: Any, rows: Any, all_results: Any) -> Any:
+        taken, state = advance(taken, ops.minimum(taken + ROUND, limit), state, rows)
+        # A later round overwrites the results of rows that stay.
+        all_results = keras.tree.map_structure(
             lambda all_rows, some: ops.scatter_update(all_rows, numbers[:, None], some),
-            whole,
-            results(loop, rows),
+            all_results,
+            results(state, rows),
         )
-        (left,) = ops.nonzero(ops.logical_not(loop["done"]))
-        numbers, loop, rows = keras.tree.map_structure(
-            lambda tensor: gather(tensor, left), (numbers, loop, rows)
+        (remaining,) = ops.nonzero(ops.logical_not(state["done"]))
+        numbers, state, rows = keras.tree.map_structure(
+            lambda tensor: gather(tensor, remaining), (numbers, state, rows)
         )
-        loop = _extended(model, loop, ROUND)
-        return taken, numbers, loop, rows, whole
+        return taken, numbers, _extended(model, state, ROUND), rows, all_results
 
-    none = ops.zeros((), dtype="int32")
-    *_, whole = ops.while_loop(
-        rows_left, round_of_steps, (none, numbers, loop, rows, results(loop, rows))
+    numbers = ops.arange(ops.shape(source.mask)[0], dtype="int32")
+    # Gathering hides a static number of rows from TensorFlow, which must not fix that shape.
+    rows = keras.tree.map_structure(
+        lambda tensor: tensor if tensor.shape[0] is None else gather(tensor, numbers), rows
     )
-    return whole
+    start = ops.zeros((), dtype="int32")
+    *_, all_results = ops.while_loop(
+        condition, body, (start, numbers, state, rows, results(state, rows))
+    )
+    return all_results
 
 
-def to_length(history, length):
-    """A history of another length with a place for each of L steps, `(B, ..., L)`."""
-    # The last round may have room for more steps than the limit allows.
+def to_length(history: Any, length: Any) -> Any:
+    """Pads or truncates the last axis of a history to `length`."""
+    # The capacity after the last round may exceed the limit.
     shape = ops.shape(history)
     if isinstance(length, int) and isinstance(shape[-1], int):
-        more = max(length - shape[-1], 0)
+        missing = max(length - shape[-1], 0)
     else:
-        more = ops.maximum(length - shape[-1], 0)
-    return ops.pad(history, [[0, 0]] * (len(shape) - 1) + [[0, more]])[..., :length]
+        missing = ops.maximum(length - shape[-1], 0)
+    return _padded(history, missing)[..., :length]
 
 
-def _stages(limit):
-    """The steps after which the state grows, and the last of all.
+def _stages(limit: Any) -> list[Any]:
+    """Lengths of the state with static shapes, the last of which is the limit.
 
     >>> _stages(100), _stages(200), _stages(1000)
     ([100], [64, 200], [64, 256, 1000])
     """
     stages, until = [], _FIRST_STAGE
-    # Twice as long is not worth another loop.
+    # Another compiled loop pays off only if the state more than doubles.
     while isinstance(limit, int) and limit > 2 * until:
         stages.append(until)
         until *= _STAGE_GROWTH
     return [*stages, limit]
 
 
-def _extended(model, loop, length):
-    """What a search knows, with places for so many more steps."""
-
-    def longer(history):
-        return ops.pad(history, [[0, 0]] * (len(history.shape) - 1) + [[0, length]])
-
+def _extended(model: Any, state: Any, length: Any) -> Any:
+    """Returns the state with `length` more entries for steps."""
     return {
-        **loop,
-        "history": keras.tree.map_structure(longer, loop["history"]),
-        "state": model.grow_state(loop["state"], length),
+        **state,
+        "history": keras.tree.map_structure(lambda x: _padded(x, length), state["history"]),
+        "decoder_state": model.grow_state(state["decoder_state"], length),
     }
+
+
+def _padded(history: Any, length: Any) -> Any:
+    return ops.pad(history, [[0, 0]] * (len(history.shape) - 1) + [[0, length]])

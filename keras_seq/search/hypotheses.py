@@ -1,4 +1,4 @@
-"""Hypotheses of a search: picked, merged with others that ended, and given as the result."""
+"""Hypotheses of a search: finished, live, and as the result."""
 
 from typing import Any, NamedTuple
 
@@ -9,20 +9,24 @@ from keras_seq.backend import gather
 
 # Shape letters: B batch, K beam, J picked, N n-best, L steps.
 
-# Stands for "no such hypothesis": below any real score, far from float32's limits.
+# Score of a missing hypothesis: below any real score, and far from the limit of float32.
 NEG_INF = -1e30
 
 
+def exists(scores: Any) -> Any:
+    """Returns True where a score is that of a hypothesis, False where it is `NEG_INF`."""
+    return scores > NEG_INF / 2
+
+
 class SearchResult(NamedTuple):
-    """What a search found, best first.
+    """The hypotheses of a search, best first.
 
     Attributes:
-        tokens: Int32 `(B, N, L)`; the end token included, then 0.
-        lengths: Int32 `(B, N)`; tokens with the end token; 0 where there are
-            fewer than N hypotheses.
-        scores: Float32 `(B, N)`; normalised log-probability.
-        truncated: Bool `(B, N)`; True where the length limit came before the
-            end token.
+        tokens: Int32 `(B, N, L)`; the end token included, followed by 0.
+        lengths: Int32 `(B, N)`; number of tokens with the end token; 0 if a row has fewer than N
+            hypotheses.
+        scores: Float32 `(B, N)`; normalized log-probability.
+        truncated: Bool `(B, N)`; True if the length limit came before the end token.
     """
 
     tokens: Any
@@ -31,63 +35,68 @@ class SearchResult(NamedTuple):
     truncated: Any
 
 
-def reorder_state(state, parents):
-    """Gathers every tensor of `state["beam"]` by parent; `state["shared"]` stays as it is."""
+def select_rows(condition: Any, if_true: Any, if_false: Any) -> Any:
+    """Selects rows of two structures of tensors `(B, ...)` by a bool tensor `(B,)`."""
+
+    def select(one: Any, other: Any) -> Any:
+        return ops.where(ops.reshape(condition, (-1,) + (1,) * (len(one.shape) - 1)), one, other)
+
+    return keras.tree.map_structure(select, if_true, if_false)
+
+
+def reorder_state(state: Any, parents: Any) -> Any:
+    """Gathers every tensor of `state["beam"]` by parent; `state["shared"]` does not change."""
     beam = keras.tree.map_structure(lambda tensor: gather(tensor, parents), state["beam"])
     return {**state, "beam": beam}
 
 
-def merge_finished(finished, leaving):
-    """The N best of the finished hypotheses so far, `(B, N)`, and those that finish now, `(B, K)`.
+def merge_finished(finished: Any, ending: Any) -> Any:
+    """Merges hypotheses that end now, `(B, K)`, into the N best finished ones, `(B, N)`.
 
     Both are dicts of `scores`, `tokens` and `lengths`.
     """
-    joined = {key: ops.concatenate([finished[key], leaving[key]], axis=1) for key in finished}
-    scores, index = ops.top_k(joined["scores"], finished["scores"].shape[1])
+    merged = {key: ops.concatenate([finished[key], ending[key]], axis=1) for key in finished}
+    scores, index = ops.top_k(merged["scores"], finished["scores"].shape[1])
     index = ops.cast(index, "int32")
     return {
         "scores": scores,
-        "tokens": gather(joined["tokens"], index),
-        "lengths": gather(joined["lengths"], index),
+        "tokens": gather(merged["tokens"], index),
+        "lengths": gather(merged["lengths"], index),
     }
 
 
-def best_of(finished, live):
-    """The N best finished hypotheses; where there are fewer, live ones that the limit cut.
+def best_of(finished: Any, live: Any) -> SearchResult:
+    """Picks the N best finished hypotheses, then live ones that the length limit truncates.
 
     Args:
-        finished: Dict of `scores`, `lengths` `(B, N)` and `tokens` `(B, N, L)`, best first;
-            of length 0 where there is none.
-        live: The same, `(B, K)`, in any order, of score `NEG_INF` where there is none.
-
-    Returns:
-        A `SearchResult`.
+        finished: Dict of `scores`, `lengths` `(B, N)` and `tokens` `(B, N, L)`, best first; the
+            length of a missing hypothesis is 0.
+        live: The same, `(B, K)`, in any order; the score of a missing hypothesis is `NEG_INF`.
     """
-    count, cut = finished["scores"].shape[1], live["scores"].shape[1]
-    # A penalty for coverage orders them otherwise than the sums by which they are kept.
-    _, order = ops.top_k(live["scores"], cut)
+    num_finished, num_live = finished["scores"].shape[1], live["scores"].shape[1]
+    # The order differs from that of the beam if there is a coverage penalty.
+    _, order = ops.top_k(live["scores"], num_live)
     live = {name: gather(value, ops.cast(order, "int32")) for name, value in live.items()}
-    exists = live["scores"] > NEG_INF / 2
-    # Finished ones are sorted and come first, so their places are the first that exist.
+    is_live = exists(live["scores"])
     is_finished = finished["lengths"] > 0
-    last = 3 * (count + cut)
+    missing = 3 * (num_finished + num_live)
     rank = ops.concatenate(
         [
-            ops.where(is_finished, ops.arange(count), last),
-            ops.where(exists, count + ops.arange(cut), last),
+            ops.where(is_finished, ops.arange(num_finished), missing),
+            ops.where(is_live, num_finished + ops.arange(num_live), missing),
         ],
         axis=1,
     )
-    _, index = ops.top_k(-rank, count)
+    _, index = ops.top_k(-rank, num_finished)
     index = ops.cast(index, "int32")
 
-    def pick(ended, running):
+    def pick(ended: Any, running: Any) -> Any:
         return gather(ops.concatenate([ended, running], axis=1), index)
 
-    lengths = pick(finished["lengths"], ops.where(exists, live["lengths"], 0))
+    lengths = pick(finished["lengths"], ops.where(is_live, live["lengths"], 0))
     return SearchResult(
         tokens=pick(finished["tokens"], live["tokens"]) * ops.cast(lengths > 0, "int32")[..., None],
         lengths=lengths,
         scores=pick(finished["scores"], live["scores"]),
-        truncated=ops.logical_and(pick(ops.zeros_like(is_finished), exists), lengths > 0),
+        truncated=ops.logical_and(pick(ops.zeros_like(is_finished), is_live), lengths > 0),
     )

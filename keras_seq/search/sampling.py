@@ -1,175 +1,148 @@
-"""Targets drawn at random as a model's probabilities say."""
+"""Random sampling of targets from a model's probabilities."""
+
+from typing import Any
 
 from keras import ops
 
 from keras_seq.backend import gather
-from keras_seq.search.constraints import Constraints
+from keras_seq.search.config import SearchConfig, make_config
+from keras_seq.search.constraints import constrained_log_probabilities
 from keras_seq.search.decode_loop import decode_loop, to_length
-from keras_seq.search.hypotheses import NEG_INF, SearchResult
+from keras_seq.search.hypotheses import NEG_INF, SearchResult, exists
 from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.random_numbers import uniform_numbers
-from keras_seq.search.sources import read_source
+from keras_seq.search.sources import Source, read_source
 from keras_seq.search.top_k import top_k as largest
 
-# Shape letters: B batch, S source steps, N samples, L steps, C capacity, V vocabulary,
-# P prefix steps.
+# Shape letters: B batch, N samples, C capacity, P prefix steps.
 
 
 def sample(
-    model,
-    source,
+    model: Any,
+    source: Any,
+    config: SearchConfig | None = None,
     *,
-    samples=1,
-    seed=0,
-    temperature=1.0,
-    top_k=0,
-    top_p=1.0,
-    length_normalization="average",
-    alpha=1.0,
-    min_length=1,
-    min_length_ratio=0.0,
-    max_length=256,
-    max_length_ratio=2.0,
-    max_length_extra=10,
-    forbidden_tokens=(0, 1, 2),
-    forbidden_sequences=(),
-    no_repeat_ngram_size=0,
-    repetition_penalty=1.0,
-    prefix=None,
-    start_token=2,
-    end_token=3,
-):
-    """Draws targets, each token by its probability given those before.
+    prefix: Any = None,
+    **options: Any,
+) -> SearchResult:
+    """Samples targets, each token by its probability given the tokens before it.
 
-    What is drawn depends on the seed and the row's own source, on nothing
-    else: not on the other rows, padding or how often this is called. So the
-    same source has the same samples; another seed has others.
+    The samples of a row depend only on the seed and on the row's own source: not on the other
+    rows, the padding, or earlier calls. Scores use the model's probabilities before temperature,
+    `top_k` and `top_p`.
 
     Args:
-        model: As for `beam_search`.
-        source: As for `beam_search`.
-        samples: Positive integer N, drawn independently for each row.
-        seed: Integer from 0 to 2^32 - 1, or a scalar uint32 tensor.
-        temperature: Float above 0 that log-probabilities are divided by.
-        top_k: Integer: only the K likeliest tokens are drawn, 0 for no such rule.
-        top_p: Float in (0, 1]: of these only the fewest likeliest whose probabilities
-            come to so much, once divided by the temperature.
-        length_normalization, alpha: For the scores, as for `beam_search`; they are of
-            the model's probabilities before temperature, `top_k` and `top_p`.
-        min_length, min_length_ratio, max_length, max_length_ratio, max_length_extra,
-        forbidden_tokens, forbidden_sequences, no_repeat_ngram_size, repetition_penalty,
-        prefix, start_token, end_token: As for `beam_search`.
+        model: As in `beam_search`.
+        source: As in `beam_search`.
+        config: The options of the search, by default `SearchConfig()`. `n_best` is the number of
+            independent samples of each row.
+        prefix: As in `beam_search`.
+        **options: Fields of `SearchConfig` that replace those of `config`.
 
     Returns:
-        A `SearchResult` of N samples for each row, the best score first.
+        A `SearchResult` of N samples for each row, best score first.
 
     Raises:
-        ValueError: If an argument is out of range.
+        ValueError: If an option is out of range.
 
-    Reference:
-        `top_k`: Fan, Lewis and Dauphin, 2018, https://arxiv.org/abs/1805.04833;
-        `top_p`: Holtzman et al., 2020, https://arxiv.org/abs/1904.09751
+    Example:
+
+    >>> model = Transformer(9, 9, 1, 1, units=8, feedforward_units=8, num_heads=2)
+    >>> result = sample(model, ops.array([[5, 6, 3]]), n_best=3, top_p=0.9, seed=1)
+    >>> tuple(result.scores.shape)
+    (1, 3)
     """
-    if samples < 1 or temperature <= 0 or top_k < 0 or not 0 < top_p <= 1:
-        raise ValueError(
-            "`samples` must be at least 1, `temperature` above 0, `top_k` 0 or more and `top_p` "
-            f"above 0 and at most 1, received {samples}, {temperature}, {top_k} and {top_p}."
-        )
-    rules = Constraints(
-        forbidden_tokens, forbidden_sequences, no_repeat_ngram_size, repetition_penalty, prefix
-    )
-    rules.check(end_token)
-    read = read_source(
-        model,
-        source,
-        min_length=min_length,
-        min_length_ratio=min_length_ratio,
-        max_length=max_length,
-        max_length_ratio=max_length_ratio,
-        max_length_extra=max_length_extra,
-        prefix=prefix,
-    )
-    limits = read.limits
-    # What a step asks of a row.
-    fixed = {"least": limits.least, "most": limits.most, "keys": read.keys(seed)}
-    if prefix is not None:
-        fixed["prefix"] = ops.cast(prefix, "int32")
+    config = make_config(config, options)
+    encoded = read_source(model, source, config, prefix)
+    return decode_loop(model, encoded, Sampling(encoded, config))
 
-    def step(taken, out, loop, rows):
-        ended, history = loop["ended"], loop["history"]
-        log_probabilities = rules._replace(prefix=rows.get("prefix")).log_probabilities(
-            ops.cast(out["logits"], "float32"),
+
+class Sampling:
+    """The sampling algorithm: initial state, step and results; see `decode_loop.Search`."""
+
+    needs_attention = False
+
+    def __init__(self, source: Source, config: SearchConfig) -> None:
+        self._config = config
+        self._batch = ops.shape(source.mask)[0]
+        self._max_steps = source.limits.steps
+        self.num_hypotheses = config.n_best
+        self.rows = {
+            "min_length": source.limits.min_length,
+            "max_length": source.limits.max_length,
+            "keys": source.keys(config.seed),
+        }
+        if source.prefix is not None:
+            self.rows["prefix"] = source.prefix
+
+    def init_state(self, capacity: Any) -> dict[str, Any]:
+        shape = (self._batch, self.num_hypotheses)
+        return {
+            "token": ops.full(shape, self._config.start_token, dtype="int32"),
+            "totals": ops.zeros(shape, dtype="float32"),
+            "lengths": ops.zeros(shape, dtype="int32"),
+            "ended": ops.zeros(shape, dtype="bool"),
+            "done": ops.zeros(shape[:1], dtype="bool"),
+            "history": ops.zeros((*shape, capacity), dtype="int32"),
+        }
+
+    def step(
+        self, taken: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
+    ) -> dict[str, Any]:
+        config, length = self._config, taken + 1
+        ended, history = state["ended"], state["history"]
+        log_probabilities = constrained_log_probabilities(
+            ops.cast(outputs["logits"], "float32"),
             history,
             taken,
-            (taken + 1 >= rows["least"], end_token),
+            length >= rows["min_length"],
+            rows.get("prefix"),
+            config,
         )
-        drawn = _draw(
-            log_probabilities / temperature,
-            uniform_numbers(rows["keys"], samples, taken),
-            top_k,
-            top_p,
+        uniform = uniform_numbers(rows["keys"], self.num_hypotheses, taken)
+        tokens = _sample_tokens(
+            log_probabilities / config.temperature, uniform, config.top_k, config.top_p
         )
-        gained = ops.take_along_axis(log_probabilities, drawn[..., None], axis=-1)[..., 0]
-        # Where every token is struck out, what there is so far is given up.
-        lost = gained <= NEG_INF / 2
-        drawn = ops.where(ended, 0, drawn)
-        ends = ops.logical_or(ops.equal(drawn, end_token), taken + 1 >= rows["most"][:, None])
-        now_ended = ops.logical_or(ended, ops.logical_or(ends, lost))
-        now = ops.equal(ops.arange(ops.shape(history)[2]), taken)  # (C,)
+        gains = ops.take_along_axis(log_probabilities, tokens[..., None], axis=-1)[..., 0]
+        # A sample for which no token is allowed is dropped.
+        is_dropped = ops.logical_not(exists(gains))
+        tokens = ops.where(ended, 0, tokens)
+        ends = ops.logical_or(
+            ops.equal(tokens, config.end_token), length >= rows["max_length"][:, None]
+        )
+        now_ended = ops.logical_or(ended, ops.logical_or(ends, is_dropped))
+        totals = ops.maximum(state["totals"] + gains, NEG_INF)
+        is_now = ops.equal(ops.arange(ops.shape(history)[2]), taken)  # (C,)
         return {
-            "token": drawn,
-            "totals": ops.where(
-                ended, loop["totals"], ops.maximum(loop["totals"] + gained, NEG_INF)
-            ),
-            "lengths": ops.where(ended, loop["lengths"], taken + 1),
+            "token": tokens,
+            "totals": ops.where(ended, state["totals"], totals),
+            "lengths": ops.where(ended, state["lengths"], length),
             "ended": now_ended,
             "done": ops.all(now_ended, axis=-1),
-            "history": ops.where(now, drawn[..., None], history),
-            "state": out["state"],
+            "history": ops.where(is_now, tokens[..., None], history),
+            "decoder_state": outputs["state"],
         }
 
-    batch = ops.shape(read.mask)[0]
-
-    def begin(capacity):
-        return {
-            "token": ops.full((batch, samples), start_token, dtype="int32"),
-            "totals": ops.zeros((batch, samples), dtype="float32"),
-            "lengths": ops.zeros((batch, samples), dtype="int32"),
-            "ended": ops.zeros((batch, samples), dtype="bool"),
-            "done": ops.zeros((batch,), dtype="bool"),
-            "history": ops.zeros((batch, samples, capacity), dtype="int32"),
-        }
-
-    def results(loop, rows):
-        exists = loop["totals"] > NEG_INF / 2
-        penalty = length_penalty(loop["lengths"], length_normalization, alpha)
-        scores = ops.where(exists, loop["totals"] / penalty, NEG_INF)
-        scores, index = ops.top_k(scores, samples)
+    def results(self, state: dict[str, Any], rows: dict[str, Any]) -> SearchResult:
+        config, lengths = self._config, state["lengths"]
+        is_sample = exists(state["totals"])
+        penalty = length_penalty(lengths, config.length_normalization, config.alpha)
+        scores = ops.where(is_sample, state["totals"] / penalty, NEG_INF)
+        scores, index = ops.top_k(scores, self.num_hypotheses)
         index = ops.cast(index, "int32")
-        lengths = gather(ops.where(exists, loop["lengths"], 0), index)
-        tokens = gather(loop["history"], index) * ops.cast(lengths > 0, "int32")[..., None]
-        ends = ops.any(ops.equal(tokens, end_token), axis=-1)
-        truncated = ops.logical_and(lengths > 0, ops.logical_not(ends))
-        return SearchResult(to_length(tokens, limits.steps), lengths, scores, truncated)
-
-    return decode_loop(
-        model,
-        read,
-        samples,
-        limits.steps,
-        begin=begin,
-        step=step,
-        results=results,
-        rows=fixed,
-    )
+        lengths = gather(ops.where(is_sample, lengths, 0), index)
+        tokens = gather(state["history"], index) * ops.cast(lengths > 0, "int32")[..., None]
+        has_end = ops.any(ops.equal(tokens, config.end_token), axis=-1)
+        truncated = ops.logical_and(lengths > 0, ops.logical_not(has_end))
+        return SearchResult(to_length(tokens, self._max_steps), lengths, scores, truncated)
 
 
-def _draw(log_weights, uniform, top_k, top_p):
-    """Ids `(B, N)`, one for each uniform number, by the inverse of the cumulated weights."""
+def _sample_tokens(log_weights: Any, uniform: Any, top_k: int, top_p: float) -> Any:
+    """Samples an id for each uniform number `(B, N)` by the inverse cumulative distribution."""
     size = log_weights.shape[-1]
     if top_k == 0 and top_p == 1.0:
-        return _inverse(ops.softmax(log_weights, axis=-1), uniform)
-    # The likeliest first, equal ones by id.
+        return _inverse_cumulative(ops.softmax(log_weights, axis=-1), uniform)
+    # The likeliest first, ties by id.
     best, ids = largest(log_weights, min(top_k or size, size))
     if best.shape[-1] == 1:
         return ids[..., 0]
@@ -177,16 +150,16 @@ def _draw(log_weights, uniform, top_k, top_p):
     if top_p < 1.0:
         before = ops.cumsum(weights, axis=-1) - weights
         weights = ops.where(before < top_p, weights, 0.0)
-    chosen = _inverse(weights, uniform)
+    chosen = _inverse_cumulative(weights, uniform)
     return ops.take_along_axis(ids, chosen[..., None], axis=-1)[..., 0]
 
 
-def _inverse(weights, uniform):
-    """The first place whose cumulated weight exceeds the number's share of all."""
-    cumulated = ops.cumsum(weights, axis=-1)
-    threshold = uniform[..., None] * cumulated[..., -1:]
-    passed = ops.sum(ops.cast(cumulated <= threshold, "int32"), axis=-1)
-    # A number just below 1 may come to the whole sum in float32, behind the last place of any
-    # weight; the last that has weight is where the sum first is what it is at the end.
-    last = ops.sum(ops.cast(cumulated < cumulated[..., -1:], "int32"), axis=-1)
-    return ops.minimum(passed, last)
+def _inverse_cumulative(weights: Any, uniform: Any) -> Any:
+    """Returns the first index whose cumulative weight exceeds `uniform` times the total."""
+    cumulative = ops.cumsum(weights, axis=-1)
+    threshold = uniform[..., None] * cumulative[..., -1:]
+    index = ops.sum(ops.cast(cumulative <= threshold, "int32"), axis=-1)
+    # In float32, a number just below 1 may reach the total and select an index of weight 0. The
+    # last index with a weight is where the cumulative weight first equals the total.
+    last = ops.sum(ops.cast(cumulative < cumulative[..., -1:], "int32"), axis=-1)
+    return ops.minimum(index, last)

@@ -1,80 +1,55 @@
-"""How text is looked for."""
+"""Settings of the search."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from keras_seq.settings.section import Section, a_choice, a_number, a_text
+from keras_seq.search.options import UPPER_LIMITS, TextSearchOptions
+from keras_seq.settings.section import Section
+
+
+def _option(name: str, **constraints: Any) -> Any:
+    """Field with the default, the bounds and the help text of a search option."""
+    option = TextSearchOptions.__dataclass_fields__[name]
+    return Field(default=option.default, **option.metadata, **constraints)
 
 
 class SearchSettings(Section):
-    """How translations are looked for."""
+    """The section `search` of the settings; see `keras_seq.search.SearchConfig`."""
 
-    method: Literal["beam", "sampling"] = a_choice(
-        "beam", "beam: the likeliest translations; sampling: `n_best` drawn at random."
-    )
-    beam_size: int = a_number(5, 1, 1000, "Hypotheses kept at each step.")
-    n_best: int = a_number(
-        1, 1, 1000, "Translations returned for a line; of a beam at most `beam_size`."
-    )
-    patience: float = a_number(
-        1.0, 0.001, 1000, "A search is done once this many times `beam_size` hypotheses ended."
-    )
-    length_normalization: Literal["average", "gnmt", "none"] = a_choice(
-        "average", "How scores of different lengths are compared."
-    )
-    alpha: float = a_number(1.0, 0, 10, "Exponent of the length normalization.")
-    coverage_penalty: float = a_number(
-        0.0, 0, 100, "Factor of the penalty for source tokens that get little attention."
-    )
-    min_length: int = a_number(1, 1, 100_000, "Shortest translation, in tokens.")
-    min_length_ratio: float = a_number(0.0, 0, 1000, "Shortest translation over source length.")
-    max_length: int = a_number(256, 1, 100_000, "Longest translation, in tokens.")
-    max_length_ratio: float = a_number(2.0, 0, 1000, "Longest translation over source length.")
-    max_length_extra: int = a_number(10, 1, 100_000, "Tokens added to the ratio's limit.")
-    no_repeat_ngram_size: int = a_number(
-        0, 0, 1000, "No sequence of so many tokens comes twice; 0: any may."
-    )
-    repetition_penalty: float = a_number(
-        1.0, 0.01, 100, "What logits of tokens that came before are divided by."
-    )
-    forbidden: str | list[str] | None = a_text(
-        "Word or phrase that never comes, as the vocabulary cuts it; or a list of them."
-    )
-    prefix: str | None = a_text("What every translation begins with.")
-    temperature: float = a_number(
-        1.0, 0.001, 1000, "sampling: what log-probabilities are divided by."
-    )
-    top_k: int = a_number(0, 0, 1_000_000, "sampling: only so many likeliest tokens; 0: all.")
-    top_p: float = Field(
-        default=1.0,
-        gt=0,
-        le=1,
-        description="sampling: only the likeliest tokens of so much probability.",
-    )
-    seed: int = a_number(0, 0, 2**32 - 1, "sampling: another one draws others.")
-    batch_size: int = a_number(32, 1, 100_000, "Sentences decoded at a time.")
+    method: Literal["beam", "sampling"] = _option("method")
+    beam_size: int = _option("beam_size")
+    n_best: int = _option("n_best")
+    patience: float = _option("patience")
+    length_normalization: Literal["average", "gnmt", "none"] = _option("length_normalization")
+    alpha: float = _option("alpha")
+    coverage_penalty: float = _option("coverage_penalty")
+    min_length: int = _option("min_length")
+    min_length_ratio: float = _option("min_length_ratio")
+    max_length: int = _option("max_length")
+    max_length_ratio: float = _option("max_length_ratio")
+    max_length_extra: int = _option("max_length_extra")
+    no_repeat_ngram_size: int = _option("no_repeat_ngram_size")
+    repetition_penalty: float = _option("repetition_penalty")
+    temperature: float = _option("temperature")
+    top_k: int = _option("top_k")
+    top_p: float = _option("top_p")
+    seed: int = _option("seed")
+    forbidden: str | list[str] | None = _option("forbidden", min_length=1, max_length=4096)
+    prefix: str | None = _option("prefix", min_length=1, max_length=4096)
+    batch_size: int = _option("batch_size")
 
     @model_validator(mode="after")
-    def _is_possible(self) -> SearchSettings:
+    def _check_combinations(self) -> SearchSettings:
         beam = self.method == "beam"
-        if beam and self.n_best > self.beam_size:
-            raise ValueError(
-                f"n_best: received {self.n_best}, expected at most "
-                f"search.beam_size ({self.beam_size})"
-            )
-        if self.min_length > self.max_length:
-            raise ValueError(
-                f"min_length: received {self.min_length}, expected at most "
-                f"search.max_length ({self.max_length})"
-            )
-        if self.min_length_ratio > self.max_length_ratio:
-            raise ValueError(
-                f"min_length_ratio: received {self.min_length_ratio}, expected at most "
-                f"search.max_length_ratio ({self.max_length_ratio})"
-            )
+        for name, limit in (UPPER_LIMITS | ({"n_best": "beam_size"} if beam else {})).items():
+            value, most = getattr(self, name), getattr(self, limit)
+            if value > most:
+                raise ValueError(
+                    f"{name}: received {value}, expected at most search.{limit} ({most})"
+                )
         for name in NOT_OF_METHOD[self.method]:
             if (value := getattr(self, name)) != type(self).model_fields[name].default:
                 raise ValueError(
@@ -84,8 +59,8 @@ class SearchSettings(Section):
         return self
 
 
-# What a method does not take. `beam_size` has a value for whoever goes back to a beam, and is not
-# asked by sampling.
+# Options that a method does not have. Sampling ignores `beam_size` instead of refusing it, so that
+# a run with a beam size can be searched by either method.
 NOT_OF_METHOD = {
     "beam": ("temperature", "top_k", "top_p", "seed"),
     "sampling": ("patience", "coverage_penalty"),

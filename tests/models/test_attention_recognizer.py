@@ -191,8 +191,8 @@ def test_recognizer_search_of_padded_rows_equals_each_row_alone(model):
 
 
 def test_sampling_from_the_recognizer_repeats_with_one_seed(model):
-    found = sample(model, SOURCE, samples=2, seed=1, max_length=4)
-    again = sample(model, SOURCE, samples=2, seed=1, max_length=4)
+    found = sample(model, SOURCE, n_best=2, seed=1, max_length=4)
+    again = sample(model, SOURCE, n_best=2, seed=1, max_length=4)
     assert numpy_of(found.tokens).shape[:2] == (3, 2)
     assert numpy_of(found.tokens).tolist() == numpy_of(again.tokens).tolist()
 

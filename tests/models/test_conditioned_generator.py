@@ -135,7 +135,7 @@ def test_only_max_length_limits_targets_of_non_text_sources(model):
 @on_tensorflow
 def test_samples_depend_on_the_picture_and_the_seed_alone(model):
     def drawn(images, seed):
-        found = sample(model, images, samples=4, seed=seed, max_length=LIMIT)
+        found = sample(model, images, n_best=4, seed=seed, max_length=LIMIT)
         return ops.convert_to_numpy(found.tokens)
 
     together = drawn(IMAGES, 1)
@@ -145,7 +145,7 @@ def test_samples_depend_on_the_picture_and_the_seed_alone(model):
 
 
 def test_sample_frequencies_match_the_model_probabilities(model):
-    found = sample(model, IMAGES[:1], samples=4000, seed=5, max_length=1, forbidden_tokens=())
+    found = sample(model, IMAGES[:1], n_best=4000, seed=5, max_length=1, forbidden_tokens=())
     counts = np.bincount(ops.convert_to_numpy(found.tokens).ravel(), minlength=VOCABULARY)
     weights = weights_of(model)
     logits = plain_logits(IMAGES[0], (2,), weights, cell="gru", context="every_step")[0]

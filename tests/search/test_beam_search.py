@@ -397,14 +397,20 @@ def test_patience_sets_how_many_hypotheses_end_before_search_stops(beam_size, pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beam_size": 0}, "`beam_size` must be at least 1.*beam_size=0"),
-        ({"n_best": 0}, "`n_best` between 1 and `beam_size`.*n_best=0"),
-        ({"beam_size": 2, "n_best": 3}, "received beam_size=2, n_best=3"),
-        ({"max_length": 0}, "`max_length`.*at least 1.*received 0"),
-        ({"max_length_extra": 0}, "`max_length_extra` must be at least 1"),
-        ({"max_length_ratio": -1.0}, "`max_length_ratio` at least 0.*-1.0"),
+        ({"beam_size": 0}, "`beam_size` must be an integer from 1 to 1,000, received 0"),
+        ({"n_best": 0}, "`n_best` must be an integer from 1 to 100,000, received 0"),
+        ({"beam_size": 2, "n_best": 3}, "`n_best` must be at most `beam_size`, 2, received 3"),
+        ({"max_length": 0}, "`max_length` must be an integer from 1 to 100,000, received 0"),
+        (
+            {"max_length_extra": 0},
+            "`max_length_extra` must be an integer from 1 to 100,000, received 0",
+        ),
+        (
+            {"max_length_ratio": -1.0},
+            "`max_length_ratio` must be a number from 0 to 1,000, received -1.0",
+        ),
         ({"length_normalization": "mean"}, "one of average, gnmt, none, received 'mean'"),
-        ({"alpha": -1.0}, "`alpha` must be 0 or more, received -1.0"),
+        ({"alpha": -1.0}, "`alpha` must be a number from 0 to 10, received -1.0"),
     ],
 )
 def test_invalid_beam_search_arguments_raise_value_error(options, message):

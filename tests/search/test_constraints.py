@@ -145,16 +145,31 @@ covering = functools.cache(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"min_length": 0}, "`min_length` must be between 1 and `max_length`"),
-        ({"min_length": 9, "max_length": 8}, "received 9 of 8"),
-        ({"min_length_ratio": 3.0}, "received .* 3.0 of 2.0"),
+        ({"min_length": 0}, "`min_length` must be an integer from 1 to 100,000, received 0"),
+        (
+            {"min_length": 9, "max_length": 8},
+            "`min_length` must be at most `max_length`, 8, received 9",
+        ),
+        (
+            {"min_length_ratio": 3.0},
+            "`min_length_ratio` must be at most `max_length_ratio`, 2.0, received 3.0",
+        ),
         ({"forbidden_tokens": (1, END)}, "the end token, 3, cannot be forbidden"),
         ({"forbidden_sequences": [(END,)]}, "the end token, 3, cannot be forbidden"),
-        ({"forbidden_sequences": [()]}, "must not hold an empty sequence"),
-        ({"no_repeat_ngram_size": -1}, "`no_repeat_ngram_size` must be 0 or more"),
-        ({"repetition_penalty": 0.0}, "`repetition_penalty` above 0"),
-        ({"patience": 0.0}, "`patience` must be above 0, received 0.0"),
-        ({"coverage_penalty": -1.0}, "`coverage_penalty` must be 0 or more, received -1.0"),
+        ({"forbidden_sequences": [()]}, "must not contain an empty sequence"),
+        (
+            {"no_repeat_ngram_size": -1},
+            "`no_repeat_ngram_size` must be an integer from 0 to 1,000, received -1",
+        ),
+        (
+            {"repetition_penalty": 0.0},
+            "`repetition_penalty` must be a number from 0.01 to 100, received 0.0",
+        ),
+        ({"patience": 0.0}, "`patience` must be a number from 0.001 to 1,000, received 0.0"),
+        (
+            {"coverage_penalty": -1.0},
+            "`coverage_penalty` must be a number from 0 to 100, received -1.0",
+        ),
     ],
 )
 def test_impossible_search_constraints_raise_value_error(options, said):

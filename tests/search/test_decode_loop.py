@@ -41,7 +41,7 @@ SEARCHES = {
         | LIMITS
         | {"max_length_ratio": 4.0},
     ),
-    "sampling": (sample, {"samples": 4, "temperature": 1.3, "seed": 8}),
+    "sampling": (sample, {"n_best": 4, "temperature": 1.3, "seed": 8}),
 }
 
 
@@ -138,7 +138,7 @@ def found_and_places(model, source, function, options):
 @pytest.mark.parametrize(
     ("function", "options"),
     [
-        (sample, {"samples": 3, "seed": 2}),
+        (sample, {"n_best": 3, "seed": 2}),
         (beam_search, {"beam_size": 4, "n_best": 4, "coverage_penalty": 0.3, "record": True}),
     ],
 )

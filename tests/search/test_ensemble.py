@@ -69,7 +69,7 @@ def test_ensemble_of_a_model_with_itself_equals_the_model(models):
 
 def test_forced_scores_of_an_ensemble_equal_scores_of_its_samples(models):
     ensemble = Ensemble(models)
-    result = compiled(ensemble, sample, samples=3, max_length=5, alpha=0.0)(SOURCE)
+    result = compiled(ensemble, sample, n_best=3, max_length=5, alpha=0.0)(SOURCE)
     found = [(row, one) for row in range(2) for one in results_of(result, row)]
     target = np.zeros((len(found), 5), "int32")
     for place, (_, one) in enumerate(found):

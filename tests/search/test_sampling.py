@@ -56,7 +56,7 @@ def target_probabilities(*rules):
 def test_sample_frequencies_match_the_expected_probabilities(rules):
     temperature, top_k, top_p = rules
     count = 20_000
-    result = sampler(samples=count, seed=5, temperature=temperature, top_k=top_k, top_p=top_p)(
+    result = sampler(n_best=count, seed=5, temperature=temperature, top_k=top_k, top_p=top_p)(
         SOURCE
     )
     counts = dict.fromkeys(expected := target_probabilities(*rules), 0)
@@ -76,7 +76,7 @@ def test_sample_frequencies_match_the_expected_probabilities(rules):
 
 def test_sample_scores_are_model_scores_despite_temperature_and_top_k():
     chain = chain_of(TABLE[0])
-    result = sampler(samples=50, seed=1, temperature=0.7, top_k=3)(SOURCE)
+    result = sampler(n_best=50, seed=1, temperature=0.7, top_k=3)(SOURCE)
     found = results_of(result, 0)
     for one in found:
         total = sum(chain(one.tokens[:i])[token] for i, token in enumerate(one.tokens))
@@ -86,7 +86,7 @@ def test_sample_scores_are_model_scores_despite_temperature_and_top_k():
 
 
 def test_sampling_with_top_k_1_equals_greedy_search():
-    (found,) = results_of(sampler(samples=1, top_k=1)(SOURCE), 0)
+    (found,) = results_of(sampler(n_best=1, top_k=1)(SOURCE), 0)
     chain, tokens = chain_of(TABLE[0]), ()
     while len(tokens) < LIMIT and tokens[-1:] != (END,):
         scores = chain(tokens).copy()
@@ -96,21 +96,21 @@ def test_sampling_with_top_k_1_equals_greedy_search():
 
 
 def test_samples_of_a_row_are_the_same_in_any_batch_and_padding():
-    alone = results_of(sampler(samples=4, seed=3)(SOURCE), 0)
+    alone = results_of(sampler(n_best=4, seed=3)(SOURCE), 0)
     batch = np.array([[4, 8, 3, 0, 0], [4, 9, 3, 0, 0], [4, 9, 9, 9, 3]], "int32")
-    result = sampler(samples=4, seed=3)(batch)
+    result = sampler(n_best=4, seed=3)(batch)
     assert results_of(result, 1) == alone
     assert results_of(result, 0) != alone != results_of(result, 2)
     # And with more samples the first are the same.
-    more = results_of(sampler(samples=40, seed=3)(SOURCE), 0)
+    more = results_of(sampler(n_best=40, seed=3)(SOURCE), 0)
     assert set(alone) <= set(more)
 
 
 @pytest.mark.slow
 def test_samples_differ_between_seeds_and_repeat_with_one_seed():
-    draws = [results_of(sampler(samples=6, seed=seed)(SOURCE), 0) for seed in range(5)]
+    draws = [results_of(sampler(n_best=6, seed=seed)(SOURCE), 0) for seed in range(5)]
     assert len({tuple(found) for found in draws}) == 5
-    again = sampler(samples=6, seed=4)(SOURCE)
+    again = sampler(n_best=6, seed=4)(SOURCE)
     assert results_of(again, 0) == draws[4]
 
 
@@ -149,10 +149,17 @@ def test_random_numbers_are_uniform_and_uncorrelated():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"samples": 0}, {"temperature": 0.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}],
+    ("options", "message"),
+    [
+        ({"n_best": 0}, "`n_best` must be an integer from 1 to 100,000, received 0"),
+        ({"temperature": 0.0}, "`temperature` must be a number from 0.001 to 1,000, received 0.0"),
+        ({"top_k": -1}, "`top_k` must be an integer from 0 to 1,000,000, received -1"),
+        ({"top_p": 0.0}, "`top_p` must be a number above 0 and at most 1, received 0.0"),
+        ({"top_p": 1.1}, "`top_p` must be a number above 0 and at most 1, received 1.1"),
+        ({"seed": 2**32}, "`seed` must be an integer from 0 to 4,294,967,295, received 4294967296"),
+    ],
     ids=str,
 )
-def test_invalid_sampling_arguments_raise_value_error(options):
-    with pytest.raises(ValueError, match="`samples` must be at least 1, `temperature` above 0"):
+def test_invalid_sampling_arguments_raise_value_error(options, message):
+    with pytest.raises(ValueError, match=message):
         sample(ChainModel(TABLE), SOURCE, **options)

@@ -60,7 +60,7 @@ SEARCHES = {
         beam_search,
         {"beam_size": 3, "n_best": 3, "patience": 1.5, "forbidden_sequences": FORBIDDEN, **RULES},
     ),
-    "sampling with rules": (sample, {"samples": 4, **DRAWN, **RULES}),
+    "sampling with rules": (sample, {"n_best": 4, **DRAWN, **RULES}),
 }
 
 
@@ -108,7 +108,7 @@ def expected(family, name):
         )
         chain = constrained(functools.partial(model_of(family)[1], source), rules)
         if search is sample:
-            found.append(plain_samples(chain, source, options["samples"], LIMIT, **DRAWN))
+            found.append(plain_samples(chain, source, options["n_best"], LIMIT, **DRAWN))
             continue
         beam_size, patience = options["beam_size"], options.get("patience", 1.0)
         found.append(
@@ -175,7 +175,7 @@ def test_models_distinguish_a_right_search_from_a_wrong_one(family):
             {"beam_size": 3, "n_best": 2, "length_normalization": "gnmt", "alpha": 0.7}
             | {"no_repeat_ngram_size": 2, "forbidden_sequences": FORBIDDEN},
         ),
-        (sample, {"samples": 3, "length_normalization": "none", "temperature": 2.0, "top_k": 3}),
+        (sample, {"n_best": 3, "length_normalization": "none", "temperature": 2.0, "top_k": 3}),
     ],
     ids=["prefix", "rules", "sampling"],
 )

@@ -3,12 +3,13 @@
 What they come to in `translate` and in an export: `tests/serving/test_search_everywhere.py`.
 """
 
+import dataclasses
 import inspect
 import typing
 
 import pytest
 
-from keras_seq.search import beam_search, sample
+from keras_seq.search import SearchConfig, beam_search, sample
 from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
@@ -19,10 +20,12 @@ pytestmark = pytest.mark.jax
 FIELDS = SearchSettings.model_fields
 # In tokens for Python, where there is no vocabulary to cut texts by.
 OTHERWISE_IN_PYTHON = {
-    "method": "beam_search or sample",
-    "forbidden": "forbidden_tokens, forbidden_sequences",
-    "batch_size": "source",
+    "method": ("beam_search", "sample"),
+    "forbidden": ("forbidden_tokens", "forbidden_sequences"),
+    "prefix": ("prefix",),
+    "batch_size": ("source",),
 }
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(SearchConfig)}
 
 
 def test_commands_have_an_option_for_each_setting():
@@ -39,24 +42,27 @@ def test_commands_have_an_option_for_each_setting():
             assert kinds - {type(None)} == {kind}, name
 
 
-@pytest.mark.parametrize("search", [beam_search, sample])
-def test_search_arguments_have_the_same_defaults_as_the_settings(search):
-    arguments = {
-        name: parameter.default
-        for name, parameter in inspect.signature(search).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+def test_search_arguments_have_the_same_defaults_as_the_settings():
+    shared = set(FIELDS) & set(DEFAULTS)
+    assert {name: FIELDS[name].default for name in shared} == {
+        name: DEFAULTS[name] for name in shared
     }
-    assert arguments.pop("samples", 1) == FIELDS["n_best"].default
-    for name in ("forbidden_tokens", "forbidden_sequences", "start_token", "end_token", "record"):
-        arguments.pop(name, None)
-    assert {name: FIELDS[name].default for name in arguments} == arguments
 
 
 def test_every_search_setting_has_a_python_argument():
-    found = {*inspect.signature(beam_search).parameters, *inspect.signature(sample).parameters}
-    assert set(FIELDS) - found == set(OTHERWISE_IN_PYTHON)
-    for others in ("forbidden_tokens", "forbidden_sequences", "source"):
-        assert others in found
+    assert set(FIELDS) - set(DEFAULTS) == set(OTHERWISE_IN_PYTHON)
+    found = {"beam_search", "sample", *DEFAULTS}
+    for search in (beam_search, sample):
+        found |= set(inspect.signature(search).parameters)
+    assert {name for names in OTHERWISE_IN_PYTHON.values() for name in names} <= found
+
+
+@pytest.mark.parametrize("search", [beam_search, sample])
+def test_unknown_search_option_raises_type_error(search):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'beam_width'"):
+        search(None, None, beam_width=4)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'beam_width'"):
+        search(None, None, SearchConfig(), beam_width=4)
 
 
 SAMPLING = {"method": "sampling"}
@@ -112,6 +118,20 @@ def test_impossible_search_setting_raises_a_one_line_settings_error(given, said)
     assert str(error.value).startswith("search.")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        given
+        for given, said in IMPOSSIBLE
+        if set(given) <= set(DEFAULTS) and "which is for" not in said
+    ],
+    ids=str,
+)
+def test_python_rejects_the_same_values_as_the_settings(given):
+    with pytest.raises(ValueError, match=rf"^`({'|'.join(given)})` must be .*, received "):
+        beam_search(None, None, **given)
 
 
 def test_every_search_setting_has_a_rejected_value_case():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from keras import ops
 
+from keras_seq.inference.search import search_config
 from keras_seq.search.limits import length_limits
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, Tokenizer
@@ -25,6 +26,7 @@ class SearchSpace:
 
     def __init__(self, search: SearchSettings, tokenizer: Tokenizer) -> None:
         self._search = search
+        self._config = search_config(search, tokenizer)
         self._prefix = tokenizer.encode([search.prefix])[0] if search.prefix else []
         forbidden = search.forbidden or []
         texts = [forbidden] if isinstance(forbidden, str) else forbidden
@@ -36,7 +38,7 @@ class SearchSpace:
         Args:
             source_lengths: Tokens of each source, without its end token.
         """
-        search, found = self._search, []
+        found: list[tuple[int, int]] = []
         for start in range(0, len(source_lengths), _CHUNK):
             lengths = source_lengths[start : start + _CHUNK]
             source = np.full((len(lengths), max(lengths) + 1), PAD_ID, np.int32)
@@ -45,14 +47,10 @@ class SearchSpace:
             prefix = np.array([self._prefix] * len(lengths), np.int32) if self._prefix else None
             limits = length_limits(
                 ops.convert_to_tensor(source),
-                min_length=search.min_length,
-                min_length_ratio=search.min_length_ratio,
-                max_length=search.max_length,
-                max_length_ratio=search.max_length_ratio,
-                max_length_extra=search.max_length_extra,
-                prefix=None if prefix is None else ops.convert_to_tensor(prefix),
+                self._config,
+                None if prefix is None else ops.convert_to_tensor(prefix),
             )
-            least, most = map(ops.convert_to_numpy, (limits.least, limits.most))
+            least, most = map(ops.convert_to_numpy, (limits.min_length, limits.max_length))
             found += list(zip(least.tolist(), most.tolist(), strict=True))
         return found
 
