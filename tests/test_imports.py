@@ -57,7 +57,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # KerasHub is an extra, for pretrained encoders.
     "models": ({"layers"}, {"keras", "keras_hub"}),
     "metrics": ({"backend", "scoring"}, {"keras", "numpy", "sacrebleu"}),
-    "search": ({"backend", "data", "search.options"}, {"keras", "numpy"}),
+    "search": ({"backend", "search.options", "text"}, {"keras", "numpy"}),
     # Read by settings and commands, before Keras is imported.
     "search.options": (set(), set()),
     "callbacks": ({"backend", "storage"}, {"keras", "numpy"}),

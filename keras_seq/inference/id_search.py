@@ -1,4 +1,4 @@
-"""A compiled search over token ids, in batches."""
+"""Compiled search over batches of token ids."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from keras_seq.text import EOS_ID, InputError, Tokenizer
 
 
 class IdSearch:
-    """Looks for targets of many sources, both as ids; compiled at the first call.
+    """Searches the targets of many sources, both as ids; compiles at the first call.
 
-    What is found for a source does not depend on its batch.
+    The hypotheses of a source do not depend on its batch.
 
     Args:
         model: A model of `keras_seq.models`, or an `Ensemble` of them.
         search: Settings of the search.
-        tokenizer: Of the target, for the texts among the settings.
-        unknown: Whether targets may have the unknown token.
+        tokenizer: Tokenizer of the target, for the texts in the settings.
+        unknown: If True, targets may contain the unknown token.
     """
 
     def __init__(
@@ -40,14 +40,14 @@ class IdSearch:
     def __call__(
         self, sources: Sequence[list[int]], prefixes: Sequence[list[int]] | None = None
     ) -> Iterator[list[Found]]:
-        """What is found for each source, best first.
+        """Yields the hypotheses of each source, best first.
 
         Args:
-            sources: Ids without end tokens, best sorted by length.
-            prefixes: What the target of each begins with, in place of `search.prefix`.
+            sources: Ids without end tokens. Sorting them by length reduces padding.
+            prefixes: Ids that the targets of each source begin with, instead of `search.prefix`.
 
         Raises:
-            InputError: If a prefix fills all of `search.max_length`.
+            InputError: If a prefix has `search.max_length` tokens or more.
         """
         size, longest = self._settings.batch_size, self._settings.max_length
         for prefix in prefixes or ():
@@ -58,18 +58,14 @@ class IdSearch:
                 )
 
         def search(start: int) -> list[list[Found]]:
-            rows = sources[start : start + size]
-            batch = self._pad([[*source, EOS_ID] for source in rows])
-            if prefixes is None:
-                found = self._search(batch)
-            else:
-                found = self._search_with_prefixes(
-                    batch, self._pad(prefixes[start : start + size], multiple=8)
-                )
-            found = SearchResult(*map(keras.ops.convert_to_numpy, found))
-            return [
-                _found(SearchResult(*(part[row] for part in found))) for row in range(len(rows))
-            ]
+            batch = sources[start : start + size]
+            arrays = [self._pad([[*source, EOS_ID] for source in batch])]
+            search_batch = self._search
+            if prefixes is not None:
+                arrays.append(self._pad(prefixes[start : start + size], multiple=8))
+                search_batch = self._search_with_prefixes
+            result = keras.tree.map_structure(keras.ops.convert_to_numpy, search_batch(*arrays))
+            return [_hypotheses_of_row(result, row) for row in range(len(batch))]
 
         threads = num_search_threads() if backend.computes_on_one_processor() else 1
         for batch in parallel_map(search, range(0, len(sources), size), threads):
@@ -79,9 +75,11 @@ class IdSearch:
         return backend.padded(lists, self._settings.batch_size, multiple)
 
 
-def _found(row: SearchResult) -> list[Found]:
+def _hypotheses_of_row(result: SearchResult, row: int) -> list[Found]:
     return [
-        Found(row.tokens[n, :length], float(row.scores[n]), bool(row.truncated[n]))
-        for n, length in enumerate(row.lengths)
+        Found(result.tokens[row, n, :length], float(score), bool(truncated))
+        for n, (length, score, truncated) in enumerate(
+            zip(result.lengths[row], result.scores[row], result.truncated[row], strict=True)
+        )
         if length
     ]

@@ -8,12 +8,11 @@ from typing import Any
 
 from keras import ops
 
-from keras_seq.data.ids import UNK
 from keras_seq.search import SearchConfig, beam_search, sample
 from keras_seq.search.config import NEVER_GENERATED
 from keras_seq.search.options import SearchOptions
 from keras_seq.settings import SearchSettings, SettingsError
-from keras_seq.text import Tokenizer
+from keras_seq.text import UNK_ID, Tokenizer
 
 
 def make_search(
@@ -89,7 +88,7 @@ def search_config(
     ]
     # Forbidding a single token is cheaper than forbidding a sequence.
     single = (sequence[0] for sequence in sequences if len(sequence) == 1)
-    never = (token for token in NEVER_GENERATED if not (unknown and token == UNK))
+    never = (token for token in NEVER_GENERATED if not (unknown and token == UNK_ID))
     return SearchConfig(
         **{option.name: getattr(settings, option.name) for option in fields(SearchOptions)},
         forbidden_tokens=(*never, *single),

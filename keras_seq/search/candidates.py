@@ -1,57 +1,69 @@
 """The best continuations of the hypotheses of a row."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from keras import ops
 
 from keras_seq.backend import gather
 from keras_seq.search.hypotheses import NEG_INF
 from keras_seq.search.top_k import top_k
 
-# Shape letters: B batch, K beam, W wanted, V vocabulary.
+# Shape letters: B batch, K beam, W candidates, V vocabulary.
 
 
-def best_of_logits(scores, logits, count, forbidden_tokens, may_end, end_token):
-    """The W best continuations, where only few tokens are struck out, the same for all.
+def best_of_logits(
+    scores: Any,
+    logits: Any,
+    count: int,
+    forbidden_tokens: Sequence[int],
+    may_end: Any,
+    end_token: int,
+) -> tuple[Any, Any, Any]:
+    """Picks the W best continuations if the same few tokens are forbidden for all hypotheses.
 
-    Drawn for each hypothesis first, and before the logits are normalised and
-    the forbidden ones struck out, so that the vocabulary is passed over seldom.
+    The best tokens of each hypothesis are picked before the logits are normalized and forbidden
+    tokens are removed, to reduce the number of passes over the vocabulary.
 
     Args:
-        scores: Float32 tensor `(B, K)`, the summed log-probability so far.
+        scores: Float32 tensor `(B, K)`, the summed log-probability of each hypothesis.
         logits: Float32 tensor `(B, K, V)`.
-        count: Integer W; there are fewer where K hypotheses have not so many tokens.
-        forbidden_tokens: Ids that are struck out.
-        may_end: Bool tensor `(B,)`: whether the end token is not; or None: it never is.
-        end_token: The end token's id.
+        count: Integer W, reduced to the number of continuations if there are fewer.
+        forbidden_tokens: Ids that are not allowed.
+        may_end: Bool tensor `(B,)`, True where the end token is allowed; None if it always is.
+        end_token: Id of the end token.
 
     Returns:
-        Sums, tokens and parents, each `(B, W)`, best first; sums of `NEG_INF` are none.
+        Sums, tokens and parents, each `(B, W)`, best first. A sum of `NEG_INF` is no continuation.
     """
     vocabulary = logits.shape[-1]
     forbidden = sorted({token for token in forbidden_tokens if token < vocabulary})
-    # So many more than are wanted that enough remain without the forbidden ones.
+    # W allowed tokens remain if all forbidden ones are among the best.
     each = min(count + len(forbidden) + (may_end is not None), vocabulary)
     best, tokens = top_k(logits, each)  # (B, K, each)
-    # log P of the likeliest is that of its softmax, which costs less than a logsumexp.
+    # The softmax of the likeliest token is cheaper than a logsumexp.
     likeliest = ops.log(gather(ops.softmax(logits, axis=-1), tokens[..., :1]))
     totals = scores[..., None] + (likeliest + (best - best[..., :1]))
     if forbidden:
-        struck = ops.any(ops.equal(tokens[..., None], ops.array(forbidden, "int32")), axis=-1)
-        totals = ops.where(struck, NEG_INF, totals)
+        is_forbidden = ops.any(ops.equal(tokens[..., None], ops.array(forbidden, "int32")), axis=-1)
+        totals = ops.where(is_forbidden, NEG_INF, totals)
     if may_end is not None:
-        early = ops.logical_and(
+        is_early_end = ops.logical_and(
             ops.equal(tokens, end_token), ops.logical_not(may_end)[:, None, None]
         )
-        totals = ops.where(early, NEG_INF, totals)
+        totals = ops.where(is_early_end, NEG_INF, totals)
     return _best(totals, tokens, count)
 
 
-def best_of_log_probabilities(scores, log_probabilities, count):
-    """The W best continuations of any log-probabilities.
+def best_of_log_probabilities(
+    scores: Any, log_probabilities: Any, count: int
+) -> tuple[Any, Any, Any]:
+    """Picks the W best continuations by log-probabilities.
 
     Args:
-        scores: Float32 tensor `(B, K)`, the summed log-probability so far.
-        log_probabilities: Float32 tensor `(B, K, V)`, `NEG_INF` where a token is struck out.
-        count: Integer W, as above.
+        scores: As in `best_of_logits`.
+        log_probabilities: Float32 tensor `(B, K, V)`, `NEG_INF` for forbidden tokens.
+        count: As in `best_of_logits`.
 
     Returns:
         As `best_of_logits`.
@@ -60,8 +72,8 @@ def best_of_log_probabilities(scores, log_probabilities, count):
     return _best(scores[..., None] + best, tokens, count)
 
 
-def _best(totals, tokens, count):
-    """Of `(B, K, each)` the W best of a row; ties to the earlier hypothesis, then the lower id."""
+def _best(totals: Any, tokens: Any, count: int) -> tuple[Any, Any, Any]:
+    """Picks the W best of `(B, K, each)`; ties go to the earlier hypothesis, then the lower id."""
     beam, each = totals.shape[1:]
     totals = ops.reshape(ops.maximum(totals, NEG_INF), (-1, beam * each))
     totals, index = ops.top_k(totals, min(count, beam * each))  # (B, W)

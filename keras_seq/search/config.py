@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
-from keras_seq.data.ids import BOS, EOS, PAD, UNK
 from keras_seq.search.options import UPPER_LIMITS, SearchOptions
+from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 # Padding, unknown and start token: no target contains them.
-NEVER_GENERATED = (PAD, UNK, BOS)
+NEVER_GENERATED = (PAD_ID, UNK_ID, BOS_ID)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,8 @@ class SearchConfig(SearchOptions):
 
     forbidden_tokens: Sequence[int] = NEVER_GENERATED
     forbidden_sequences: Sequence[Sequence[int]] = ()
-    start_token: int = BOS
-    end_token: int = EOS
+    start_token: int = BOS_ID
+    end_token: int = EOS_ID
 
     def __post_init__(self) -> None:
         for option in fields(SearchOptions):

@@ -1,4 +1,4 @@
-"""From the frames of a recogniser to labels: greedy, and by a search over prefixes."""
+"""CTC decoding: greedy search and prefix beam search."""
 
 from typing import Any, NamedTuple
 
@@ -6,19 +6,18 @@ import keras
 from keras import ops
 
 from keras_seq.backend import gather
-from keras_seq.search.hypotheses import NEG_INF
+from keras_seq.search.hypotheses import NEG_INF, exists, select_rows
 
 # Shape letters: B batch, T frames, V vocabulary, K beam, N n-best, L labels.
 
 
 class Labelings(NamedTuple):
-    """What was recognised, best first.
+    """Label sequences, best first.
 
     Attributes:
-        labels: Int32 `(B, N, T)`, followed by 0.
-        lengths: Int32 `(B, N)`, how many labels there are.
-        scores: Float `(B, N)`, log-probability; -1e30 where there are fewer than
-            N labelings.
+        labels: Int32 `(B, N, T)`, padded with 0.
+        lengths: Int32 `(B, N)`, number of labels.
+        scores: Float `(B, N)`, log-probability; -1e30 if a row has fewer than N labelings.
     """
 
     labels: Any
@@ -26,30 +25,30 @@ class Labelings(NamedTuple):
     scores: Any
 
 
-def ctc_greedy_search(logits, mask=None):
-    """The labels of the most probable path: repetitions joined, then blanks dropped.
+def ctc_greedy_search(logits: Any, mask: Any = None) -> Labelings:
+    """Finds the labels of the most probable path: repetitions are merged, then blanks removed.
 
         path_t = argmax over k of P(k at frame t)
 
-    The labels of the most probable path need not be the most probable labels, whose
-    probability is spread over many paths; `ctc_beam_search` adds those up.
+    The most probable labels may differ, because their probability is the sum over many paths,
+    which `ctc_beam_search` computes.
 
     Args:
         logits: Float tensor `(B, T, V)`; label 0 is the blank.
-        mask: Optional bool tensor `(B, T)`, True where a frame is real; the padding
-            stands at the ends. Logits of `layers.CTCLogits` need none.
+        mask: Optional bool tensor `(B, T)`, True at real frames, with the padding at the end.
+            Logits of `layers.CTCLogits` need no mask.
 
     Returns:
-        `Labelings` with N = 1, whose score is that of the path.
+        `Labelings` with N = 1. The score is that of the path.
 
     Raises:
-        ValueError: If the logits are of another rank.
+        ValueError: If the rank of the logits is not 3.
 
     Example:
 
     >>> logits = keras.ops.log(keras.ops.array([[[.1, .9], [.2, .8], [.7, .3], [.4, .6]]]))
-    >>> found = ctc_greedy_search(logits)
-    >>> [int(label) for label in found.labels[0, 0]]
+    >>> result = ctc_greedy_search(logits)
+    >>> [int(label) for label in result.labels[0, 0]]
     [1, 1, 0, 0]
 
     Reference:
@@ -60,38 +59,40 @@ def ctc_greedy_search(logits, mask=None):
     path = ops.cast(ops.argmax(scores, axis=-1), "int32")  # (B, T)
     path = ops.where(real, path, 0)
     before = ops.pad(path[:, :-1], [[0, 0], [1, 0]])
-    kept = ops.logical_and(path > 0, ops.not_equal(path, before))
-    # Those kept first, in their order: no two keys are equal.
+    is_label = ops.logical_and(path > 0, ops.not_equal(path, before))
+    # Labels first, in their order. No two keys are equal.
     frames = ops.cumsum(ops.ones_like(path), axis=1)
-    keys = ops.where(kept, frames, frames + ops.shape(path)[1])
+    keys = ops.where(is_label, frames, frames + ops.shape(path)[1])
     order = ops.cast(ops.argsort(keys, axis=1), "int32")
-    labels = gather(ops.where(kept, path, 0), order)
+    labels = gather(ops.where(is_label, path, 0), order)
     best = gather(scores, path[..., None])[..., 0]
     best = ops.where(real, best, ops.zeros((), scores.dtype))
     return Labelings(
         labels=labels[:, None],
-        lengths=ops.sum(ops.cast(kept, "int32"), axis=1)[:, None],
+        lengths=ops.sum(ops.cast(is_label, "int32"), axis=1)[:, None],
         scores=ops.sum(best, axis=1)[:, None],
     )
 
 
-def ctc_beam_search(logits, mask=None, *, beam_size=10, n_best=1):
-    """The most probable labels, by a search over their prefixes.
+def ctc_beam_search(
+    logits: Any, mask: Any = None, *, beam_size: int = 10, n_best: int = 1
+) -> Labelings:
+    """Finds the most probable labels by beam search over their prefixes.
 
-    Of each prefix y the probability of all paths to it so far is kept in two sums,
-    since a repeated label is a new one only after a blank:
+    The probability of all paths to a prefix y is the sum of two numbers, b for paths that end with
+    a blank and n for paths that end with a label, because a repeated label counts as new only
+    after a blank:
 
         b_t(y) = P(blank at t) (b_{t-1}(y) + n_{t-1}(y))
         n_t(y) = P(last(y) at t) (n_{t-1}(y) + b_{t-1}(y') [+ n_{t-1}(y') if the last
             two labels of y differ]),    y' = y without its last label
 
-    The `beam_size` prefixes with the largest sums go on. With a beam wide enough for
-    all prefixes this is exact; with a narrower one the sum of a labeling lacks the
-    paths through prefixes that were dropped, so that its score is a lower bound.
+    Each frame keeps the `beam_size` prefixes with the largest sums. A beam wide enough for all
+    prefixes makes the search exact. With a narrower beam, a score is a lower bound, because it
+    lacks the paths through dropped prefixes.
 
-    `keras.ops.ctc_decode` finds the same, but refuses a batch with a row that has fewer
-    prefixes than it is asked for (TensorFlow), has no kernel but for processors there, and
-    takes hundreds of times as long on JAX.
+    `keras.ops.ctc_decode` finds the same labels. On TensorFlow it runs on CPUs only and rejects a
+    batch in which a row has fewer prefixes than `n_best`; on JAX it is hundreds of times slower.
 
     Args:
         logits: Float tensor `(B, T, V)`, V known; label 0 is the blank.
@@ -100,20 +101,20 @@ def ctc_beam_search(logits, mask=None, *, beam_size=10, n_best=1):
         n_best: Positive integer N, at most `beam_size`.
 
     Returns:
-        `Labelings`. Ties go to the labeling that was found first, and then to the
-        lower label.
+        `Labelings`. Ties go to prefixes already in the beam, in their order, then to the lower
+        label.
 
     Raises:
-        ValueError: If the logits are of another rank, or a size is out of range.
+        ValueError: If the rank of the logits is not 3, or a size is out of range.
 
     Example:
 
     >>> logits = keras.ops.log(keras.ops.array([[[.6, .4], [.6, .4]]]))
-    >>> # The blank is the likelier one at both frames, but three of four paths say 1.
-    >>> found = ctc_beam_search(logits, n_best=2)
-    >>> [int(length) for length in found.lengths[0]]
+    >>> # Blank is more probable at both frames, but three of four paths give label 1.
+    >>> result = ctc_beam_search(logits, n_best=2)
+    >>> [int(length) for length in result.lengths[0]]
     [1, 0]
-    >>> round(float(keras.ops.exp(found.scores[0, 0])), 2)
+    >>> round(float(keras.ops.exp(result.scores[0, 0])), 2)
     0.64
 
     Reference:
@@ -130,118 +131,119 @@ def ctc_beam_search(logits, mask=None, *, beam_size=10, n_best=1):
         )
     scores, real = _log_probabilities(logits, mask)
     batch, frames = ops.shape(real)
-    first = ops.arange(beam_size) == 0
-    # One prefix at first, the empty one; the other slots are empty.
-    alone = ops.cast(ops.where(first, 0.0, NEG_INF), scores.dtype)
-    blank = ops.zeros((batch, beam_size), scores.dtype) + alone
-    loop = {
+    # The first slot holds the empty prefix; the others are empty.
+    blank = ops.cast(ops.where(ops.arange(beam_size) == 0, 0.0, NEG_INF), scores.dtype)
+    state = {
         "frame": ops.zeros((), "int32"),
-        "blank": blank,
+        "blank": ops.zeros((batch, beam_size), scores.dtype) + blank,
         "label": ops.full((batch, beam_size), NEG_INF, scores.dtype),
         "last": ops.zeros((batch, beam_size), "int32"),
         "lengths": ops.zeros((batch, beam_size), "int32"),
         "labels": ops.zeros((batch, beam_size, frames), "int32"),
     }
 
-    def step(loop):
-        now = ops.take(scores, loop["frame"], axis=1)  # (B, V)
-        following = _next_prefixes(now, loop)
-        is_real = ops.take(real, loop["frame"], axis=1)  # (B,)
+    def step(state: Any) -> Any:
+        frame = state["frame"]
+        new = _next_prefixes(ops.take(scores, frame, axis=1), state)
+        old = {name: state[name] for name in new}
+        return ({"frame": frame + 1, **select_rows(ops.take(real, frame, axis=1), new, old)},)
 
-        def kept(old, new):
-            return ops.where(ops.reshape(is_real, (-1,) + (1,) * (len(old.shape) - 1)), new, old)
-
-        old = {name: loop[name] for name in following}
-        chosen = keras.tree.map_structure(kept, old, following)
-        return {"frame": loop["frame"] + 1, **chosen}
-
-    end = ops.while_loop(lambda loop: loop["frame"] < frames, lambda loop: (step(loop),), (loop,))[
-        0
-    ]
-    totals = ops.logaddexp(end["blank"], end["label"])[:, :n_best]
-    found = totals > NEG_INF / 2
-    lengths = ops.where(found, end["lengths"][:, :n_best], 0)
+    (state,) = ops.while_loop(lambda state: state["frame"] < frames, step, (state,))
+    totals = ops.logaddexp(state["blank"], state["label"])[:, :n_best]
+    is_labeling = exists(totals)
     return Labelings(
-        labels=ops.where(found[..., None], end["labels"][:, :n_best], 0),
-        lengths=lengths,
-        scores=ops.where(found, totals, ops.cast(NEG_INF, totals.dtype)),
+        labels=ops.where(is_labeling[..., None], state["labels"][:, :n_best], 0),
+        lengths=ops.where(is_labeling, state["lengths"][:, :n_best], 0),
+        scores=ops.where(is_labeling, totals, ops.cast(NEG_INF, totals.dtype)),
     )
 
 
-def _next_prefixes(now, loop):
-    """The K best prefixes one frame later, best first.
+def _next_prefixes(now: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """Returns the K best prefixes after one more frame, best first.
 
     Args:
         now: Log-probabilities of a frame, `(B, V)`.
-        loop: Dict of the prefixes so far: their sums `blank` and `label`, `last` and
+        state: Dict of the prefixes before the frame: their sums `blank` and `label`, `last` and
             `lengths`, each `(B, K)`, and `labels` `(B, K, T)`.
     """
-    beam_size, size = loop["last"].shape[1], now.shape[1]
-    never = ops.cast(NEG_INF, now.dtype)
-    totals = ops.logaddexp(loop["blank"], loop["label"])  # (B, K)
-    exists = totals > NEG_INF / 2
-    is_last = ops.equal(loop["last"][..., None], ops.arange(size))  # (B, K, V)
-
-    # With one label more. The same label again needs a blank before.
-    longer = ops.where(is_last, loop["blank"][..., None], totals[..., None]) + now[:, None]
-    is_label = ops.logical_and(ops.arange(size) > 0, exists[..., None])
-    longer = ops.where(is_label, longer, never)  # (B, K, V)
-
-    # As long as before.
-    blank = totals + now[:, :1]
-    # The empty prefix has no last label, and then no sum of paths that end with it.
-    again = gather(now, loop["last"])
-    label = ops.where(loop["lengths"] > 0, loop["label"] + again, never)
-    # Where a prefix with one label more stands in the beam already, its paths are added there.
-    is_parent = _parents(loop, exists)  # (B, K of the child, K of the parent)
-    onward = ops.swapaxes(gather(longer, _to_all(loop["last"], beam_size)), 1, 2)
-    # With a first value, since Keras refuses the maximum of a batch without rows.
-    arriving = ops.max(ops.where(is_parent, onward, never), axis=2, initial=NEG_INF)  # (B, K)
-    label = ops.logaddexp(label, arriving)
-    there = ops.logical_and(is_parent[..., None], is_last[:, :, None])  # (B, K, K, V)
-    longer = ops.where(ops.any(there, axis=1), never, longer)
-
-    staying = ops.where(exists, ops.logaddexp(blank, label), never)
+    beam_size, size = state["last"].shape[1], now.shape[1]
+    missing = ops.cast(NEG_INF, now.dtype)
+    blank, label, longer = _next_sums(now, state, missing)
+    same = ops.where(_is_prefix(state), ops.logaddexp(blank, label), missing)
     flat = ops.reshape(longer, (-1, beam_size * size))
-    _, index = ops.top_k(ops.concatenate([staying, flat], axis=1), beam_size)
+    _, index = ops.top_k(ops.concatenate([same, flat], axis=1), beam_size)
     index = ops.cast(index, "int32")  # (B, K)
-    stays = index < beam_size
-    extended = ops.maximum(index - beam_size, 0)
-    origin = ops.where(stays, index, extended // size)
-    added = extended % size
-    lengths = gather(loop["lengths"], origin)
-    labels = gather(loop["labels"], origin)
-    # Where the new label goes; nowhere if there is none.
-    end = ops.where(stays, -1, lengths)
-    places = ops.cumsum(ops.ones_like(labels), axis=2) - 1
+    is_same = index < beam_size
+    longer_index = ops.maximum(index - beam_size, 0)
+    parent = ops.where(is_same, index, longer_index // size)
+    new_label = longer_index % size
+    lengths, labels = gather(state["lengths"], parent), gather(state["labels"], parent)
+    # Position of the new label, -1 if there is none.
+    end = ops.where(is_same, -1, lengths)
     return {
-        "blank": ops.where(stays, gather(blank, origin), never),
-        "label": ops.where(stays, gather(label, origin), gather(flat, extended)),
-        "last": ops.where(stays, gather(loop["last"], origin), added),
-        "lengths": lengths + ops.cast(ops.logical_not(stays), "int32"),
-        "labels": ops.where(ops.equal(places, end[..., None]), added[..., None], labels),
+        "blank": ops.where(is_same, gather(blank, parent), missing),
+        "label": ops.where(is_same, gather(label, parent), gather(flat, longer_index)),
+        "last": ops.where(is_same, gather(state["last"], parent), new_label),
+        "lengths": lengths + ops.cast(ops.logical_not(is_same), "int32"),
+        "labels": ops.where(
+            ops.equal(_positions(labels), end[..., None]), new_label[..., None], labels
+        ),
     }
 
 
-def _parents(loop, exists):
-    """Bool `(B, K, K)`, whether prefix j is prefix k with one label more."""
-    lengths, labels = loop["lengths"], loop["labels"]
-    places = ops.cumsum(ops.ones_like(labels), axis=2) - 1
-    # A prefix without its last label. Beyond their ends labels are 0.
-    shorter = ops.where(ops.equal(places, lengths[..., None] - 1), 0, labels)
+def _next_sums(now: Any, state: dict[str, Any], missing: Any) -> tuple[Any, Any, Any]:
+    """Returns the new sums of each prefix and of each prefix with one more label.
+
+    Returns:
+        The sums of paths that end with a blank and with a label, each `(B, K)`; and the sums of
+        the longer prefixes, `(B, K, V)`.
+    """
+    size = now.shape[1]
+    totals, is_prefix = ops.logaddexp(state["blank"], state["label"]), _is_prefix(state)
+    is_last = ops.equal(state["last"][..., None], ops.arange(size))  # (B, K, V)
+
+    # A repeated label is a new label only after a blank.
+    longer = ops.where(is_last, state["blank"][..., None], totals[..., None]) + now[:, None]
+    is_allowed = ops.logical_and(ops.arange(size) > 0, is_prefix[..., None])
+    longer = ops.where(is_allowed, longer, missing)  # (B, K, V)
+
+    blank = totals + now[:, :1]
+    repeated = state["label"] + gather(now, state["last"])
+    # The empty prefix has no last label.
+    label = ops.where(state["lengths"] > 0, repeated, missing)
+    # If a longer prefix is in the beam already, its new paths are added there.
+    is_parent = _is_parent(state, is_prefix)  # (B, K of the child, K of the parent)
+    last = ops.repeat(state["last"][:, None], state["last"].shape[1], axis=1)
+    from_parent = ops.swapaxes(gather(longer, last), 1, 2)
+    # Keras rejects the maximum of an empty batch without an initial value.
+    added = ops.max(ops.where(is_parent, from_parent, missing), axis=2, initial=NEG_INF)  # (B, K)
+    in_beam = ops.logical_and(is_parent[..., None], is_last[:, :, None])  # (B, K, K, V)
+    longer = ops.where(ops.any(in_beam, axis=1), missing, longer)
+    return blank, ops.logaddexp(label, added), longer
+
+
+def _is_prefix(state: dict[str, Any]) -> Any:
+    return exists(ops.logaddexp(state["blank"], state["label"]))
+
+
+def _is_parent(state: dict[str, Any], is_prefix: Any) -> Any:
+    """Bool `(B, K, K)`, True where prefix j is prefix k with one more label."""
+    lengths, labels = state["lengths"], state["labels"]
+    # Prefixes without their last label. Labels beyond the length are 0.
+    is_end = ops.equal(_positions(labels), lengths[..., None] - 1)
+    shorter = ops.where(is_end, 0, labels)
     equal = ops.all(ops.equal(shorter[:, :, None], labels[:, None]), axis=3)
     one_more = ops.equal(lengths[:, :, None], lengths[:, None] + 1)
-    both = ops.logical_and(exists[:, :, None], exists[:, None])
+    both = ops.logical_and(is_prefix[:, :, None], is_prefix[:, None])
     return ops.logical_and(ops.logical_and(equal, one_more), both)
 
 
-def _to_all(index, count):
-    """`(B, K)` -> `(B, count, K)`."""
-    return ops.repeat(index[:, None], count, axis=1)
+def _positions(labels: Any) -> Any:
+    return ops.cumsum(ops.ones_like(labels), axis=2) - 1
 
 
-def _log_probabilities(logits, mask):
-    """In float32 at least, and the mask of real frames."""
+def _log_probabilities(logits: Any, mask: Any) -> tuple[Any, Any]:
+    """Returns log-probabilities, in float32 or float64, and the mask of real frames."""
     if len(logits.shape) != 3:
         raise ValueError(
             "The logits must be of shape (batch, frames, vocabulary), received "
@@ -250,6 +252,6 @@ def _log_probabilities(logits, mask):
     if keras.backend.standardize_dtype(logits.dtype) != "float64":
         logits = ops.cast(logits, "float32")
     if mask is None:
-        # What `layers.CTCLogits` makes of padding.
+        # `layers.CTCLogits` writes such logits at padding.
         mask = ops.logical_not(ops.all(logits[..., 1:] - logits[..., :1] < -1e8, axis=-1))
     return ops.log_softmax(logits, axis=-1), ops.cast(mask, "bool")

@@ -1,12 +1,14 @@
-"""How a hypothesis' log-probability is weighed against its length."""
+"""Length normalization of the log-probability of a hypothesis."""
+
+from typing import Any
 
 from keras import ops
 
 NORMALIZATIONS = ("average", "gnmt", "none")
 
 
-def length_penalty(lengths, normalization="average", alpha=1.0):
-    """The divisor of a hypothesis' summed log-probability.
+def length_penalty(lengths: Any, normalization: str = "average", alpha: float = 1.0) -> Any:
+    """Computes the divisor of the summed log-probability of a hypothesis.
 
         average:  T ^ alpha
         gnmt:     ((5 + T) / 6) ^ alpha

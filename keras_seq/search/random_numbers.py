@@ -1,4 +1,6 @@
-"""Uniform numbers for sampling that depend on nothing but a seed, a source and a place."""
+"""Counter-based random numbers for sampling: functions of seed, source, sample and step."""
+
+from typing import Any
 
 from keras import ops
 
@@ -7,8 +9,8 @@ from keras import ops
 _ODD = 0x9E3779B1
 
 
-def row_keys(source, seed):
-    """A number for each source, the same whatever its padding and the other rows.
+def row_keys(source: Any, seed: Any) -> Any:
+    """Computes a key for each source, independent of its padding and of the other rows.
 
     Args:
         source: Int tensor `(B, S)`, padded with 0.
@@ -18,17 +20,17 @@ def row_keys(source, seed):
         Uint32 tensor `(B,)`.
     """
     ids = ops.cast(source, "uint32")
-    places = ops.cast(ops.arange(ops.shape(source)[1], dtype="int32"), "uint32")
-    mixed = _mix(ids * _word(_ODD) + _mix(places + _word(1)))
-    known = ops.where(ops.not_equal(source, 0), mixed, ops.zeros_like(mixed))
-    return _mix(ops.sum(known, axis=1) + _mix(ops.cast(seed, "uint32")))
+    positions = ops.cast(ops.arange(ops.shape(source)[1], dtype="int32"), "uint32")
+    mixed = _mix(ids * _word(_ODD) + _mix(positions + _word(1)))
+    masked = ops.where(ops.not_equal(source, 0), mixed, ops.zeros_like(mixed))
+    return _mix(ops.sum(masked, axis=1) + _mix(ops.cast(seed, "uint32")))
 
 
-def uniform_numbers(keys, samples, step):
-    """Numbers in [0, 1) for one step of each sample.
+def uniform_numbers(keys: Any, samples: int, step: Any) -> Any:
+    """Computes uniform numbers in [0, 1) for one step of each sample.
 
-    The mixing function is the 32-bit one of Wellons, "Prospecting for Hash
-    Functions", 2018, public domain; it is applied to key, sample and step in turn.
+    The 32-bit mixing function of Wellons, "Prospecting for Hash Functions", 2018, public domain,
+    is applied to key, sample and step in turn.
 
     Args:
         keys: Uint32 tensor `(B,)`, see `row_keys`.
@@ -38,17 +40,17 @@ def uniform_numbers(keys, samples, step):
     Returns:
         Float32 tensor `(B, N)`, multiples of 2^-24.
     """
-    places = ops.cast(ops.arange(samples, dtype="int32"), "uint32") * _word(_ODD)
-    mixed = _mix(ops.bitwise_xor(keys[:, None], _mix(places + _word(1))))
+    numbers = ops.cast(ops.arange(samples, dtype="int32"), "uint32") * _word(_ODD)
+    mixed = _mix(ops.bitwise_xor(keys[:, None], _mix(numbers + _word(1))))
     mixed = _mix(mixed + ops.cast(step, "uint32") * _word(_ODD))
     return ops.cast(ops.right_shift(mixed, 8), "float32") * 2.0**-24
 
 
-def _word(value):
+def _word(value: Any) -> Any:
     return ops.cast(value, "uint32")
 
 
-def _mix(x):
+def _mix(x: Any) -> Any:
     x = ops.bitwise_xor(x, ops.right_shift(x, 16)) * _word(0x7FEB352D)
     x = ops.bitwise_xor(x, ops.right_shift(x, 15)) * _word(0x846CA68B)
     return ops.bitwise_xor(x, ops.right_shift(x, 16))
