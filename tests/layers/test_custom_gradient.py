@@ -13,7 +13,6 @@ from keras_seq.layers.cells.normalization import normalizer
 from keras_seq.layers.internal import custom_gradient as custom_gradient_module
 from keras_seq.layers.internal.custom_gradient import custom_gradient
 from keras_seq.layers.internal.layer_normalization import LayerNormalization
-from keras_seq.layers.internal.scaled_dot_product import MASKED, attention_context
 from keras_seq.layers.internal.step_loop import LoopMatmul
 
 pytestmark = [pytest.mark.jax, pytest.mark.torch]
@@ -43,11 +42,6 @@ def central_differences(function, arrays):
     return found
 
 
-def attention(query, key, value, bias=0.0):
-    powers = np.exp(query @ key.swapaxes(-1, -2) + bias)
-    return powers / powers.sum(axis=-1, keepdims=True) @ value
-
-
 def normalized(rows, gamma, beta):
     return np.stack([plain.normalize(row, gamma, beta, EPSILON) for row in rows])
 
@@ -70,15 +64,7 @@ def normalized_in_cell(rows, gamma, beta):
         return normalizer(layer, [layer.beta])(rows)
 
 
-BIAS = np.where(np.arange(5) < np.array([[5], [3]]), 0.0, MASKED)[:, None, None].astype("float32")
-SHAPES_OF_ATTENTION = [(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3)]
 PLACES = {
-    "attention": (attention_context, attention, SHAPES_OF_ATTENTION),
-    "attention-bias": (
-        lambda *parts: attention_context(*parts, ops.convert_to_tensor(BIAS)),
-        lambda *parts: attention(*parts, BIAS.astype("float64")),
-        SHAPES_OF_ATTENTION,
-    ),
     "step-matrix": (
         lambda inputs, matrix: LoopMatmul(matrix)(inputs),
         lambda inputs, matrix: inputs @ matrix,

@@ -14,7 +14,6 @@ from keras_seq import layers
 from keras_seq.layers.internal.attention_scores import masked_softmax
 from keras_seq.layers.internal.residual import Residual
 from keras_seq.layers.internal.scaled_dot_product import (
-    attention_context,
     attention_weights,
     padding_bias,
     query_has_keys,
@@ -78,9 +77,8 @@ def test_half_precision_context_over_4000_keys_matches_numpy_to_rounding(dtype):
     key = ops.cast(ops.reshape(scores[:, :1], (1, 1, KEYS, 1)), dtype)
     value = np.stack([np.arange(KEYS) % 10 == ten for ten in range(10)], axis=-1)[None, None]
     bias = padding_bias(ops.convert_to_tensor(mask))
-    context = attention_context(
-        ops.ones((1, 1, 1, 1), dtype), key, ops.cast(value, dtype), bias, query_has_keys(bias)
-    )
+    weights = attention_weights(ops.ones((1, 1, 1, 1), dtype), key, bias, query_has_keys(bias))
+    context = ops.matmul(ops.cast(weights, dtype), ops.cast(value, dtype))
     assert keras.backend.standardize_dtype(context.dtype) == dtype
     expected = softmax(to_numpy(scores[:, :1]), mask) @ value[0, 0]
     # Weights and context are each rounded once.

@@ -17,7 +17,7 @@ from keras_seq.layers import (
     update_ancestors,
 )
 from keras_seq.layers.attention.beam_cache import compact_cache
-from keras_seq.layers.attention.multi_head_self_attention import cache_places, write_step
+from keras_seq.layers.attention.multi_head_self_attention import cache_indices, write_step
 
 pytestmark = pytest.mark.jax
 
@@ -368,7 +368,7 @@ def test_a_step_writes_its_own_slot_of_the_cache_and_no_other():
     update = generator.normal(size=(2, 3, 5, 6)).astype("float32")
     expected = cache.copy()
     expected[:, :, 2] = update
-    written = numpy_of(write_step(cache, cache_places(2, 3, ops.array(2)), update))
+    written = numpy_of(write_step(cache, cache_indices(2, 3, ops.array(2)), update))
     np.testing.assert_array_equal(written, expected)
 
 

@@ -48,7 +48,7 @@ def test_scores_and_contexts_equal_loops_over_pairs(steps, max_distance):
             scores[:, :, t, s] = query[:, :, t] @ vector(keys, t, s)
             contexts[:, :, t] += weights[:, :, t, s, None] * vector(values, t, s)
     np.testing.assert_allclose(layer(query), scores, atol=1e-5)
-    np.testing.assert_allclose(layer.read(ops.array(weights)), contexts, atol=1e-5)
+    np.testing.assert_allclose(layer.context_bias(ops.array(weights)), contexts, atol=1e-5)
     for t in (0, steps - 1):
         # One step of a search: hypotheses of the same query, whose pasts lie in other slots.
         slots = np.stack([np.arange(t + 1), np.arange(t + 1)[::-1]])
@@ -56,8 +56,8 @@ def test_scores_and_contexts_equal_loops_over_pairs(steps, max_distance):
         row = layer.step_bias(ops.array(query[:, :, [t, t]]), ago)
         np.testing.assert_allclose(row, scores[:, :, t][:, :, slots], atol=1e-5)
         seen = weights * (np.arange(steps) <= t)
-        context = layer.step_read(ops.array(seen[:, :, t][:, :, slots]), ago)
-        past = layer.read(ops.array(seen))[:, :, t]
+        context = layer.step_context_bias(ops.array(seen[:, :, t][:, :, slots]), ago)
+        past = layer.context_bias(ops.array(seen))[:, :, t]
         np.testing.assert_allclose(context, np.stack([past, past], axis=2), atol=1e-5)
 
 
@@ -69,7 +69,7 @@ def test_by_key_inverts_by_distance():
 def test_relative_position_without_values_has_only_key_vectors():
     layer = made(2, values=False)
     assert [weight.name for weight in layer.weights] == ["key_vectors"]
-    assert layer.read(ops.array(random(1, HEADS, 4, 4))) is None
+    assert layer.context_bias(ops.array(random(1, HEADS, 4, 4))) is None
 
 
 @pytest.mark.parametrize("max_distance", [0, 1.5, None])

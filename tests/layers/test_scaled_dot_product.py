@@ -1,4 +1,4 @@
-"""The ways to one attention: by weights, by a gradient of its own, and by Keras' one operation."""
+"""Attention by its weights and by Keras' fused operation, and the biases of both."""
 
 import keras
 import numpy as np
@@ -7,10 +7,8 @@ from differentiation import gradients
 from keras import ops
 
 from keras_seq.layers import MultiHeadCrossAttention, MultiHeadSelfAttention
-from keras_seq.layers.attention import multi_head_cross_attention as cross_module
-from keras_seq.layers.attention import multi_head_self_attention as self_module
+from keras_seq.layers.internal import multi_head_attention as module
 from keras_seq.layers.internal.scaled_dot_product import (
-    attention_context,
     attention_weights,
     band_bias,
     fused_context,
@@ -40,30 +38,27 @@ def biases(masked, causal, window):
     return bias, query_has_keys(bias) if masked else None
 
 
-def by_weights(query, key, value, bias, real_rows):
-    return ops.matmul(attention_weights(query, key, bias, real_rows), value)
+def by_weights(query, key, value, bias, has_keys):
+    return ops.matmul(attention_weights(query, key, bias, has_keys), value)
 
 
 @pytest.mark.parametrize(
     ("masked", "causal", "window"), [(False, False, None), (True, False, 2), (True, True, None)]
 )
-@pytest.mark.parametrize(("way", "value_size"), [(attention_context, 3), (fused_context, 4)])
-def test_attention_implementations_agree_on_outputs_and_gradients(
-    way, value_size, masked, causal, window
-):
-    bias, real_rows = biases(masked, causal, window)
-    arrays = parts(value_size)
+def test_attention_implementations_agree_on_outputs_and_gradients(masked, causal, window):
+    bias, has_keys = biases(masked, causal, window)
+    arrays = parts(value_size=4)
     factors = np.random.default_rng(1).normal(size=arrays[2].shape).astype("float32")
 
     def total(way):
-        return lambda *parts: ops.sum(way(*parts, bias, real_rows) * factors)
+        return lambda *parts: ops.sum(way(*parts, bias, has_keys) * factors)
 
-    outputs = way(*map(ops.convert_to_tensor, arrays), bias, real_rows)
-    expected = by_weights(*map(ops.convert_to_tensor, arrays), bias, real_rows)
+    outputs = fused_context(*map(ops.convert_to_tensor, arrays), bias, has_keys)
+    expected = by_weights(*map(ops.convert_to_tensor, arrays), bias, has_keys)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     if masked:
         assert not np.asarray(outputs)[-1].any()
-    found, _ = gradients(total(way), arrays)
+    found, _ = gradients(total(fused_context), arrays)
     by_softmax, _ = gradients(total(by_weights), arrays)
     assert all(gradient.any() for gradient in by_softmax)
     for one, other in zip(found, by_softmax, strict=True):
@@ -112,8 +107,7 @@ def test_attention_layers_give_equal_outputs_with_fused_attention(monkeypatch):
     own = MultiHeadSelfAttention(2, causal=True, key_size=3, value_size=3)
     other = MultiHeadCrossAttention(2)
     expected = own(x, mask=MASK), other(x, x, value_mask=MASK)
-    for module in (self_module, cross_module):
-        monkeypatch.setattr(module, "has_fused_attention", lambda *tensors: True)
-        monkeypatch.delattr(module, "attention_context")
+    monkeypatch.setattr(module, "has_fused_attention", lambda *tensors: True)
+    monkeypatch.delattr(module, "attention_weights")
     np.testing.assert_allclose(own(x, mask=MASK), expected[0], atol=1e-5)
     np.testing.assert_allclose(other(x, x, value_mask=MASK), expected[1], atol=1e-5)

@@ -1,10 +1,14 @@
-"""An attention cell over a whole target."""
+"""A recurrent decoder with attention over a whole target."""
+
+from typing import Any
 
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.attention.attention_cell import AttentionCell, attend_once, has_state
-from keras_seq.layers.internal.attention_scores import STEPS, check_axes, check_tensor, tanh
+from keras_seq.layers.attention.attention_cell import AttentionCell, attend, has_state
+from keras_seq.layers.internal.attention_scores import tanh
+from keras_seq.layers.internal.checks import STEPS, check_axes, check_tensor
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import loop_cell
 from keras_seq.layers.internal.step_loop import LoopMatmul, run_steps
 
@@ -13,18 +17,19 @@ from keras_seq.layers.internal.step_loop import LoopMatmul, run_steps
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class AttentionDecoder(keras.layers.Layer):
-    """Runs an `AttentionCell` over a sequence of known inputs.
+class AttentionDecoder(ConfiguredLayer):
+    """Runs an `AttentionCell` over a whole target, as in teacher forcing.
 
-    Gives what the cell would give step by step, for teacher forcing. Only what
-    a step needs from the step before is computed in the loop: the product of
-    all inputs with the cell's kernel is not, nor is h~ unless it is fed, and
-    without input feeding attention looks from all steps at once, unless it has
-    a state and so must go from one to the next.
-    `keras.layers.RNN` cannot hand a memory to its cell.
+    The outputs equal those of the cell step by step:
 
-    Shapes: B batch, T target steps, S source steps, D input features, D_v
-    value features, D_s summary features, U units.
+        h~_t, states_t = cell(x_t, states_{t-1}, value),  t = 1 .. T
+
+    The loop over steps contains only what depends on the step before. The products of all inputs
+    with the kernel of the cell are computed at once, and without input feeding the attention too,
+    unless it has a state. `keras.layers.RNN` cannot pass a source to its cell.
+
+    Shapes: B batch, T target steps, S source steps, D input features, D_v value features, D_s
+    summary features, U units.
 
     Args:
         cell: An `AttentionCell`.
@@ -32,30 +37,25 @@ class AttentionDecoder(keras.layers.Layer):
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
-        value_mask: Optional bool tensor `(B, S)`, True where the source is
-            real. Filled in by Keras from `value` when not given.
-        states: Optional states before the first step, as the cell takes them.
-            Those of its `get_initial_state` when not given.
-        summary: Optional float tensor `(B, D_s)`, which every step reads
-            besides its input.
+        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
+            mask of `value`.
+        states: Optional states before the first step. Defaults to `cell.get_initial_state`.
+        summary: Optional float tensor `(B, D_s)`, an additional input of each step.
         return_weights: Whether to return the attention weights too.
-        training: Whether to apply the dropout or noise of cell and attention.
+        training: Whether to apply the dropout and noise of cell and attention.
 
     Returns:
         outputs: h~, tensor `(B, T, U)` in the compute dtype.
         states: The states after the last step.
-        weights: With `return_weights=True`, tensor `(B, T, S)`; exactly 0 on
-            masked steps of the source.
+        weights: With `return_weights=True`, tensor `(B, T, S)`, exactly 0 on masked steps.
 
-    Masks: `value_mask` ends here; what a masked step of `value` holds, NaN
-    included, reaches neither the outputs nor the gradients. The mask of
-    `inputs` ends here too, unused: padding after the real steps cannot change
-    them.
+    Masks: the outputs carry no mask. The mask of `inputs` is unused, because padding after the real
+    steps cannot change them. A masked step of `value`, even if it holds NaN, changes neither
+    outputs nor gradients.
 
     Raises:
-        ValueError: At construction if `cell` is no `AttentionCell`; at call if
-            an argument has other axes, another width, no floats, a mask of
-            another shape or dtype, or states are missing.
+        ValueError: At construction if `cell` is not an `AttentionCell`. At call if an argument has
+            the wrong shape or dtype, or a state is missing.
 
     Example:
 
@@ -66,10 +66,11 @@ class AttentionDecoder(keras.layers.Layer):
     (2, 7, 4)
 
     Reference:
-        As `AttentionCell`.
+        Luong, Pham and Manning, "Effective Approaches to Attention-based Neural Machine
+        Translation", EMNLP 2015, section 3.3, https://arxiv.org/abs/1508.04025
     """
 
-    def __init__(self, cell, **kwargs):
+    def __init__(self, cell: AttentionCell, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(cell, AttentionCell):
             raise ValueError(
@@ -79,7 +80,7 @@ class AttentionDecoder(keras.layers.Layer):
         self.cell = cell
         self.supports_masking = True
 
-    def build(self, inputs_shape, value_shape, summary_shape=None):
+    def build(self, inputs_shape: Any, value_shape: Any, summary_shape: Any = None) -> None:
         check_axes("inputs", inputs_shape, STEPS)
         if not self.cell.built:
             self.cell.build((inputs_shape[0], inputs_shape[2]), value_shape, summary_shape)
@@ -87,14 +88,14 @@ class AttentionDecoder(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        value,
-        value_mask=None,
-        states=None,
-        summary=None,
-        return_weights=False,
-        training=None,
-    ):
+        inputs: Any,
+        value: Any,
+        value_mask: Any = None,
+        states: dict[str, Any] | None = None,
+        summary: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         check_tensor("inputs", inputs, self.cell.features["inputs"], STEPS)
         self.cell.check_memory(inputs, value, value_mask, summary)
         if states is None:
@@ -111,14 +112,22 @@ class AttentionDecoder(keras.layers.Layer):
             noise_shape=ops.shape(inputs)[:2] if training else None,
         )
         projected = inner.project(inputs, summary)
-        run = self._run_fed if self.cell.input_feeding else self._run_unfed
+        run = self._run_with_feeding if self.cell.input_feeding else self._run_without_feeding
         outputs, states, weights = run(inner, projected, states, memory, noise, return_weights)
         return (outputs, states, weights) if return_weights else (outputs, states)
 
-    def _run_unfed(self, inner, projected, states, memory, noise, return_weights):
-        """The cell alone in the loop, then attention from all steps at once."""
+    def _run_without_feeding(
+        self,
+        inner: Any,
+        projected: Any,
+        states: dict[str, Any],
+        memory: dict[str, Any],
+        noise: Any,
+        return_weights: bool,
+    ) -> tuple[Any, dict[str, Any], Any]:
+        """Runs the cell in the loop, then the attention for all steps at once."""
 
-        def step(inputs, cell_states):
+        def step(inputs: Any, cell_states: Any) -> Any:
             return inner.step(inputs, None, cell_states)
 
         first = self.cell.hidden_of(states["cell"])
@@ -135,30 +144,38 @@ class AttentionDecoder(keras.layers.Layer):
             context, weights = attention.attend(query, **memory, noise=noise)
         return self.cell.combine(context, hidden), new_states, weights
 
-    def _run_fed(self, inner, projected, states, memory, noise, return_weights):
-        """Attention in the loop."""
+    def _run_with_feeding(
+        self,
+        inner: Any,
+        projected: Any,
+        states: dict[str, Any],
+        memory: dict[str, Any],
+        noise: Any,
+        return_weights: bool,
+    ) -> tuple[Any, dict[str, Any], Any]:
+        """Runs cell and attention in the loop."""
         attention, current = self.cell.attention, self.cell.query == "current"
         gates = projected.shape[-1]
         if noise is not None:
-            # The loop slices one tensor by time, so the rows of noise ride on it.
+            # The loop slices a single tensor by time, so the noise is appended to it.
             projected = ops.concatenate([projected, ops.cast(noise, projected.dtype)], axis=-1)
         combine = LoopMatmul(self.cell.kernel)
 
-        def step(inputs, states):
-            noise_t = None
+        def step(inputs: Any, states: dict[str, Any]) -> Any:
+            step_noise = None
             if noise is not None:
-                inputs, noise_t = inputs[:, :gates], inputs[:, gates:]
+                inputs, step_noise = inputs[:, :gates], inputs[:, gates:]
             if current:
                 hidden, cell_states = inner.step(inputs, states["fed"], states["cell"])
-                context, weights, seen = attend_once(attention, hidden, memory, states, noise_t)
+                context, weights, new = attend(attention, hidden, memory, states, step_noise)
                 outputs = tanh(combine(ops.concatenate([context, hidden], axis=-1)))
-                states = {"cell": cell_states, "fed": outputs, **seen}
+                states = {"cell": cell_states, "fed": outputs, **new}
             else:
                 query = self.cell.hidden_of(states["cell"])
-                context, weights, seen = attend_once(attention, query, memory, states, noise_t)
+                context, weights, new = attend(attention, query, memory, states, step_noise)
                 hidden, cell_states = inner.step(inputs, context, states["cell"])
                 outputs = ops.concatenate([context, hidden], axis=-1)
-                states = {"cell": cell_states, **seen}
+                states = {"cell": cell_states, **new}
             if return_weights:
                 outputs = ops.concatenate([outputs, weights], axis=-1)
             return outputs, states
@@ -168,22 +185,11 @@ class AttentionDecoder(keras.layers.Layer):
         weights = None
         if return_weights:
             outputs, weights = outputs[..., :width], outputs[..., width:]
-            # With S unknown, so is what a slice leaves of the joined axis.
+            # If S is unknown, so is the size of the slice.
             outputs = ops.reshape(outputs, (*ops.shape(outputs)[:2], width))
         if not current:
             outputs = tanh(ops.matmul(outputs, self.cell.kernel))
         return outputs, states, weights
 
-    def compute_mask(self, inputs, value=None, inputs_mask=None, **kwargs):
+    def compute_mask(self, inputs: Any, *args: Any, **kwargs: Any) -> None:
         return None
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "cell": keras.saving.serialize_keras_object(self.cell),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        cell = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**{**config, "cell": cell})

@@ -1,200 +1,104 @@
 """Additive attention."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import (
-    additive_scores,
-    attend_to,
-    check_call,
-    check_dropout,
-    check_features,
-    draw_noise,
-)
-from keras_seq.layers.internal.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.attention_scores import additive_scores
+from keras_seq.layers.internal.checks import check_positive
+from keras_seq.layers.internal.single_head_attention import SingleHeadAttention
 
 # Shape letters: B batch, T target steps, S source steps, U units.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class BahdanauAttention(keras.layers.Layer):
+class BahdanauAttention(SingleHeadAttention):
     """Additive attention with learned projections (Bahdanau et al., 2015).
 
-    Scores every source position against every query and returns the
-    score-weighted mean of the source:
+    Scores each source step against each query with a small network, and returns the mean of the
+    source weighted by the softmax of the scores:
 
         e[b, t, s] = v . tanh(W_q query[b, t] + W_v value[b, s])
         a[b, t]    = softmax over the unmasked s of e[b, t]
         c[b, t]    = sum over s of a[b, t, s] * value[b, s]
 
-    `keras.layers.AdditiveAttention` has neither W_q nor W_v, so it cannot
-    compare vectors of different widths; that is why this layer exists.
-    W_v value does not depend on the query: `project` computes it once and
-    `attend` uses it at every step of a decoder, for any number of hypotheses
-    without copies, since the beam can stand in the place of T.
+    `keras.layers.AdditiveAttention` has neither W_q nor W_v, so its queries and values must have
+    the same width. In a decoder, `project` computes W_v value once and `attend` uses it at each
+    step. `attend` takes the hypotheses of a beam in place of T, without copies of the source.
 
-    Shapes: B batch, T target steps, S source steps, D_q query features,
-    D_v value features, U units.
+    Shapes: B batch, T target steps, S source steps, D_q query features, D_v value features,
+    U units.
 
     Args:
-        units: Positive integer, the width U of the comparison space.
-        dropout: Float in [0, 1), the share of attention weights dropped
-            while training. Defaults to 0.
-        seed: Optional integer, makes the dropout reproducible.
-        normalize: Whether to use g v / |v| + a bias in place of v, with one
-            learned number g (weight normalisation). Defaults to False.
+        units: Positive integer U, the width of the space in which queries and values are compared.
+        dropout: Float in [0, 1), the dropout rate of the attention weights.
+        seed: Optional integer, the random seed of the dropout.
+        normalize: Whether to replace v by g v / |v| with a learned scalar g, and to add a learned
+            bias inside the tanh (weight normalization).
 
     Call arguments:
         query: Float tensor `(B, T, D_q)`, decoder states.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
-        query_mask: Optional bool tensor `(B, T)`. Filled in by Keras from
-            `query` when not given.
-        value_mask: Optional bool tensor `(B, S)`, True where the source is
-            real. Filled in by Keras from `value` when not given.
+        query_mask: Optional bool tensor `(B, T)`. Defaults to the Keras mask of `query`.
+        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
+            mask of `value`.
         training: Whether to apply dropout.
 
     Returns:
         context: Tensor `(B, T, D_v)` in the compute dtype.
-        weights: Tensor `(B, T, S)` in the compute dtype. Exactly 0 on masked
-            positions, and each row sums to 1 (before dropout). A row whose
-            source is wholly masked is all 0, and so is its context: never
-            NaN.
+        weights: Tensor `(B, T, S)` in the compute dtype, exactly 0 on masked steps. Each row sums
+            to 1 before dropout. If the whole source is masked, weights and context are 0.
 
-    Masks: both outputs carry the mask of `query`; `value_mask` ends here.
-    What a masked position holds, NaN included, reaches neither the outputs
-    nor the gradients.
+    Masks: both outputs carry the mask of `query`. A masked step of `query` or `value`, even if it
+    holds NaN, changes neither outputs nor gradients of other steps.
 
     Raises:
-        ValueError: At construction if `units` is not a positive integer or
-            `dropout` is outside [0, 1); at build if the feature axis of
-            `query` or `value` is unknown; at call if an argument has other
-            axes, another width, no floats, or a mask of another shape or
-            dtype.
+        ValueError: At construction if `units` is not a positive integer or `dropout` is outside
+            [0, 1). At build if the feature axis of `query` or `value` is unknown. At call if an
+            argument has the wrong shape or dtype.
 
     Example:
 
     >>> attention = BahdanauAttention(units=8)
-    >>> context, weights = attention(
-    ...     keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))
+    >>> context, weights = attention(keras.ops.ones((2, 3, 4)), keras.ops.ones((2, 5, 6)))
     >>> tuple(context.shape), tuple(weights.shape)
     ((2, 3, 6), (2, 3, 5))
 
     Reference:
-        Bahdanau, Cho and Bengio, "Neural Machine Translation by Jointly
-        Learning to Align and Translate", ICLR 2015, appendix A.1.2,
-        https://arxiv.org/abs/1409.0473; Salimans and Kingma, "Weight
-        Normalization", 2016, https://arxiv.org/abs/1602.07868
+        Bahdanau, Cho and Bengio, "Neural Machine Translation by Jointly Learning to Align and
+        Translate", ICLR 2015, appendix A.1.2, https://arxiv.org/abs/1409.0473; Salimans and
+        Kingma, "Weight Normalization", 2016, https://arxiv.org/abs/1602.07868
     """
 
-    def __init__(self, units, dropout=0.0, seed=None, normalize=False, **kwargs):
+    def __init__(
+        self,
+        units: int,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        normalize: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"`units` must be a positive integer, received {units!r}.")
-        check_dropout(dropout)
+        check_positive(units=units)
         self.units = units
-        self.dropout = dropout
-        self.seed = seed
         self.normalize = normalize
-        self.supports_masking = True
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self._add_dropout(dropout, seed)
 
-    def build(self, query_shape, value_shape):
-        query_features, value_features = check_features(query_shape, value_shape)
-        self.features = query_features, value_features
-        self.query_kernel = self.add_weight(
-            name="query_kernel", shape=(query_features, self.units), initializer="glorot_uniform"
-        )
-        self.value_kernel = self.add_weight(
-            name="value_kernel", shape=(value_features, self.units), initializer="glorot_uniform"
-        )
-        limit = (6 / (self.units + 1)) ** 0.5  # Glorot's, for a column of a matrix
-        self.score_vector = self.add_weight(
-            name="score_vector",
-            shape=(self.units,),
-            initializer=keras.initializers.RandomUniform(-limit, limit),
-        )
+    def build(self, query_shape: Any, value_shape: Any) -> None:
+        super().build(query_shape, value_shape)
+        self._add_additive_weights(self.units)
         if self.normalize:
-            self.score_scale = self.add_weight(
-                name="score_scale",
-                shape=(),
-                initializer=keras.initializers.Constant(self.units**-0.5),
-            )
-            self.score_bias = self.add_weight(
-                name="score_bias", shape=(self.units,), initializer="zeros"
-            )
+            self._add_variable("score_scale", (), keras.initializers.Constant(self.units**-0.5))
+            self._add_variable("score_bias", (self.units,), "zeros")
 
-    def call(self, query, value, query_mask=None, value_mask=None, training=None):
-        check_call(self.features, query, value, query_mask, value_mask)
-        query = zero_padding(query, query_mask)
-        projected = self.project(value, value_mask)
-        noise = self.draw_noise(ops.shape(query)[1], value, training)
-        return self.attend(query, **projected, value_mask=value_mask, noise=noise)
+    def _key(self, value: Any) -> Any:
+        key = ops.matmul(value, self.value_kernel)  # (B, S, U)
+        return key + self.score_bias if self.normalize else key
 
-    def project(self, value, value_mask=None):
-        """What `attend` needs of a source, computed once.
-
-        Args:
-            value: Float tensor `(B, S, D_v)`.
-            value_mask: Optional bool tensor `(B, S)`.
-
-        Returns:
-            Dict of `key` `(B, S, U)` and `value` `(B, S, D_v)`, the latter 0
-            on masked positions.
-        """
-        value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
-        key = ops.matmul(value, self.value_kernel)
-        if self.normalize:
-            key = key + self.score_bias
-        return {"key": key, "value": value}
-
-    def attend(self, query, key, value, value_mask=None, noise=None):
-        """Attention to what `project` made. Draws no random numbers.
-
-        Args:
-            query: Float tensor `(B, T, D_q)`; while decoding T is the beam.
-            key: Tensor `(B, S, U)`.
-            value: Tensor `(B, S, D_v)`.
-            value_mask: Optional bool tensor `(B, S)`.
-            noise: Optional tensor `(B, T, S)` from `draw_noise`.
-
-        Returns:
-            As the layer's call.
-        """
-        return attend_to(self.scores(query, key), value, value_mask, noise)
-
-    def scores(self, query, key):
-        """e `(B, T, S)` of `query` `(B, T, D_q)` and the `key` that `project` made."""
-        query = ops.matmul(query, self.query_kernel)  # (B, T, U)
-        return additive_scores(query, key, self._vector())
-
-    def draw_noise(self, steps, value, training=None):
-        """The dropout of `steps` rows of weights, for `attend`.
-
-        Args:
-            steps: Integer or scalar tensor T.
-            value: Tensor `(B, S, D_v)`, for its shape.
-            training: Whether to apply dropout.
-
-        Returns:
-            Tensor `(B, T, S)`, or None where nothing is dropped.
-        """
-        return draw_noise(self.dropout_layer, steps, value, training)
-
-    def _vector(self):
+    def scores(self, query: Any, key: Any) -> Any:
+        """Scores `(B, T, S)` of `query` `(B, T, D_q)` against the `key` of `project`."""
         vector = ops.convert_to_tensor(self.score_vector)
-        if not self.normalize:
-            return vector
-        square = ops.sum(ops.square(vector))
-        return self.score_scale * vector * ops.rsqrt(square)
-
-    def compute_mask(self, query, mask=None):
-        return None if mask is None else (mask, mask)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "dropout": self.dropout,
-            "seed": self.seed,
-            "normalize": self.normalize,
-        }
+        if self.normalize:
+            vector = self.score_scale * vector * ops.rsqrt(ops.sum(ops.square(vector)))
+        return additive_scores(ops.matmul(query, self.query_kernel), key, vector)

@@ -1,100 +1,107 @@
-"""Which slots of an unordered cache are the past of which hypothesis."""
+"""Tracks which KV-cache entries belong to which beam hypothesis."""
+
+from typing import Any
 
 import keras
 from keras import ops, tree
 
 from keras_seq.layers.internal.scaled_dot_product import MASKED
 
-# Shape letters: B batch, K beam, L places of a cache, each with a slot for each hypothesis.
+# Shape letters: B batch, K beam, L cached steps, each with a slot for each hypothesis.
 
 
-def update_ancestors(past, place):
-    """Notes that hypothesis k stands in slot k of a place.
+def update_ancestors(ancestors: Any, write_index: Any) -> Any:
+    """Adds the slots of the current step: hypothesis k writes to slot k.
 
     Args:
-        past: Bool tensor `(B, K, L, K)`: which slots hold the past of each hypothesis.
-        place: Integer tensor `(B,)` or `()`.
+        ancestors: Bool tensor `(B, K, L, K)`, True for the slots `(L, K)` that hold the ancestors
+            of each hypothesis.
+        write_index: Integer tensor `(B,)` or `()`, the index on the axis L of the current step.
 
     Returns:
-        The new `(B, K, L, K)`.
+        The new `ancestors`.
     """
-    _, beam, places, _ = ops.shape(past)
-    now = ops.equal(ops.arange(places), ops.reshape(ops.cast(place, "int32"), (-1, 1)))
-    own = ops.equal(ops.arange(beam)[:, None], ops.arange(beam))
-    return ops.logical_or(past, ops.logical_and(now[:, None, :, None], own[None, :, None, :]))
+    _, beam, length, _ = ops.shape(ancestors)
+    index = ops.reshape(ops.cast(write_index, "int32"), (-1, 1))
+    current = ops.equal(ops.arange(length), index)  # (B, L)
+    own = ops.equal(ops.arange(beam)[:, None], ops.arange(beam))  # (K, K)
+    return ops.logical_or(
+        ancestors, ops.logical_and(current[:, None, :, None], own[None, :, None, :])
+    )
 
 
-def beam_cache_mask(past):
-    """Float32 bias `(B, K, L, K)`: 0 on a hypothesis' own past, hidden elsewhere.
+def beam_cache_mask(ancestors: Any) -> Any:
+    """Float32 bias `(B, K, L, K)` that hides all slots but the ancestors of a hypothesis.
 
-    Reordering hypotheses then means to gather this small table; the keys and values,
-    hundreds of times its size, are never moved.
+    To reorder hypotheses, a search gathers the small tensor `ancestors`. Keys and values, hundreds
+    of times its size, never move.
     """
-    return ops.where(past, 0.0, MASKED)
+    return ops.where(ancestors, 0.0, MASKED)
 
 
-def distances(bias, position):
-    """How many steps ago each slot was written, for the hypothesis whose past it is.
+def distances(bias: Any, position: Any) -> Any:
+    """The number of steps since each slot was written, for the hypotheses that see it.
 
-    Slots lie in the order of their steps, and a hypothesis has one of each.
+    A hypothesis has one slot for each step, in the order of steps.
 
     Args:
-        bias: Tensor `(B, K, P)` of P slots, from `beam_cache_mask`.
+        bias: Tensor `(B, K, P)` from `beam_cache_mask`, with P slots.
         position: Integer scalar tensor, the current step.
 
     Returns:
-        Int32 tensor `(B, K, P)`, between 0 and `position + 1`; it means nothing
-        where the bias hides.
+        Int32 tensor `(B, K, P)`, between 0 and `position + 1`, undefined for hidden slots.
     """
-    seen = ops.cumsum(ops.cast(bias > MASKED / 2, "int32"), axis=-1)
-    return ops.cast(position, "int32") + 1 - seen
+    count = ops.cumsum(ops.cast(bias > MASKED / 2, "int32"), axis=-1)
+    return ops.cast(position, "int32") + 1 - count
 
 
-def compact_cache(past, place, caches, length):
-    """Adds places to be written, and gives up the slots that are nobody's past.
+def compact_cache(
+    ancestors: Any, write_index: Any, caches: Any, length: Any
+) -> tuple[Any, Any, Any]:
+    """Adds steps to a cache and frees the slots that no live hypothesis descends from.
 
-    Hypotheses that live share most of their past, so what is left is little more than
-    a slot a step, and not K. A step reads all of a cache, and on TensorFlow copies it.
-    Elsewhere shapes are static, so all slots stay.
+    Live hypotheses share most of their ancestors, so about one slot per step remains instead of K.
+    This saves time because a step reads all of a cache, and on TensorFlow copies it. Other backends
+    need static shapes and keep all slots.
 
     Args:
-        past: Bool tensor `(B, K, L, K)`.
-        place: Int32 tensor `(B,)`, the first place of each row that is empty.
+        ancestors: Bool tensor `(B, K, L, K)`.
+        write_index: Int32 tensor `(B,)`, the first free index on the axis L of each row.
         caches: Structure of tensors `(B, H, L, K, D)`.
-        length: Integer or scalar tensor, how many places are added.
+        length: Integer or scalar tensor, the number of steps to add.
 
     Returns:
-        past: `(B, K, L', K)`.
-        place: Int32 tensor `(B,)`, as above.
-        caches: Tensors `(B, H, L', K, D)`; slots keep their order, and empty ones hold
-            anything that is finite.
+        ancestors: Bool tensor `(B, K, L', K)`.
+        write_index: Int32 tensor `(B,)`, as above.
+        caches: Tensors `(B, H, L', K, D)`. Slots keep their order, and free slots hold finite
+            numbers.
     """
-    longer = [[0, 0], [0, 0], [0, length], [0, 0]]
+    padding = [[0, 0], [0, 0], [0, length], [0, 0]]
     if keras.backend.backend() != "tensorflow":
-        caches = tree.map_structure(lambda cache: ops.pad(cache, [*longer, [0, 0]]), caches)
-        return ops.pad(past, longer), place, caches
-    batch, beam, places, _ = ops.shape(past)
-    slots = places * beam
-    past = ops.reshape(past, (batch, beam, slots))
-    used = ops.any(past, axis=1)
-    place = (ops.sum(ops.cast(used, "int32"), axis=1) + beam - 1) // beam
-    # Without rows the maximum would be the least of all integers.
-    most = ops.max(place, initial=0)
-    kept = ops.argsort(ops.cast(ops.logical_not(used), "int32"), axis=1)
-    kept = ops.cast(kept, "int32")[:, : most * beam]
+        caches = tree.map_structure(lambda cache: ops.pad(cache, [*padding, [0, 0]]), caches)
+        return ops.pad(ancestors, padding), write_index, caches
+    batch, beam, steps, _ = ops.shape(ancestors)
+    slots = steps * beam
+    ancestors = ops.reshape(ancestors, (batch, beam, slots))
+    used = ops.any(ancestors, axis=1)  # (B, L * K)
+    write_index = (ops.sum(ops.cast(used, "int32"), axis=1) + beam - 1) // beam
+    # Without `initial`, the maximum of an empty batch would be the lowest integer.
+    longest = ops.max(write_index, initial=0)
+    used_first = ops.argsort(ops.cast(ops.logical_not(used), "int32"), axis=1)
+    index = ops.cast(used_first, "int32")[:, : longest * beam]
 
-    def picked(flat, each, index):
-        """Slots `(B, each, P', ...)` of `(B * each * P, ...)` by an index `(B, P')`."""
-        first = ops.reshape(ops.arange(batch * each) * slots, (batch, each, 1))
+    def gather_slots(flat: Any, repeats: Any, index: Any) -> Any:
+        """Slots `(B, repeats, P', ...)` of `(B * repeats * P, ...)` at `index` `(B, P')`."""
+        first = ops.reshape(ops.arange(batch * repeats) * slots, (batch, repeats, 1))
         return ops.take(flat, first + index[:, None], axis=0)
 
-    past = picked(ops.reshape(past, (-1,)), beam, kept)
-    past = ops.reshape(past, (batch, beam, most, beam))
-    with_room = ops.pad(kept, [[0, 0], [0, length * beam]])
+    ancestors = gather_slots(ops.reshape(ancestors, (-1,)), beam, index)
+    ancestors = ops.reshape(ancestors, (batch, beam, longest, beam))
+    padded_index = ops.pad(index, [[0, 0], [0, length * beam]])
 
-    def moved(cache):
+    def compact(cache: Any) -> Any:
         heads, size = ops.shape(cache)[1], cache.shape[-1]
-        rows = picked(ops.reshape(cache, (-1, size)), heads, with_room)
-        return ops.reshape(rows, (batch, heads, most + length, beam, size))
+        rows = gather_slots(ops.reshape(cache, (-1, size)), heads, padded_index)
+        return ops.reshape(rows, (batch, heads, longest + length, beam, size))
 
-    return ops.pad(past, longer), place, tree.map_structure(moved, caches)
+    return ops.pad(ancestors, padding), write_index, tree.map_structure(compact, caches)

@@ -1,16 +1,13 @@
 """Multi-head attention of one sequence to another."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import check_call, check_features
-from keras_seq.layers.internal.dropout import Dropout
-from keras_seq.layers.internal.heads import check_heads, head_sizes, merge_heads, project_heads
+from keras_seq.layers.internal.checks import check_call, check_features
+from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import (
-    attention_context,
-    attention_weights,
-    fused_context,
-    has_fused_attention,
     padding_bias,
     query_has_keys,
     zero_padding,
@@ -21,51 +18,48 @@ from keras_seq.layers.internal.scaled_dot_product import (
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class MultiHeadCrossAttention(keras.layers.Layer):
+class MultiHeadCrossAttention(MultiHeadAttention):
     """Multi-head attention from a query sequence to a value sequence.
 
         Q = query W_q + b_q;  K, V = value W_kv + b_kv
         head_h = softmax(Q_h K_h^T / sqrt(D_k) + mask) V_h
         y      = concat(head_1 .. head_H) W_o + b_o
 
-    Keys and values depend on the source alone: `project` computes them once
-    and `attend` uses them at every decoding step, for any number of
-    hypotheses without copies, since the beam can stand in the place of T.
+    In a decoder, `project` computes the keys and values of a source once and `attend` uses them at
+    each step, which `keras.layers.MultiHeadAttention` cannot do. `attend` takes the hypotheses of a
+    beam in place of T, without copies of the source. The softmax is computed in float32.
 
-    Shapes: B batch, T query steps, S value steps, D query features (and
-    output features), E value features, H heads, D_k and D_v sizes of a head's
-    keys and values.
+    Shapes: B batch, T query steps, S value steps, D query and output features, E value features,
+    H heads, D_k and D_v sizes of a head's keys and values.
 
     Args:
-        num_heads: Positive integer H; a divisor of D unless `key_size` is given.
-        dropout: Float in [0, 1), share of attention weights dropped in training.
-        seed: Optional integer, makes the dropout reproducible.
-        key_size: Positive integer D_k, of one head. Defaults to D / H.
-        value_size: Positive integer D_v, of one head. Defaults to D_k.
+        num_heads: Positive integer H. It must divide D unless `key_size` is set.
+        dropout: Float in [0, 1), the dropout rate of the attention weights.
+        seed: Optional integer, the random seed of the dropout.
+        key_size: Positive integer D_k. Defaults to D / H.
+        value_size: Positive integer D_v. Defaults to D_k.
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
         value: Float tensor `(B, S, E)`.
-        value_mask: Optional bool tensor `(B, S)`, True where a step of `value`
-            is real. Filled in by Keras from `value` when not given.
+        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
+            mask of `value`.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
-        weights: With `return_weights=True`, tensor `(B, H, T, S)` in
-            float32 at least; exactly 0 on masked steps, each row sums to 1 before dropout. Where
-            `value` is wholly masked the weights are 0.
+        weights: With `return_weights=True`, tensor `(B, H, T, S)` in float32 or float64, exactly 0
+            on masked steps. Each row sums to 1 before dropout. If all of `value` is masked, the
+            weights are 0.
 
-    Masks: the mask of `query` passes through; `value_mask` ends here. What a
-    masked step of `value` holds, NaN included, reaches neither the outputs
-    nor the gradients.
+    Masks: the mask of `query` passes through. A masked step of `value`, even if it holds NaN,
+    changes neither outputs nor gradients.
 
     Raises:
-        ValueError: At construction if a size is not a positive integer or
-            `dropout` is outside [0, 1); at build if `num_heads` does not divide
-            D and no `key_size` is given, or E is unknown; at a call of inputs
-            or a mask of another shape or dtype.
+        ValueError: At construction if a size is not a positive integer or `dropout` is outside
+            [0, 1). At build if `num_heads` does not divide D and `key_size` is not set, or E is
+            unknown. At call if an argument has the wrong shape or dtype.
 
     Example:
 
@@ -78,45 +72,36 @@ class MultiHeadCrossAttention(keras.layers.Layer):
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, num_heads, dropout=0.0, seed=None, key_size=None, value_size=None, **kwargs):
-        super().__init__(**kwargs)
-        check_heads(num_heads, key_size, value_size, dropout)
-        self.num_heads = num_heads
-        self.dropout = dropout
-        self.seed = seed
-        self.key_size = key_size
-        self.value_size = value_size
-        self.supports_masking = True
-        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+    def __init__(
+        self,
+        num_heads: int,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        key_size: int | None = None,
+        value_size: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_heads, key_size, value_size, **kwargs)
+        self._add_dropout(dropout, seed)
 
-    def build(self, query_shape, value_shape):
-        self.head_sizes = head_sizes(
-            self.num_heads, self.key_size, self.value_size, "query", query_shape
-        )
+    def build(self, query_shape: Any, value_shape: Any) -> None:
+        self.head_sizes = self._head_sizes("query", query_shape)
         features, value_features = check_features(query_shape, value_shape)
         keys, values = (self.num_heads * size for size in self.head_sizes)
-        # Half of Glorot's variance for queries and keys, which makes for small first scores.
+        # Half of Glorot's variance in queries and keys keeps the first scores small.
         halved = keras.initializers.VarianceScaling(0.5, mode="fan_avg", distribution="uniform")
-        self.query_kernel = self.add_weight(
-            name="query_kernel", shape=(features, keys), initializer=halved
-        )
-        self.query_bias = self.add_weight(name="query_bias", shape=(keys,), initializer="zeros")
-        self.key_value_kernel = self.add_weight(
-            name="key_value_kernel",
-            shape=(value_features, keys + values),
-            initializer="glorot_uniform",
-        )
-        self.key_value_bias = self.add_weight(
-            name="key_value_bias", shape=(keys + values,), initializer="zeros"
-        )
-        self.output_kernel = self.add_weight(
-            name="output_kernel", shape=(values, features), initializer="glorot_uniform"
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(features,), initializer="zeros"
-        )
+        self._add_projection("query", features, keys, halved)
+        self._add_projection("key_value", value_features, keys + values)
+        self._add_projection("output", values, features)
 
-    def call(self, query, value, value_mask=None, return_weights=False, training=None):
+    def call(
+        self,
+        query: Any,
+        value: Any,
+        value_mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         features = self.query_kernel.shape[0], self.key_value_kernel.shape[0]
         check_call(features, query, value, value_mask=value_mask)
         projected = self.project(value, value_mask)
@@ -128,8 +113,8 @@ class MultiHeadCrossAttention(keras.layers.Layer):
             training=training,
         )
 
-    def project(self, value, value_mask=None):
-        """Keys and values of a source.
+    def project(self, value: Any, value_mask: Any = None) -> dict[str, Any]:
+        """Computes the keys and values of a source, once for all decoding steps.
 
         Args:
             value: Float tensor `(B, S, E)`.
@@ -139,65 +124,43 @@ class MultiHeadCrossAttention(keras.layers.Layer):
             Dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
-        key, value = project_heads(
+        key, value = self._project_heads(
             value,
             ops.shape(value)[:2],
-            self.num_heads,
             self.key_value_kernel,
             self.key_value_bias,
             self.head_sizes,
         )
         return {"key": key, "value": value}
 
-    def attend(self, query, key, value, value_mask=None, return_weights=False, training=None):
-        """Attention to keys and values that `project` made.
+    def attend(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        value_mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
+        """Attends to a projected source.
 
         Args:
-            query: Float tensor `(B, T, D)`; while decoding T is the beam.
-            key: Tensor `(B, H, S, D_k)`.
-            value: Tensor `(B, H, S, D_v)`.
+            query: Float tensor `(B, T, D)`. While decoding, T is the beam.
+            key: Tensor `(B, H, S, D_k)` from `project`.
+            value: Tensor `(B, H, S, D_v)` from `project`.
             value_mask: Optional bool tensor `(B, S)`.
             return_weights: Whether to return the attention weights too.
             training: Whether to apply dropout.
 
         Returns:
-            As the layer's call.
+            The outputs of the layer.
         """
-        size = self.head_sizes[0]
+        key_size = self.head_sizes[0]
         lengths = ops.shape(query)[:2]
-        (query,) = project_heads(
-            query, lengths, self.num_heads, self.query_kernel, self.query_bias, (size,)
+        (query,) = self._project_heads(
+            query, lengths, self.query_kernel, self.query_bias, (key_size,)
         )
-        query = query * ops.cast(size**-0.5, query.dtype)
-        bias, real_rows = None, None
-        if value_mask is not None:
-            bias = padding_bias(value_mask)
-            real_rows = query_has_keys(bias)
-        # A gradient of ours stays in an exported graph, and not every runtime reads over it: where
-        # it is said that there is no training, there is none.
-        if training is not False and not (return_weights or (training and self.dropout)):
-            fused = has_fused_attention(query, value)
-            context = (fused_context if fused else attention_context)(
-                query, key, value, bias, real_rows
-            )
-            return self._merge(context, lengths)
-        weights = attention_weights(query, key, bias, real_rows)  # (B, H, T, S)
-        dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)
-        outputs = self._merge(ops.matmul(dropped, value), lengths)
-        return (outputs, weights) if return_weights else outputs
-
-    def _merge(self, context, lengths):
-        return merge_heads(context, lengths, self.output_kernel, self.output_bias)
-
-    def compute_mask(self, query, mask=None):
-        return mask
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "dropout": self.dropout,
-            "seed": self.seed,
-            "key_size": self.key_size,
-            "value_size": self.value_size,
-        }
+        query = query * ops.cast(key_size**-0.5, query.dtype)
+        bias = None if value_mask is None else padding_bias(value_mask)
+        has_keys = None if bias is None else query_has_keys(bias)
+        return self._attend(query, key, value, bias, has_keys, lengths, return_weights, training)

@@ -1,19 +1,17 @@
 """Multi-head attention of a sequence to itself, with a step form for decoding."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from keras_seq.layers.attention.beam_cache import distances
-from keras_seq.layers.internal.attention_scores import STEPS, check_mask, check_tensor
-from keras_seq.layers.internal.dropout import Dropout
-from keras_seq.layers.internal.heads import check_heads, head_sizes, merge_heads, project_heads
+from keras_seq.layers.internal.checks import STEPS, check_mask, check_tensor
+from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import (
     MASKED,
-    attention_context,
     attention_weights,
     band_bias,
-    fused_context,
-    has_fused_attention,
     join_biases,
     padding_bias,
     query_has_keys,
@@ -26,54 +24,51 @@ from keras_seq.layers.positions.attention_position import AttentionPosition
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class MultiHeadSelfAttention(keras.layers.Layer):
-    """Multi-head self-attention with one fused projection and a step form.
+class MultiHeadSelfAttention(MultiHeadAttention):
+    """Multi-head self-attention with a step form for decoding.
 
         Q, K, V = x W_qkv + b
         head_h  = softmax(Q_h K_h^T / sqrt(D_k) + mask) V_h
         y       = concat(head_1 .. head_H) W_o + b_o
 
-    `keras.layers.MultiHeadAttention` projects queries, keys and values one by
-    one, knows no positions and has no form for one step at a time; this layer
-    has all of these, with the softmax in float32.
+    Call the layer on whole sequences in training. In a decoder, `step` takes one step at a time and
+    keeps keys and values in a cache. Compared with `keras.layers.MultiHeadAttention` the layer adds
+    this step form, windows and relative positions. The softmax is computed in float32.
 
-    Shapes: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's
-    keys and values.
+    Shapes: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and values.
 
     Args:
-        num_heads: Positive integer H; a divisor of D unless `key_size` is given.
-        causal: Whether a step may look at itself and earlier steps only.
-        dropout: Float in [0, 1), share of attention weights dropped in training.
-        seed: Optional integer, makes the dropout reproducible.
-        key_size: Positive integer D_k, of one head. Defaults to D / H.
-        value_size: Positive integer D_v, of one head. Defaults to D_k.
-        window: Positive integer, how far a step may look: at steps less than
-            `window` away, of which it is one itself. Defaults to all steps.
-        position: Optional layer that tells steps apart by where they stand: a
-            `RotaryPosition`, a `RelativePosition` or `LinearBiases`. With none
-            of them the inputs must say it, as by a `SinusoidalPosition`.
+        num_heads: Positive integer H. It must divide D unless `key_size` is set.
+        causal: Whether a step attends to itself and earlier steps only.
+        dropout: Float in [0, 1), the dropout rate of the attention weights.
+        seed: Optional integer, the random seed of the dropout.
+        key_size: Positive integer D_k. Defaults to D / H.
+        value_size: Positive integer D_v. Defaults to D_k.
+        window: Positive integer. A step attends only to steps less than `window` away, itself
+            included. Defaults to no limit.
+        position: Optional `RotaryPosition`, `RelativePosition` or `LinearBiases`. Without one,
+            attention knows only the positions that the inputs encode, as by `SinusoidalPosition`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        mask: Optional bool tensor `(B, T)`, True where a step is real. Filled in
-            by Keras from `inputs` when not given.
+        mask: Optional bool tensor `(B, T)`, True where a step is real. Defaults to the Keras mask
+            of `inputs`.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
-        weights: With `return_weights=True`, tensor `(B, H, T, T)` in
-            float32 at least; exactly 0 on masked steps, each row sums to 1 before dropout. A
-            step that sees no real step has weights of 0.
+        weights: With `return_weights=True`, tensor `(B, H, T, T)` in float32 or float64, exactly 0
+            on masked steps. Each row sums to 1 before dropout. The weights of a step that sees no
+            real step are 0.
 
-    Masks: the mask of `inputs` passes through. What a masked step holds, NaN
-    included, reaches neither the other steps nor the gradients.
+    Masks: the mask of `inputs` passes through. A masked step, even if it holds NaN, changes neither
+    the outputs nor the gradients of other steps.
 
     Raises:
-        ValueError: At construction if a size is not a positive integer,
-            `dropout` is outside [0, 1) or `position` is no such layer; at build
-            if `num_heads` does not divide D and no `key_size` is given; at a
-            call of inputs or a mask of another shape or dtype.
+        ValueError: At construction if a size is not a positive integer, `dropout` is outside
+            [0, 1) or `position` is another layer. At build if `num_heads` does not divide D and
+            `key_size` is not set. At call if an argument has the wrong shape or dtype.
 
     Example:
 
@@ -83,24 +78,23 @@ class MultiHeadSelfAttention(keras.layers.Layer):
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 3.2,
-        https://arxiv.org/abs/1706.03762; windows: Beltagy et al., "Longformer",
-        2020, section 3.1, https://arxiv.org/abs/2004.05150
+        https://arxiv.org/abs/1706.03762; windows: Beltagy et al., "Longformer", 2020, section 3.1,
+        https://arxiv.org/abs/2004.05150
     """
 
     def __init__(
         self,
-        num_heads,
-        causal=False,
-        dropout=0.0,
-        seed=None,
-        key_size=None,
-        value_size=None,
-        window=None,
-        position=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        check_heads(num_heads, key_size, value_size, dropout)
+        num_heads: int,
+        causal: bool = False,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        key_size: int | None = None,
+        value_size: int | None = None,
+        window: int | None = None,
+        position: AttentionPosition | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_heads, key_size, value_size, **kwargs)
         if window is not None and (not isinstance(window, int) or window < 1):
             raise ValueError(f"`window` must be None or a positive integer, received {window!r}.")
         if position is not None and not isinstance(position, AttentionPosition):
@@ -108,197 +102,131 @@ class MultiHeadSelfAttention(keras.layers.Layer):
                 "`position` must be None, a `RotaryPosition`, a `RelativePosition` or "
                 f"`LinearBiases`, received {position!r}: other positions are added to the inputs."
             )
-        self.num_heads = num_heads
         self.causal = causal
-        self.dropout = dropout
-        self.seed = seed
-        self.key_size = key_size
-        self.value_size = value_size
         self.window = window
         self.position = position
-        self.supports_masking = True
-        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self._add_dropout(dropout, seed)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         features = input_shape[-1]
-        self.head_sizes = head_sizes(
-            self.num_heads, self.key_size, self.value_size, "inputs", input_shape
-        )
-        keys, values = self.head_sizes
-        width = self.num_heads * (2 * keys + values)
-        # Variance 2 / (D + 3 D): Glorot's for the fused kernel, which makes for small first scores.
-        self.qkv_kernel = self.add_weight(
-            name="qkv_kernel", shape=(features, width), initializer="glorot_uniform"
-        )
-        self.qkv_bias = self.add_weight(name="qkv_bias", shape=(width,), initializer="zeros")
-        self.output_kernel = self.add_weight(
-            name="output_kernel",
-            shape=(self.num_heads * values, features),
-            initializer="glorot_uniform",
-        )
-        self.output_bias = self.add_weight(
-            name="output_bias", shape=(features,), initializer="zeros"
-        )
+        self.head_sizes = self._head_sizes("inputs", input_shape)
+        key_size, value_size = self.head_sizes
+        # One kernel for queries, keys and values: its variance by Glorot, 2 / (D + 3 D), keeps the
+        # first scores small.
+        self._add_projection("qkv", features, self.num_heads * (2 * key_size + value_size))
+        self._add_projection("output", self.num_heads * value_size, features)
         if self.position is not None:
-            self.position.build_heads(self.num_heads, keys, values)
+            self.position.build_heads(self.num_heads, key_size, value_size)
 
-    def call(self, inputs, mask=None, return_weights=False, training=None):
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         check_tensor("inputs", inputs, self.qkv_kernel.shape[0], STEPS)
         check_mask("mask", mask, inputs)
         lengths = ops.shape(inputs)[:2]
         steps = lengths[1]
         query, key, value = self._project(zero_padding(inputs, mask), lengths)
-        hiding = join_biases(
+        bias = join_biases(
             [
                 None if mask is None else padding_bias(mask),
                 band_bias(steps, self.causal, self.window),
             ]
         )
-        # A step whose whole past or window is padding would otherwise look at padding.
-        real_rows = None if mask is None else query_has_keys(hiding)
-        added = None if self.position is None else self.position.bias(query, steps)
-        bias = hiding if added is None else added if hiding is None else ops.add(hiding, added)
+        # Without `has_keys`, a step that sees only padding would attend to the padding.
+        has_keys = None if mask is None else query_has_keys(bias)
+        position_bias = None if self.position is None else self.position.bias(query, steps)
+        if position_bias is not None:
+            bias = position_bias if bias is None else ops.add(bias, position_bias)
+        position = None if position_bias is None else self.position
+        return self._attend(
+            query, key, value, bias, has_keys, lengths, return_weights, training, position
+        )
 
-        dropping = bool(training and self.dropout)
-        learning = self.position is not None and self.position.learns
-        # A gradient of ours stays in an exported graph, and not every runtime reads over it: where
-        # it is said that there is no training, there is none.
-        weighed = return_weights or dropping or learning or training is False
-        if not weighed:
-            fused = added is None and has_fused_attention(query, value)
-            context = (fused_context if fused else attention_context)(
-                query, key, value, bias, real_rows
-            )
-            return self._merge(context, lengths)
-        weights = attention_weights(query, key, bias, real_rows)  # (B, H, T, T)
-        dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)
-        outputs = self._merge(self._read(dropped, value), lengths)
-        return (outputs, weights) if return_weights else outputs
+    def step(
+        self, inputs: Any, position: Any, bias: Any, cache: dict[str, Any], place: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Decodes one step of K hypotheses, with the keys and values of earlier steps in a cache.
 
-    def step(self, inputs, position, bias, cache, place=None):
-        """One step of several hypotheses, with the keys and values so far in a cache.
-
-        The cache is written and never reordered: what hypothesis k writes stays in slot k
-        of a place, and `bias` says which slots are the past of which hypothesis (see
-        `beam_cache_mask`). Slots lie in the order of their steps.
+        The cache is written but never reordered. Hypothesis k writes to slot k of a step, and
+        `bias` tells which slots hold the ancestors of which hypothesis (see `beam_cache_mask`).
 
         Args:
-            inputs: Float tensor `(B, K, D)`, the current vector of each hypothesis.
+            inputs: Float tensor `(B, K, D)`, one vector per hypothesis.
             position: Integer scalar tensor, the current step.
-            bias: Float32 tensor `(B, K, L, K)`.
-            cache: Dict of `key` `(B, H, L, K, D_k)` and `value` `(B, H, L, K, D_v)`.
-            place: Optional integer tensor `(B,)`, which of the L places is written; by
-                default `position`, where a cache has a place for each step.
+            bias: Float32 tensor `(B, K, L, K)` from `beam_cache_mask`.
+            cache: Dict of `key` `(B, H, L, K, D_k)` and `value` `(B, H, L, K, D_v)`, in the order
+                of steps.
+            place: Optional integer tensor `(B,)`, the index on the axis L to write to. Defaults to
+                `position`.
 
         Returns:
             Outputs `(B, K, D)` and the new cache.
         """
         lengths = ops.shape(inputs)[:2]
         query, key, value = self._project(inputs, lengths, position)  # (B, H, K, D_k)
-        # Of one tensor that all layers share, so that what follows from it is computed once.
+        # Shapes come from `bias`, which all layers share, so that they are computed once.
         batch, beam, length, _ = ops.shape(bias)
-        places = cache_places(batch, self.num_heads, position if place is None else place)
+        indices = cache_indices(batch, self.num_heads, position if place is None else place)
         cache = {
-            name: write_step(cache[name], places, update)
+            name: write_step(cache[name], indices, update)
             for name, update in (("key", key), ("value", value))
         }
         bias = ops.reshape(bias, (batch, beam, length * beam))
-        ago = distances(bias, position)
+        distance = distances(bias, position)
         if self.window is not None:
-            bias = ops.minimum(bias, ops.where(ago < self.window, 0.0, MASKED))
+            bias = ops.minimum(bias, ops.where(distance < self.window, 0.0, MASKED))
         bias = bias[:, None]
-        added = None if self.position is None else self.position.step_bias(query, ago)
-        if added is not None:
-            bias = ops.add(bias, added)
+        if self.position is not None:
+            position_bias = self.position.step_bias(query, distance)
+            bias = bias if position_bias is None else ops.add(bias, position_bias)
 
-        def by_slot(name):
+        def flat(name: str) -> Any:
             size = cache[name].shape[-1]
             return ops.reshape(cache[name], (batch, self.num_heads, length * beam, size))
 
-        weights = attention_weights(query, by_slot("key"), bias)
-        context = self._read(ops.cast(weights, value.dtype), by_slot("value"), ago)
-        return self._merge(context, lengths), cache
+        weights = ops.cast(attention_weights(query, flat("key"), bias), value.dtype)
+        context = ops.matmul(weights, flat("value"))
+        if self.position is not None:
+            position_context = self.position.step_context_bias(weights, distance)
+            context = context if position_context is None else context + position_context
+        return self._merge_heads(context, lengths), cache
 
-    def _project(self, inputs, lengths, position=None):
+    def _project(self, inputs: Any, lengths: Any, position: Any = None) -> tuple[Any, Any, Any]:
+        """Queries, keys and values; of one step if `position` is its index."""
         keys, values = self.head_sizes
         sizes = (keys, keys, values)
         if position is None:
-            # Three products: of many steps, what one gives takes longer to copy apart.
+            # Three products: for whole sequences, splitting the result of one product is slower.
             ends = [self.num_heads * keys, 2 * self.num_heads * keys]
-            # By their number where that says it: Keras has a dozen operations for places.
+            # Equal parts by their number, because Keras splits at indices in a dozen operations.
             parts = 3 if keys == values else ends
             kernels = ops.split(ops.convert_to_tensor(self.qkv_kernel), parts, axis=1)
             biases = ops.split(ops.convert_to_tensor(self.qkv_bias), parts)
             query, key, value = (
-                project_heads(inputs, lengths, self.num_heads, kernel, bias, (size,))[0]
+                self._project_heads(inputs, lengths, kernel, bias, (size,))[0]
                 for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
             )
         else:
-            query, key, value = project_heads(
-                inputs, lengths, self.num_heads, self.qkv_kernel, self.qkv_bias, sizes
+            query, key, value = self._project_heads(
+                inputs, lengths, self.qkv_kernel, self.qkv_bias, sizes
             )
         query = query * ops.cast(keys**-0.5, query.dtype)
         if self.position is not None:
-            query, key = (self.position.turn(part, position) for part in (query, key))
+            query, key = (self.position.rotate(part, position) for part in (query, key))
         return query, key, value
 
-    def _read(self, weights, value, ago=None):
-        """Contexts of weights `(B, H, T, S)`; at one step `(B, H, K, L * K)`."""
-        context = ops.matmul(weights, value)
-        if self.position is None or not self.position.learns:
-            return context
-        added = (
-            self.position.read(weights) if ago is None else self.position.step_read(weights, ago)
-        )
-        return context if added is None else context + added
 
-    def _merge(self, context, lengths):
-        return merge_heads(context, lengths, self.output_kernel, self.output_bias)
-
-    def compute_mask(self, inputs, mask=None):
-        return mask
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "causal": self.causal,
-            "dropout": self.dropout,
-            "seed": self.seed,
-            "key_size": self.key_size,
-            "value_size": self.value_size,
-            "window": self.window,
-            "position": serialized_position(self.position),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_position(config))
-
-
-def serialized_position(position):
-    """A position as part of a layer's config; it is built with the layer."""
-    if position is None:
-        return None
-    parts = keras.saving.serialize_keras_object(position)
-    return {name: part for name, part in parts.items() if name != "build_config"}
-
-
-def with_position(config):
-    """A config with its position made of `serialized_position`."""
-    position = config.get("position")
-    if not isinstance(position, dict):
-        return config
-    return {**config, "position": keras.saving.deserialize_keras_object(position)}
-
-
-def cache_places(batch, num_heads, place):
-    """Where a place of every head lies in a cache `(B, H, L, K, D)`.
+def cache_indices(batch: Any, num_heads: int, place: Any) -> Any:
+    """Indices of one step of all heads in a cache `(B, H, L, K, D)`.
 
     Args:
         batch: Integer or scalar tensor B.
         num_heads: Integer H.
-        place: Integer tensor `(B,)` or `()`.
+        place: Integer tensor `(B,)` or `()`, the index on the axis L.
 
     Returns:
         Int32 tensor `(B * H, 3)`.
@@ -309,11 +237,10 @@ def cache_places(batch, num_heads, place):
     return ops.stack([rows, sequences % num_heads, ops.take(place, rows)], axis=-1)
 
 
-def write_step(cache, places, update):
-    """`cache` `(B, H, L, K, D)` with `update` `(B, H, K, D)` as one of its steps.
+def write_step(cache: Any, indices: Any, update: Any) -> Any:
+    """Writes `update` `(B, H, K, D)` into one step of `cache` `(B, H, L, K, D)`.
 
-    By scatter: `slice_update` would become an XLA operation that stock model
-    servers refuse to run.
+    It scatters, because `slice_update` becomes an XLA operation that stock model servers reject.
     """
     beam, size = ops.shape(update)[2:]
-    return ops.scatter_update(cache, places, ops.reshape(update, (-1, beam, size)))
+    return ops.scatter_update(cache, indices, ops.reshape(update, (-1, beam, size)))

@@ -1,7 +1,7 @@
-"""A layer whose config is read from the arguments of its constructor."""
+"""Base of layers whose config follows from their constructor."""
 
 import inspect
-from typing import Any
+from typing import Any, Self
 
 import keras
 
@@ -10,24 +10,43 @@ class ConfiguredLayer(keras.layers.Layer):
     """Abstract layer whose `get_config` returns every constructor argument, serialized.
 
     A subclass stores each argument in an attribute of the same name and defines no `get_config`.
-    The automatic config of Keras covers plain values only: it fails for an initializer, an
-    activation function or a `keras.DTypePolicy` given as an object.
+    The automatic config of Keras covers plain values only: it fails for a layer, an initializer, an
+    activation function or a `dtype` given as a `keras.DTypePolicy`.
     """
 
     def get_config(self) -> dict[str, Any]:
-        constructors = [vars(base).get("__init__") for base in type(self).__mro__]
-        names = [
-            name
-            for constructor in constructors[: type(self).__mro__.index(ConfiguredLayer)]
-            if constructor is not None
-            for name, parameter in inspect.signature(constructor).parameters.items()
-            if parameter.kind is not parameter.VAR_KEYWORD and hasattr(self, name)
-        ]
-        arguments = {name: _serialized(getattr(self, name)) for name in names}
+        names = [name for name in _argument_names(type(self)) if hasattr(self, name)]
+        arguments = {name: serialize_argument(getattr(self, name)) for name in names}
         return {**arguments, **super().get_config()}
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        objects = {
+            name: keras.saving.deserialize_keras_object(config[name])
+            for name in _argument_names(cls)
+            if isinstance(config.get(name), dict)
+        }
+        return super().from_config({**config, **objects})
 
-def _serialized(value: Any) -> Any:
+
+def _argument_names(layer_class: type) -> list[str]:
+    """Names of the constructor arguments of a layer class and its bases."""
+    bases = layer_class.__mro__[: layer_class.__mro__.index(ConfiguredLayer)]
+    constructors = [vars(base)["__init__"] for base in bases if "__init__" in vars(base)]
+    return [
+        name
+        for constructor in constructors
+        for name, parameter in list(inspect.signature(constructor).parameters.items())[1:]
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+
+
+def serialize_argument(value: Any) -> Any:
+    """Returns the config of a layer, function or other Keras object; plain values as they are."""
     if inspect.isfunction(value):
         return keras.activations.serialize(value)  # the bare name of a function of Keras
-    return keras.saving.serialize_keras_object(value)
+    serialized = keras.saving.serialize_keras_object(value)
+    if isinstance(value, keras.layers.Layer):
+        # The outer layer builds its inner layers, with shapes that Keras does not know.
+        return {name: part for name, part in serialized.items() if name != "build_config"}
+    return serialized

@@ -1,77 +1,76 @@
-"""What a self-attention asks of a layer that tells it where its steps stand."""
+"""Base of the layers that give positions to self-attention."""
 
-import keras
+from typing import Any
+
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
 # Shape letters: B batch, H heads, T and S steps, D size of a head, K beam, P slots of a cache.
 
 
-class AttentionPosition(keras.layers.Layer):
+class AttentionPosition(ConfiguredLayer):
     """Base of the layers that `MultiHeadSelfAttention` takes as `position`.
 
-    Each method is one place where positions can come in, and does nothing
-    here. `step_bias` and `step_read` are `bias` and `read` for one step of K
-    hypotheses, whose keys lie in P slots of a cache.
+    A subclass overrides the methods it needs; here they change nothing. A layer with a
+    `context_bias` must have a `bias` as well. `step_bias` and `step_context_bias` are the forms of
+    the two for one step of K hypotheses, whose keys lie in P slots of a cache.
     """
 
-    learns = False
-    """Whether `bias` or `read` hold weights, whose gradient needs that of the scores."""
-
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def build_heads(self, num_heads, key_size, value_size):
+    def build_heads(self, num_heads: int, key_size: int, value_size: int) -> None:
         """Builds the layer for heads of these sizes."""
         if not self.built:
             self.build((None, num_heads, None, key_size))
 
-    def turn(self, tensor, position=None):
-        """Queries or keys `(B, H, T, D)` -> the same shape.
+    def rotate(self, tensor: Any, position: Any = None) -> Any:
+        """Transforms queries or keys `(B, H, T, D)`, step t at position t.
 
-        With `position`, an integer scalar tensor, those of K hypotheses that all stand there,
-        `(B, H, K, D)`.
+        With `position`, an integer scalar tensor, transforms those of K hypotheses
+        `(B, H, K, D)`, all at this position.
         """
         return tensor
 
-    def bias(self, query, steps):
-        """What to add to scores.
+    def bias(self, query: Any, steps: Any) -> Any:
+        """Bias of the scores.
 
         Args:
             query: Tensor `(B, H, T, D)`, scaled.
             steps: Integer or scalar tensor S.
 
         Returns:
-            None or a float32 tensor that broadcasts to `(B, H, T, S)`.
+            None, or a float32 tensor that broadcasts to `(B, H, T, S)`.
         """
         return None
 
-    def read(self, weights):
-        """What to add to contexts `(B, H, T, D)`, or None.
+    def context_bias(self, weights: Any) -> Any:
+        """Bias of the contexts, `(B, H, T, D)` or None.
 
         Args:
             weights: Tensor `(B, H, T, S)` in the compute dtype.
         """
         return None
 
-    def step_bias(self, query, ago):
-        """What to add to the scores of a step.
+    def step_bias(self, query: Any, distance: Any) -> Any:
+        """Bias of the scores of one step.
 
         Args:
             query: Tensor `(B, H, K, D)`, scaled.
-            ago: Int32 tensor `(B, K, P)`: how many steps before this one each slot was
-                written. It means nothing where a slot is not the hypothesis' past.
+            distance: Int32 tensor `(B, K, P)`, the number of steps since each slot was written.
+                Undefined for slots that hold no ancestor of the hypothesis.
 
         Returns:
-            None or a float32 tensor that broadcasts to `(B, H, K, P)`.
+            None, or a float32 tensor that broadcasts to `(B, H, K, P)`.
         """
         return None
 
-    def step_read(self, weights, ago):
-        """What to add to the contexts `(B, H, K, D)` of a step, or None.
+    def step_context_bias(self, weights: Any, distance: Any) -> Any:
+        """Bias of the contexts of one step, `(B, H, K, D)` or None.
 
         Args:
-            weights: Tensor `(B, H, K, P)` in the compute dtype, 0 where a slot is not the
-                hypothesis' past.
-            ago: As for `step_bias`.
+            weights: Tensor `(B, H, K, P)` in the compute dtype, 0 for slots that hold no ancestor
+                of the hypothesis.
+            distance: As for `step_bias`.
         """
         return None

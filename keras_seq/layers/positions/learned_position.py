@@ -1,18 +1,23 @@
 """Learned positions."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import check_axes
+from keras_seq.layers.internal.checks import STEPS, check_axes, check_positive
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
 # Shape letters: B batch, T steps, D features, K beam.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class LearnedPosition(keras.layers.Layer):
-    """Adds a learned vector of its position to every step.
+class LearnedPosition(ConfiguredLayer):
+    """Adds a learned vector for the position to each step.
 
         y[p] = x[p] + E[p]
+
+    Use it where the longest sequence is known. `SinusoidalPosition` has no such limit.
 
     Shapes: B batch, T steps, D features.
 
@@ -28,11 +33,9 @@ class LearnedPosition(keras.layers.Layer):
     Masks: the mask of `inputs` passes through.
 
     Raises:
-        ValueError: At construction if `length` is not a positive integer; at
-            build if D is unknown; at a call of more steps than `length`, where
-            their number is known. Where it is not, TensorFlow raises an error
-            of its own on a CPU, and JAX, whose numbers of steps are always
-            known, has none.
+        ValueError: At construction if `length` is not a positive integer. At build if D is
+            unknown. At call if T is known and exceeds `length`. If T is unknown, TensorFlow raises
+            its own error on a CPU.
 
     Example:
 
@@ -41,19 +44,18 @@ class LearnedPosition(keras.layers.Layer):
     (2, 3, 4)
 
     Reference:
-        Gehring et al., "Convolutional Sequence to Sequence Learning", 2017,
-        section 3.1, https://arxiv.org/abs/1705.03122
+        Gehring et al., "Convolutional Sequence to Sequence Learning", 2017, section 3.1,
+        https://arxiv.org/abs/1705.03122
     """
 
-    def __init__(self, length, **kwargs):
+    def __init__(self, length: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not isinstance(length, int) or length < 1:
-            raise ValueError(f"`length` must be a positive integer, received {length!r}.")
+        check_positive(length=length)
         self.length = length
         self.supports_masking = True
 
-    def build(self, input_shape):
-        check_axes("inputs", input_shape, ("batch", "steps", "features"))
+    def build(self, input_shape: Any) -> None:
+        check_axes("inputs", input_shape, STEPS)
         if input_shape[-1] is None:
             raise ValueError(
                 "`LearnedPosition` needs a known number of features, "
@@ -62,34 +64,34 @@ class LearnedPosition(keras.layers.Layer):
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.length, input_shape[-1]),
-            # Small beside embeddings, whose numbers are of the order of 1 once they are scaled.
+            # Small compared with scaled embeddings, which have unit variance.
             initializer=keras.initializers.RandomNormal(stddev=0.02),
         )
 
-    def compute_output_shape(self, input_shape):
-        # Without this, Keras calls the layer on 83 steps on torch if their number is unknown.
+    def compute_output_shape(self, input_shape: Any) -> Any:
+        # Without this method, Keras on torch calls the layer on 83 steps if T is unknown.
         self._check_steps(input_shape)
         return input_shape
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         self._check_steps(inputs.shape)
         return self._add(inputs, ops.arange(ops.shape(inputs)[1]))
 
-    def _check_steps(self, shape):
+    def _check_steps(self, shape: Any) -> None:
         steps = shape[1]
-        # On JAX an unknown number is an object that compares with none.
+        # On JAX an unknown size is an object that cannot be compared.
         if isinstance(steps, int) and steps > self.length:
             raise ValueError(
                 f"`LearnedPosition` has vectors for {self.length} steps, received "
                 f"{steps} in the shape {tuple(shape)}: give a larger `length`, "
-                "or use positions that need no table, as `SinusoidalPosition`."
+                "or use positions without a table, such as `SinusoidalPosition`."
             )
 
-    def step(self, inputs, position):
-        """Adds the vector of one position to every vector.
+    def step(self, inputs: Any, position: Any) -> Any:
+        """Adds the vector of one position to the vector of each hypothesis.
 
         Args:
-            inputs: Float tensor `(B, K, D)`, one vector for each hypothesis.
+            inputs: Float tensor `(B, K, D)`.
             position: Integer scalar tensor, below `length`.
 
         Returns:
@@ -97,9 +99,6 @@ class LearnedPosition(keras.layers.Layer):
         """
         return self._add(inputs, ops.cast(position, "int32"))
 
-    def _add(self, inputs, positions):
+    def _add(self, inputs: Any, positions: Any) -> Any:
         vectors = ops.take(self.embeddings, positions, axis=0)
         return ops.cast(inputs, self.compute_dtype) + ops.cast(vectors, self.compute_dtype)
-
-    def get_config(self):
-        return {**super().get_config(), "length": self.length}

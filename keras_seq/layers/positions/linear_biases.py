@@ -1,5 +1,7 @@
 """Attention with linear biases."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -11,18 +13,17 @@ from keras_seq.layers.positions.attention_position import AttentionPosition
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LinearBiases(AttentionPosition):
-    """Lowers each score by the distance of its steps, more in some heads than in others.
+    """Lowers each score in proportion to the distance of its steps ("ALiBi").
 
         scores'[h, t, s] = scores[h, t, s] - m_h |t - s|
         m_h              = 2^(-8 h / H),  h = 1 .. H
 
-    As the `position` of `MultiHeadSelfAttention` ("ALiBi") it serves sequences
-    longer than those of the training. It has no weights. The paper has it for
-    causal attention; where the future is seen, it is as far away as the past.
-    Where H is no power of 2 the paper's code takes its slopes from two
-    sequences; here the formula holds for every H.
+    Use it as the `position` of `MultiHeadSelfAttention` for models that must handle longer
+    sequences than those in training. The layer has no weights. The paper covers causal attention;
+    here later steps count by their distance too. If H is not a power of 2, the code of the paper
+    interleaves two sequences of slopes, while this layer applies the formula.
 
-    Distances are taken in float32 under every dtype policy.
+    Distances are computed in float32 under every dtype policy.
 
     Shapes: B batch, H heads, T steps.
 
@@ -32,10 +33,10 @@ class LinearBiases(AttentionPosition):
     Returns:
         Tensor `(B, H, T, T)` in the compute dtype.
 
-    Masks: none; scores have no padding, weights have.
+    Masks: none, because padding is masked in the weights and not in the scores.
 
     Raises:
-        ValueError: At build if `inputs` has not four axes, or H is unknown.
+        ValueError: At build if `inputs` does not have four axes or H is unknown.
 
     Example:
 
@@ -44,33 +45,32 @@ class LinearBiases(AttentionPosition):
     [-0.125, -0.0625, 0.0]
 
     Reference:
-        Press, Smith and Lewis, "Train Short, Test Long: Attention with Linear
-        Biases Enables Input Length Extrapolation", ICLR 2022, section 3,
-        https://arxiv.org/abs/2108.12409
+        Press, Smith and Lewis, "Train Short, Test Long: Attention with Linear Biases Enables Input
+        Length Extrapolation", ICLR 2022, section 3, https://arxiv.org/abs/2108.12409
     """
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         if len(input_shape) != 4 or input_shape[1] is None:
             raise ValueError(
-                "`inputs` must have the axes (batch, heads, steps, steps), the number of heads "
-                f"known, received the shape {tuple(input_shape)}: "
-                "an attention takes the layer as its `position`."
+                "`inputs` must have the axes (batch, heads, steps, steps) and a known number of "
+                f"heads, received the shape {tuple(input_shape)}: "
+                "pass the layer to an attention as its `position`."
             )
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         bias = self.bias(inputs, ops.shape(inputs)[-1])
         return ops.cast(ops.add(at_least_float32(inputs), bias), self.compute_dtype)
 
-    def bias(self, query, steps):
-        places = ops.arange(steps, dtype="float32")
-        return _lowering(query, ops.abs(places[:, None] - places)[None])
+    def bias(self, query: Any, steps: Any) -> Any:
+        positions = ops.arange(steps, dtype="float32")
+        return _linear_bias(query, ops.abs(positions[:, None] - positions)[None])
 
-    def step_bias(self, query, ago):
-        return _lowering(query, ops.cast(ago, "float32"))
+    def step_bias(self, query: Any, distance: Any) -> Any:
+        return _linear_bias(query, ops.cast(distance, "float32"))
 
 
-def _lowering(query, distance):
-    """Of a query `(B, H, ...)` and distances `(B, T, S)`, the biases `(B, H, T, S)`."""
+def _linear_bias(query: Any, distance: Any) -> Any:
+    """Biases `(B, H, T, S)` for a query `(B, H, ...)` and distances `(B, T, S)`."""
     heads = query.shape[1]
     slopes = 2.0 ** (ops.arange(1, heads + 1, dtype="float32") * (-8.0 / heads))
     return -slopes[:, None, None] * distance[:, None]

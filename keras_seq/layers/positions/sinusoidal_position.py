@@ -1,25 +1,27 @@
 """Sinusoidal position encoding."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.precision import at_least_float32
 
-# Shape letters: B batch, T steps, D features.
+# Shape letters: B batch, T steps, D features, K beam.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class SinusoidalPosition(keras.layers.Layer):
-    """Adds a fixed sinusoid of its position to every step.
+class SinusoidalPosition(ConfiguredLayer):
+    """Adds a fixed sinusoidal encoding of the position to each step.
 
         PE(p, 2i)     = sin(p / 10000^(2i / D))
         PE(p, 2i + 1) = cos(p / 10000^(2i / D))
 
-    Angles and sines are computed in float32 under every dtype policy, the sum
-    in float32 at least: in bfloat16, which has 8 significant bits, neighbouring positions
-    beyond 256 would round to the same number.
+    The layer has no weights and no largest position. Angles and sines are computed in float32 under
+    every dtype policy, and the sum in float32 or float64: bfloat16, with 8 significant bits, rounds
+    neighboring positions beyond 256 to one number.
 
     Shapes: B batch, T steps, D features.
 
@@ -35,7 +37,7 @@ class SinusoidalPosition(keras.layers.Layer):
     Masks: the mask of `inputs` passes through.
 
     Raises:
-        ValueError: If `max_wavelength` is not positive, or D is unknown.
+        ValueError: If `max_wavelength` is not positive or D is unknown.
 
     Example:
 
@@ -49,29 +51,29 @@ class SinusoidalPosition(keras.layers.Layer):
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, max_wavelength=10000.0, **kwargs):
+    def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not max_wavelength > 0:
             raise ValueError(f"`max_wavelength` must be positive, received {max_wavelength!r}.")
         self.max_wavelength = max_wavelength
         self.supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         if input_shape[-1] is None:
             raise ValueError(
                 "`SinusoidalPosition` needs a known number of features, "
                 f"received inputs of shape {tuple(input_shape)}."
             )
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         positions = ops.arange(ops.shape(inputs)[1], dtype="float32")
         return self._add(inputs, self._encode(positions[:, None], inputs.shape[-1]))
 
-    def step(self, inputs, position):
-        """Adds the encoding of one position to every vector.
+    def step(self, inputs: Any, position: Any) -> Any:
+        """Adds the encoding of one position to the vector of each hypothesis.
 
         Args:
-            inputs: Float tensor `(B, K, D)`, one vector for each hypothesis.
+            inputs: Float tensor `(B, K, D)`.
             position: Integer scalar tensor.
 
         Returns:
@@ -79,17 +81,14 @@ class SinusoidalPosition(keras.layers.Layer):
         """
         return self._add(inputs, self._encode(ops.cast(position, "float32"), inputs.shape[-1]))
 
-    def _add(self, inputs, table):
-        return ops.cast(ops.add(at_least_float32(inputs), table), self.compute_dtype)
+    def _add(self, inputs: Any, encoding: Any) -> Any:
+        return ops.cast(ops.add(at_least_float32(inputs), encoding), self.compute_dtype)
 
-    def _encode(self, positions, features):
-        """`(T, 1)`, or one position -> `(T, D)`, or `(1, D)`."""
+    def _encode(self, positions: Any, features: int) -> Any:
+        """Positions `(T, 1)` -> encodings `(T, D)`; a scalar position -> `(1, D)`."""
         half = (features + 1) // 2
         exponents = ops.arange(half, dtype="float32") * (-2.0 * math.log(self.max_wavelength))
         angles = positions * ops.exp(exponents / features)  # (T, D / 2)
         pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)  # (T, D / 2, 2)
-        table = ops.reshape(pairs, (-1, 2 * half))
-        return table[:, :features] if features % 2 else table
-
-    def get_config(self):
-        return {**super().get_config(), "max_wavelength": self.max_wavelength}
+        encoding = ops.reshape(pairs, (-1, 2 * half))
+        return encoding[:, :features] if features % 2 else encoding

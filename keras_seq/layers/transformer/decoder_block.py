@@ -1,72 +1,65 @@
 """Decoder block of the Transformer."""
 
+from typing import Any
+
 import keras
 
 from keras_seq.layers.attention.multi_head_cross_attention import MultiHeadCrossAttention
-from keras_seq.layers.attention.multi_head_self_attention import (
-    MultiHeadSelfAttention,
-    serialized_position,
-    with_position,
-)
-from keras_seq.layers.internal.residual import Residual
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.internal.shapes import fits
-from keras_seq.layers.transformer.feed_forward import FeedForward
+from keras_seq.layers.positions.attention_position import AttentionPosition
+from keras_seq.layers.transformer.block import TransformerBlock
 
 # Shape letters: B batch, T target steps, S source steps, D features, H heads, K beam, L cache.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class TransformerDecoderBlock(keras.layers.Layer):
+class TransformerDecoderBlock(TransformerBlock):
     """Causal self-attention, attention to a memory, and a feed-forward network.
 
         pre:   x = x + dropout(f(norm(x)))
         post:  x = norm(x + dropout(f(x)))
 
-    for f = causal self-attention, attention to the memory, feed-forward, in
-    this order. `call` takes a whole target at once, as teacher forcing does;
-    `project` and `step` take one target step at a time, as search does, and
-    give the same numbers.
+    for f = causal self-attention, then attention to the memory, then feed-forward. `call` takes
+    whole targets, as in teacher forcing. `project` and `step` take one target step at a time, as in
+    a search, and return the same numbers.
 
-    Shapes: B batch, T target steps, S source steps, D features, D_m memory
-    features.
+    Shapes: B batch, T target steps, S source steps, D features, D_m memory features.
 
     Args:
         num_heads: Positive integer, a divisor of D.
-        feedforward_units: Positive integer, hidden units of the feed-forward.
-        dropout: Float in [0, 1), on the output of each part.
-        attention_dropout: Float in [0, 1), on the attention weights.
-        activation_dropout: Float in [0, 1), on the hidden units.
+        feedforward_units: Positive integer, the hidden units of the feed-forward network.
+        dropout: Float in [0, 1), the dropout rate of the output of each part.
+        attention_dropout: Float in [0, 1), the dropout rate of the attention weights.
+        activation_dropout: Float in [0, 1), the dropout rate of the hidden units.
         activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
-        seed: Optional integer, makes the dropout reproducible.
-        position: Optional layer, the `position` of the self-attention:
-            `RotaryPosition`, `RelativePosition` or `LinearBiases`.
+        seed: Optional integer, the random seed of the dropout.
+        position: Optional `RotaryPosition`, `RelativePosition` or `LinearBiases`, the `position`
+            of the self-attention.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        memory: Float tensor `(B, S, D_m)`, the encoder's output.
-        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real.
-        memory_mask: Optional bool tensor `(B, S)`. Both masks are filled in by
-            Keras when not given.
-        return_weights: Whether to return the weights of the attention to
-            `memory` too.
+        memory: Float tensor `(B, S, D_m)`, the outputs of an encoder.
+        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real. Defaults to the Keras
+            mask of `inputs`.
+        memory_mask: Optional bool tensor `(B, S)`. Defaults to the Keras mask of `memory`.
+        return_weights: Whether to return the weights of the attention to `memory` too.
         training: Whether to apply dropout.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
         weights: With `return_weights=True`, float32 tensor `(B, H, T, S)`, as
-            `MultiHeadCrossAttention` gives them.
+            `MultiHeadCrossAttention` returns it.
 
-    Masks: the mask of `inputs` passes through; `memory_mask` ends here. What
-    a masked step holds, NaN included, reaches neither the real steps nor the
-    gradients.
+    Masks: the mask of `inputs` passes through. A masked step of `inputs` or `memory`, even if it
+    holds NaN, changes neither the outputs nor the gradients of real steps.
 
     Raises:
-        ValueError: If `norm` is neither "pre" nor "post", a size or rate is out
-            of range, or an activation or position is unknown; at a call as the
-            parts have it.
+        ValueError: At construction if `norm` is neither "pre" nor "post", a size or rate is out of
+            range, or an activation or position is unknown. At call if an argument has the wrong
+            shape or dtype.
 
     Example:
 
@@ -81,67 +74,44 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        feedforward_units,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        activation="relu",
-        norm="pre",
-        seed=None,
-        position=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        self.supports_masking = True
-        self._config = {
-            "num_heads": num_heads,
-            "feedforward_units": feedforward_units,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "activation": activation,
-            "norm": norm,
-            "seed": seed,
-            "position": serialized_position(position),
-        }
-        policy = self.dtype_policy
-        seeds = split_seed(seed, 6)
-        self.self_attention = MultiHeadSelfAttention(
+        num_heads: int,
+        feedforward_units: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        activation: str = "relu",
+        norm: str = "pre",
+        seed: int | None = None,
+        position: AttentionPosition | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
             num_heads,
-            causal=True,
-            dropout=attention_dropout,
-            seed=seeds[0],
-            position=position,
-            dtype=policy,
-            name="self_attention",
+            feedforward_units,
+            dropout,
+            attention_dropout,
+            activation_dropout,
+            activation,
+            norm,
+            seed,
+            position,
+            **kwargs,
         )
+        seeds = split_seed(seed, 6)
+        self.self_attention = self._make_self_attention("self_attention", True, position, seeds[0])
         self.cross_attention = MultiHeadCrossAttention(
             num_heads,
             dropout=attention_dropout,
             seed=seeds[1],
-            dtype=policy,
+            dtype=self.dtype_policy,
             name="cross_attention",
         )
-        self.feed_forward = FeedForward(
-            feedforward_units,
-            activation=activation,
-            dropout=activation_dropout,
-            seed=seeds[2],
-            dtype=policy,
-            name="feed_forward",
-        )
-        self.self_attention_residual = Residual(
-            norm, dropout, seeds[3], dtype=policy, name="self_attention_residual"
-        )
-        self.cross_attention_residual = Residual(
-            norm, dropout, seeds[4], dtype=policy, name="cross_attention_residual"
-        )
-        self.feed_forward_residual = Residual(
-            norm, dropout, seeds[5], dtype=policy, name="feed_forward_residual"
-        )
+        self.feed_forward = self._make_feed_forward(seeds[2])
+        self.self_attention_residual = self._make_residual("self_attention_residual", seeds[3])
+        self.cross_attention_residual = self._make_residual("cross_attention_residual", seeds[4])
+        self.feed_forward_residual = self._make_residual("feed_forward_residual", seeds[5])
 
-    def build(self, inputs_shape, memory_shape):
+    def build(self, inputs_shape: Any, memory_shape: Any) -> None:
         self.self_attention.build(inputs_shape)
         self.cross_attention.build(inputs_shape, memory_shape)
         self.feed_forward.build(inputs_shape)
@@ -151,16 +121,23 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        memory,
-        inputs_mask=None,
-        memory_mask=None,
-        return_weights=False,
-        training=None,
-    ):
-        seen = {}
+        inputs: Any,
+        memory: Any,
+        inputs_mask: Any = None,
+        memory_mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
+        x = self.self_attention_residual.around(
+            lambda x: self.self_attention(x, mask=inputs_mask, training=training),
+            # Residual and normalization read the padding before the attention hides it.
+            zero_padding(inputs, inputs_mask),
+            training,
+        )
+        weights = None
 
-        def attend_to_memory(x):
+        def attend_to_memory(x: Any) -> Any:
+            nonlocal weights
             outputs = self.cross_attention(
                 x,
                 memory,
@@ -169,23 +146,15 @@ class TransformerDecoderBlock(keras.layers.Layer):
                 training=training,
             )
             if return_weights:
-                outputs, seen["weights"] = outputs
+                outputs, weights = outputs
             return outputs
 
-        x = self.self_attention_residual.around(
-            lambda x: self.self_attention(x, mask=inputs_mask, training=training),
-            # Here too, for the residual and the norm see padding before the attention does.
-            zero_padding(inputs, inputs_mask),
-            training,
-        )
         x = self.cross_attention_residual.around(attend_to_memory, x, training)
-        outputs = self.feed_forward_residual.around(
-            lambda x: self.feed_forward(x, training=training), x, training
-        )
-        return (outputs, seen["weights"]) if return_weights else outputs
+        outputs = self._apply_feed_forward(x, training)
+        return (outputs, weights) if return_weights else outputs
 
-    def project(self, memory, memory_mask=None):
-        """What the cross-attention needs of a memory, computed once.
+    def project(self, memory: Any, memory_mask: Any = None) -> dict[str, Any]:
+        """Computes what `step` needs of a memory, once for all decoding steps.
 
         Args:
             memory: Float tensor `(B, S, D_m)`.
@@ -198,62 +167,59 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def step(
         self,
-        inputs,
-        position,
-        bias,
-        cache,
-        memory,
-        memory_mask=None,
-        return_weights=False,
-        place=None,
-    ):
-        """One target step of several hypotheses.
+        inputs: Any,
+        position: Any,
+        bias: Any,
+        cache: dict[str, Any],
+        memory: dict[str, Any],
+        memory_mask: Any = None,
+        return_weights: bool = False,
+        place: Any = None,
+    ) -> tuple[Any, ...]:
+        """Decodes one target step of several hypotheses.
 
         Args:
             inputs: Float tensor `(B, K, D)`.
             position: Integer scalar tensor, the current step.
-            bias: Float32 tensor `(B, K, L, K)`, which cache slots are the past of
-                which hypothesis (`layers.beam_cache_mask`).
+            bias: Float32 tensor `(B, K, L, K)` from `beam_cache_mask`.
             cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
-            memory: Dict that `project` made.
+            memory: Dict from `project`.
             memory_mask: Optional bool tensor `(B, S)`.
-            return_weights: Whether to return the attention to the memory, too.
-            place: Optional integer tensor `(B,)`, which of the L places of the cache is
-                written; by default `position`.
+            return_weights: Whether to return the weights of the attention to the memory too.
+            place: Optional integer tensor `(B,)`, the index on the axis L to write to. Defaults to
+                `position`.
 
         Returns:
-            Outputs `(B, K, D)` and the new cache; and weights `(B, H, K, S)` if asked for.
+            Outputs `(B, K, D)`, the new cache, and with `return_weights` the weights
+            `(B, H, K, S)`.
         """
         written = {}
 
-        def attend_to_past(x):
+        def attend_to_past(x: Any) -> Any:
             outputs, written["cache"] = self.self_attention.step(x, position, bias, cache, place)
             return outputs
 
-        x = self.self_attention_residual.around(attend_to_past, inputs)
-
-        def attend_to_memory(x):
+        def attend_to_memory(x: Any) -> Any:
             outputs, written["weights"] = self.cross_attention.attend(
                 x, **memory, value_mask=memory_mask, return_weights=True
             )
             return outputs
 
+        x = self.self_attention_residual.around(attend_to_past, inputs)
         x = self.cross_attention_residual.around(attend_to_memory, x)
-        x = self.feed_forward_residual.around(self.feed_forward, x)
-        if return_weights:
-            return x, written["cache"], written["weights"]
-        return x, written["cache"]
+        outputs = self._apply_feed_forward(x), written["cache"]
+        return (*outputs, written["weights"]) if return_weights else outputs
 
     def compute_output_spec(
         self,
-        inputs,
-        memory,
-        inputs_mask=None,
-        memory_mask=None,
-        return_weights=False,
-        training=None,
-    ):
-        # As in the encoder's block: without tracing this one.
+        inputs: Any,
+        memory: Any,
+        inputs_mask: Any = None,
+        memory_mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
+        # Without tracing, as in `TransformerEncoderBlock`.
         known = fits(inputs, self.self_attention.qkv_kernel)
         known = known and fits(memory, self.cross_attention.key_value_kernel)
         if known and not return_weights:
@@ -261,13 +227,3 @@ class TransformerDecoderBlock(keras.layers.Layer):
         return super().compute_output_spec(
             inputs, memory, inputs_mask, memory_mask, return_weights, training
         )
-
-    def compute_mask(self, inputs, mask=None):
-        return mask
-
-    def get_config(self):
-        return {**super().get_config(), **self._config}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**with_position(config))

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import STEPS, check_tensor
+from keras_seq.layers.internal.checks import STEPS, check_tensor
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.shapes import dense, reshape

@@ -1,0 +1,135 @@
+"""Base of the attentions with several heads."""
+
+from typing import Any
+
+from keras import ops
+
+from keras_seq.layers.internal.checks import STEPS, check_axes, check_dropout, check_positive
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
+from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.scaled_dot_product import (
+    attention_weights,
+    fused_context,
+    has_fused_attention,
+)
+from keras_seq.layers.internal.shapes import add_bias, reshape
+
+# Shape letters: B batch, H heads, T query steps, S key steps, F features, D_k and D_v sizes of a
+# head's keys and values, D size of either.
+
+
+class MultiHeadAttention(ConfiguredLayer):
+    """Abstract attention with several heads: all but the projections of its inputs."""
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_size: int | None,
+        value_size: int | None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_positive(num_heads=num_heads)
+        for name, size in (("key_size", key_size), ("value_size", value_size)):
+            if size is not None and (not isinstance(size, int) or size < 1):
+                raise ValueError(f"`{name}` must be None or a positive integer, received {size!r}.")
+        self.num_heads = num_heads
+        self.key_size = key_size
+        self.value_size = value_size
+        self.supports_masking = True
+
+    def _add_dropout(self, dropout: float, seed: int | None) -> None:
+        check_dropout(dropout)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def _head_sizes(self, name: str, shape: Any) -> tuple[int, int]:
+        """D_k and D_v for queries of the argument `name`."""
+        check_axes(name, shape, STEPS)
+        features = shape[-1]
+        if features is None or (self.key_size is None and features % self.num_heads):
+            raise ValueError(
+                f"`num_heads` ({self.num_heads}) must divide the feature axis of `{name}`, "
+                f"received the shape {tuple(shape)}: set `key_size` for heads of another size."
+            )
+        key_size = self.key_size or features // self.num_heads
+        return key_size, self.value_size or key_size
+
+    def _add_projection(
+        self, name: str, inputs: int, outputs: int, initializer: Any = "glorot_uniform"
+    ) -> None:
+        """Adds the weights `{name}_kernel` `(inputs, outputs)` and `{name}_bias` `(outputs,)`."""
+        for part, shape, initial in (
+            ("kernel", (inputs, outputs), initializer),
+            ("bias", (outputs,), "zeros"),
+        ):
+            weight = self.add_weight(name=f"{name}_{part}", shape=shape, initializer=initial)
+            setattr(self, f"{name}_{part}", weight)
+
+    def _project_heads(
+        self, inputs: Any, lengths: Any, kernel: Any, bias: Any, sizes: tuple[int, ...]
+    ) -> list[Any]:
+        """`(B, T, F)` times `kernel` `(F, H * sum of sizes)` -> `(B, H, T, D)` for each size D.
+
+        The caller passes `lengths`, B and T, because computing them anew in each projection costs
+        as much as the product of a single step.
+        """
+        rows = add_bias(ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel), bias)
+        return _split_heads(rows, lengths, self.num_heads, sizes)
+
+    def _attend(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        bias: Any,
+        has_keys: Any,
+        lengths: Any,
+        return_weights: bool,
+        training: bool | None,
+        position: Any = None,
+    ) -> Any:
+        """Outputs `(B, T, F)` of projected heads; with `return_weights` also `(B, H, T, S)`.
+
+        The arguments are those of `attention_weights`. `lengths` are B and T. `position` is the
+        `AttentionPosition` that `bias` comes from in part, if any.
+        """
+        # Not in inference: an exported graph may run on a device without the fused operation.
+        needs_weights = return_weights or position is not None or (training and self.dropout)
+        if training is not False and not needs_weights and has_fused_attention(query, value):
+            return self._merge_heads(fused_context(query, key, value, bias, has_keys), lengths)
+        weights = attention_weights(query, key, bias, has_keys)  # (B, H, T, S)
+        dropped = self.dropout_layer(ops.cast(weights, value.dtype), training=training)
+        context = ops.matmul(dropped, value)
+        added = None if position is None else position.context_bias(dropped)
+        outputs = self._merge_heads(context if added is None else context + added, lengths)
+        return (outputs, weights) if return_weights else outputs
+
+    def _merge_heads(self, context: Any, lengths: Any) -> Any:
+        """Contexts `(B, H, T, D_v)` -> outputs `(B, T, F)`."""
+        _, heads, _, size = context.shape
+        rows = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))
+        rows = add_bias(ops.matmul(rows, self.output_kernel), self.output_bias)
+        return reshape(rows, (*lengths, self.output_kernel.shape[-1]))
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return mask
+
+
+def _split_heads(rows: Any, lengths: Any, num_heads: int, sizes: tuple[int, ...]) -> list[Any]:
+    """`(B * T, H * sum of sizes)` -> a tensor `(B, H, T, D)` for each size D."""
+    if len(set(sizes)) > 1:
+        ends = [num_heads * sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
+        parts = ops.split(rows, ends, axis=-1)
+        return [
+            _split_heads(part, lengths, num_heads, (size,))[0]
+            for part, size in zip(parts, sizes, strict=True)
+        ]
+    if len(sizes) == 1:
+        projected = reshape(rows, (*lengths, num_heads, sizes[0]))
+        return [ops.transpose(projected, (0, 2, 1, 3))]
+    projected = reshape(rows, (*lengths, len(sizes), num_heads, sizes[0]))
+    projected = ops.transpose(projected, (2, 0, 3, 1, 4))  # (parts, B, H, T, D)
+    # Not by indexing: the gradient of a slice is a tensor of zeros as large as the whole.
+    return ops.unstack(projected, len(sizes), axis=0)

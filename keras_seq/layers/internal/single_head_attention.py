@@ -1,0 +1,226 @@
+"""Bases of the attentions with one head."""
+
+from abc import abstractmethod
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_seq.layers.internal.attention_scores import masked_softmax
+from keras_seq.layers.internal.checks import check_call, check_dropout, check_features
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.step_loop import run_steps
+
+# Shape letters: B batch, K hypotheses, T target steps, S source steps, U units.
+
+
+class SingleHeadAttention(ConfiguredLayer):
+    """Abstract attention with one head; a subclass defines `build`, `scores` and `_key`.
+
+    a[b, t] = softmax over the unmasked s of scores(query, key)[b, t]
+    c[b, t] = sum over s of a[b, t, s] * value[b, s]
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def _add_dropout(self, dropout: float, seed: int | None) -> None:
+        check_dropout(dropout)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def build(self, query_shape: Any, value_shape: Any) -> None:
+        self.features = check_features(query_shape, value_shape)
+
+    def _add_additive_weights(self, units: int) -> None:
+        """Adds the projections and the vector of additive scores."""
+        query_features, value_features = self.features
+        self._add_variable("query_kernel", (query_features, units))
+        self._add_variable("value_kernel", (value_features, units))
+        self._add_score_vector(units)
+
+    def _add_score_vector(self, units: int) -> None:
+        limit = (6 / (units + 1)) ** 0.5  # Glorot's limit for a matrix of one column
+        self._add_variable(
+            "score_vector", (units,), keras.initializers.RandomUniform(-limit, limit)
+        )
+
+    def _add_variable(
+        self, name: str, shape: tuple[int, ...], initializer: Any = "glorot_uniform"
+    ) -> None:
+        setattr(self, name, self.add_weight(name=name, shape=shape, initializer=initializer))
+
+    @abstractmethod
+    def scores(self, query: Any, key: Any) -> Any:
+        """Scores `(B, T, S)` of `query` `(B, T, D_q)` against the `key` of `project`."""
+
+    @abstractmethod
+    def _key(self, value: Any) -> Any:
+        """The part of the scores that depends on the source `(B, S, D_v)` alone."""
+
+    def call(
+        self,
+        query: Any,
+        value: Any,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        training: bool | None = None,
+    ) -> Any:
+        check_call(self.features, query, value, query_mask, value_mask)
+        query = zero_padding(query, query_mask)
+        memory = {**self.project(value, value_mask), "value_mask": value_mask}
+        noise = self.draw_noise(ops.shape(query)[1], value, training)
+        if not has_state(self):
+            return self.attend(query, **memory, noise=noise)
+        state = self.initial_state(value)
+        context, weights, _ = self.attend_steps(query, **memory, state=state, noise=noise)
+        return context, weights
+
+    def project(self, value: Any, value_mask: Any = None) -> dict[str, Any]:
+        """Computes what `attend` needs of a source, once for all decoding steps.
+
+        Args:
+            value: Float tensor `(B, S, D_v)`.
+            value_mask: Optional bool tensor `(B, S)`, True where a step is real.
+
+        Returns:
+            Dict of `key` `(B, S, ...)`, and of `value` `(B, S, D_v)` with 0 on masked steps.
+        """
+        value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
+        return {"key": self._key(value), "value": value}
+
+    def attend(
+        self, query: Any, key: Any, value: Any, value_mask: Any = None, noise: Any = None
+    ) -> tuple[Any, Any]:
+        """Attends to a projected source. Draws no random numbers.
+
+        Args:
+            query: Float tensor `(B, T, D_q)`. While decoding, T is the beam.
+            key: Tensor `(B, S, ...)` from `project`.
+            value: Tensor `(B, S, D_v)` from `project`.
+            value_mask: Optional bool tensor `(B, S)`.
+            noise: Optional tensor `(B, T, S)` from `draw_noise`.
+
+        Returns:
+            context: Tensor `(B, T, D_v)`.
+            weights: Tensor `(B, T, S)`.
+        """
+        weights = masked_softmax(self.scores(query, key), value_mask)
+        # Rounded only now: in a decoder's loop the weights are part of the outputs.
+        return self._read(ops.cast(weights, value.dtype), value, noise)
+
+    def _read(self, weights: Any, value: Any, noise: Any) -> tuple[Any, Any]:
+        """Context `(B, T, D_v)` and the weights `(B, T, S)` after dropout."""
+        if noise is not None:
+            weights = weights * ops.cast(noise, weights.dtype)
+        return ops.matmul(weights, value), weights
+
+    def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
+        """Draws the random numbers of `steps` decoding steps, before a loop over the steps.
+
+        Random numbers inside a loop would carry the state of their generator through it.
+
+        Args:
+            steps: Integer or scalar tensor T.
+            value: Tensor `(B, S, D_v)`, for its shape.
+            training: Whether the layer is training.
+
+        Returns:
+            Tensor `(B, T, S)`, the `noise` of `attend`, or None if there is none.
+        """
+        if not training or not self.dropout:
+            return None
+        shape = (ops.shape(value)[0], steps, ops.shape(value)[1])
+        return self.dropout_layer(ops.ones(shape, dtype=value.dtype), training=training)
+
+    def compute_mask(self, query: Any, mask: Any = None) -> Any:
+        return None if mask is None else (mask, mask)
+
+
+class RecurrentAttention(SingleHeadAttention):
+    """Abstract attention whose weights depend on the weights of the step before.
+
+    A subclass defines `initial_state`, `_prepare` and `_align`.
+    """
+
+    @abstractmethod
+    def initial_state(self, value: Any) -> Any:
+        """The state `(B, S)` before the first step over `value` `(B, S, D_v)`."""
+
+    @abstractmethod
+    def _prepare(self, query: Any, key: Any, value_mask: Any, noise: Any) -> Any:
+        """What `_align` needs of a query, `(B, T, ...)`, computed outside the loop."""
+
+    @abstractmethod
+    def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
+        """Weights `(B, K, S)` and new state `(B, K, S)` of one step."""
+
+    def attend(  # type: ignore[override]
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        state: Any,
+        value_mask: Any = None,
+        noise: Any = None,
+    ) -> tuple[Any, Any, Any]:
+        """One decoding step, of one or several hypotheses. Draws no random numbers.
+
+        Args:
+            query: Float tensor `(B, K, D_q)`, one vector per hypothesis.
+            key: Tensor `(B, S, ...)` from `project`.
+            value: Tensor `(B, S, D_v)` from `project`.
+            state: Tensor `(B, K, S)`, from `initial_state` or the step before.
+            value_mask: Optional bool tensor `(B, S)`.
+            noise: Optional tensor `(B, K, S)` from `draw_noise`.
+
+        Returns:
+            context: Tensor `(B, K, D_v)`.
+            weights: Tensor `(B, K, S)`.
+            state: The new state `(B, K, S)`.
+        """
+        prepared = self._prepare(query, key, value_mask, noise)
+        weights, state = self._align(prepared, key, state, value_mask)
+        return *self._read(weights, value, noise), state
+
+    def attend_steps(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        state: Any,
+        value_mask: Any = None,
+        noise: Any = None,
+    ) -> tuple[Any, Any, Any]:
+        """Runs T decoding steps of one hypothesis, one after another.
+
+        Args:
+            query: Float tensor `(B, T, D_q)`.
+            key: Tensor `(B, S, ...)` from `project`.
+            value: Tensor `(B, S, D_v)` from `project`.
+            state: Tensor `(B, S)`, the state before the first step.
+            value_mask: Optional bool tensor `(B, S)`.
+            noise: Optional tensor `(B, T, S)` from `draw_noise`.
+
+        Returns:
+            context: Tensor `(B, T, D_v)`.
+            weights: Tensor `(B, T, S)`.
+            state: Tensor `(B, S)`, the state after the last step.
+        """
+
+        def step(prepared: Any, state: Any) -> tuple[Any, Any]:
+            prepared, state = ops.expand_dims(prepared, 1), ops.expand_dims(state, 1)
+            weights, state = self._align(prepared, key, state, value_mask)
+            return ops.squeeze(weights, 1), ops.squeeze(state, 1)
+
+        prepared = self._prepare(query, key, value_mask, noise)
+        weights, state = run_steps(step, prepared, state, self.dtype_policy)
+        return *self._read(weights, value, noise), state
+
+
+def has_state(attention: keras.layers.Layer) -> bool:
+    """Returns True if an attention carries a state from step to step."""
+    return hasattr(attention, "initial_state")

@@ -1,0 +1,77 @@
+"""Base of the encoder and decoder blocks of the Transformer."""
+
+from typing import Any
+
+from keras_seq.layers.attention.multi_head_self_attention import MultiHeadSelfAttention
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer, serialize_layer
+from keras_seq.layers.internal.residual import Residual
+from keras_seq.layers.positions.attention_position import AttentionPosition
+from keras_seq.layers.transformer.feed_forward import FeedForward
+
+
+class TransformerBlock(ConfiguredLayer):
+    """Abstract block: attentions and a feed-forward network, each with a residual.
+
+    The arguments are those of `TransformerDecoderBlock`. A subclass makes the parts, because the
+    order in which Keras meets them is the order of the weights.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        feedforward_units: int,
+        dropout: float,
+        attention_dropout: float,
+        activation_dropout: float,
+        activation: str,
+        norm: str,
+        seed: int | None,
+        position: AttentionPosition | None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.num_heads = num_heads
+        self.feedforward_units = feedforward_units
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation_dropout = activation_dropout
+        self.activation = activation
+        self.norm = norm
+        self.seed = seed
+        # As a config: a second reference to the layer would rename its weights in saved files.
+        self.position = serialize_layer(position)
+
+    def _make_self_attention(
+        self, name: str, causal: bool, position: AttentionPosition | None, seed: int | None
+    ) -> MultiHeadSelfAttention:
+        return MultiHeadSelfAttention(
+            self.num_heads,
+            causal=causal,
+            dropout=self.attention_dropout,
+            seed=seed,
+            position=position,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def _make_feed_forward(self, seed: int | None) -> FeedForward:
+        return FeedForward(
+            self.feedforward_units,
+            activation=self.activation,
+            dropout=self.activation_dropout,
+            seed=seed,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+
+    def _make_residual(self, name: str, seed: int | None) -> Residual:
+        return Residual(self.norm, self.dropout, seed, dtype=self.dtype_policy, name=name)
+
+    def _apply_feed_forward(self, x: Any, training: bool | None = None) -> Any:
+        return self.feed_forward_residual.around(
+            lambda x: self.feed_forward(x, training=training), x, training
+        )
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return mask
