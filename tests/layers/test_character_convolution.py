@@ -73,10 +73,10 @@ def test_words_without_a_character_are_masked():
     ("arguments", "words"),
     [
         ({"widths": (1, 2)}, r"one number for each convolution, received \[1, 2\] and \[2, 3, 4\]"),
-        ({"widths": (1, 0, 2)}, "`widths` must be of integers from 1 on, received 0"),
-        ({"filters": (1, 2, 2.0)}, "`filters` must be of integers from 1 on, received 2.0"),
+        ({"widths": (1, 0, 2)}, "`widths` must be an integer of at least 1, received 0"),
+        ({"filters": (1, 2, 2.0)}, "`filters` must be an integer of at least 1, received 2.0"),
         ({"embedding_units": 0}, "`embedding_units` .* received 0"),
-        ({"num_highway_layers": -1}, "from 0 on, received -1"),
+        ({"num_highway_layers": -1}, "at least 0, received -1"),
     ],
 )
 def test_invalid_character_convolution_arguments_raise_value_error(arguments, words):

@@ -44,8 +44,8 @@ def test_words_without_a_trigram_are_masked():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((1, 4), "`vocabulary_size` must be an integer from 2 on, received 1"),
-        ((10, 0), "`units` must be an integer from 1 on, received 0"),
+        ((1, 4), "`vocabulary_size` must be an integer of at least 2, received 1"),
+        ((10, 0), "`units` must be an integer of at least 1, received 0"),
         ((10, 4, "max"), '"sum" or "mean", received \'max\''),
     ],
 )

@@ -42,9 +42,9 @@ def test_cached_scoring_kernels_are_computed_once_and_keep_the_logits():
     turned = []
 
     class Counting(TokenEmbedding):
-        def scoring_kernel(self):
+        def output_kernel(self):
             turned.append(self.name)
-            return super().scoring_kernel()
+            return super().output_kernel()
 
     one, other = Counting(10, 4, name="one"), Counting(12, 4, name="other")
     vectors = np.random.default_rng(0).normal(size=(2, 3, 4)).astype("float32")

@@ -1,9 +1,13 @@
 """Word vectors from characters."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_seq.layers.embedding.hashed_trigram_embedding import check_ids
+from keras_seq.layers.internal.checks import check_minimum, check_word_ids
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.maximum import masked_maximum
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
@@ -13,40 +17,38 @@ from keras_seq.layers.internal.shapes import reshape
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class CharacterConvolution(keras.layers.Layer):
-    """Reads each word letter by letter, by convolutions of several widths.
+class CharacterConvolution(ConfiguredLayer):
+    """Embeds words by convolutions of several widths over their characters.
 
-        f_w    = max over places p of tanh(K_w [e_p; ...; e_{p+w-1}] + b_w)
+        f_w    = max over positions p of tanh(K_w [e_p; ...; e_{p+w-1}] + b_w)
         y      = [f_w; ...] over the widths w
         t      = sigmoid(y W_t + b_t)
         y      = t * relu(y W_h + b_h) + (1 - t) * y, for each highway layer
 
-    A window p begins at each letter of the word; beyond its end there are 0.
+    A window starts at each character of the word and reads 0 beyond the end of the word.
 
-    Shapes: B batch, T words, C characters, E features of a character, U units,
-    the sum of `filters`.
+    Shapes: B batch, T words, C characters, E features of a character, U units, the sum of
+    `filters`.
 
     Args:
-        vocabulary_size: Integer, 2 at least: the number of characters, 0 being
-            padding.
+        vocabulary_size: Integer of at least 2, the number of characters. Id 0 is padding.
         embedding_units: Positive integer E.
-        widths: Integers w, one for each convolution.
-        filters: Integers, the number of features of each convolution.
-        num_highway_layers: Integer, 0 at least.
+        widths: Positive integers w, one per convolution.
+        filters: Positive integers, the number of features of each convolution.
+        num_highway_layers: Integer of at least 0.
 
     Call arguments:
         inputs: Integer ids `(B, T, C)`, 0 after the last character of a word.
 
     Returns:
-        Tensor `(B, T, U)` in the compute dtype, 0 where a word has no
-        character.
+        Tensor `(B, T, U)` in the compute dtype, 0 for words without a character. Padding after a
+        word does not change its vector.
 
-    Masks: makes the mask of words that have a character. How many 0 there are
-    behind a word changes nothing.
+    Masks: returns a mask that is True for words with a character.
 
     Raises:
-        ValueError: If a size is out of range, `widths` and `filters` differ in
-            length, or the inputs are not integers of shape `(B, T, C)`.
+        ValueError: At construction if a size is out of range, or `widths` and `filters` differ in
+            length. At call if the inputs are not integers of shape `(B, T, C)`.
 
     Example:
 
@@ -56,21 +58,20 @@ class CharacterConvolution(keras.layers.Layer):
     (1, 2, 10)
 
     Reference:
-        Kim et al., "Character-Aware Neural Language Models", AAAI 2016,
-        sections 2.2 and 2.3, https://arxiv.org/abs/1508.06615; Srivastava,
-        Greff and Schmidhuber, "Highway Networks", 2015,
-        https://arxiv.org/abs/1505.00387
+        Kim et al., "Character-Aware Neural Language Models", AAAI 2016, sections 2.2 and 2.3,
+        https://arxiv.org/abs/1508.06615; Srivastava, Greff and Schmidhuber, "Highway Networks",
+        2015, https://arxiv.org/abs/1505.00387
     """
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding_units=15,
-        widths=(1, 2, 3, 4, 5, 6),
-        filters=(25, 50, 75, 100, 125, 150),
-        num_highway_layers=1,
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        embedding_units: int = 15,
+        widths: Sequence[int] = (1, 2, 3, 4, 5, 6),
+        filters: Sequence[int] = (25, 50, 75, 100, 125, 150),
+        num_highway_layers: int = 1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         widths, filters = list(widths), list(filters)
         if len(widths) != len(filters) or not widths:
@@ -78,17 +79,9 @@ class CharacterConvolution(keras.layers.Layer):
                 "`widths` and `filters` must have one number for each convolution, "
                 f"received {widths!r} and {filters!r}."
             )
-        for name, value, least in (
-            ("vocabulary_size", vocabulary_size, 2),
-            ("embedding_units", embedding_units, 1),
-            ("num_highway_layers", num_highway_layers, 0),
-            *(("widths", width, 1) for width in widths),
-            *(("filters", count, 1) for count in filters),
-        ):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"`{name}` must be of integers from {least} on, received {value!r}."
-                )
+        check_minimum(2, vocabulary_size=vocabulary_size)
+        check_minimum(1, embedding_units=embedding_units, widths=widths, filters=filters)
+        check_minimum(0, num_highway_layers=num_highway_layers)
         self.vocabulary_size = vocabulary_size
         self.embedding_units = embedding_units
         self.widths = widths
@@ -99,29 +92,27 @@ class CharacterConvolution(keras.layers.Layer):
             keras.layers.Conv1D(count, width, dtype=policy, name=f"convolution_{width}_{index}")
             for index, (width, count) in enumerate(zip(widths, filters, strict=True))
         ]
-        units = sum(filters)
-        self.highways = [
-            (
-                ExactDense(units, "relu", dtype=policy, name=f"highway_{layer}"),
-                ExactDense(
-                    units,
-                    "sigmoid",
-                    # At first most is carried on as it is: section 2.3.
-                    bias_initializer=keras.initializers.Constant(-2.0),
-                    dtype=policy,
-                    name=f"highway_gate_{layer}",
-                ),
-            )
-            for layer in range(num_highway_layers)
-        ]
+        self.highways = [self._make_highway(index) for index in range(num_highway_layers)]
 
-    def build(self, input_shape):
+    def _make_highway(self, index: int) -> tuple[ExactDense, ExactDense]:
+        units, policy = sum(self.filters), self.dtype_policy
+        hidden = ExactDense(units, "relu", dtype=policy, name=f"highway_{index}")
+        gate = ExactDense(
+            units,
+            "sigmoid",
+            # Initially the layer passes most of its input through (section 2.3).
+            bias_initializer=keras.initializers.Constant(-2.0),
+            dtype=policy,
+            name=f"highway_gate_{index}",
+        )
+        return hidden, gate
+
+    def build(self, input_shape: Any) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.embedding_units),
             initializer="uniform",
-            # Looked up in full precision: see `TokenEmbedding`.
-            autocast=False,
+            autocast=False,  # lookups stay in full precision, as in `TokenEmbedding`
         )
         for convolution in self.convolutions:
             convolution.build((None, None, self.embedding_units))
@@ -129,15 +120,15 @@ class CharacterConvolution(keras.layers.Layer):
             for dense in pair:
                 dense.build((None, sum(self.filters)))
 
-    def call(self, inputs):
-        check_ids(inputs, "characters")
+    def call(self, inputs: Any) -> Any:
+        check_word_ids(inputs, "characters")
         batch, words, characters = ops.shape(inputs)
         ids = reshape(inputs, (-1, characters))  # (B T, C)
         real = ops.not_equal(ids, 0)
         vectors = zero_padding(ops.take(self.embeddings, ids, axis=0), real)
         vectors = ops.cast(vectors, self.compute_dtype)
         outputs = ops.concatenate(
-            [self._strongest(convolution, vectors, real) for convolution in self.convolutions],
+            [_max_features(convolution, vectors, real) for convolution in self.convolutions],
             axis=-1,
         )  # (B T, U)
         for hidden, gate in self.highways:
@@ -146,21 +137,12 @@ class CharacterConvolution(keras.layers.Layer):
         outputs = reshape(outputs, (batch, words, sum(self.filters)))
         return zero_padding(outputs, self.compute_mask(inputs))
 
-    def _strongest(self, convolution, vectors, real):
-        width = convolution.kernel_size[0]
-        behind = ops.pad(vectors, [[0, 0], [0, width - 1], [0, 0]])
-        features = convolution(behind)  # (B T, C, filters)
-        return masked_maximum(ops.tanh(features), real)
-
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return ops.any(ops.not_equal(inputs, 0), axis=-1)
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding_units": self.embedding_units,
-            "widths": self.widths,
-            "filters": self.filters,
-            "num_highway_layers": self.num_highway_layers,
-        }
+
+def _max_features(convolution: keras.layers.Conv1D, vectors: Any, real: Any) -> Any:
+    """The maximum of each filter over the real characters, `(B T, filters)`."""
+    width = convolution.kernel_size[0]
+    padded = ops.pad(vectors, [[0, 0], [0, width - 1], [0, 0]])
+    return masked_maximum(ops.tanh(convolution(padded)), real)

@@ -1,41 +1,45 @@
-"""Embedding of words by the letter trigrams they are made of."""
+"""Embedding of words by their letter trigrams."""
+
+from typing import Any
 
 import keras
 from keras import ops
+
+from keras_seq.layers.internal.checks import check_minimum, check_word_ids
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
 # Shape letters: B batch, T words, G trigrams, U units.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class HashedTrigramEmbedding(keras.layers.Layer):
-    """Embeds a word as the sum, or the mean, of the vectors of its letter trigrams.
+class HashedTrigramEmbedding(ConfiguredLayer):
+    """Embeds a word as the sum or the mean of the vectors of its letter trigrams.
 
         good -> #go goo ood od#
         x[b, t] = sum over g of E[id[b, t, g]]
 
-    Words that were never seen, and words with a letter wrong, come near their
-    kin, and the table is as large as one chooses: `keras_seq.text.trigram_ids`
-    makes the ids from strings by a hash.
+    Unknown and misspelled words get vectors near those of similar words, and the size of the table
+    does not depend on the number of words. `keras_seq.text.trigram_ids` makes the ids from strings
+    with a hash function.
 
     Shapes: B batch, T words, G trigrams, U units.
 
     Args:
-        vocabulary_size: Integer, 2 at least: the ids are below it, 0 is padding.
+        vocabulary_size: Integer of at least 2. Ids are smaller; id 0 is padding.
         units: Positive integer U.
-        reduction: `"sum"`, as in the paper, or `"mean"`, where a long word is
-            no longer a vector.
+        reduction: `"sum"`, as in the paper, or `"mean"`, which gives long words no longer vectors.
 
     Call arguments:
-        inputs: Integer ids `(B, T, G)`, 0 where a word has no more trigrams.
+        inputs: Integer ids `(B, T, G)`, 0 after the last trigram of a word.
 
     Returns:
-        Tensor `(B, T, U)` in the compute dtype, 0 where a word has no trigram.
+        Tensor `(B, T, U)` in the compute dtype, 0 for words without a trigram.
 
-    Masks: makes the mask of words that have a trigram.
+    Masks: returns a mask that is True for words with a trigram.
 
     Raises:
-        ValueError: If a size is out of range, `reduction` is unknown, or the
-            inputs are not integers of shape `(B, T, G)`.
+        ValueError: At construction if a size is out of range or `reduction` is unknown. At call if
+            the inputs are not integers of shape `(B, T, G)`.
 
     Example:
 
@@ -45,34 +49,32 @@ class HashedTrigramEmbedding(keras.layers.Layer):
     (1, 2, 8)
 
     Reference:
-        Huang et al., "Learning Deep Structured Semantic Models for Web Search
-        using Clickthrough Data", CIKM 2013, section 3.2
+        Huang et al., "Learning Deep Structured Semantic Models for Web Search using Clickthrough
+        Data", CIKM 2013, section 3.2
     """
 
-    def __init__(self, vocabulary_size, units, reduction="sum", **kwargs):
+    def __init__(
+        self, vocabulary_size: int, units: int, reduction: str = "sum", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
-        for name, value, least in (("vocabulary_size", vocabulary_size, 2), ("units", units, 1)):
-            if not isinstance(value, int) or value < least:
-                raise ValueError(
-                    f"`{name}` must be an integer from {least} on, received {value!r}."
-                )
+        check_minimum(2, vocabulary_size=vocabulary_size)
+        check_minimum(1, units=units)
         if reduction not in ("sum", "mean"):
             raise ValueError(f'`reduction` must be "sum" or "mean", received {reduction!r}.')
         self.vocabulary_size = vocabulary_size
         self.units = units
         self.reduction = reduction
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.units),
             initializer=keras.initializers.RandomNormal(stddev=self.units**-0.5),
-            # Looked up and added in full precision: see `TokenEmbedding`.
-            autocast=False,
+            autocast=False,  # lookups and sums stay in full precision, as in `TokenEmbedding`
         )
 
-    def call(self, inputs):
-        check_ids(inputs, "trigrams")
+    def call(self, inputs: Any) -> Any:
+        check_word_ids(inputs, "trigrams")
         vectors = ops.take(self.embeddings, inputs, axis=0)  # (B, T, G, U)
         real = ops.cast(ops.not_equal(inputs, 0), vectors.dtype)
         total = ops.sum(vectors * ops.expand_dims(real, -1), axis=2)  # (B, T, U)
@@ -81,23 +83,5 @@ class HashedTrigramEmbedding(keras.layers.Layer):
             total = total / ops.maximum(count, ops.ones((), count.dtype))
         return ops.cast(total, self.compute_dtype)
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return ops.any(ops.not_equal(inputs, 0), axis=-1)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "units": self.units,
-            "reduction": self.reduction,
-        }
-
-
-def check_ids(inputs, parts):
-    """Raises ValueError unless the inputs are the ids of parts of words."""
-    dtype = keras.backend.standardize_dtype(inputs.dtype)
-    if len(inputs.shape) != 3 or "int" not in dtype:
-        raise ValueError(
-            f"The inputs must be integer ids of shape (batch, words, {parts}), "
-            f"received {dtype} of shape {tuple(inputs.shape)}."
-        )

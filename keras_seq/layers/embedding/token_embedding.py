@@ -2,46 +2,49 @@
 
 import contextlib
 import contextvars
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import check_positive
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.shapes import dense
 
 # Shape letters: B batch, T steps, U units, V vocabulary.
 
-_KERNELS: contextvars.ContextVar[dict] = contextvars.ContextVar("kernels")
+_KERNELS: contextvars.ContextVar[dict[int, Any]] = contextvars.ContextVar("kernels")
 
 
 @contextlib.contextmanager
-def cached_output_kernels(layers):
-    """Turns the tables of some layers once, for all that they score within the context.
+def cached_output_kernels(layers: Iterable["TokenEmbedding"]) -> Iterator[None]:
+    """Transposes the tables of some layers once, for all calls within the context.
 
-    TensorFlow reads a turned table in two thirds of the time where it scores a handful of
-    vectors: it would turn it, or round it to the compute dtype, each time anew.
+    In a search TensorFlow would transpose and cast each table again at each step. For a handful of
+    vectors, a product with a transposed table takes two thirds of the time.
 
     Args:
         layers: `TokenEmbedding` layers.
     """
-    kernels = {id(layer): layer.scoring_kernel() for layer in layers}
-    before = _KERNELS.set({**_KERNELS.get({}), **kernels})
+    kernels = {id(layer): layer.output_kernel() for layer in layers}
+    token = _KERNELS.set({**_KERNELS.get({}), **kernels})
     try:
         yield
     finally:
-        _KERNELS.reset(before)
+        _KERNELS.reset(token)
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class TokenEmbedding(keras.layers.Layer):
-    """Embeds token ids, and scores vectors against the same table.
+class TokenEmbedding(ConfiguredLayer):
+    """Embeds token ids, and computes logits from vectors with the same table.
 
         forward:  x[b, t] = sqrt(U) * E[id[b, t]]
         reverse:  logits[b, t, v] = E[v] . h[b, t]
 
-    One table for both directions ties the softmax to the embedding, which
-    saves V * U weights and trains rare words from both sides. The table is
-    drawn with standard deviation U ** -0.5, so that scaled embeddings have
-    unit variance and logits start small. Keras' `ReversibleEmbedding` does
+    Sharing the table between the embedding and the softmax saves V * U weights, and trains rare
+    words from both sides. The table is initialized with standard deviation U ** -0.5, so that
+    scaled embeddings have unit variance and logits start small. Keras' `ReversibleEmbedding` does
     not scale and has no padding mask.
 
     Shapes: B batch, T steps, U units, V vocabulary.
@@ -52,20 +55,18 @@ class TokenEmbedding(keras.layers.Layer):
         scale: Whether the forward direction multiplies by sqrt(U).
 
     Call arguments:
-        inputs: Integer ids `(B, T)`; with `reverse=True` a float tensor
-            `(..., U)`.
-        reverse: Whether to score vectors instead of embedding ids.
+        inputs: Integer ids `(B, T)`; with `reverse=True` a float tensor `(..., U)`.
+        reverse: Whether to compute logits from vectors instead of embedding ids.
 
     Returns:
-        Embeddings `(B, T, U)` in the compute dtype, or logits `(..., V)` in
-        float32, whatever the dtype policy: a softmax over thousands of words
-        needs the precision.
+        Embeddings `(B, T, U)` in the compute dtype, or logits `(..., V)` in float32 under every
+        dtype policy, because a softmax over thousands of words needs the precision.
 
-    Masks: the forward direction makes the mask `inputs != 0`; id 0 is padding.
+    Masks: the forward direction returns the mask `inputs != 0`, because id 0 is padding.
 
     Raises:
-        ValueError: If `vocabulary_size` or `units` is not a positive integer,
-            the ids are no integers, or the vectors to score are not U wide.
+        ValueError: At construction if `vocabulary_size` or `units` is not a positive integer. At
+            call if the ids are not integers, or with `reverse=True` if the width is not U.
 
     Example:
 
@@ -76,31 +77,28 @@ class TokenEmbedding(keras.layers.Layer):
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 3.4,
-        https://arxiv.org/abs/1706.03762; Press and Wolf, "Using the Output
-        Embedding to Improve Language Models", 2017,
-        https://arxiv.org/abs/1608.05859
+        https://arxiv.org/abs/1706.03762; Press and Wolf, "Using the Output Embedding to Improve
+        Language Models", 2017, https://arxiv.org/abs/1608.05859
     """
 
-    def __init__(self, vocabulary_size, units, scale=True, **kwargs):
+    def __init__(self, vocabulary_size: int, units: int, scale: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        for name, value in (("vocabulary_size", vocabulary_size), ("units", units)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive(vocabulary_size=vocabulary_size, units=units)
         self.vocabulary_size = vocabulary_size
         self.units = units
         self.scale = scale
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocabulary_size, self.units),
             initializer=keras.initializers.RandomNormal(stddev=self.units**-0.5),
-            # Looked up in full precision: the gradient adds up hundreds of vectors for a frequent
-            # word, and a sum in bfloat16 stands still at 256 times what is added.
+            # Lookups stay in full precision: the gradient of a frequent word sums hundreds of
+            # vectors, and a bfloat16 sum stops growing at 256 times a summand.
             autocast=False,
         )
 
-    def call(self, inputs, reverse=False):
+    def call(self, inputs: Any, reverse: bool = False) -> Any:
         if reverse:
             if inputs.shape[-1] != self.units:
                 raise ValueError(
@@ -108,32 +106,24 @@ class TokenEmbedding(keras.layers.Layer):
                     f"received shape {tuple(inputs.shape)}."
                 )
             kernel = _KERNELS.get({}).get(id(self))
-            kernel = self.scoring_kernel() if kernel is None else kernel
+            kernel = self.output_kernel() if kernel is None else kernel
             return ops.cast(dense(inputs, kernel), "float32")
         dtype = keras.backend.standardize_dtype(inputs.dtype)
         if "int" not in dtype:
             raise ValueError(
                 f"The inputs must be integer ids, received {dtype} of shape "
-                f"{tuple(inputs.shape)}: cast them, or score vectors with `reverse=True`."
+                f"{tuple(inputs.shape)}: cast them, or compute logits with `reverse=True`."
             )
         vectors = ops.take(self.embeddings, inputs, axis=0)
         if self.scale:
             vectors = vectors * ops.cast(self.units**0.5, vectors.dtype)
         return ops.cast(vectors, self.compute_dtype)
 
-    def scoring_kernel(self):
-        """The table as vectors are scored by it, `(U, V)` in the compute dtype."""
+    def output_kernel(self) -> Any:
+        """The transposed table `(U, V)` in the compute dtype, which vectors are multiplied by."""
         return ops.transpose(ops.cast(self.embeddings, self.compute_dtype))
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         if "int" not in keras.backend.standardize_dtype(inputs.dtype):
             return mask
         return ops.not_equal(inputs, 0)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "units": self.units,
-            "scale": self.scale,
-        }

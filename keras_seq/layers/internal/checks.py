@@ -17,6 +17,19 @@ def check_positive(**sizes: Any) -> None:
             raise ValueError(f"`{name}` must be a positive integer, received {size!r}.")
 
 
+def check_minimum(minimum: int, **sizes: Any) -> None:
+    """Raises ValueError unless each argument is an integer of at least `minimum`.
+
+    A list stands for its entries.
+    """
+    for name, value in sizes.items():
+        for size in value if isinstance(value, list) else [value]:
+            if not isinstance(size, int) or size < minimum:
+                raise ValueError(
+                    f"`{name}` must be an integer of at least {minimum}, received {size!r}."
+                )
+
+
 def check_dropout(dropout: float) -> None:
     """Raises ValueError unless `dropout` is in [0, 1)."""
     if not 0 <= dropout < 1:
@@ -90,6 +103,16 @@ def check_mask(name: str, mask: Any, tensor: Any) -> None:
         raise ValueError(
             f"`{name}` must have the shape (batch, steps) of what it masks, {steps}, "
             f"received {tuple(mask.shape)}: one truth value for each step."
+        )
+
+
+def check_word_ids(ids: Any, parts: str) -> None:
+    """Raises ValueError unless `ids` are integers `(batch, words, parts of a word)`."""
+    dtype = keras.backend.standardize_dtype(ids.dtype)
+    if len(ids.shape) != 3 or "int" not in dtype:
+        raise ValueError(
+            f"The inputs must be integer ids of shape (batch, words, {parts}), "
+            f"received {dtype} of shape {tuple(ids.shape)}."
         )
 
 

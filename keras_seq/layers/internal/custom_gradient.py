@@ -1,32 +1,31 @@
 """Custom gradients that work alike on every Keras backend."""
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from keras import ops
 
 
-def custom_gradient(function):
+def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a function whose gradient is written by hand.
 
-    This is `keras.ops.custom_gradient` with one calling convention. Keras' backends
-    call the gradient function differently: TensorFlow and JAX as
-    `gradient(upstream)`, torch as `gradient(*inputs, upstream=upstream)`. Here
-    every backend calls `gradient(upstream)`.
+    `keras.ops.custom_gradient` calls the gradient function as `gradient(upstream)` on TensorFlow
+    and JAX, and as `gradient(*inputs, upstream=upstream)` on torch. Here every backend calls
+    `gradient(upstream)`.
 
-    The function must return one tensor, because Keras' torch backend has no gradients
-    for several.
+    The function must return one tensor, because Keras' torch backend supports no more.
 
     Args:
-        function: Takes tensors, returns `(output, gradient)`. `output` is a tensor.
-            `gradient` takes the gradient by `output` and returns one gradient for
-            each input: a tensor if there is one input, else a tuple. An entry may be
-            None.
+        function: Takes tensors and returns `(output, gradient)`. `output` is a tensor. `gradient`
+            takes the gradient with respect to `output` and returns the gradient with respect to
+            each input: a tensor if there is one input, else a tuple, whose entries may be None.
 
     Returns:
         A function of the same tensors that returns `output`.
 
     Raises:
-        TypeError: When the decorated function is called and returned several outputs.
+        TypeError: At call if the decorated function returns several outputs.
 
     Example:
 
@@ -39,7 +38,7 @@ def custom_gradient(function):
     """
 
     @functools.wraps(function)
-    def with_backend_convention(*inputs):
+    def with_backend_convention(*inputs: Any) -> Any:
         output, gradient = function(*inputs)
         if isinstance(output, (tuple, list, dict)):
             raise TypeError(
@@ -47,7 +46,7 @@ def custom_gradient(function):
                 "expected one tensor: a custom gradient has one output on every backend."
             )
 
-        def from_backend(*arguments, upstream=None):
+        def from_backend(*arguments: Any, upstream: Any = None) -> Any:
             # With `upstream`, the positional arguments are the inputs again.
             return gradient(arguments[0] if upstream is None else upstream)
 

@@ -1,4 +1,6 @@
-"""A dense layer whose gradients are right in bfloat16, too."""
+"""Dense layer with accurate gradients in bfloat16."""
+
+from typing import Any
 
 import keras
 
@@ -6,18 +8,18 @@ from keras_seq.layers.internal.shapes import dense
 
 
 class ExactDense(keras.layers.Dense):
-    """`keras.layers.Dense` with a plain sum in place of TensorFlow's addition of a bias.
+    """`keras.layers.Dense` that adds its bias without TensorFlow's BiasAdd.
 
         y = activation(x W + b)
 
-    On a CPU the gradient of that addition adds up all rows of a batch in
-    bfloat16, whose sums stand still at 256 times what is added: the gradient
-    of the bias was found half wrong. In single precision this is Keras' layer.
+    On a CPU the gradient of BiasAdd sums all rows of a batch in bfloat16. Such a sum stops growing
+    at 256 times a summand, which halved some gradients. In single precision the layer equals
+    Keras' layer.
 
     Arguments, shapes and weights are those of `keras.layers.Dense`.
     """
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
         if self.compute_dtype == self.variable_dtype:
             return super().call(inputs, training=training)
         return self.activation(dense(inputs, self.kernel, self.bias))

@@ -1,4 +1,7 @@
-"""Sums and maxima over all sequences of tags, as plain functions."""
+"""Sums and maxima over all tag sequences of a linear chain."""
+
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops
@@ -7,17 +10,19 @@ from keras_seq.layers.internal.step_loop import run_steps
 
 # Shape letters: B batch, T steps, N tags.
 
-# Large enough that exp underflows to exactly 0, small enough for float32 sums.
+# Low enough that exp underflows to exactly 0, high enough for sums in float32.
 IMPOSSIBLE = -1e9
 
 
-def chain_scores(inputs, mask, transitions, start, reduce):
-    """What the tags up to each step score, reduced over all but the last of them.
+def chain_scores(
+    inputs: Any, mask: Any, transitions: Any, start: Any, reduce: Callable[..., Any]
+) -> tuple[Any, Any]:
+    """Scores of the tag sequences up to each step, reduced over all tags but the last.
 
         a[1, j] = start[j] + x[1, j]
         a[t, j] = reduce over i of (a[t - 1, i] + A[i, j]) + x[t, j]
 
-    over the real steps alone, wherever they stand.
+    Masked steps are skipped.
 
     Args:
         inputs: Float tensor `(B, T, N)`, x.
@@ -27,16 +32,15 @@ def chain_scores(inputs, mask, transitions, start, reduce):
         reduce: `ops.logsumexp` or `ops.max`.
 
     Returns:
-        Tensor `(B, T, N)`, at a masked step that of the step before; and the
-        last of them, `(B, N)`.
+        Scores `(B, T, N)`, at masked steps those of the step before, and the last scores `(B, N)`.
     """
 
-    def step(current, states):
+    def step(current: Any, states: Any) -> Any:
         (scores,) = states
         potentials, is_real, is_first = ops.split(current, [tags, tags + 1], axis=-1)
-        following = reduce(ops.expand_dims(scores, 2) + transitions, axis=1)  # (B, N)
-        following = ops.where(is_first > 0, start, following) + potentials
-        scores = ops.where(is_real > 0, following, scores)
+        new_scores = reduce(ops.expand_dims(scores, 2) + transitions, axis=1)  # (B, N)
+        new_scores = ops.where(is_first > 0, start, new_scores) + potentials
+        scores = ops.where(is_real > 0, new_scores, scores)
         return scores, [scores]
 
     tags = inputs.shape[-1]
@@ -48,11 +52,11 @@ def chain_scores(inputs, mask, transitions, start, reduce):
     return scores, last
 
 
-def best_tags(scores, mask, transitions, end):
-    """The tags of the highest score, from the last step back.
+def best_tags(scores: Any, mask: Any, transitions: Any, end: Any) -> Any:
+    """The tag sequence of the highest score, traced back from the last step.
 
     Args:
-        scores: Tensor `(B, T, N)`, `chain_scores` of maxima.
+        scores: Tensor `(B, T, N)`, `chain_scores` reduced by the maximum.
         mask: Bool tensor `(B, T)`.
         transitions: Tensor `(N, N)`.
         end: Tensor `(N,)`.
@@ -61,13 +65,13 @@ def best_tags(scores, mask, transitions, end):
         Int32 tensor `(B, T)`, 0 at masked steps.
     """
 
-    def step(current, states):
-        (following,) = states
+    def step(current: Any, states: Any) -> Any:
+        (next_tag,) = states
         scores, is_real, is_last = ops.split(current, [tags, tags + 1], axis=-1)
-        onward = ops.take(incoming, ops.cast(following[:, 0], "int32"), axis=0)  # (B, N)
-        scores = scores + ops.where(is_last > 0, end, onward)
+        to_next = ops.take(incoming, ops.cast(next_tag[:, 0], "int32"), axis=0)  # (B, N)
+        scores = scores + ops.where(is_last > 0, end, to_next)
         best = ops.cast(ops.argmax(scores, axis=-1, keepdims=True), scores.dtype)
-        best = ops.where(is_real > 0, best, following)
+        best = ops.where(is_real > 0, best, next_tag)
         return best, [best]
 
     tags = scores.shape[-1]
@@ -75,12 +79,12 @@ def best_tags(scores, mask, transitions, end):
     is_real = ops.flip(ops.expand_dims(ops.cast(mask, scores.dtype), 2), axis=1)
     is_last = ops.cast(ops.cumsum(is_real, axis=1) <= 1, scores.dtype)
     flags = ops.concatenate([ops.flip(scores, axis=1), is_real, is_last], axis=-1)
-    # A tag is a float in the loop, as all that Keras' loop carries: exact, for they are few.
+    # Keras' loop carries floats, which hold the few tag ids exactly.
     states = [ops.zeros_like(scores[:, 0, :1])]
-    backwards, _ = run_steps(step, flags, states, _policy(scores))
-    best = ops.cast(ops.flip(backwards, axis=1)[:, :, 0], "int32")
+    reversed_tags, _ = run_steps(step, flags, states, _policy(scores))
+    best = ops.cast(ops.flip(reversed_tags, axis=1)[:, :, 0], "int32")
     return ops.where(mask, best, ops.zeros((), "int32"))
 
 
-def _policy(tensor):
+def _policy(tensor: Any) -> keras.DTypePolicy:
     return keras.DTypePolicy(keras.backend.standardize_dtype(tensor.dtype))

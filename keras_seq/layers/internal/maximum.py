@@ -1,4 +1,6 @@
-"""The largest number of each unit over the real steps."""
+"""Maximum over the real steps."""
+
+from typing import Any
 
 from keras import ops
 
@@ -7,22 +9,22 @@ from keras_seq.layers.internal.precision import at_least_float32
 # Shape letters: B batch, S steps, D units.
 
 
-def masked_maximum(inputs, mask):
-    """The maximum over steps, with a gradient to one step of each unit.
+def masked_maximum(inputs: Any, mask: Any) -> Any:
+    """The maximum of each unit over steps, with a gradient to a single step.
 
     Args:
         inputs: Float tensor `(B, S, D)`.
-        mask: Bool tensor `(B, S)`.
+        mask: Bool tensor `(B, S)`, True where a step is real.
 
     Returns:
-        Tensor `(B, D)`; 0 where no step is real.
+        Tensor `(B, D)`; 0 if no step is real.
     """
-    # Below what half and single precision hold of any use, and finite.
-    compared = at_least_float32(inputs)
-    compared = ops.where(mask[..., None], compared, ops.cast(-1e38, compared.dtype))
-    best = ops.argmax(compared, axis=1, keepdims=True)
+    # A finite number below all others that occur.
+    candidates = at_least_float32(inputs)
+    candidates = ops.where(mask[..., None], candidates, ops.cast(-1e38, candidates.dtype))
+    best = ops.argmax(candidates, axis=1, keepdims=True)
     is_best = ops.equal(ops.arange(ops.shape(inputs)[1])[:, None], best)  # (B, S, D)
-    # Chosen by its place: `ops.max` looks for its equal in the gradient, and finds none where a
-    # compiler has computed the inputs anew and rounded them otherwise.
-    chosen = ops.logical_and(is_best, mask[..., None])
-    return ops.sum(ops.where(chosen, inputs, ops.zeros((), inputs.dtype)), axis=1)
+    # By index: the gradient of `ops.max` searches for equal numbers, and finds none if a compiler
+    # recomputes the inputs with other rounding.
+    selected = ops.logical_and(is_best, mask[..., None])
+    return ops.sum(ops.where(selected, inputs, ops.zeros((), inputs.dtype)), axis=1)

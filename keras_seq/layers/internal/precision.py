@@ -1,11 +1,13 @@
-"""Numbers as precise as they came, where half precision would not do."""
+"""Computation in at least single precision."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 
-def at_least_float32(tensor):
-    """The tensor in float32, or in float64 as it was: half precision loses the small weights."""
+def at_least_float32(tensor: Any) -> Any:
+    """Casts half precision to float32 and leaves float64 as it is."""
     if keras.backend.standardize_dtype(tensor.dtype) == "float64":
         return tensor
     return ops.cast(tensor, "float32")

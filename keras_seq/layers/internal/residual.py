@@ -1,43 +1,50 @@
-"""The residual connection with normalisation that surrounds each half of a block."""
+"""The residual connection with layer normalization around each part of a block."""
+
+from collections.abc import Callable
+from typing import Any
 
 import keras
 
+from keras_seq.layers.internal.checks import check_dropout
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.layer_normalization import LayerNormalization
 
 
 class Residual(keras.layers.Layer):
-    """Layer normalisation, dropout and the residual sum around a function.
+    """Layer normalization, dropout and the residual sum around a function.
 
         pre:   y = x + dropout(f(norm(x)))
         post:  y = norm(x + dropout(f(x)))
 
-    Used inside blocks through `around`; it holds the norm's weights.
+    Blocks use it through `around`; the layer holds the weights of the normalization.
 
     Args:
         norm: `"pre"` or `"post"`.
         dropout: Float in [0, 1).
-        seed: Optional integer, makes the dropout reproducible.
+        seed: Optional integer, the random seed of the dropout.
 
     Raises:
-        ValueError: If `norm` is neither "pre" nor "post".
+        ValueError: If `norm` is neither "pre" nor "post", or `dropout` is outside [0, 1).
     """
 
-    def __init__(self, norm="pre", dropout=0.0, seed=None, **kwargs):
+    def __init__(
+        self, norm: str = "pre", dropout: float = 0.0, seed: int | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if norm not in ("pre", "post"):
             raise ValueError(f'`norm` must be "pre" or "post", received {norm!r}.')
-        if not 0 <= dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), received {dropout!r}.")
+        check_dropout(dropout)
         self.norm = norm
-        # 1e-5 is what PyTorch and CTranslate2 use; Keras' default is 1e-3.
+        # PyTorch and CTranslate2 use 1e-5; the default of Keras is 1e-3.
         self.layer_norm = LayerNormalization(epsilon=1e-5, dtype=self.dtype_policy, name="norm")
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self.layer_norm.build(input_shape)
 
-    def around(self, function, inputs, training=None):
+    def around(
+        self, function: Callable[[Any], Any], inputs: Any, training: bool | None = None
+    ) -> Any:
         """Applies the residual around `function`, which maps `(B, T, D)` to the same shape."""
         if self.norm == "pre":
             outputs = function(self.layer_norm(inputs, training=training))

@@ -1,12 +1,13 @@
-"""One seed for a whole, many for its parts."""
+"""Random seeds for the parts of a layer or model."""
 
 import random
+from typing import Any
 
 
-def split_seed(seed, count):
-    """Draws `count` seeds from one, or as many None from None.
+def split_seed(seed: int | None, count: int) -> list[Any]:
+    """Derives `count` seeds from one. None gives a list of None.
 
-    Two dropout layers with one seed would drop the same units at every step.
+    Two dropout layers with the same seed would drop the same units at each step.
 
     >>> split_seed(None, 2)
     [None, None]

@@ -1,19 +1,21 @@
-"""Reshaping and matrix products with as few operations as the shapes allow.
+"""Reshaping and matrix products with few operations on shapes.
 
-Decoding runs hundreds of small operations a step, most of them arithmetic on shapes where a
-tensor's batch is unknown while the graph is built. What is known is used here.
+A decoding step runs hundreds of small operations. If the batch size is unknown while the graph is
+built, most of them would be arithmetic on shapes. These functions use the sizes that are known.
 """
+
+from typing import Any
 
 import keras
 from keras import ops
 
 
-def reshape(tensor, shape):
-    """As `ops.reshape`, without asking for the size of the only unknown dimension.
+def reshape(tensor: Any, shape: Any) -> Any:
+    """`ops.reshape` that does not compute the size of a single unknown dimension.
 
     Args:
-        tensor: Any tensor; its size must not be 0 in a known dimension.
-        shape: Integers, and scalar tensors where a size is not known.
+        tensor: Any tensor. Its known sizes must not be 0.
+        shape: Integers, and scalar tensors for unknown sizes.
     """
     unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
     if len(unknown) == 1:
@@ -21,21 +23,20 @@ def reshape(tensor, shape):
     return ops.reshape(tensor, shape)
 
 
-def add_bias(inputs, bias):
+def add_bias(inputs: Any, bias: Any) -> Any:
     """`inputs` `(..., U)` plus `bias` `(U,)`."""
     if keras.backend.standardize_dtype(inputs.dtype) in ("bfloat16", "float16"):
-        # The gradient of TensorFlow's addition of a bias adds up all rows in halves.
+        # The gradient of TensorFlow's BiasAdd would sum all rows in half precision.
         return inputs + bias
-    # That addition, by this name: its gradient takes a quarter of the time of a sum's.
+    # `ops.add` becomes BiasAdd, whose gradient takes a quarter of the time of that of a sum.
     return ops.add(inputs, bias)
 
 
-def dense(inputs, kernel, bias=None):
+def dense(inputs: Any, kernel: Any, bias: Any = None) -> Any:
     """`inputs` `(..., D)` times `kernel` `(D, U)`, plus `bias` `(U,)` -> `(..., U)`.
 
-    As one product of two matrices: `ops.matmul` of a tensor of higher rank
-    computes shapes at run time, which for a single step costs more than the
-    product.
+    It multiplies two matrices. `ops.matmul` of tensors of higher rank computes shapes at run time,
+    which for a single step costs more than the product.
     """
     outputs = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel)
     if bias is not None:
@@ -43,6 +44,6 @@ def dense(inputs, kernel, bias=None):
     return reshape(outputs, (*ops.shape(inputs)[:-1], kernel.shape[-1]))
 
 
-def fits(tensor, kernel):
-    """Whether `tensor` is of the shape `(B, T, D)` for a `kernel` `(D, U)`."""
+def fits(tensor: Any, kernel: Any) -> bool:
+    """Returns True if `tensor` has the shape `(B, T, D)` for a `kernel` `(D, U)`."""
     return len(tensor.shape) == 3 and tensor.shape[-1] == kernel.shape[0]

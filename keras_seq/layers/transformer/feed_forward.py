@@ -1,39 +1,42 @@
 """Position-wise feed-forward network of a Transformer block."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import STEPS, check_tensor
+from keras_seq.layers.internal.checks import STEPS, check_dropout, check_positive, check_tensor
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.shapes import dense, reshape
 
-# Gated activations, and what is done to the gate.
+# Gated activations and the activations of their gates.
 GATES = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu"}
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class FeedForward(keras.layers.Layer):
-    """Two dense layers applied to every step alike.
+class FeedForward(ConfiguredLayer):
+    """Two dense layers that are applied to each step separately.
 
         y = dropout(activation(x W_1 + b_1)) W_2 + b_2
 
-    or, gated, with one more product of which the first is a measure:
+    With a gated activation, one more product scales the hidden units:
 
         y = dropout(gate(x W_g + b_g) * (x W_1 + b_1)) W_2 + b_2
 
-    where the gate of "swiglu" is silu, that of "geglu" gelu and that of
-    "reglu" relu. W_g and W_1 are one matrix side by side. At equal F a gated
-    layer has half as many weights again; the paper compares at two thirds of F,
-    and leaves out the biases.
+    The gate of "swiglu" is silu, that of "geglu" gelu and that of "reglu" relu. One kernel holds
+    W_g and W_1 side by side. For the same F a gated layer has 1.5 times the weights; the paper
+    compares layers at two thirds of F and leaves out the biases.
 
     Shapes: B batch, T steps, D features, F hidden units.
 
     Args:
         units: Positive integer F.
         activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
-        dropout: Float in [0, 1), share of hidden units dropped in training.
-        seed: Optional integer, makes the dropout reproducible.
+        dropout: Float in [0, 1), the dropout rate of the hidden units.
+        seed: Optional integer, the random seed of the dropout.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
@@ -42,12 +45,11 @@ class FeedForward(keras.layers.Layer):
     Returns:
         Tensor `(B, T, D)` in the compute dtype.
 
-    Masks: the mask of `inputs` passes through; steps do not see one another.
+    Masks: the mask of `inputs` passes through, and steps do not affect each other.
 
     Raises:
-        ValueError: At construction if `units` is not a positive integer,
-            `dropout` is outside [0, 1) or `activation` is unknown; at a call of
-            inputs of another width or without steps.
+        ValueError: At construction if `units` is not a positive integer, `dropout` is outside
+            [0, 1) or `activation` is unknown. At call if `inputs` has the wrong shape or dtype.
 
     Example:
 
@@ -56,46 +58,45 @@ class FeedForward(keras.layers.Layer):
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 3.3,
-        https://arxiv.org/abs/1706.03762; Shazeer, "GLU Variants Improve
-        Transformer", 2020, https://arxiv.org/abs/2002.05202
+        https://arxiv.org/abs/1706.03762; Shazeer, "GLU Variants Improve Transformer", 2020,
+        https://arxiv.org/abs/2002.05202
     """
 
-    def __init__(self, units, activation="relu", dropout=0.0, seed=None, **kwargs):
+    def __init__(
+        self,
+        units: int,
+        activation: str | Callable[[Any], Any] = "relu",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        if not isinstance(units, int) or units < 1:
-            raise ValueError(f"`units` must be a positive integer, received {units!r}.")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"`dropout` must be in [0, 1), received {dropout!r}.")
+        check_positive(units=units)
+        check_dropout(dropout)
         self.units = units
         self.gate = activation if isinstance(activation, str) and activation in GATES else None
-        self.activation = _activation(GATES[activation] if self.gate else activation)
+        self.activation = _activation(GATES[self.gate] if self.gate else activation)
         self.dropout = dropout
         self.seed = seed
         self.supports_masking = True
-        policy = self.dtype_policy
         self.hidden = ExactDense(
             2 * units if self.gate else units,
             activation=None if self.gate else self.activation,
-            dtype=policy,
+            dtype=self.dtype_policy,
             name="hidden",
         )
-        self.dropout_layer = Dropout(dropout, seed=seed, dtype=policy)
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Any) -> None:
         self.projection = ExactDense(input_shape[-1], dtype=self.dtype_policy, name="projection")
         self.hidden.build(input_shape)
         self.projection.build((*input_shape[:-1], self.units))
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Any, training: bool | None = None) -> Any:
         check_tensor("inputs", inputs, self.projection.units, STEPS)
-        # As matrices: see `dense`.
-        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        if (
-            training
-            and self.dropout
-            and not self.gate
-            and self.activation is keras.activations.relu
-        ):
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))  # as in `dense`
+        relu = self.gate is None and self.activation is keras.activations.relu
+        if training and self.dropout and relu:
             hidden = dense(rows, self.hidden.kernel, self.hidden.bias)
             hidden = self.dropout_layer.relu_dropout(hidden)
         else:
@@ -106,20 +107,15 @@ class FeedForward(keras.layers.Layer):
             hidden = self.dropout_layer(hidden, training=training)
         return reshape(self.projection(hidden), ops.shape(inputs))
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         return mask
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "activation": self.gate or keras.activations.serialize(self.activation),
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
+    def get_config(self) -> dict[str, Any]:
+        activation = self.gate or keras.activations.serialize(self.activation)
+        return {**super().get_config(), "activation": activation}
 
 
-def _activation(name):
+def _activation(name: Any) -> Any:
     try:
         return keras.activations.get(name)
     except ValueError as error:
