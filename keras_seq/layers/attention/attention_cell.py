@@ -86,10 +86,9 @@ class AttentionCell(ConfiguredLayer):
     noise of the attention; `AttentionDecoder` applies both in training.
 
     Raises:
-        ValueError: At construction if `query` is unknown, `units` is not a positive integer, `cell`
-            or `attention` lacks the needed methods, a Keras cell has dropout, or with
-            `query="previous"` the output of the cell is not one of its states. At call if an
-            argument has the wrong shape or dtype, or a state is missing.
+        ValueError: If `query` is unknown, `units` is not a positive integer, `cell` or `attention`
+            lacks methods, a Keras cell has dropout, the output of the cell is not a state with
+            `query="previous"`, a call argument has the wrong shape or dtype, or a state is missing.
 
     Example:
 
@@ -195,15 +194,7 @@ class AttentionCell(ConfiguredLayer):
             initializer="glorot_uniform",
         )
 
-    def call(
-        self,
-        inputs: Any,
-        states: dict[str, Any],
-        value: Any,
-        value_mask: Any = None,
-        key: Any = None,
-        summary: Any = None,
-    ) -> tuple[Any, dict[str, Any], Any]:
+    def call(self, inputs, states, value, value_mask=None, key=None, summary=None):
         check_tensor("inputs", inputs, self.features["inputs"], VECTORS, HYPOTHESES)
         self.check_memory(inputs, value, value_mask, summary)
         self.check_states(states, len(inputs.shape))
@@ -323,13 +314,7 @@ def _check_output_is_state(cell: Any) -> None:
         cell = cell.cell
 
 
-def attend_with_beam(
-    attention: keras.layers.Layer,
-    query: Any,
-    memory: dict[str, Any],
-    states: dict[str, Any],
-    noise: Any = None,
-) -> tuple[Any, Any, dict[str, Any]]:
+def attend_with_beam(attention, query, memory, states, noise=None):
     """One step of attention for K hypotheses.
 
     Args:
@@ -340,9 +325,7 @@ def attend_with_beam(
         noise: Optional tensor `(B, K, S)`.
 
     Returns:
-        context: Tensor `(B, K, D_v)`.
-        weights: Tensor `(B, K, S)`.
-        states: Dict of the new `attention`, or an empty dict.
+        Context `(B, K, D_v)`, weights `(B, K, S)`, and a dict of the new `attention` or nothing.
     """
     if not has_state(attention):
         return *attention.attend(query, **memory, noise=noise), {}
@@ -352,13 +335,7 @@ def attend_with_beam(
     return context, weights, {"attention": state}
 
 
-def attend(
-    attention: keras.layers.Layer,
-    query: Any,
-    memory: dict[str, Any],
-    states: dict[str, Any],
-    noise: Any = None,
-) -> tuple[Any, Any, dict[str, Any]]:
+def attend(attention, query, memory, states, noise=None):
     """`attend_with_beam` for one hypothesis: query, states and results lack the axis K."""
     query, attention_states, noise = tree.map_structure(
         lambda tensor: ops.expand_dims(tensor, 1),

@@ -88,14 +88,14 @@ class AttentionDecoder(ConfiguredLayer):
 
     def call(
         self,
-        inputs: Any,
-        value: Any,
-        value_mask: Any = None,
-        states: dict[str, Any] | None = None,
-        summary: Any = None,
-        return_weights: bool = False,
-        training: bool | None = None,
-    ) -> Any:
+        inputs,
+        value,
+        value_mask=None,
+        states=None,
+        summary=None,
+        return_weights=False,
+        training=None,
+    ):
         check_tensor("inputs", inputs, self.cell.features["inputs"], STEPS)
         self.cell.check_memory(inputs, value, value_mask, summary)
         if states is None:
@@ -116,15 +116,7 @@ class AttentionDecoder(ConfiguredLayer):
         outputs, states, weights = run(inner, projected, states, memory, noise, return_weights)
         return (outputs, states, weights) if return_weights else (outputs, states)
 
-    def _run_without_feeding(
-        self,
-        inner: Any,
-        projected: Any,
-        states: dict[str, Any],
-        memory: dict[str, Any],
-        noise: Any,
-        return_weights: bool,
-    ) -> tuple[Any, dict[str, Any], Any]:
+    def _run_without_feeding(self, inner, projected, states, memory, noise, return_weights):
         """Runs the cell in the loop, then the attention for all steps at once."""
 
         def step(inputs: Any, cell_states: Any) -> Any:
@@ -144,15 +136,7 @@ class AttentionDecoder(ConfiguredLayer):
             context, weights = attention.attend(query, **memory, noise=noise)
         return self.cell.combine(context, hidden), new_states, weights
 
-    def _run_with_feeding(
-        self,
-        inner: Any,
-        projected: Any,
-        states: dict[str, Any],
-        memory: dict[str, Any],
-        noise: Any,
-        return_weights: bool,
-    ) -> tuple[Any, dict[str, Any], Any]:
+    def _run_with_feeding(self, inner, projected, states, memory, noise, return_weights):
         """Runs cell and attention in the loop."""
         attention, current = self.cell.attention, self.cell.query == "current"
         gates = projected.shape[-1]

@@ -40,9 +40,8 @@ class BahdanauAttention(SingleHeadAttention):
     Call arguments:
         query: Float tensor `(B, T, D_q)`, decoder states.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
-        query_mask: Optional bool tensor `(B, T)`. Defaults to the Keras mask of `query`.
-        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
-            mask of `value`.
+        query_mask, value_mask: Optional bool tensors `(B, T)` and `(B, S)`, True where a step is
+            real. Default to the Keras masks of `query` and `value`.
         training: Whether to apply dropout.
 
     Returns:
@@ -54,9 +53,8 @@ class BahdanauAttention(SingleHeadAttention):
     holds NaN, changes neither outputs nor gradients of other steps.
 
     Raises:
-        ValueError: At construction if `units` is not a positive integer or `dropout` is outside
-            [0, 1). At build if the feature axis of `query` or `value` is unknown. At call if an
-            argument has the wrong shape or dtype.
+        ValueError: If `units` is not a positive integer, `dropout` is outside [0, 1), a feature
+            axis is unknown, or a call argument has the wrong shape or dtype.
 
     Example:
 

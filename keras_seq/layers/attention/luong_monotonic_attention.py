@@ -28,22 +28,19 @@ class LuongMonotonicAttention(MonotonicAttention):
 
     Args:
         scale: Whether to multiply the scores by the learned scalar g, initially 1.
-        sigmoid_noise: Float, the standard deviation of normal noise that is added to e in training.
-            It pushes p to 0 or 1. The paper uses 1.
+        sigmoid_noise: Float, the standard deviation of normal noise on e in training, which pushes
+            p to 0 or 1. The paper uses 1.
         score_bias_init: Float, the initial value of the learned scalar r. The paper uses -1 to -4,
             lower for longer sources.
-        mode: "parallel", "recursive" or "hard", as in `monotonic_attention`. The weights of the
-            layer do not depend on it: train with "parallel", then decode with "hard", where p is 1
-            if e > 0 and otherwise 0.
+        mode: "parallel", "recursive" or "hard", as in `monotonic_attention`. Train with "parallel";
+            decode with it or with "hard", where p is 1 if e > 0 and otherwise 0.
         seed: Optional integer, the random seed of the noise.
 
     Call arguments:
-        query: Float tensor `(B, T, D_q)`, decoder states. Padding comes after the
-            real steps.
+        query: Float tensor `(B, T, D_q)`, decoder states, with padding at the end.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
-        query_mask: Optional bool tensor `(B, T)`. Defaults to the Keras mask of `query`.
-        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
-            mask of `value`.
+        query_mask, value_mask: Optional bool tensors `(B, T)` and `(B, S)`, True where a step is
+            real. Default to the Keras masks of `query` and `value`.
         training: Whether to add noise.
 
     Returns:
@@ -56,9 +53,8 @@ class LuongMonotonicAttention(MonotonicAttention):
     holds NaN, changes neither outputs nor gradients of other steps.
 
     Raises:
-        ValueError: At construction if `sigmoid_noise` is negative or `mode` is unknown. At build
-            if the feature axis of `query` or `value` is unknown. At call if an argument has the
-            wrong shape or dtype.
+        ValueError: If `sigmoid_noise` is negative, `mode` or a feature axis is unknown, or a call
+            argument has the wrong shape or dtype.
 
     Example:
 

@@ -57,9 +57,9 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     changes neither outputs nor gradients.
 
     Raises:
-        ValueError: At construction if a size is not a positive integer or `dropout` is outside
-            [0, 1). At build if `num_heads` does not divide D and `key_size` is not set, or E is
-            unknown. At call if an argument has the wrong shape or dtype.
+        ValueError: If a size is not a positive integer, `dropout` is outside [0, 1), `num_heads`
+            does not divide D and `key_size` is not set, D or E is unknown, or a call argument has
+            the wrong shape or dtype.
 
     Example:
 
@@ -94,14 +94,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         self._add_projection("key_value", value_features, keys + values)
         self._add_projection("output", values, features)
 
-    def call(
-        self,
-        query: Any,
-        value: Any,
-        value_mask: Any = None,
-        return_weights: bool = False,
-        training: bool | None = None,
-    ) -> Any:
+    def call(self, query, value, value_mask=None, return_weights=False, training=None):
         features = self.query_kernel.shape[0], self.key_value_kernel.shape[0]
         check_call(features, query, value, value_mask=value_mask)
         projected = self.project(value, value_mask)
@@ -124,13 +117,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             Dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
-        key, value = self._project_heads(
-            value,
-            ops.shape(value)[:2],
-            self.key_value_kernel,
-            self.key_value_bias,
-            self.head_sizes,
-        )
+        lengths, kernel, bias = ops.shape(value)[:2], self.key_value_kernel, self.key_value_bias
+        key, value = self._project_heads(value, lengths, kernel, bias, self.head_sizes)
         return {"key": key, "value": value}
 
     def attend(

@@ -66,9 +66,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     the outputs nor the gradients of other steps.
 
     Raises:
-        ValueError: At construction if a size is not a positive integer, `dropout` is outside
-            [0, 1) or `position` is another layer. At build if `num_heads` does not divide D and
-            `key_size` is not set. At call if an argument has the wrong shape or dtype.
+        ValueError: If a size is not a positive integer, `dropout` is outside [0, 1), `position` is
+            another layer, `num_heads` does not divide D and `key_size` is not set, or a call
+            argument has the wrong shape or dtype.
 
     Example:
 
@@ -118,24 +118,14 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         if self.position is not None:
             self.position.build_heads(self.num_heads, key_size, value_size)
 
-    def call(
-        self,
-        inputs: Any,
-        mask: Any = None,
-        return_weights: bool = False,
-        training: bool | None = None,
-    ) -> Any:
+    def call(self, inputs, mask=None, return_weights=False, training=None):
         check_tensor("inputs", inputs, self.qkv_kernel.shape[0], STEPS)
         check_mask("mask", mask, inputs)
         lengths = ops.shape(inputs)[:2]
         steps = lengths[1]
         query, key, value = self._project(zero_padding(inputs, mask), lengths)
-        bias = join_biases(
-            [
-                None if mask is None else padding_bias(mask),
-                band_bias(steps, self.causal, self.window),
-            ]
-        )
+        padding = None if mask is None else padding_bias(mask)
+        bias = join_biases([padding, band_bias(steps, self.causal, self.window)])
         # Without `has_keys`, a step that sees only padding would attend to the padding.
         has_keys = None if mask is None else query_has_keys(bias)
         position_bias = None if self.position is None else self.position.bias(query, steps)

@@ -48,9 +48,7 @@ class SingleHeadAttention(ConfiguredLayer):
             "score_vector", (units,), keras.initializers.RandomUniform(-limit, limit)
         )
 
-    def _add_variable(
-        self, name: str, shape: tuple[int, ...], initializer: Any = "glorot_uniform"
-    ) -> None:
+    def _add_variable(self, name, shape, initializer="glorot_uniform"):
         setattr(self, name, self.add_weight(name=name, shape=shape, initializer=initializer))
 
     @abstractmethod
@@ -61,14 +59,7 @@ class SingleHeadAttention(ConfiguredLayer):
     def _key(self, value: Any) -> Any:
         """The part of the scores that depends on the source `(B, S, D_v)` alone."""
 
-    def call(
-        self,
-        query: Any,
-        value: Any,
-        query_mask: Any = None,
-        value_mask: Any = None,
-        training: bool | None = None,
-    ) -> Any:
+    def call(self, query, value, query_mask=None, value_mask=None, training=None):
         check_call(self.features, query, value, query_mask, value_mask)
         query = zero_padding(query, query_mask)
         memory = {**self.project(value, value_mask), "value_mask": value_mask}
@@ -158,15 +149,7 @@ class RecurrentAttention(SingleHeadAttention):
     def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
         """Weights `(B, K, S)` and new state `(B, K, S)` of one step."""
 
-    def attend(  # type: ignore[override]
-        self,
-        query: Any,
-        key: Any,
-        value: Any,
-        state: Any,
-        value_mask: Any = None,
-        noise: Any = None,
-    ) -> tuple[Any, Any, Any]:
+    def attend(self, query, key, value, state, value_mask=None, noise=None):  # type: ignore[override]
         """One decoding step, of one or several hypotheses. Draws no random numbers.
 
         Args:
@@ -186,29 +169,13 @@ class RecurrentAttention(SingleHeadAttention):
         weights, state = self._align(prepared, key, state, value_mask)
         return *self._read(weights, value, noise), state
 
-    def attend_steps(
-        self,
-        query: Any,
-        key: Any,
-        value: Any,
-        state: Any,
-        value_mask: Any = None,
-        noise: Any = None,
-    ) -> tuple[Any, Any, Any]:
+    def attend_steps(self, query, key, value, state, value_mask=None, noise=None):
         """Runs T decoding steps of one hypothesis, one after another.
 
-        Args:
-            query: Float tensor `(B, T, D_q)`.
-            key: Tensor `(B, S, ...)` from `project`.
-            value: Tensor `(B, S, D_v)` from `project`.
-            state: Tensor `(B, S)`, the state before the first step.
-            value_mask: Optional bool tensor `(B, S)`.
-            noise: Optional tensor `(B, T, S)` from `draw_noise`.
+        The arguments are those of `attend`, with T instead of K and a state `(B, S)`.
 
         Returns:
-            context: Tensor `(B, T, D_v)`.
-            weights: Tensor `(B, T, S)`.
-            state: Tensor `(B, S)`, the state after the last step.
+            Context `(B, T, D_v)`, weights `(B, T, S)` and the state `(B, S)` after the last step.
         """
 
         def step(prepared: Any, state: Any) -> tuple[Any, Any]:

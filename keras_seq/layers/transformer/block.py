@@ -42,9 +42,7 @@ class TransformerBlock(ConfiguredLayer):
         # As a config: a second reference to the layer would rename its weights in saved files.
         self.position = serialize_layer(position)
 
-    def _make_self_attention(
-        self, name: str, causal: bool, position: AttentionPosition | None, seed: int | None
-    ) -> MultiHeadSelfAttention:
+    def _make_self_attention(self, name, causal, position, seed):
         return MultiHeadSelfAttention(
             self.num_heads,
             causal=causal,

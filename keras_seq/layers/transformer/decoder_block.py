@@ -57,9 +57,8 @@ class TransformerDecoderBlock(TransformerBlock):
     holds NaN, changes neither the outputs nor the gradients of real steps.
 
     Raises:
-        ValueError: At construction if `norm` is neither "pre" nor "post", a size or rate is out of
-            range, or an activation or position is unknown. At call if an argument has the wrong
-            shape or dtype.
+        ValueError: If `norm`, `activation` or `position` is unknown, a size or rate is out of
+            range, or a call argument has the wrong shape or dtype.
 
     Example:
 
@@ -121,13 +120,13 @@ class TransformerDecoderBlock(TransformerBlock):
 
     def call(
         self,
-        inputs: Any,
-        memory: Any,
-        inputs_mask: Any = None,
-        memory_mask: Any = None,
-        return_weights: bool = False,
-        training: bool | None = None,
-    ) -> Any:
+        inputs,
+        memory,
+        inputs_mask=None,
+        memory_mask=None,
+        return_weights=False,
+        training=None,
+    ):
         x = self.self_attention_residual.around(
             lambda x: self.self_attention(x, mask=inputs_mask, training=training),
             # Residual and normalization read the padding before the attention hides it.
@@ -138,13 +137,8 @@ class TransformerDecoderBlock(TransformerBlock):
 
         def attend_to_memory(x: Any) -> Any:
             nonlocal weights
-            outputs = self.cross_attention(
-                x,
-                memory,
-                value_mask=memory_mask,
-                return_weights=return_weights,
-                training=training,
-            )
+            options = {"return_weights": return_weights, "training": training}
+            outputs = self.cross_attention(x, memory, value_mask=memory_mask, **options)
             if return_weights:
                 outputs, weights = outputs
             return outputs
@@ -210,20 +204,10 @@ class TransformerDecoderBlock(TransformerBlock):
         outputs = self._apply_feed_forward(x), written["cache"]
         return (*outputs, written["weights"]) if return_weights else outputs
 
-    def compute_output_spec(
-        self,
-        inputs: Any,
-        memory: Any,
-        inputs_mask: Any = None,
-        memory_mask: Any = None,
-        return_weights: bool = False,
-        training: bool | None = None,
-    ) -> Any:
+    def compute_output_spec(self, inputs: Any, memory: Any, *args: Any, **kwargs: Any) -> Any:
         # Without tracing, as in `TransformerEncoderBlock`.
         known = fits(inputs, self.self_attention.qkv_kernel)
         known = known and fits(memory, self.cross_attention.key_value_kernel)
-        if known and not return_weights:
+        if known and not args and not kwargs.get("return_weights"):
             return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-        return super().compute_output_spec(
-            inputs, memory, inputs_mask, memory_mask, return_weights, training
-        )
+        return super().compute_output_spec(inputs, memory, *args, **kwargs)

@@ -52,9 +52,8 @@ class TransformerEncoderBlock(TransformerBlock):
     the outputs nor the gradients of other steps.
 
     Raises:
-        ValueError: At construction if `norm` is neither "pre" nor "post", a size or rate is out of
-            range, or an activation or position is unknown. At call if an argument has the wrong
-            shape or dtype.
+        ValueError: If `norm`, `activation` or `position` is unknown, a size or rate is out of
+            range, or a call argument has the wrong shape or dtype.
 
     Example:
 
@@ -141,9 +140,7 @@ class TransformerEncoderBlock(TransformerBlock):
         x = self.attention_residual.around(attend_to_past, inputs)
         return self._apply_feed_forward(x), written["cache"]
 
-    def compute_output_spec(
-        self, inputs: Any, mask: Any = None, training: bool | None = None
-    ) -> Any:
+    def compute_output_spec(self, inputs, mask=None, training=None):
         # Building a model takes a third of the time if Keras need not trace each block. Inputs
         # that do not fit are traced, which raises the error of the part concerned.
         if fits(inputs, self.attention.qkv_kernel):
