@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
-from keras_seq.layers.internal.linear_chain import IMPOSSIBLE, best_tags, chain_scores
+from keras_seq.layers.internal.linear_chain import best_tags, chain_scores
 from keras_seq.layers.internal.precision import at_least_float32
-from keras_seq.layers.internal.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
 
 # Shape letters: B batch, T steps, N tags.
 
@@ -122,7 +122,7 @@ class ConditionalRandomField(ConfiguredLayer):
         """
         potentials, mask = self._prepared(inputs, mask)
         allowed = self._allowed(tags, potentials)
-        constrained = ops.where(allowed, potentials, IMPOSSIBLE)
+        constrained = ops.where(allowed, potentials, NEG_INF)
         # One loop computes both sums.
         partition = self._log_partition(
             ops.concatenate([constrained, potentials], axis=0),

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import check_dropout
+from keras_seq.layers.internal.checks import check_dropout
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.scaled_dot_product import zero_padding

@@ -215,7 +215,7 @@ class AttentionRecognizer(keras.Model):
         names = self.decoder_step.input["state"]["beam"]
         first = {name: memory[name] for name in names if name in memory}
         # The attentional vector starts at 0, as wide as the cell's state.
-        first["fed"] = ops.zeros_like(memory["state_0_0"])
+        first["attentional_state"] = ops.zeros_like(memory["state_0_0"])
         if has_state(self._parts.attention):
             first["attention"] = self._parts.attention.initial_state(memory["value"])
         return {

@@ -239,7 +239,9 @@ class RecurrentSeq2Seq(keras.Model):
         beam = {}
         for name in self._parts.decoder_step.input["state"]["beam"]:
             # The attentional vector starts at 0, as wide as the cell's state.
-            state = ops.zeros_like(memory["state_0_0"]) if name == "fed" else memory[name]
+            state = (
+                ops.zeros_like(memory["state_0_0"]) if name == "attentional_state" else memory[name]
+            )
             beam[name] = ops.broadcast_to(state[:, None], (batch, beam_size, state.shape[-1]))
         return {"beam": beam, "shared": {}}
 

@@ -287,8 +287,8 @@ def decode(parts, target, memory, states, layers=()):
         `layers`, `(B, 1, T, S)`.
     """
     first = {"cell": states[0]}
-    if parts.attention_cell.feeds_output:
-        first["fed"] = ops.zeros_like(states[0][0])
+    if parts.attention_cell.feeds_attentional_state:
+        first["attentional_state"] = ops.zeros_like(states[0][0])
     if has_state(parts.attention):
         first["attention"] = parts.attention.initial_state(memory["value"])
     inputs = {**memory, "states": first}
@@ -323,7 +323,7 @@ def make_decoder_step(parts, memory, attending=False):
     units, dtype = parts.attention_cell.output_size, parts.attention_cell.compute_dtype
     names = [name for name in memory if name.startswith("state_")]
     # The attentional vector, and what was looked at before.
-    further = ["fed"] if parts.attention_cell.feeds_output else []
+    further = ["attentional_state"] if parts.attention_cell.feeds_attentional_state else []
     beam = {name: keras.Input((None, units), dtype=dtype, name=name) for name in names + further}
     if has_state(parts.attention):
         further.append("attention")

@@ -186,7 +186,7 @@ def _decoder_step(encoder, decoder, units, num_heads, attending):
                 "inputs": x,
                 "position": inputs["position"],
                 "bias": bias,
-                "place": caches["place"],
+                "write_index": caches["place"],
                 "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
                 "memory": {"key": memory[f"key_{i}"], "value": memory[f"value_{i}"]},
                 "memory_mask": memory["mask"],

@@ -210,7 +210,7 @@ def _decoder_step(embedding, position_layer, blocks, final_norm, units, num_head
                 "inputs": x,
                 "position": inputs["position"],
                 "bias": bias,
-                "place": caches["place"],
+                "write_index": caches["place"],
                 "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
             }
         )

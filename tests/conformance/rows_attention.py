@@ -34,7 +34,7 @@ def one_step(layer: layers.AttentionCell, arrays: dict[str, Any]) -> Any:
     seen = layer.attention.initial_state(arrays["value"])
     if len(arrays["inputs"].shape) == 3:
         seen = ops.stack([seen] * steps.HYPOTHESES, axis=1)
-    states = {"cell": [arrays["hidden"]], "fed": arrays["fed"], "attention": seen}
+    states = {"cell": [arrays["hidden"]], "attentional_state": arrays["fed"], "attention": seen}
     return layer(states=states, **read)
 
 

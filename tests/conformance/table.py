@@ -79,7 +79,7 @@ def luong_cell(input_feeding: bool) -> layers.AttentionCell:
 
 
 def one_step(layer: layers.AttentionCell, arrays: dict[str, Any]) -> Any:
-    states = {"cell": [arrays["hidden"]], "fed": arrays["fed"]}
+    states = {"cell": [arrays["hidden"]], "attentional_state": arrays["fed"]}
     read = {name: array for name, array in arrays.items() if name not in ("hidden", "fed")}
     return layer(states=states, **read)
 

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_seq.layers import beam_cache_mask, update_ancestors
 from keras_seq.layers.attention.beam_cache import compact_cache, distances
-from keras_seq.layers.internal.scaled_dot_product import MASKED
+from keras_seq.layers.internal.scaled_dot_product import NEG_INF
 
 pytestmark = pytest.mark.jax
 
@@ -45,7 +45,7 @@ def test_ancestry_bias_is_zero_on_the_past_and_masks_everything_else():
     past = np.random.default_rng(1).random((2, 3, 4, 3)) < 0.5
     bias = numpy_of(beam_cache_mask(past))
     np.testing.assert_array_equal(bias == 0, past)
-    assert (bias[~past] == MASKED).all()
+    assert (bias[~past] == NEG_INF).all()
 
 
 def test_ancestry_distances_count_the_steps_since_each_slot():

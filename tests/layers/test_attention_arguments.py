@@ -113,11 +113,14 @@ def test_missing_or_mismatched_summary_raises_value_error(wrong, words):
 @pytest.mark.parametrize(
     ("states", "words"),
     [
-        ({"cell": []}, r"a dict of \['cell', 'fed'\], received \['cell'\]: start from `get_init"),
+        (
+            {"cell": []},
+            r"a dict of \['attentional_state', 'cell'\], received \['cell'\]: start from `get_init",
+        ),
         ([np.ones((3, 4))], "received list: start from `get_initial_state`"),
         (
-            {"cell": [], "fed": np.ones((3, 2, 4))},
-            r"`fed` must have 2 axes, received the shape \(3, 2, 4\)",
+            {"cell": [], "attentional_state": np.ones((3, 2, 4))},
+            r"`attentional_state` must have 2 axes, received the shape \(3, 2, 4\)",
         ),
     ],
 )
@@ -129,7 +132,9 @@ def test_attention_cell_with_foreign_states_raises_value_error(states, words):
 def test_unrepeated_state_for_several_hypotheses_raises_value_error():
     cell = made_cell(layers.LuongMonotonicAttention())
     value = ops.ones((3, 5, 6))
-    with pytest.raises(ValueError, match=r"`(fed|attention)` must have 3 axes, .*repeat it for"):
+    with pytest.raises(
+        ValueError, match=r"`(attentional_state|attention)` must have 3 axes, .*repeat it for"
+    ):
         cell(ops.ones((3, 2, 2)), cell.get_initial_state(3, value), value)
 
 
@@ -197,7 +202,9 @@ def test_attention_decoder_with_mismatched_arguments_raises_value_error(wrong, w
 
 def test_attention_decoder_with_foreign_states_raises_value_error():
     decoder = layers.AttentionDecoder(made_cell())
-    with pytest.raises(ValueError, match=r"a dict of \['cell', 'fed'\], received \['attention'"):
+    with pytest.raises(
+        ValueError, match=r"a dict of \['attentional_state', 'cell'\], received \['attention'"
+    ):
         decoder(ops.ones((3, 7, 2)), ops.ones((3, 5, 6)), states={"attention": ops.ones((3, 5))})
 
 

@@ -160,7 +160,7 @@ def test_encoder_memory_is_not_copied_per_hypothesis():
     state = model.initial_state(memory, 7, 11)
     assert {name: tuple(tensor.shape) for name, tensor in state["beam"].items()} == {
         **dict.fromkeys(states, (3, 7, 8)),
-        "fed": (3, 7, 8),
+        "attentional_state": (3, 7, 8),
     }
     assert state["shared"] == {}
 
@@ -197,7 +197,7 @@ def test_every_weight_belongs_to_the_model_with_a_unique_path(variant):
     assert len(set(paths)) == len(paths)
     for part in (model.encoder, model.decoder_step):
         assert {id(weight) for weight in part.weights} <= {id(weight) for weight in model.weights}
-    # "fed" has no weight and one table serves all where it is shared.
+    # "attentional_state" has no weight and one table serves all where it is shared.
     assert sum("embedding" in path for path in paths) == (1 if options["share_embeddings"] else 2)
     assert any("logits" in path for path in paths) != options["tie_output"]
 

@@ -68,7 +68,7 @@ class AttentionCell(ConfiguredLayer):
         inputs: Float tensor `(B, D)`, or `(B, K, D)` for K hypotheses of each source. All states
             then are `(B, K, ...)`, and the source is not copied.
         states: Dict from `get_initial_state` or the step before, with `cell`, the list of states of
-            the cell; with input feeding of the current query `fed`, the attentional state h~_{t-1};
+            the cell; with input feeding of the current query `attentional_state`, h~_{t-1};
             and with an attention that has a state `attention`, `(B, S)` or `(B, K, S)`.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
         value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
@@ -141,7 +141,7 @@ class AttentionCell(ConfiguredLayer):
         return self.cell.output_size if self.units is None else self.units
 
     @property
-    def feeds_output(self) -> bool:
+    def feeds_attentional_state(self) -> bool:
         """Whether the attentional state h~ is an input of the next step."""
         return self.input_feeding and self.query == "current"
 
@@ -155,8 +155,10 @@ class AttentionCell(ConfiguredLayer):
         states = {"cell": self.cell.get_initial_state(batch_size=batch_size)}
         if not isinstance(states["cell"], (list, tuple)):
             states["cell"] = [states["cell"]]
-        if self.feeds_output:
-            states["fed"] = ops.zeros((batch_size, self.output_size), dtype=self.compute_dtype)
+        if self.feeds_attentional_state:
+            states["attentional_state"] = ops.zeros(
+                (batch_size, self.output_size), dtype=self.compute_dtype
+            )
         if has_state(self.attention):
             if value is None:
                 raise ValueError(
@@ -205,17 +207,19 @@ class AttentionCell(ConfiguredLayer):
         attend_step = attend if len(inputs.shape) == 2 else attend_with_beam
         inputs = join_summary(inputs, summary)
         if self.query == "current":
-            hidden, cell_states = self._advance(inputs, states.get("fed"), states["cell"])
+            hidden, cell_states = self._advance(
+                inputs, states.get("attentional_state"), states["cell"]
+            )
             context, weights, new_states = attend_step(self.attention, hidden, memory, states)
         else:
             query = self.hidden_of(states["cell"])
             context, weights, new_states = attend_step(self.attention, query, memory, states)
-            fed_context = context if self.input_feeding else None
-            hidden, cell_states = self._advance(inputs, fed_context, states["cell"])
+            extra = context if self.input_feeding else None
+            hidden, cell_states = self._advance(inputs, extra, states["cell"])
         output = self.combine(context, hidden)
         new_states["cell"] = tree.pack_sequence_as(states["cell"], tree.flatten(cell_states))
-        if self.feeds_output:
-            new_states["fed"] = output
+        if self.feeds_attentional_state:
+            new_states["attentional_state"] = output
         return output, new_states, weights
 
     def _advance(self, inputs: Any, extra: Any, cell_states: Any) -> Any:
@@ -260,8 +264,8 @@ class AttentionCell(ConfiguredLayer):
         """Raises ValueError unless `states` is complete and its tensors have `axes` axes."""
         advice = "start from `get_initial_state`, or from the states of the step before."
         names = {"cell"}
-        if self.feeds_output:
-            names.add("fed")
+        if self.feeds_attentional_state:
+            names.add("attentional_state")
         if has_state(self.attention):
             names.add("attention")
         if not isinstance(states, dict) or set(states) != names:

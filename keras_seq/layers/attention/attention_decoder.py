@@ -150,10 +150,12 @@ class AttentionDecoder(ConfiguredLayer):
             if noise is not None:
                 inputs, step_noise = inputs[:, :gates], inputs[:, gates:]
             if current:
-                hidden, cell_states = inner.step(inputs, states["fed"], states["cell"])
+                hidden, cell_states = inner.step(
+                    inputs, states["attentional_state"], states["cell"]
+                )
                 context, weights, new = attend(attention, hidden, memory, states, step_noise)
                 outputs = tanh(combine(ops.concatenate([context, hidden], axis=-1)))
-                states = {"cell": cell_states, "fed": outputs, **new}
+                states = {"cell": cell_states, "attentional_state": outputs, **new}
             else:
                 query = self.cell.hidden_of(states["cell"])
                 context, weights, new = attend(attention, query, memory, states, step_noise)

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
-from keras_seq.layers.internal.scaled_dot_product import MASKED
+from keras_seq.layers.internal.scaled_dot_product import NEG_INF
 
 # Shape letters: B batch, K beam, L cached steps, each with a slot for each hypothesis.
 
@@ -36,7 +36,7 @@ def beam_cache_mask(ancestors: Any) -> Any:
     To reorder hypotheses, a search gathers the small tensor `ancestors`. Keys and values, hundreds
     of times its size, never move.
     """
-    return ops.where(ancestors, 0.0, MASKED)
+    return ops.where(ancestors, 0.0, NEG_INF)
 
 
 def distances(bias: Any, position: Any) -> Any:
@@ -51,7 +51,7 @@ def distances(bias: Any, position: Any) -> Any:
     Returns:
         Int32 tensor `(B, K, P)`, between 0 and `position + 1`, undefined for hidden slots.
     """
-    count = ops.cumsum(ops.cast(bias > MASKED / 2, "int32"), axis=-1)
+    count = ops.cumsum(ops.cast(bias > NEG_INF / 2, "int32"), axis=-1)
     return ops.cast(position, "int32") + 1 - count
 
 

@@ -9,7 +9,7 @@ from keras_seq.layers.attention.beam_cache import distances
 from keras_seq.layers.internal.checks import STEPS, check_mask, check_tensor
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import (
-    MASKED,
+    NEG_INF,
     attention_weights,
     band_bias,
     join_biases,
@@ -137,7 +137,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         )
 
     def step(
-        self, inputs: Any, position: Any, bias: Any, cache: dict[str, Any], place: Any = None
+        self, inputs: Any, position: Any, bias: Any, cache: dict[str, Any], write_index: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one step of K hypotheses, with the keys and values of earlier steps in a cache.
 
@@ -150,8 +150,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             bias: Float32 tensor `(B, K, L, K)` from `beam_cache_mask`.
             cache: Dict of `key` `(B, H, L, K, D_k)` and `value` `(B, H, L, K, D_v)`, in the order
                 of steps.
-            place: Optional integer tensor `(B,)`, the index on the axis L to write to. Defaults to
-                `position`.
+            write_index: Optional integer tensor `(B,)`, the index on the axis L to write to.
+                Defaults to `position`.
 
         Returns:
             Outputs `(B, K, D)` and the new cache.
@@ -160,7 +160,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         query, key, value = self._project(inputs, lengths, position)  # (B, H, K, D_k)
         # Shapes come from `bias`, which all layers share, so that they are computed once.
         batch, beam, length, _ = ops.shape(bias)
-        indices = cache_indices(batch, self.num_heads, position if place is None else place)
+        write_index = position if write_index is None else write_index
+        indices = cache_indices(batch, self.num_heads, write_index)
         cache = {
             name: write_step(cache[name], indices, update)
             for name, update in (("key", key), ("value", value))
@@ -168,7 +169,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         bias = ops.reshape(bias, (batch, beam, length * beam))
         distance = distances(bias, position)
         if self.window is not None:
-            bias = ops.minimum(bias, ops.where(distance < self.window, 0.0, MASKED))
+            bias = ops.minimum(bias, ops.where(distance < self.window, 0.0, NEG_INF))
         bias = bias[:, None]
         if self.position is not None:
             position_bias = self.position.step_bias(query, distance)
@@ -210,21 +211,21 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return query, key, value
 
 
-def cache_indices(batch: Any, num_heads: int, place: Any) -> Any:
+def cache_indices(batch: Any, num_heads: int, write_index: Any) -> Any:
     """Indices of one step of all heads in a cache `(B, H, L, K, D)`.
 
     Args:
         batch: Integer or scalar tensor B.
         num_heads: Integer H.
-        place: Integer tensor `(B,)` or `()`, the index on the axis L.
+        write_index: Integer tensor `(B,)` or `()`, the index on the axis L.
 
     Returns:
         Int32 tensor `(B * H, 3)`.
     """
     sequences = ops.arange(batch * num_heads)
     rows = sequences // num_heads
-    place = ops.broadcast_to(ops.cast(place, "int32"), (batch,))
-    return ops.stack([rows, sequences % num_heads, ops.take(place, rows)], axis=-1)
+    write_index = ops.broadcast_to(ops.cast(write_index, "int32"), (batch,))
+    return ops.stack([rows, sequences % num_heads, ops.take(write_index, rows)], axis=-1)
 
 
 def write_step(cache: Any, indices: Any, update: Any) -> Any:

@@ -4,9 +4,8 @@ from typing import Any
 
 from keras import activations, ops
 
-from keras_seq.layers.internal.checks import check_dropout  # noqa: F401
 from keras_seq.layers.internal.precision import at_least_float32
-from keras_seq.layers.internal.scaled_dot_product import MASKED
+from keras_seq.layers.internal.scaled_dot_product import NEG_INF
 
 # Shape letters: B batch, T query steps, S value steps, U units.
 
@@ -49,5 +48,5 @@ def masked_softmax(scores: Any, mask: Any = None) -> Any:
     if mask is None:
         return activations.softmax(scores, axis=-1)
     mask = ops.expand_dims(mask, 1)  # (B, 1, S)
-    weights = activations.softmax(ops.where(mask, scores, MASKED), axis=-1)
+    weights = activations.softmax(ops.where(mask, scores, NEG_INF), axis=-1)
     return ops.where(mask, weights, 0.0)

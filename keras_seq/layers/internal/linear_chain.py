@@ -10,9 +10,6 @@ from keras_seq.layers.internal.step_loop import run_steps
 
 # Shape letters: B batch, T steps, N tags.
 
-# Low enough that exp underflows to exactly 0, high enough for sums in float32.
-IMPOSSIBLE = -1e9
-
 
 def chain_scores(
     inputs: Any, mask: Any, transitions: Any, start: Any, reduce: Callable[..., Any]

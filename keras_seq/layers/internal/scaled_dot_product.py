@@ -10,12 +10,12 @@ from keras_seq.layers.internal.precision import at_least_float32
 # Shape letters: B batch, H heads, T query steps, S key steps, D size of a head.
 
 # Low enough that exp underflows to exactly 0, high enough for sums in float32.
-MASKED = -1e9
+NEG_INF = -1e9
 
 
 def padding_bias(mask: Any) -> Any:
     """Turns a mask `(B, S)`, True where a step is real, into a float32 bias `(B, 1, 1, S)`."""
-    return ops.where(mask, 0.0, MASKED)[:, None, None, :]
+    return ops.where(mask, 0.0, NEG_INF)[:, None, None, :]
 
 
 def band_bias(steps: Any, causal: bool = False, window: int | None = None) -> Any:
@@ -30,7 +30,7 @@ def band_bias(steps: Any, causal: bool = False, window: int | None = None) -> An
     visible = ahead <= 0 if causal else ahead < window
     if window is not None:
         visible = ops.logical_and(visible, ahead > -window)
-    return ops.where(visible, 0.0, MASKED)[None, None]
+    return ops.where(visible, 0.0, NEG_INF)[None, None]
 
 
 def join_biases(biases: list[Any]) -> Any:
@@ -44,7 +44,7 @@ def join_biases(biases: list[Any]) -> Any:
 
 def query_has_keys(bias: Any) -> Any:
     """Float32 tensor in the shape of `bias` with S = 1: 1 if a query sees any key, else 0."""
-    return ops.cast(ops.max(bias, axis=-1, keepdims=True) > MASKED / 2, "float32")
+    return ops.cast(ops.max(bias, axis=-1, keepdims=True) > NEG_INF / 2, "float32")
 
 
 def attention_weights(query: Any, key: Any, bias: Any, has_keys: Any = None) -> Any:
@@ -94,7 +94,7 @@ def fused_context(query: Any, key: Any, value: Any, bias: Any = None, has_keys: 
     """
     mask = None
     if bias is not None:
-        mask = bias > MASKED / 2
+        mask = bias > NEG_INF / 2
         if has_keys is not None:
             # A query without keys would compute 0 / 0, so it sees all keys until its context is
             # multiplied by 0 below.

@@ -8,7 +8,7 @@ from keras import ops
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.precision import at_least_float32
-from keras_seq.layers.internal.scaled_dot_product import MASKED, zero_padding
+from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
 
 # Shape letters: B batch, T frames, D features, V vocabulary.
 
@@ -82,5 +82,5 @@ def blank_frames(logits: Any, mask: Any) -> Any:
     if mask is None:
         return logits
     blank = ops.arange(logits.shape[-1]) == 0
-    blank = ops.where(blank, ops.zeros((), logits.dtype), ops.cast(MASKED, logits.dtype))
+    blank = ops.where(blank, ops.zeros((), logits.dtype), ops.cast(NEG_INF, logits.dtype))
     return ops.where(mask[..., None], logits, blank)

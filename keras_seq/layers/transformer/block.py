@@ -3,7 +3,7 @@
 from typing import Any
 
 from keras_seq.layers.attention.multi_head_self_attention import MultiHeadSelfAttention
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer, serialize_layer
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer, serialize_argument
 from keras_seq.layers.internal.residual import Residual
 from keras_seq.layers.positions.attention_position import AttentionPosition
 from keras_seq.layers.transformer.feed_forward import FeedForward
@@ -40,7 +40,7 @@ class TransformerBlock(ConfiguredLayer):
         self.norm = norm
         self.seed = seed
         # As a config: a second reference to the layer would rename its weights in saved files.
-        self.position = serialize_layer(position)
+        self.position = serialize_argument(position)
 
     def _make_self_attention(self, name, causal, position, seed):
         return MultiHeadSelfAttention(

@@ -168,7 +168,7 @@ class TransformerDecoderBlock(TransformerBlock):
         memory: dict[str, Any],
         memory_mask: Any = None,
         return_weights: bool = False,
-        place: Any = None,
+        write_index: Any = None,
     ) -> tuple[Any, ...]:
         """Decodes one target step of several hypotheses.
 
@@ -180,8 +180,8 @@ class TransformerDecoderBlock(TransformerBlock):
             memory: Dict from `project`.
             memory_mask: Optional bool tensor `(B, S)`.
             return_weights: Whether to return the weights of the attention to the memory too.
-            place: Optional integer tensor `(B,)`, the index on the axis L to write to. Defaults to
-                `position`.
+            write_index: Optional integer tensor `(B,)`, the index on the axis L to write to.
+                Defaults to `position`.
 
         Returns:
             Outputs `(B, K, D)`, the new cache, and with `return_weights` the weights
@@ -190,7 +190,9 @@ class TransformerDecoderBlock(TransformerBlock):
         written = {}
 
         def attend_to_past(x: Any) -> Any:
-            outputs, written["cache"] = self.self_attention.step(x, position, bias, cache, place)
+            outputs, written["cache"] = self.self_attention.step(
+                x, position, bias, cache, write_index
+            )
             return outputs
 
         def attend_to_memory(x: Any) -> Any:

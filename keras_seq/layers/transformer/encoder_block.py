@@ -116,7 +116,7 @@ class TransformerEncoderBlock(TransformerBlock):
         return self._apply_feed_forward(x, training)
 
     def step(
-        self, inputs: Any, position: Any, bias: Any, cache: dict[str, Any], place: Any = None
+        self, inputs: Any, position: Any, bias: Any, cache: dict[str, Any], write_index: Any = None
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one step of several hypotheses with a causal block.
 
@@ -125,8 +125,8 @@ class TransformerEncoderBlock(TransformerBlock):
             position: Integer scalar tensor, the current step.
             bias: Float32 tensor `(B, K, L, K)` from `beam_cache_mask`.
             cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
-            place: Optional integer tensor `(B,)`, the index on the axis L to write to. Defaults to
-                `position`.
+            write_index: Optional integer tensor `(B,)`, the index on the axis L to write to.
+                Defaults to `position`.
 
         Returns:
             Outputs `(B, K, D)` and the new cache.
@@ -134,7 +134,7 @@ class TransformerEncoderBlock(TransformerBlock):
         written = {}
 
         def attend_to_past(x: Any) -> Any:
-            outputs, written["cache"] = self.attention.step(x, position, bias, cache, place)
+            outputs, written["cache"] = self.attention.step(x, position, bias, cache, write_index)
             return outputs
 
         x = self.attention_residual.around(attend_to_past, inputs)
