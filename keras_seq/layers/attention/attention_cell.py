@@ -21,9 +21,6 @@ from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import join_summary
 from keras_seq.layers.internal.single_head_attention import has_state
 
-# Shape letters: B batch, K beam, S source steps, D input features, D_v value features,
-# D_s summary features, U units.
-
 HYPOTHESES = ("batch", "hypotheses", "features")
 
 

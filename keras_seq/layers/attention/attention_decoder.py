@@ -12,9 +12,6 @@ from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import loop_cell
 from keras_seq.layers.internal.step_loop import LoopMatmul, run_steps
 
-# Shape letters: B batch, T target steps, S source steps, D input features, D_v value features,
-# D_s summary features, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class AttentionDecoder(ConfiguredLayer):

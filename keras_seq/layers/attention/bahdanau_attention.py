@@ -9,8 +9,6 @@ from keras_seq.layers.internal.attention_scores import additive_scores
 from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.single_head_attention import SingleHeadAttention
 
-# Shape letters: B batch, T target steps, S source steps, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class BahdanauAttention(SingleHeadAttention):

@@ -7,8 +7,6 @@ import keras
 from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.attention.monotonic import MonotonicAttention
 
-# Shape letters: B batch, T target steps, S source steps, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class BahdanauMonotonicAttention(MonotonicAttention):

@@ -11,8 +11,6 @@ from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.shapes import reshape
 from keras_seq.layers.internal.single_head_attention import RecurrentAttention
 
-# Shape letters: B batch, K hypotheses, T target steps, S source steps, F filters, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LocationSensitiveAttention(RecurrentAttention):

@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.layers.internal.attention_scores import additive_scores
 from keras_seq.layers.internal.single_head_attention import SingleHeadAttention
 
-# Shape letters: B batch, T target steps, S source steps, U units.
-
 SCORES = ("dot", "scaled", "general", "concat")
 
 

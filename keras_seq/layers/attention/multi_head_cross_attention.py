@@ -7,14 +7,7 @@ from keras import ops
 
 from keras_seq.layers.internal.checks import check_call, check_features
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
-from keras_seq.layers.internal.scaled_dot_product import (
-    padding_bias,
-    query_has_keys,
-    zero_padding,
-)
-
-# Shape letters: B batch, T target steps, S source steps, D features, H heads, D_k and D_v sizes of
-# a head's keys and values.
+from keras_seq.layers.internal.scaled_dot_product import padding_bias, query_has_keys, zero_padding
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")

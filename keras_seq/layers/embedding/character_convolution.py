@@ -13,8 +13,6 @@ from keras_seq.layers.internal.maximum import masked_maximum
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.shapes import reshape
 
-# Shape letters: B batch, T words, C characters, E features of a character, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class CharacterConvolution(ConfiguredLayer):

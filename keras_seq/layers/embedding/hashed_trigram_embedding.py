@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.layers.internal.checks import check_minimum, check_word_ids
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
-# Shape letters: B batch, T words, G trigrams, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class HashedTrigramEmbedding(ConfiguredLayer):

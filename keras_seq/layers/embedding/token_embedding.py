@@ -12,8 +12,6 @@ from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.shapes import dense
 
-# Shape letters: B batch, T steps, U units, V vocabulary.
-
 _KERNELS: contextvars.ContextVar[dict[int, Any]] = contextvars.ContextVar("kernels")
 
 

@@ -22,11 +22,7 @@ class MultiHeadAttention(ConfiguredLayer):
     """Abstract attention with several heads: all but the projections of its inputs."""
 
     def __init__(
-        self,
-        num_heads: int,
-        key_size: int | None,
-        value_size: int | None,
-        **kwargs: Any,
+        self, num_heads: int, key_size: int | None, value_size: int | None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         check_positive(num_heads=num_heads)

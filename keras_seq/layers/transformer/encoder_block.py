@@ -10,8 +10,6 @@ from keras_seq.layers.internal.shapes import fits
 from keras_seq.layers.positions.attention_position import AttentionPosition
 from keras_seq.layers.transformer.block import TransformerBlock
 
-# Shape letters: B batch, T steps, D features.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class TransformerEncoderBlock(TransformerBlock):
