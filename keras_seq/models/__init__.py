@@ -1,5 +1,4 @@
-"""Functional Keras models: those that write, with the encoder / decoder-step contract, and those
-that classify or tag a text."""
+"""Functional Keras models of sequences: seq2seq, language models, classifiers, taggers, speech."""
 
 from keras_seq.models.attention_recognizer import AttentionRecognizer
 from keras_seq.models.backbone_classifier import BackboneClassifier

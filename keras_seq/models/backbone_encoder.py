@@ -1,4 +1,7 @@
-"""Encoders of KerasHub as parts of a functional graph, from our ids to vectors."""
+"""Encoders of KerasHub in functional models, with the token ids of this package."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 from keras import ops
@@ -7,33 +10,32 @@ from keras_seq.models.checks import check_choice, check_sizes
 
 # Shape letters: B batch, S steps, D units.
 
-BACKBONES = {"bert": "BertBackbone", "distil_bert": "DistilBertBackbone"}
-# Of those that read pairs of texts; we give them one.
-SEGMENTS = {"bert": 2}
-SIZES = (
+_BACKBONES = {"bert": "BertBackbone", "distil_bert": "DistilBertBackbone"}
+_SIZES = (
     "backbone_layers",
     "backbone_units",
     "backbone_feedforward_units",
     "backbone_heads",
     "backbone_positions",
 )
-_FIRST = 2
+_CLS_ID = 2
 
 
-def make_backbone(vocabulary_size, config, dtype=None):
-    """A backbone of KerasHub with new weights.
+def make_backbone(vocabulary_size: int, config: Mapping[str, Any], dtype: Any = None) -> Any:
+    """Makes a backbone of KerasHub with new weights.
 
     Args:
-        vocabulary_size: Positive integer, the rows of its table.
-        config: Dict with `backbone`, its sizes and its dropout, as a model's arguments.
-        dtype: Dtype policy of all layers, or None for the default.
+        vocabulary_size: Positive integer, the number of rows of its embedding table.
+        config: Dict with `backbone`, its sizes and its dropout, named like the arguments of
+            `BackboneClassifier`.
+        dtype: Dtype policy of all layers, or None for the global policy.
 
     Raises:
-        ImportError: KerasHub is not installed.
-        ValueError: If a size is no positive integer, or there is no such backbone.
+        ImportError: If KerasHub is not installed.
+        ValueError: If the backbone is unknown, or a size or rate is out of range.
     """
-    check_choice("backbone", config["backbone"], tuple(BACKBONES))
-    check_sizes(**{name: config[name] for name in SIZES})
+    check_choice("backbone", config["backbone"], tuple(_BACKBONES))
+    check_sizes(**{name: config[name] for name in _SIZES})
     if config["backbone_positions"] < 2 or not 0 <= config["backbone_dropout"] < 1:
         raise ValueError(
             "`backbone_positions` must be above 1 and `backbone_dropout` in [0, 1), received "
@@ -50,8 +52,9 @@ def make_backbone(vocabulary_size, config, dtype=None):
         raise ImportError(
             "A pretrained encoder needs KerasHub: pip install 'keras-seq[hub]'"
         ) from None
-    segments = SEGMENTS.get(config["backbone"])
-    return getattr(keras_hub.models, BACKBONES[config["backbone"]])(
+    # BERT has two segments, although a model of this package passes one text.
+    segments = {"num_segments": 2} if config["backbone"] == "bert" else {}
+    return getattr(keras_hub.models, _BACKBONES[config["backbone"]])(
         vocabulary_size=vocabulary_size,
         num_layers=config["backbone_layers"],
         num_heads=config["backbone_heads"],
@@ -59,39 +62,39 @@ def make_backbone(vocabulary_size, config, dtype=None):
         intermediate_dim=config["backbone_feedforward_units"],
         dropout=config["backbone_dropout"],
         max_sequence_length=config["backbone_positions"],
-        **({} if segments is None else {"num_segments": segments}),
+        **segments,
         dtype=dtype,
         name="backbone",
     )
 
 
-def backbone_encoder(source, backbone, positions):
-    """What a backbone makes of ids in our order.
+def encode_with_backbone(source: Any, backbone: Any, positions: int) -> tuple[Any, Any, Any]:
+    """Runs a backbone on symbolic ids.
 
     Args:
-        source: Symbolic ids `(B, S)`, 0 for padding, the end token behind each text.
-        backbone: From `make_backbone`, with its table in our order: 0 `[PAD]`, 1 `[UNK]`,
-            2 `[CLS]`, 3 `[SEP]`.
-        positions: Its number of positions; what is behind them is not read.
+        source: Symbolic ids `(B, S)`, 0 for padding, with an end token after each text.
+        backbone: From `make_backbone`, with the ids 0 `[PAD]`, 1 `[UNK]`, 2 `[CLS]`, 3 `[SEP]`.
+        positions: Number of positions of the backbone. Later tokens are ignored.
 
     Returns:
-        `first` `(B, D)`, of the token `[CLS]` that is put in front; and `steps`
-        `(B, S, D)`, of the others, 0 where they were not read; and `mask` `(B, S)`,
-        True where a token was read.
+        `first` `(B, D)`, the output at the token `[CLS]`, which is inserted in front; `steps`
+        `(B, S, D)`, the outputs at the other tokens, 0 at ignored ones; and `mask` `(B, S)`, True
+        where a token was read.
     """
-    # Batches and exports pad to round widths, beyond what the encoder has positions for.
-    read = positions - 1
-    ids = ops.pad(source[:, :read], [[0, 0], [1, 0]], constant_values=_FIRST)
+    # Batches and exports are padded to round lengths, which may exceed the positions.
+    length = positions - 1
+    ids = ops.pad(source[:, :length], [[0, 0], [1, 0]], constant_values=_CLS_ID)
     inputs = {"token_ids": ids, "padding_mask": ops.cast(ops.not_equal(ids, 0), "int32")}
     if "segment_ids" in backbone.input:
         inputs["segment_ids"] = ops.zeros_like(ids)
     output = backbone.output
     if isinstance(output, dict):
         output = output["sequence_output"]
-    # Without what a backbone may have behind its steps: weights that nothing trains.
+    # The layers after the sequence output are left out: their weights would not be trained.
     x = keras.Model(backbone.input, output, name="encoder_backbone")(inputs)
-    beyond = ops.expand_dims(ops.zeros_like(source[:, read:], dtype=x.dtype), -1)
-    steps = ops.concatenate([x[:, 1:], beyond * x[:, :1]], axis=1)
-    mask = ops.not_equal(source[:, :read], 0)
-    mask = ops.concatenate([mask, ops.zeros_like(source[:, read:], dtype="bool")], axis=1)
+    ignored = source[:, length:]
+    zeros = ops.expand_dims(ops.zeros_like(ignored, dtype=x.dtype), -1) * x[:, :1]
+    steps = ops.concatenate([x[:, 1:], zeros], axis=1)
+    mask = ops.not_equal(source[:, :length], 0)
+    mask = ops.concatenate([mask, ops.zeros_like(ignored, dtype="bool")], axis=1)
     return x[:, 0], steps, mask

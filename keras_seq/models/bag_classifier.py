@@ -1,4 +1,6 @@
-"""The classifier of bags of words."""
+"""The bag-of-words classifier."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,21 +11,20 @@ from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.masked_pooling import MaskedPooling
 from keras_seq.models.checks import check_sizes
-from keras_seq.models.text_model import TextModel, to_logits
-
-# Shape letters: B batch, S steps, U units, C classes.
+from keras_seq.models.inputs import token_input
+from keras_seq.models.text_classifier import TextClassifier
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class BagClassifier(TextModel):
-    """Classifier of a text by the mean of its tokens' embeddings, as a functional Keras model.
+class BagClassifier(TextClassifier):
+    """Text classifier on the mean of the token embeddings, as a functional Keras model.
 
         m = dropout(1 / n * sum over the n real steps s of E[id_s])
         h = dropout(relu(V m + c)), or m itself without hidden units
         logits = W h + b
 
-    The order of the tokens does not count: what a model that reads it must
-    beat, and often hardly does. Id 0 is padding.
+    The order of the tokens does not matter. This is the baseline for every model that reads the
+    order, and often close to it. Id 0 is padding.
 
     Shapes: B batch, S steps, C classes.
 
@@ -34,14 +35,15 @@ class BagClassifier(TextModel):
         hidden_units: Integer, 0 for no hidden layer.
         dropout: Float in [0, 1), on the mean and on the hidden units.
         seed: Optional integer, makes the dropout reproducible.
+        dtype: Dtype policy of all layers, or None for the global policy.
 
     Call arguments:
         inputs: Dict of int32 ids: `source` `(B, S)`.
 
     Returns:
-        Float32 logits `(B, C)`; those of a row of padding are of a mean of 0.
+        Float32 logits `(B, C)`. A row of padding is classified by a mean of 0.
 
-    Masks: taken from the ids; padding changes nothing.
+    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If a size or rate is out of range.
@@ -53,50 +55,35 @@ class BagClassifier(TextModel):
     (1, 3)
 
     Reference:
-        Iyyer et al., "Deep Unordered Composition Rivals Syntactic Methods for
-        Text Classification", 2015, https://aclanthology.org/P15-1162/; Joulin
-        et al., "Bag of Tricks for Efficient Text Classification", 2017,
-        https://arxiv.org/abs/1607.01759
+        Iyyer et al., "Deep Unordered Composition Rivals Syntactic Methods for Text
+        Classification", 2015, https://aclanthology.org/P15-1162/; Joulin et al., "Bag of Tricks
+        for Efficient Text Classification", 2017, https://arxiv.org/abs/1607.01759
     """
 
     def __init__(
         self,
-        vocabulary_size,
-        num_classes,
-        embedding_units=256,
-        hidden_units=256,
-        dropout=0.3,
-        seed=None,
-        name="bag_classifier",
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        num_classes: int,
+        embedding_units: int = 256,
+        hidden_units: int = 256,
+        dropout: float = 0.3,
+        seed: int | None = None,
+        dtype: Any = None,
+        name: str = "bag_classifier",
+        **kwargs: Any,
+    ) -> None:
         check_sizes(num_classes=num_classes, embedding_units=embedding_units)
         if not isinstance(hidden_units, int) or hidden_units < 0:
             raise ValueError(
                 f"`hidden_units` must be an integer, 0 or more, received {hidden_units!r}."
             )
-        dtype = kwargs.pop("dtype", None)
         seeds = split_seed(seed, 2)
         embedding = TokenEmbedding(vocabulary_size, embedding_units, dtype=dtype, name="embedding")
-        source = keras.Input((None,), dtype="int32", name="source")
+        source = token_input("source")
         x = MaskedPooling("mean", dtype=dtype, name="pooling")(
             embedding(source), mask=ops.not_equal(source, 0)
         )
         if hidden_units:
             x = Dropout(dropout, seed=seeds.pop(), dtype=dtype, name="pooling_dropout")(x)
             x = ExactDense(hidden_units, activation="relu", dtype=dtype, name="hidden")(x)
-        super().__init__(
-            inputs={"source": source},
-            outputs=to_logits(x, num_classes, dropout, seeds.pop(), dtype),
-            name=name,
-            **kwargs,
-        )
-        config = {
-            "vocabulary_size": vocabulary_size,
-            "num_classes": num_classes,
-            "embedding_units": embedding_units,
-            "hidden_units": hidden_units,
-            "dropout": dropout,
-            "seed": seed,
-        }
-        self._remember(config, dtype)
+        self._connect(source, x, seeds.pop(), name=name, **kwargs)

@@ -1,4 +1,6 @@
-"""What recurrent layers need in a functional graph: one step of them, and inputs without a mask."""
+"""Recurrent layers in functional models: single steps, and inputs without a mask."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -7,9 +9,20 @@ from keras import ops
 
 
 class CellStep(keras.layers.Layer):
-    """One step of a built Keras cell for K hypotheses, as an operation of the graph."""
+    """One step of a built Keras cell for K hypotheses of each row.
 
-    def __init__(self, cell, **kwargs):
+    Args:
+        cell: A built Keras cell.
+
+    Call arguments:
+        inputs: Tensor `(B, K, D)`.
+        states: List of tensors `(B, K, U)`.
+
+    Returns:
+        The outputs `(B, K, U)` and the list of the next states.
+    """
+
+    def __init__(self, cell: Any, **kwargs: Any) -> None:
         super().__init__(dtype=cell.dtype_policy, **kwargs)
         self.cell = cell
         self.supports_masking = True
@@ -32,15 +45,15 @@ class CellStep(keras.layers.Layer):
 
 
 class DropMask(keras.layers.Layer):
-    """Hands on a tensor without its mask, which would only slow down a recurrent layer."""
+    """Removes the mask of a tensor, where it would only slow down a recurrent layer."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         self.built = True
 
     def call(self, inputs):
-        # Another tensor, for Keras keeps the mask on the tensor itself.
+        # A copy, because Keras attaches masks to tensors.
         return ops.copy(inputs)
 
     def compute_mask(self, inputs, previous_mask=None):

@@ -1,21 +1,20 @@
 """The generator whose first state comes from any encoder."""
 
 from collections.abc import Mapping
-from types import SimpleNamespace
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_seq.models.recurrent_decoder import RecurrentDecoder, initial_state
-
-# Shape letters: B batch, T target steps, D vector, U units, K beam, V vocabulary.
-
-CONTEXTS = ("init", "every_step")
+from keras_seq.models.checks import check_choice
+from keras_seq.models.inputs import token_input
+from keras_seq.models.recurrent_decoder import RecurrentDecoder
+from keras_seq.models.searchable_model import SearchableModel
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ConditionedGenerator(keras.Model):
-    """Recurrent generator of tokens about anything that becomes a vector: one to many.
+class ConditionedGenerator(SearchableModel):
+    """Recurrent generator of tokens from a vector, as a functional Keras model.
 
         c = encoder(source)                                      an image, features, a class
         s_ij = tanh(W_ij c + b_ij)                               first state j of layer i
@@ -25,44 +24,43 @@ class ConditionedGenerator(keras.Model):
 
         P(y | source) = prod over t of P(y_t | y_<t, c)
 
-    Any Keras model that gives a vector is an encoder: a network of one's own, trained along
-    with the rest, or one of `keras.applications` with `trainable = False`. Id 0 is padding.
+    For captions and other texts about something that is not a text. The encoder is any Keras model
+    that returns a vector: a network that is trained with the generator, or a pretrained one of
+    `keras.applications` with `trainable = False`. Id 0 is padding.
 
-    Shapes: B batch, T target steps, D vector, V vocabulary, K hypotheses.
+    Shapes: B batch, T target steps, D vector, V vocabulary, U units.
 
     Args:
         encoder: Keras model or layer from its input to vectors `(B, D)`.
         vocabulary_size: Positive integer V.
-        source_shape: The shape of one row of the encoder's input, or a dict of such. Only
-            for an encoder that does not know it: a layer, or a model without inputs yet.
+        source_shape: Shape of one row of the encoder's input, or a dict of shapes. Only needed if
+            the encoder does not know its input: a layer, or a model without inputs yet.
         cell: "gru" or "lstm".
         num_layers: Positive integer.
         embedding_units: Positive integer.
         units: Positive integer U.
-        context: "init": the decoder meets the vector in its first states alone;
-            "every_step": it reads it besides each token, too.
-        dropout: Float in [0, 1), on embeddings, between layers and on the
-            outputs of the last.
+        context: "init" or "every_step": whether the decoder sees the vector in its first states
+            only, or also reads it with each token.
+        dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         tie_output: Whether the logits use the table of the embedding.
-        seed: Optional integer, makes the decoder's dropout reproducible.
+        seed: Optional integer, makes the dropout of the decoder reproducible.
+        dtype: Dtype policy of the decoder's layers, or None for the global policy.
 
     Call arguments:
-        inputs: Dict of `source`, what the encoder reads, a tensor or a dict of tensors; and
-            `target`, int32 ids `(B, T)`, beginning with the start token.
+        inputs: Dict of `source`, the input of the encoder, a tensor or a dict of tensors; and
+            `target`, int32 ids `(B, T)`, which begin with the start token.
 
     Returns:
-        Float32 logits `(B, T, V)`; step t scores the token that follows
-        `target[:, t]`.
+        Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    Besides itself the model offers, over the same weights, `encoder`,
-    `decoder_step`, `initial_state` and `grow_state`, as `RecurrentSeq2Seq` does, so that
-    `keras_seq.search` takes it: `beam_search(model, images)`.
+    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
+    the same weights, as `Transformer` does: `beam_search(model, images)`.
 
-    Masks: padding follows what is real and cannot change it.
+    Masks: padding follows the real tokens and cannot change their logits.
 
     Raises:
-        ValueError: If an option is none of those named, or the encoder's input is not known,
-            or what it gives is no vector of known size.
+        ValueError: If an option is unknown, the input of the encoder is unknown, or its output is
+            not a vector of known size.
 
     Example:
 
@@ -80,37 +78,25 @@ class ConditionedGenerator(keras.Model):
 
     def __init__(
         self,
-        encoder,
-        vocabulary_size,
+        encoder: Any,
+        vocabulary_size: int,
         *,
-        source_shape=None,
-        cell="lstm",
-        num_layers=1,
-        embedding_units=256,
-        units=512,
-        context="init",
-        dropout=0.2,
-        tie_output=False,
-        seed=None,
-        name="conditioned_generator",
-        **kwargs,
-    ):
-        if context not in CONTEXTS:
-            raise ValueError(f"`context` must be 'init' or 'every_step', received {context!r}.")
-        dtype = kwargs.pop("dtype", None)
-        decoder = RecurrentDecoder(
-            vocabulary_size,
-            cell=cell,
-            num_layers=num_layers,
-            embedding_units=embedding_units,
-            units=units,
-            dropout=dropout,
-            tie_output=tie_output,
-            seed=seed,
-            dtype=dtype,
-        )
-        source = _inputs_of(encoder, source_shape)
-        target = keras.Input((None,), dtype="int32", name="target")
+        source_shape: Any = None,
+        cell: str = "lstm",
+        num_layers: int = 1,
+        embedding_units: int = 256,
+        units: int = 512,
+        context: str = "init",
+        dropout: float = 0.2,
+        tie_output: bool = False,
+        seed: int | None = None,
+        dtype: Any = None,
+        name: str = "conditioned_generator",
+        **kwargs: Any,
+    ) -> None:
+        check_choice("context", context, ("init", "every_step"))
+        decoder = RecurrentDecoder(self._arguments, num_layers, units, seed)
+        source, target = _make_source(encoder, source_shape), token_input("target")
         vector = encoder(source)
         shape = getattr(vector, "shape", None)
         if shape is None or len(shape) != 2 or shape[-1] is None:
@@ -120,111 +106,46 @@ class ConditionedGenerator(keras.Model):
                 "layer that pools or flattens."
             )
         states = decoder.first_states(vector)
-        read = {"vector": vector} if context == "every_step" else {}
+        vectors = {"vector": vector} if context == "every_step" else {}
         super().__init__(
             inputs={"source": source, "target": target},
-            outputs=decoder.logits(target, states, **read),
+            outputs=decoder.logits(target, states, **vectors),
             name=name,
             **kwargs,
         )
-        # A functional model takes no `dtype`, and would have the global policy whatever its layers.
-        if dtype is not None:
-            self.dtype_policy = dtype
-        # One step, the vector: all that a search may look at.
-        memory = {"mask": ops.ones_like(vector[:, :1], dtype="bool"), **states, **read}
-        # In a namespace, which Keras does not track: the weights are this model's own.
-        self._parts = SimpleNamespace(
-            encoder=keras.Model(source, memory, name="encoder"),
-            decoder_step=decoder.step(memory),
-            config={
-                "encoder": encoder,
-                "vocabulary_size": vocabulary_size,
-                "source_shape": _as_lists(source_shape),
-                "cell": cell,
-                "num_layers": num_layers,
-                "embedding_units": embedding_units,
-                "units": units,
-                "context": context,
-                "dropout": dropout,
-                "tie_output": tie_output,
-                "seed": seed,
-            },
-        )
-
-    @property
-    def encoder(self):
-        """Functional model: source -> memory."""
-        return self._parts.encoder
-
-    @property
-    def decoder_step(self):
-        """Functional model: one step of K hypotheses."""
-        return self._parts.decoder_step
-
-    @property
-    def attending_step(self):
-        """None: the source is one vector, so there is nothing to choose from."""
-        raise ValueError(
-            "A conditioned generator reads one vector: it has no attention to show, to guide or "
-            "to measure coverage by."
-        )
-
-    def initial_state(self, memory, beam_size, length):
-        """The state before the first step; see `RecurrentSeq2Seq.initial_state`."""
-        return initial_state(self.decoder_step, memory, beam_size)
-
-    def grow_state(self, state, length):
-        """The state itself, which has room for any number of steps."""
-        return state
-
-    def get_config(self):
-        config = self._parts.config
-        return {
-            **config,
-            "encoder": keras.saving.serialize_keras_object(config["encoder"]),
-            "name": self.name,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-        }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        encoder = keras.saving.deserialize_keras_object(
-            config["encoder"], custom_objects=custom_objects
-        )
-        return cls(**config | {"encoder": encoder})
+        # Search reads the length of the source from the mask: one step.
+        mask = ops.ones_like(vector[:, :1], dtype="bool")
+        memory = {"mask": mask, **states, **vectors}
+        self._set_parts(keras.Model(source, memory, name="encoder"), decoder)
 
 
-def _as_lists(shape):
-    """A shape, or a dict of such, as JSON has it; None stays."""
-    if isinstance(shape, Mapping):
-        return {name: list(sizes) for name, sizes in shape.items()}
-    return None if shape is None else list(shape)
-
-
-def _inputs_of(encoder, source_shape):
-    """Symbolic inputs like those that the encoder has, or of the shapes that are given."""
+def _make_source(encoder: Any, source_shape: Any) -> Any:
+    """Symbolic inputs of the shape `source_shape`, or like those of the encoder."""
+    if isinstance(source_shape, Mapping):
+        return {name: keras.Input(shape, name=name) for name, shape in source_shape.items()}
     if source_shape is not None:
-        if isinstance(source_shape, Mapping):
-            return {name: keras.Input(shape, name=name) for name, shape in source_shape.items()}
         return keras.Input(source_shape, name="source")
-    if isinstance(encoder, keras.Sequential) and encoder.inputs:
-        # Its `input` is known after a call only.
-        (given,) = encoder.inputs
-    else:
-        try:
-            given = encoder.input
-        except (AttributeError, ValueError):
-            given = None
-    if given is None:
+    encoder_input = _find_input(encoder)
+    if encoder_input is None:
         raise ValueError(
             f"The input of the encoder {encoder.name!r} is not known: give `source_shape`, such "
             "as source_shape=(28, 28, 1), or a model with a `keras.Input`."
         )
 
-    def alike(tensor, name):
+    def copy(tensor: Any, name: str) -> Any:
         return keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=name)
 
-    # Keras wants the inputs of a dict to be called as their keys.
-    if isinstance(given, Mapping):
-        return {name: alike(tensor, name) for name, tensor in given.items()}
-    return alike(given, "source")
+    # Keras expects the inputs in a dict to be named by their keys.
+    if isinstance(encoder_input, Mapping):
+        return {name: copy(tensor, name) for name, tensor in encoder_input.items()}
+    return copy(encoder_input, "source")
+
+
+def _find_input(encoder: Any) -> Any:
+    if isinstance(encoder, keras.Sequential) and encoder.inputs:
+        # A `Sequential` has an `input` only after its first call.
+        return encoder.inputs[0]
+    try:
+        return encoder.input
+    except (AttributeError, ValueError):
+        return None

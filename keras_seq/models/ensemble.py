@@ -1,25 +1,28 @@
-"""Several models that translate together."""
+"""Ensembles of trained models in search."""
 
 import contextlib
+from collections.abc import Sequence
+from typing import Any
 
 from keras import ops
 
-# Shape letters: B batch, K beam, S source steps, V vocabulary.
+# Shape letters: B batch, T target steps, K beam, V vocabulary.
 
 
 class Ensemble:
-    """Models of one vocabulary as one model of the search contract.
+    """Several trained models as one model to search with.
 
         P(y_t | y_<t, x) = mean_m P_m(y_t | y_<t, x)
 
-    `beam_search`, `sample` and `forced_scores` take it in place of a model.
+    Pass it to `beam_search`, `sample` or `forced_scores` instead of a model. To train the members
+    together, see `EnsembleSeq2Seq`.
 
     Args:
-        models: Models of `keras_seq.models` that share source and target
-            vocabularies; they may be of different families.
+        models: Models of `keras_seq.models` that share source and target vocabularies. They may
+            belong to different families.
 
     Raises:
-        ValueError: If there is none, or their vocabularies have different sizes.
+        ValueError: If `models` is empty, or their vocabularies have different sizes.
 
     Example:
 
@@ -31,11 +34,11 @@ class Ensemble:
     (1, 1, 4)
 
     Reference:
-        Sutskever, Vinyals and Le, "Sequence to Sequence Learning with Neural
-        Networks", 2014, section 3.6, https://arxiv.org/abs/1409.3215
+        Sutskever, Vinyals and Le, "Sequence to Sequence Learning with Neural Networks", 2014,
+        section 3.6, https://arxiv.org/abs/1409.3215
     """
 
-    def __init__(self, models):
+    def __init__(self, models: Sequence[Any]) -> None:
         self.models = list(models)
         if not self.models:
             raise ValueError("`models` must hold at least one model, received none.")
@@ -46,83 +49,91 @@ class Ensemble:
             )
 
     @property
-    def variables(self):
-        """Those of all models."""
+    def variables(self) -> list[Any]:
+        """Variables of all models."""
         return [variable for model in self.models for variable in model.variables]
 
     @property
-    def weights(self):
-        """Those of all models."""
+    def weights(self) -> list[Any]:
+        """Weights of all models."""
         return [weight for model in self.models for weight in model.weights]
 
-    def __call__(self, inputs, training=False):
+    def __call__(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Log-probabilities `(B, T, V)` of the tokens that follow each of `inputs["target"]`."""
         return _mean([model(inputs, training=training) for model in self.models])
 
-    def encoder(self, source, training=False):
-        """The memories of all models."""
-        return {"each": [model.encoder(source, training=training) for model in self.models]}
+    def encoder(self, source: Any, training: bool = False) -> dict[str, Any]:
+        """Returns the mask of the first model's memory, and the memories of all `models`."""
+        memories = [model.encoder(source, training=training) for model in self.models]
+        return {"mask": memories[0]["mask"], "models": memories}
 
-    def step_scope(self):
-        """A context for steps, with what all models compute once for theirs."""
-        stack = contextlib.ExitStack()
-        for model in self.models:
-            stack.enter_context(getattr(model, "step_scope", contextlib.nullcontext)())
-        return stack
-
-    def initial_state(self, memory, beam_size, length):
-        """The states of all models before the first step."""
-        return _joined(
+    def initial_state(self, memory: dict[str, Any], beam_size: int, length: Any) -> dict[str, Any]:
+        """Returns the states of all models before the first step."""
+        return _join_states(
             [
-                model.initial_state(own, beam_size, length)
-                for model, own in zip(self.models, memory["each"], strict=True)
+                model.initial_state(model_memory, beam_size, length)
+                for model, model_memory in zip(self.models, memory["models"], strict=True)
             ]
         )
 
-    def grow_state(self, state, length):
-        """The states of all models, with room for more steps."""
-        return _joined(
+    def grow_state(self, state: dict[str, Any], length: Any) -> dict[str, Any]:
+        """Returns the states of all models with room for `length` more steps."""
+        return _join_states(
             [
-                model.grow_state(own, length)
-                for model, own in zip(self.models, _parted(state), strict=True)
+                model.grow_state(model_state, length)
+                for model, model_state in zip(self.models, _split_state(state), strict=True)
             ]
         )
 
-    def decoder_step(self, inputs, training=False):
-        """One step of K hypotheses by all models: `logits` are log-probabilities."""
+    def decoder_step(self, inputs: dict[str, Any], training: bool = False) -> dict[str, Any]:
+        """One step of K hypotheses by all models, whose `logits` are log-probabilities."""
         return self._step([model.decoder_step for model in self.models], inputs, training)
 
-    def attending_step(self, inputs, training=False):
-        """As `decoder_step`, with the mean of what the models look at as `attention`."""
-        return self._step([model.attending_step for model in self.models], inputs, training)
+    @property
+    def decoder_step_with_attention(self) -> Any:
+        """`decoder_step` with the mean attention of the models as a further output `attention`.
 
-    def _step(self, steps, inputs, training):
-        out = [
+        Only ensembles whose models all have it have this attribute.
+        """
+        steps = [model.decoder_step_with_attention for model in self.models]
+        return lambda inputs, training=False: self._step(steps, inputs, training)
+
+    def cached_output_kernel(self) -> contextlib.AbstractContextManager[Any]:
+        """Context manager in which the steps of each model share a transposed output kernel."""
+        stack = contextlib.ExitStack()
+        for model in self.models:
+            if hasattr(model, "cached_output_kernel"):
+                stack.enter_context(model.cached_output_kernel())
+        return stack
+
+    def _step(self, steps: list[Any], inputs: dict[str, Any], training: bool) -> dict[str, Any]:
+        outputs = [
             step({**inputs, "state": state, "memory": memory}, training=training)
             for step, state, memory in zip(
-                steps, _parted(inputs["state"]), inputs["memory"]["each"], strict=True
+                steps, _split_state(inputs["state"]), inputs["memory"]["models"], strict=True
             )
         ]
         joined = {
-            "logits": _mean([own["logits"] for own in out]),
-            "state": _joined([own["state"] for own in out]),
+            "logits": _mean([output["logits"] for output in outputs]),
+            "state": _join_states([output["state"] for output in outputs]),
         }
-        if "attention" in out[0]:
-            joined["attention"] = sum(own["attention"] for own in out) / len(out)
+        if "attention" in outputs[0]:
+            joined["attention"] = sum(output["attention"] for output in outputs) / len(outputs)
         return joined
 
 
-def _mean(logits):
-    """Logarithm of the mean probability, of logits of each model."""
-    each = ops.stack([ops.log_softmax(ops.cast(one, "float32"), axis=-1) for one in logits], axis=0)
-    return ops.logsumexp(each, axis=0) - ops.log(ops.cast(len(logits), "float32"))
+def _mean(logits: list[Any]) -> Any:
+    """Logarithm of the mean probability, from the logits of each model."""
+    log_probabilities = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
+    total = ops.logsumexp(ops.stack(log_probabilities, axis=0), axis=0)
+    return total - ops.log(ops.cast(len(logits), "float32"))
 
 
-def _joined(states):
+def _join_states(states: list[dict[str, Any]]) -> dict[str, Any]:
     return {part: [state[part] for state in states] for part in ("beam", "shared")}
 
 
-def _parted(state):
+def _split_state(state: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"beam": beam, "shared": shared}
         for beam, shared in zip(state["beam"], state["shared"], strict=True)

@@ -1,30 +1,35 @@
-"""Several encoder-decoders that are trained together and predict together."""
+"""Ensembles of encoder-decoders that are trained together."""
 
+import contextlib
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_seq.models.ensemble import Ensemble
+from keras_seq.models.functional_model import FunctionalModel
+from keras_seq.models.inputs import token_input
 
-# Shape letters: B batch, T target steps, S source steps, K beam, V words, M members.
+# Shape letters: B batch, T target steps, V vocabulary, M members.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class EnsembleSeq2Seq(keras.Model):
-    """A deep ensemble of encoder-decoders, as one functional Keras model.
+class EnsembleSeq2Seq(FunctionalModel):
+    """Deep ensemble of encoder-decoders, as one functional Keras model.
 
         P(y_t | y_<t, x) = mean_m P_m(y_t | y_<t, x)
 
-    The members have the same shape and start from different random weights. On small corpora
-    the mean of several is right more often than any of them. Training minimizes the mean of
-    the members' losses, not the loss of the mean, so that they stay independent.
+    The members have the same shape and start from different random weights. On small corpora the
+    mean of several members is right more often than any of them. Training minimizes the mean of
+    the members' losses, not the loss of the mean, so that the members stay independent.
 
     Shapes: B batch, T target steps, V target vocabulary.
 
     Args:
-        members: Models of `keras_seq.models` that share source and target vocabularies. Their
-            weights must have different paths: see `EnsembleSeq2Seq.of`.
+        members: List of models of `keras_seq.models` that share source and target vocabularies.
+            Their weights must have different paths: see `EnsembleSeq2Seq.of`.
 
     Call arguments:
         inputs: As of the members.
@@ -32,7 +37,7 @@ class EnsembleSeq2Seq(keras.Model):
     Returns:
         Float32 log-probabilities `(B, T, V)`.
 
-    Search uses the same methods as of `Ensemble`: `encoder`, `initial_state`, `decoder_step`, ...
+    For search and for attention weights the model has the same methods as its members.
 
     Raises:
         ValueError: If there is no member, or their vocabularies have different sizes.
@@ -52,22 +57,21 @@ class EnsembleSeq2Seq(keras.Model):
         Estimation using Deep Ensembles", 2017, https://arxiv.org/abs/1612.01474
     """
 
-    def __init__(self, members, name="ensemble_seq2seq", **kwargs):
-        members = list(members)
+    def __init__(
+        self, members: Sequence[Any], name: str = "ensemble_seq2seq", **kwargs: Any
+    ) -> None:
         ensemble = Ensemble(members)
-        inputs = {
-            key: keras.Input((None,), dtype="int32", name=key) for key in ("source", "target")
-        }
+        inputs = {side: token_input(side) for side in ("source", "target")}
         super().__init__(inputs=inputs, outputs=ensemble(inputs), name=name, **kwargs)
-        # In a namespace, which Keras does not track: the weights are the members'.
+        # Keras does not track what is in a namespace: the weights already belong to the model.
         self._parts = SimpleNamespace(ensemble=ensemble, with_attention={})
 
     @classmethod
-    def of(cls, make, count):
-        """Makes members whose weights have different paths.
+    def of(cls, make: Callable[[str], Any], count: int) -> "EnsembleSeq2Seq":
+        """Makes an ensemble of members whose weights have different paths.
 
         Args:
-            make: Called with a name, gives a new model of that name.
+            make: Function from a name to a new model of that name.
             count: Positive integer M.
         """
         members = []
@@ -77,65 +81,63 @@ class EnsembleSeq2Seq(keras.Model):
         return cls(members)
 
     @property
-    def members(self):
-        """The models."""
+    def members(self) -> list[Any]:
+        """The models of the ensemble."""
         return self._parts.ensemble.models
 
-    def encoder(self, source, training=False):
-        """The memories of all members."""
-        return self._parts.ensemble.encoder(source, training=training)
+    @property
+    def encoder(self) -> Any:
+        """See `Ensemble.encoder`."""
+        return self._parts.ensemble.encoder
 
-    def step_scope(self):
-        """A context for steps, with what all members compute once for theirs."""
-        return self._parts.ensemble.step_scope()
+    @property
+    def decoder_step(self) -> Any:
+        """See `Ensemble.decoder_step`."""
+        return self._parts.ensemble.decoder_step
 
-    def initial_state(self, memory, beam_size, length):
-        """The states of all members before the first step."""
+    @property
+    def decoder_step_with_attention(self) -> Any:
+        """See `Ensemble.decoder_step_with_attention`."""
+        return self._parts.ensemble.decoder_step_with_attention
+
+    def initial_state(self, memory: dict[str, Any], beam_size: int, length: Any) -> dict[str, Any]:
+        """Returns the states of all members before the first step."""
         return self._parts.ensemble.initial_state(memory, beam_size, length)
 
-    def grow_state(self, state, length):
-        """The states of all members, with room for more steps."""
+    def grow_state(self, state: dict[str, Any], length: Any) -> dict[str, Any]:
+        """Returns the states of all members with room for `length` more steps."""
         return self._parts.ensemble.grow_state(state, length)
 
-    def decoder_step(self, inputs, training=False):
-        """One step of K hypotheses by all members: `logits` are log-probabilities."""
-        return self._parts.ensemble.decoder_step(inputs, training=training)
+    def cached_output_kernel(self) -> contextlib.AbstractContextManager[Any]:
+        """See `Ensemble.cached_output_kernel`."""
+        return self._parts.ensemble.cached_output_kernel()
 
-    def attending_step(self, inputs, training=False):
-        """As `decoder_step`, with the mean of the members' attention as `attention`."""
-        return self._parts.ensemble.attending_step(inputs, training=training)
-
-    def with_attention(self, layer=-1, head=None):
-        """This model with a second output, the mean of the members' attention.
+    def with_attention(self, layer: int | None = -1, head: int | None = None) -> Any:
+        """Returns this model with the mean attention of its members as a second output.
 
         Args:
             layer, head: As of the members.
 
         Returns:
-            Functional model of the same inputs, with outputs `logits` and `attention`.
+            Functional model of the same inputs, with the outputs `logits` and `attention`.
         """
-        made = self._parts.with_attention
-        if (layer, head) not in made:
-            found = [member.with_attention(layer, head)(self.input) for member in self.members]
-            attention = ops.mean(ops.stack([one["attention"] for one in found]), axis=0)
-            made[layer, head] = keras.Model(
+        models = self._parts.with_attention
+        if (layer, head) not in models:
+            attention = [
+                member.with_attention(layer, head)(self.input)["attention"]
+                for member in self.members
+            ]
+            models[layer, head] = keras.Model(
                 self.input,
-                {"logits": self.output, "attention": attention},
+                {"logits": self.output, "attention": ops.mean(ops.stack(attention), axis=0)},
                 name="with_attention",
             )
-        return made[layer, head]
-
-    def get_config(self):
-        return {
-            "members": [keras.saving.serialize_keras_object(member) for member in self.members],
-            "name": self.name,
-        }
+        return models[layer, head]
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
-        config = dict(config)
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "EnsembleSeq2Seq":
         members = []
-        for index, member in enumerate(config.pop("members")):
+        for index, member in enumerate(config["members"]):
             with keras.name_scope(f"member_{index}"):
                 members.append(keras.saving.deserialize_keras_object(member, custom_objects))
-        return cls(members, **config)
+        return cls(**{**config, "members": members})

@@ -1,5 +1,7 @@
 """Masks on the outputs of models, which Keras' losses and metrics read."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -7,28 +9,20 @@ from keras import ops
 
 
 class AttachMask(keras.layers.Layer):
-    """Attaches the `mask` argument to a tensor, so that losses leave out what is not real."""
+    """Attaches the `mask` argument to a tensor, so that losses ignore padding."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        # What is float32 stays so under every policy.
+        # Float32 outputs must not be cast to the compute dtype.
         self._convert_input_args = False
         self.built = True
 
     def call(self, inputs, mask=None):
-        # Another tensor, for Keras keeps the mask on the tensor itself.
+        # A copy, because Keras attaches masks to tensors.
         return ops.copy(inputs)
 
 
-def masked_logits(logits, target):
-    """Logits that carry the mask of the target.
-
-    Args:
-        logits: Symbolic `(B, T, V)`.
-        target: Symbolic ids `(B, T)`, 0 where padded.
-
-    Returns:
-        The logits, symbolic. `keras.metrics` and `keras.losses` count their real steps only.
-    """
+def masked_logits(logits: Any, target: Any) -> Any:
+    """Returns symbolic logits `(B, T, V)` with the mask of the target ids `(B, T)`."""
     return AttachMask(name="masked_logits")(logits, mask=ops.not_equal(target, 0))

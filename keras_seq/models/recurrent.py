@@ -1,97 +1,95 @@
 """The recurrent encoder-decoder with attention."""
 
-from types import SimpleNamespace
+from typing import Any
 
 import keras
 from keras import ops
 
-from keras_seq.models.attention_output import attending_step, attention_model
-from keras_seq.models.method import Method
-from keras_seq.models.recurrent_parts import (
-    check,
-    decode,
-    encode,
-    make_bridge,
-    make_decoder_step,
-    make_layers,
-    name_states,
+from keras_seq.layers.convolutional_encoder import ConvolutionalEncoder
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
+from keras_seq.models.attentional_decoder import AttentionalDecoder
+from keras_seq.models.attentive_model import AttentiveModel
+from keras_seq.models.checks import check_choice, check_sizes, check_vocabularies
+from keras_seq.models.inputs import token_input
+from keras_seq.models.recurrent_encoder import (
+    NUM_STATES,
+    encode_bidirectional,
+    make_bidirectional_layers,
 )
 
-# Shape letters: B batch, S source steps, T target steps, K beam, U units, V words.
+# Shape letters: B batch, S source steps, T target steps, K beam, U units, V vocabulary.
+
+_CHOICES = {
+    "encoder": ("recurrent", "convolutional"),
+    "cell": ("gru", "lstm"),
+    "attention": ("bahdanau", "luong"),
+    "context": ("every_step", "init"),
+    "bridge": ("copy", "dense", "zero"),
+}
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class RecurrentSeq2Seq(keras.Model):
-    """Recurrent encoder-decoder over token ids, as a functional Keras model.
+class RecurrentSeq2Seq(AttentiveModel):
+    """Recurrent encoder-decoder with attention over token ids, as a functional Keras model.
 
         encoder:  bidirectional layers over dropout(E[id]), residual from layer 2;
                   or gated convolutions over dropout(E[id]) + position
-        bridge:   first decoder state from the last encoder states
+        bridge:   first decoder states from the last encoder states
         decoder:  attention cell, then further layers with residual sums
         logits  = W h + b, or E_target (P h) with a tied output
 
-    The first decoder layer looks at the source; the layers above it read what
-    it found, so that they run outside the attention's loop. Id 0 is padding.
+    For small corpora and for mappings between similar strings, such as pronunciation or
+    inflection. Only the first decoder layer attends to the source, so that the layers above it run
+    outside the loop of the attention. Id 0 is padding.
 
-    Shapes: B batch, S source steps, T target steps, V target vocabulary, K
-    hypotheses.
+    Shapes: B batch, S source steps, T target steps, V target vocabulary.
 
     Args:
         source_vocabulary_size: Positive integer.
         target_vocabulary_size: Positive integer V.
-        encoder: "recurrent" or "convolutional" (`ConvolutionalEncoder`). The
-            latter has no states: the mean of its outputs stands for them, and
-            for the last outputs.
-        cell: "gru" or "lstm", of the encoder too if that is recurrent.
+        encoder: "recurrent" or "convolutional" (`ConvolutionalEncoder`). A convolutional encoder
+            has no states; the mean of its outputs replaces them and the last outputs.
+        cell: "gru" or "lstm", of the decoder and of a recurrent encoder.
         num_encoder_layers: Positive integer.
         num_decoder_layers: Positive integer.
         embedding_units: Positive integer.
-        encoder_units: Positive integer, in each direction; a convolutional
-            encoder is as wide as both together.
-        decoder_units: Positive integer, also the width of the attentional
-            vector.
-        attention: "bahdanau" or "luong" (its score "general").
-        attention_units: Positive integer, the width in which Bahdanau's
-            attention compares; Luong's needs none.
-        input_feeding: Whether the first decoder layer reads the attentional
-            vector of the step before.
-        context: "every_step": the first decoder layer reads the encoder's last
-            outputs besides each token; "init": it meets them in its first
-            state alone.
-        bridge: "copy", "dense" (a layer with tanh) or "zero": how the first
-            states of decoder layer i come from the last states, both
-            directions joined, of encoder layer i or the topmost there is.
-        dropout: Float in [0, 1), on embeddings, between layers and on the
-            decoder's outputs.
+        encoder_units: Positive integer, in each direction. A convolutional encoder has twice as
+            many.
+        decoder_units: Positive integer, also the width of the attentional vector.
+        attention: "bahdanau" or "luong" (with the score "general").
+        attention_units: Positive integer, the width in which Bahdanau's attention compares.
+            Luong's attention ignores it.
+        input_feeding: Whether the first decoder layer reads the attentional vector of the
+            previous step.
+        context: "every_step" or "init": whether the first decoder layer reads the last outputs of
+            the encoder with each token, or sees them in its first state only.
+        bridge: "copy", "dense" (a layer with tanh) or "zero": how the first states of a decoder
+            layer come from the last states, both directions joined, of the encoder layer at the
+            same height, or of the topmost encoder layer.
+        dropout: Float in [0, 1), on embeddings, between layers and on the decoder's outputs.
         attention_dropout: Float in [0, 1), on attention weights.
-        share_embeddings: Whether source and target use one table (one joint
-            vocabulary).
+        share_embeddings: Whether source and target use one table (one joint vocabulary).
         tie_output: Whether the logits use the table of the target embedding.
         seed: Optional integer, makes the dropout reproducible.
+        dtype: Dtype policy of all layers, or None for the global policy.
 
     Call arguments:
-        inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`, the
-            latter beginning with the start token.
+        inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`. The target begins with
+            the start token.
 
     Returns:
-        Float32 logits `(B, T, V)`; step t scores the token that follows
-        `target[:, t]`.
+        Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    Besides itself the model offers, over the same weights, what search needs:
+    For search and for attention weights the model has the same methods as `Transformer`, over the
+    same weights.
 
-    * `encoder`: functional model, ids `(B, S)` -> memory, a dict of tensors;
-    * `decoder_step`: functional model of `token` `(B, K)`, `position` `()`,
-      `state` and `memory` -> `logits` `(B, K, V)` and the next `state`;
-    * `initial_state(memory, beam_size, length)`, and `grow_state(state, length)`
-      with room for more steps;
-    * `with_attention()`: itself, with attention weights as a second output.
-
-    Masks: taken from the ids; padding changes nothing.
+    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
-        ValueError: If an option is none of those named, vocabularies differ
-            while embeddings are shared, or the bridge is "copy" and
-            `decoder_units` is not twice `encoder_units`.
+        ValueError: If an option is unknown, vocabularies differ while embeddings are shared, or
+            `bridge` is "copy" and `decoder_units` is not twice `encoder_units`.
 
     Example:
 
@@ -102,160 +100,144 @@ class RecurrentSeq2Seq(keras.Model):
     (1, 3, 20)
 
     Reference:
-        Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473; Luong,
-        Pham and Manning, 2015, https://arxiv.org/abs/1508.04025; Wu et al.,
-        "Google's Neural Machine Translation System", 2016, section 3,
-        https://arxiv.org/abs/1609.08144; Gehring et al., "A Convolutional
-        Encoder Model for Neural Machine Translation", 2017,
+        Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473; Luong, Pham and Manning,
+        2015, https://arxiv.org/abs/1508.04025; Wu et al., "Google's Neural Machine Translation
+        System", 2016, section 3, https://arxiv.org/abs/1609.08144; Gehring et al., "A
+        Convolutional Encoder Model for Neural Machine Translation", 2017,
         https://arxiv.org/abs/1611.02344
     """
 
     def __init__(
         self,
-        source_vocabulary_size,
-        target_vocabulary_size,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
         *,
-        encoder="recurrent",
-        cell="gru",
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        embedding_units=256,
-        encoder_units=256,
-        decoder_units=512,
-        attention="bahdanau",
-        attention_units=256,
-        input_feeding=True,
-        context="every_step",
-        bridge="dense",
-        dropout=0.2,
-        attention_dropout=0.0,
-        share_embeddings=False,
-        tie_output=False,
-        seed=None,
-        name="recurrent_seq2seq",
-        **kwargs,
-    ):
-        dtype = kwargs.pop("dtype", None)
-        config = {
-            "source_vocabulary_size": source_vocabulary_size,
-            "target_vocabulary_size": target_vocabulary_size,
-            "encoder": encoder,
-            "cell": cell,
-            "num_encoder_layers": num_encoder_layers,
-            "num_decoder_layers": num_decoder_layers,
-            "embedding_units": embedding_units,
-            "encoder_units": encoder_units,
-            "decoder_units": decoder_units,
-            "attention": attention,
-            "attention_units": attention_units,
-            "input_feeding": input_feeding,
-            "context": context,
-            "bridge": bridge,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "share_embeddings": share_embeddings,
-            "tie_output": tie_output,
-            "seed": seed,
-        }
-        check(config)
-        parts = make_layers(SimpleNamespace(**config), dtype)
+        encoder: str = "recurrent",
+        cell: str = "gru",
+        num_encoder_layers: int = 1,
+        num_decoder_layers: int = 1,
+        embedding_units: int = 256,
+        encoder_units: int = 256,
+        decoder_units: int = 512,
+        attention: str = "bahdanau",
+        attention_units: int = 256,
+        input_feeding: bool = True,
+        context: str = "every_step",
+        bridge: str = "dense",
+        dropout: float = 0.2,
+        attention_dropout: float = 0.0,
+        share_embeddings: bool = False,
+        tie_output: bool = False,
+        seed: int | None = None,
+        dtype: Any = None,
+        name: str = "recurrent_seq2seq",
+        **kwargs: Any,
+    ) -> None:
+        self._check_arguments()
+        # A convolutional encoder draws the dropout of all its layers from one seed.
+        encoder_seeds = num_encoder_layers - 1 if encoder == "recurrent" else 1
+        seeds = split_seed(seed, 3 + encoder_seeds + num_decoder_layers)
+        target_embedding = source_embedding = self._make_embedding("target")
+        if not share_embeddings:
+            source_embedding = self._make_embedding("source")
+        source_dropout = self._make_dropout("source_dropout", seeds)
+        target_dropout = self._make_dropout("target_dropout", seeds)
+        encode = self._make_encoder(seeds)
+        decoder = AttentionalDecoder(
+            target_embedding, target_dropout, self._arguments, seeds, input_feeding, tie_output
+        )
 
-        source = keras.Input((None,), dtype="int32", name="source")
-        target = keras.Input((None,), dtype="int32", name="target")
+        source, target = token_input("source"), token_input("target")
         mask = ops.not_equal(source, 0)
-        encoded, summary, last_states = encode(parts, source, mask)
-        states = make_bridge(parts, last_states, bridge)
-        read = {"summary": summary} if context == "every_step" else {}
-
-        seen = {"value": encoded, "value_mask": mask, **read}
-        logits, _ = decode(parts, target, seen, states)
+        encoded, summary, last_states = encode(source_dropout(source_embedding(source)), mask)
+        states = decoder.first_states(last_states, bridge)
+        summaries = {"summary": summary} if context == "every_step" else {}
+        decoder_source = {"value": encoded, "value_mask": mask, **summaries}
+        logits, _ = decoder.logits(target, decoder_source, states)
         super().__init__(
             inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
         )
-        # A functional model takes no `dtype`, and would have the global policy whatever its layers.
-        if dtype is not None:
-            self.dtype_policy = dtype
-        self._config = config
-        projected = Method(parts.attention, "project", name="project")(
-            {"value": encoded, "value_mask": mask}
-        )
-        memory = {"mask": mask, **projected, **read, **name_states(states)}
-        # In a namespace, which Keras does not track: the weights are this model's own.
-        self._parts = SimpleNamespace(
-            encoder=keras.Model(source, memory, name="encoder"),
-            decoder_step=make_decoder_step(parts, memory),
-            attending_step=None,
-            make_step=lambda attending: make_decoder_step(parts, memory, attending),
-            decode=lambda layers: decode(parts, target, seen, states, layers),
-            with_attention={},
+        memory = {"mask": mask, **decoder.project(decoder_source), **summaries, **states}
+        self._set_parts(keras.Model(source, memory, name="encoder"), decoder)
+        self._set_attention(
+            lambda layers: decoder.logits(target, decoder_source, states, layers),
+            num_layers=1,
+            num_heads=1,
         )
 
-    @property
-    def encoder(self):
-        """Functional model: ids `(B, S)` -> memory."""
-        return self._parts.encoder
-
-    @property
-    def decoder_step(self):
-        """Functional model: one step of K hypotheses."""
-        return self._parts.decoder_step
-
-    @property
-    def attending_step(self):
-        """As `decoder_step`, with `attention` `(B, K, S)`, the step's weights."""
-        return attending_step(self)
-
-    def with_attention(self, layer=-1, head=None):
-        """This model with a second output, what it looks at; weights are this model's own.
-
-        Args:
-            layer: 0 or -1: the first decoder layer is the one that looks at the source.
-                None: as `(B, 1, 1, T, S)`, layers and heads as a Transformer has them.
-            head: 0 or None: it has one head.
-
-        Returns:
-            Functional model of the same inputs: `logits` `(B, T, V)` and `attention`
-            `(B, T, S)`, float32, 0 on padding; row t is of the step that scores the token
-            after `target[:, t]`.
-
-        Raises:
-            ValueError: If `layer` or `head` is another.
-        """
-        return attention_model(self, layer, head, 1, 1)
-
-    def initial_state(self, memory, beam_size, length):
-        """The state before the first step.
-
-        Args:
-            memory: What `encoder` gave.
-            beam_size: Integer K.
-            length: Unused: a recurrent state does not grow.
-
-        Returns:
-            Dict of `beam`, tensors `(B, K, U)` that a search reorders with its
-            hypotheses, and `shared`, empty.
-        """
-        batch = ops.shape(memory["mask"])[0]
-        beam = {}
-        for name in self._parts.decoder_step.input["state"]["beam"]:
-            # The attentional vector starts at 0, as wide as the cell's state.
-            state = (
-                ops.zeros_like(memory["state_0_0"]) if name == "attentional_state" else memory[name]
+    def _check_arguments(self) -> None:
+        args = self._arguments
+        for name, choices in _CHOICES.items():
+            check_choice(name, getattr(args, name), choices)
+        check_sizes(
+            num_encoder_layers=args.num_encoder_layers,
+            num_decoder_layers=args.num_decoder_layers,
+            embedding_units=args.embedding_units,
+            encoder_units=args.encoder_units,
+            decoder_units=args.decoder_units,
+        )
+        check_vocabularies(
+            args.share_embeddings, args.source_vocabulary_size, args.target_vocabulary_size
+        )
+        if args.bridge == "copy" and args.decoder_units != 2 * args.encoder_units:
+            raise ValueError(
+                'bridge="copy" needs `decoder_units` twice `encoder_units` (both directions '
+                f"joined), received {args.decoder_units} and {args.encoder_units}: change one or "
+                'use bridge="dense".'
             )
-            beam[name] = ops.broadcast_to(state[:, None], (batch, beam_size, state.shape[-1]))
-        return {"beam": beam, "shared": {}}
 
-    def grow_state(self, state, length):
-        """The state itself, which has room for any number of steps."""
-        return state
+    def _make_embedding(self, side: str) -> Any:
+        args = self._arguments
+        return TokenEmbedding(
+            getattr(args, f"{side}_vocabulary_size"),
+            args.embedding_units,
+            dtype=args.dtype,
+            name="embedding" if args.share_embeddings else f"{side}_embedding",
+        )
 
-    def get_config(self):
-        return {
-            **self._config,
-            "name": self.name,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-        }
+    def _make_dropout(self, name: str, seeds: list[int | None]) -> Any:
+        args = self._arguments
+        return keras.layers.Dropout(args.dropout, seed=seeds.pop(), dtype=args.dtype, name=name)
 
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
+    def _make_encoder(self, seeds: list[int | None]) -> Any:
+        """Makes a function from embeddings and their mask to outputs, summary and last states.
+
+        The outputs are `(B, S, 2U)`, the summary and the states of each layer `(B, 2U)`.
+        """
+        args = self._arguments
+        if args.encoder == "convolutional":
+            return self._make_convolutional_encoder(seeds.pop())
+        layers = make_bidirectional_layers(
+            args.cell, args.num_encoder_layers, args.encoder_units, args.dtype
+        )
+        dropouts = [
+            self._make_dropout(f"encoder_dropout_{i}", seeds)
+            for i in range(1, args.num_encoder_layers)
+        ]
+
+        def encode(x: Any, mask: Any) -> tuple[Any, Any, Any]:
+            outputs, last_states = encode_bidirectional(layers, dropouts, x, mask)
+            return outputs, last_states[-1][0], last_states
+
+        return encode
+
+    def _make_convolutional_encoder(self, seed: int | None) -> Any:
+        args = self._arguments
+        convolutions = ConvolutionalEncoder(
+            2 * args.encoder_units,
+            args.num_encoder_layers,
+            dropout=args.dropout,
+            seed=seed,
+            dtype=args.dtype,
+            name="encoder",
+        )
+        position = SinusoidalPosition(dtype=args.dtype, name="position")
+
+        def encode(x: Any, mask: Any) -> tuple[Any, Any, Any]:
+            outputs = convolutions(position(x), mask=mask)
+            count = ops.sum(ops.cast(mask, outputs.dtype), axis=1, keepdims=True)
+            # Outputs are 0 on padding, and a row of padding has a count of 0.
+            mean = ops.sum(outputs, axis=1) / ops.maximum(count, 1)
+            return outputs, mean, [[mean] * NUM_STATES[args.cell]]
+
+        return encode

@@ -1,4 +1,8 @@
-"""A recurrent decoder over tokens, whose first states may come from a vector."""
+"""The recurrent decoder without attention, over whole targets and in single steps."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import keras
 from keras import ops
@@ -8,194 +12,173 @@ from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.models.cell_step import CellStep, DropMask
+from keras_seq.models.checks import check_choice, check_sizes
+from keras_seq.models.inputs import step_inputs
 from keras_seq.models.output_mask import masked_logits
+from keras_seq.models.recurrent_encoder import NUM_STATES, RECURRENT_LAYERS
 
 # Shape letters: B batch, T target steps, K beam, D vector, E embedding, U units, V vocabulary.
 
-_RECURRENT = {
-    "gru": (keras.layers.GRU, 1),
-    "lstm": (keras.layers.LSTM, 2),
-}
+
+class RecurrentStates:
+    """States of the steps of a recurrent decoder. Abstract.
+
+    Args:
+        cell: "gru" or "lstm".
+        num_layers: Positive integer.
+    """
+
+    def __init__(self, cell: str, num_layers: int) -> None:
+        # State j of layer i is called `state_i_j`, in memories and in states.
+        self.state_names = [
+            [f"state_{i}_{j}" for j in range(NUM_STATES[cell])] for i in range(num_layers)
+        ]
+
+    def initial_state(
+        self, decoder_step: Any, memory: dict[str, Any], beam_size: int, length: Any
+    ) -> dict[str, Any]:
+        """States from the memory tensors of the same names, else zeros.
+
+        See `SearchableModel.initial_state`.
+        """
+        batch = ops.shape(memory["mask"])[0]
+        beam = {}
+        for name, tensor in decoder_step.input["state"]["beam"].items():
+            if name in memory:
+                beam[name] = ops.repeat(memory[name][:, None], beam_size, axis=1)
+            else:
+                beam[name] = ops.zeros((batch, beam_size, tensor.shape[-1]), dtype=tensor.dtype)
+        return {"beam": beam, "shared": {}}
+
+    def grow_state(self, state: dict[str, Any], length: Any) -> dict[str, Any]:
+        """The state itself, which holds any number of steps."""
+        return state
 
 
-class RecurrentDecoder:
-    """The layers of a decoder without attention, for whole targets and for single steps.
+class RecurrentDecoder(RecurrentStates):
+    """Layers of a decoder without attention.
 
-        x = dropout(E[id]), with c beside it where it is read at every step
+        x = dropout(E[id]), joined with a vector c if the decoder reads it at every step
         recurrent layers, residual from layer 2
         logits = W h + b, or E (P h) with a tied output
 
-        first state j of layer i = tanh(W_ij c + b_ij), where there is a vector c
+        first state j of layer i = tanh(W_ij c + b_ij), if there is a vector c
 
-    Not a Keras layer: the models that hold one are functional, and the layers are theirs. Its
-    methods are called on symbolic tensors.
+    It is not a Keras layer: the layers belong to the functional model that is built with it.
 
     Args:
-        vocabulary_size: Positive integer V.
-        cell: "gru" or "lstm".
+        arguments: Constructor arguments of a model: `vocabulary_size`, `cell`, `embedding_units`,
+            `dropout`, `tie_output` and `dtype`.
         num_layers: Positive integer.
-        embedding_units: Positive integer E.
         units: Positive integer U.
-        dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
-        tie_output: Whether the logits use the table of the embedding.
-        seed: Optional integer.
-        dtype: Dtype policy of all layers, or None for the default.
+        seed: Seed of the dropout.
 
     Raises:
-        ValueError: If `cell` is neither of these, or `num_layers` is no positive integer.
+        ValueError: If `cell` is unknown or `num_layers` is not a positive integer.
     """
 
     def __init__(
-        self,
-        vocabulary_size,
-        *,
-        cell,
-        num_layers,
-        embedding_units,
-        units,
-        dropout,
-        tie_output,
-        seed,
-        dtype,
-    ):
-        if cell not in _RECURRENT:
-            raise ValueError(f"`cell` must be 'gru' or 'lstm', received {cell!r}.")
-        if not isinstance(num_layers, int) or num_layers < 1:
-            raise ValueError(f"`num_layers` must be a positive integer, received {num_layers!r}.")
-        recurrent, num_states = _RECURRENT[cell]
+        self, arguments: SimpleNamespace, num_layers: int, units: int, seed: int | None
+    ) -> None:
+        args, dtype = arguments, arguments.dtype
+        check_choice("cell", args.cell, tuple(RECURRENT_LAYERS))
+        check_sizes(num_layers=num_layers)
+        super().__init__(args.cell, num_layers)
         self.dtype = dtype
         self.embedding = TokenEmbedding(
-            vocabulary_size, embedding_units, dtype=dtype, name="embedding"
+            args.vocabulary_size, args.embedding_units, dtype=dtype, name="embedding"
         )
         self.dropouts = [
-            Dropout(dropout, seed=seed, dtype=dtype, name=f"dropout_{i}")
+            Dropout(args.dropout, seed=seed, dtype=dtype, name=f"dropout_{i}")
             for i, seed in enumerate(split_seed(seed, num_layers + 1))
         ]
         self.layers = [
-            recurrent(units, return_sequences=True, dtype=dtype, name=f"{cell}_{i}")
+            RECURRENT_LAYERS[args.cell](
+                units, return_sequences=True, dtype=dtype, name=f"{args.cell}_{i}"
+            )
             for i in range(num_layers)
         ]
-        self.to_logits = _output(
-            self.embedding, vocabulary_size, embedding_units, units, tie_output, dtype
-        )
-        # Names of the states of each layer, from which models name the tensors of their memory.
-        self.names = [[f"state_{i}_{j}" for j in range(num_states)] for i in range(num_layers)]
+        self.to_logits = make_output(self.embedding, units, args.tie_output, dtype)
 
-    def first_states(self, vector):
-        """The first state of each layer out of a vector, by a dense layer with tanh.
-
-        Args:
-            vector: Symbolic `(B, D)`.
-
-        Returns:
-            Dict of `state_LAYER_PART` `(B, U)`.
-        """
+    def first_states(self, vector: Any) -> dict[str, Any]:
+        """Symbolic first states `(B, U)` of all layers from a vector `(B, D)`, by name."""
         return {
             name: ExactDense(
                 layer.units, activation="tanh", dtype=self.dtype, name=f"first_{name}"
             )(vector)
-            for layer, names in zip(self.layers, self.names, strict=True)
+            for layer, names in zip(self.layers, self.state_names, strict=True)
             for name in names
         }
 
-    def logits(self, target, states=None, vector=None):
-        """Scores of what follows each token of whole targets.
+    def logits(self, target: Any, states: dict[str, Any] | None = None, vector: Any = None) -> Any:
+        """Scores of the token after each token of whole targets.
 
         Args:
-            target: Symbolic ids `(B, T)`, beginning with the start token.
+            target: Symbolic ids `(B, T)`, which begin with the start token.
             states: From `first_states`; None for zeros.
-            vector: Symbolic `(B, D)` that the first layer reads besides each token, or None.
+            vector: Symbolic `(B, D)` that the first layer reads with each token, or None.
 
         Returns:
             Float32 logits `(B, T, V)`, with the mask of the target.
         """
         x = DropMask(dtype=self.dtype, name="unmasked")(self.embedding(target))
-        for i, (layer, names) in enumerate(zip(self.layers, self.names, strict=True)):
+        for i, (layer, names) in enumerate(zip(self.layers, self.state_names, strict=True)):
             inputs = self.dropouts[i](x)
             if i == 0 and vector is not None:
-                inputs = _beside(inputs, vector)
-            first = None if states is None else [states[name] for name in names]
-            outputs = layer(inputs, initial_state=first)
+                inputs = _join_vector(inputs, vector)
+            initial_state = None if states is None else [states[name] for name in names]
+            outputs = layer(inputs, initial_state=initial_state)
             x = x + outputs if i else outputs
         return masked_logits(self.to_logits(self.dropouts[-1](x)), target)
 
-    def step(self, memory):
-        """One step of K hypotheses, after `logits` has built the layers.
+    def step(self, memory: dict[str, Any]) -> Any:
+        """Makes the functional model of one step, after `logits` has built the layers.
 
         Args:
-            memory: Dict of the symbolic tensors that an encoder gives: `mask`, and `vector`
-                `(B, D)` if that is read at every step; others are not looked at.
-
-        Returns:
-            Functional model, the `decoder_step` of the contract.
+            memory: Dict of the symbolic outputs of the encoder: `mask`, `vector` `(B, D)` if the
+                decoder reads it at every step, and other tensors, which the step ignores.
         """
-        memory = {
-            name: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=f"memory_{name}")
-            for name, tensor in memory.items()
-        }
-        token = keras.Input((None,), dtype="int32", name="token")
-        position = keras.Input(batch_shape=(), dtype="int32", name="position")
         beam = {
             name: keras.Input((None, layer.units), dtype=layer.compute_dtype, name=name)
-            for layer, names in zip(self.layers, self.names, strict=True)
+            for layer, names in zip(self.layers, self.state_names, strict=True)
             for name in names
         }
-        x = self.embedding(token)
-        after: dict = {}
-        for i, (layer, names) in enumerate(zip(self.layers, self.names, strict=True)):
-            inputs = _beside(x, memory["vector"]) if i == 0 and "vector" in memory else x
+        inputs = step_inputs(memory, beam)
+        x = self.embedding(inputs["token"])
+        new_beam: dict[str, Any] = {}
+        for i, (layer, names) in enumerate(zip(self.layers, self.state_names, strict=True)):
+            joined = (
+                _join_vector(x, inputs["memory"]["vector"]) if not i and "vector" in memory else x
+            )
             outputs, states = CellStep(layer.cell, name=f"step_{i}")(
-                inputs, [beam[name] for name in names]
+                joined, [beam[name] for name in names]
             )
             x = x + outputs if i else outputs
-            after.update(zip(names, states, strict=True))
-        return keras.Model(
-            inputs={
-                "token": token,
-                "position": position,
-                "state": {"beam": beam, "shared": {}},
-                "memory": memory,
-            },
-            outputs={"logits": self.to_logits(x), "state": {"beam": after, "shared": {}}},
-            name="decoder_step",
-        )
+            new_beam.update(zip(names, states, strict=True))
+        outputs = {"logits": self.to_logits(x), "state": {"beam": new_beam, "shared": {}}}
+        return keras.Model(inputs, outputs, name="decoder_step")
 
 
-def initial_state(decoder_step, memory, beam_size):
-    """The state before the first step: what the memory has of that name, else zeros.
+def make_output(embedding: Any, units: int, tie_output: bool, dtype: Any) -> Callable[[Any], Any]:
+    """Makes the output layer, a function from decoder outputs `(..., U)` to float32 logits.
 
     Args:
-        decoder_step: From `RecurrentDecoder.step`.
-        memory: Dict of the tensors that an encoder gave, `mask` among them.
-        beam_size: Integer K.
-
-    Returns:
-        Dict of `beam`, tensors `(B, K, U)`, and `shared`, empty.
+        embedding: `TokenEmbedding` of the target.
+        units: Integer U.
+        tie_output: Whether the logits use the table of `embedding`.
+        dtype: Dtype policy of the layers.
     """
-    batch = ops.shape(memory["mask"])[0]
-    beam = {}
-    for name, tensor in decoder_step.input["state"]["beam"].items():
-        shape = (batch, beam_size, tensor.shape[-1])
-        if name in memory:
-            beam[name] = ops.broadcast_to(memory[name][:, None], shape)
-        else:
-            beam[name] = ops.zeros(shape, dtype=tensor.dtype)
-    return {"beam": beam, "shared": {}}
-
-
-def _beside(x, vector):
-    """`(B, T, E)` and `(B, D)` -> `(B, T, E + D)`."""
-    # Not by a sum: of one row, with as many steps as units, Keras takes the vector for a bias.
-    at_every_step = ops.ones_like(x[..., :1]) * ops.cast(vector, x.dtype)[:, None]
-    return ops.concatenate([x, at_every_step], axis=-1)
-
-
-def _output(embedding, vocabulary_size, embedding_units, units, tie_output, dtype):
-    """Outputs of the last layer -> float32 logits."""
     if not tie_output:
-        dense = ExactDense(vocabulary_size, dtype=dtype, name="logits")
+        dense = ExactDense(embedding.vocabulary_size, dtype=dtype, name="logits")
         return lambda x: ops.cast(dense(x), "float32")
-    if embedding_units == units:
+    if embedding.units == units:
         return lambda x: embedding(x, reverse=True)
-    narrow = ExactDense(embedding_units, use_bias=False, dtype=dtype, name="output_projection")
-    return lambda x: embedding(narrow(x), reverse=True)
+    project = ExactDense(embedding.units, use_bias=False, dtype=dtype, name="output_projection")
+    return lambda x: embedding(project(x), reverse=True)
+
+
+def _join_vector(x: Any, vector: Any) -> Any:
+    """`(B, T, E)` and `(B, D)` -> `(B, T, E + D)`."""
+    # Not by a sum: in a batch of one row with T = E, Keras takes the vector for a bias.
+    repeated = ops.ones_like(x[..., :1]) * ops.cast(vector, x.dtype)[:, None]
+    return ops.concatenate([x, repeated], axis=-1)

@@ -1,6 +1,6 @@
 """The variational autoencoder of sequences."""
 
-from types import SimpleNamespace
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,35 +10,34 @@ from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.reparameterized_sampling import ReparameterizedSampling
 from keras_seq.models.checks import check_sizes
-from keras_seq.models.recurrent_decoder import RecurrentDecoder, initial_state
-from keras_seq.models.recurrent_parts import bidirectional_layers, recurrent_reader
+from keras_seq.models.inputs import token_input
+from keras_seq.models.recurrent_decoder import RecurrentDecoder
+from keras_seq.models.recurrent_encoder import encode_bidirectional, make_bidirectional_layers
+from keras_seq.models.searchable_model import SearchableModel
 
 # Shape letters: B batch, S source steps, T target steps, Z latent units, K beam, V vocabulary.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class SequenceVAE(keras.Model):
+class SequenceVAE(SearchableModel):
     """Variational autoencoder over token ids, as a functional Keras model.
 
         encoder:  h = last states of bidirectional layers over dropout(E[id])
                   mean = W h + b,  log_variance = W' h + b'
         latent:   z = mean + exp(log_variance / 2) * noise,  noise ~ N(0, 1)
-        decoder:  recurrent layers over [dropout(E[id]); z], their first states
+        decoder:  recurrent layers over [dropout(E[id]); z], with the first states
                   tanh(W_ij z + b_ij);  logits = W h + b, or E (P h) with a tied output
 
-    A line of text goes through a vector of Z numbers and is written down again.
-    What it is trained on is a bound on the likelihood of the text,
+    Encodes a text as a latent code of Z numbers and decodes it again; samples of the prior become
+    new texts. Training maximizes a bound on the likelihood of the text,
 
-        log p(x) >= E[log p(x | z)] - KL(q(z | x) || N(0, 1)),
+        log p(x) >= E[log p(x | z)] - KL(q(z | x) || N(0, 1)).
 
-    of which the logits give the first term; `training.LatentTeaching` has the second.
-    Encoder and decoder share the table E. Id 0 is padding.
+    The logits give the first term; `training.LatentTeaching` adds the second. Encoder and decoder
+    share the table E. Id 0 is padding. Source and target are the same text, so that the same code
+    trains, searches and exports this model and encoder-decoder models.
 
-    It has the contract of the encoder-decoder models, so that it is searched and
-    exported as they are: source and target are the same text.
-
-    Shapes: B batch, S source steps, T target steps, Z latent units, V vocabulary,
-    K hypotheses.
+    Shapes: B batch, S source steps, T target steps, Z latent units, V vocabulary.
 
     Args:
         vocabulary_size: Positive integer V.
@@ -49,33 +48,31 @@ class SequenceVAE(keras.Model):
         embedding_units: Positive integer.
         encoder_units: Positive integer, in each direction.
         decoder_units: Positive integer.
-        dropout: Float in [0, 1), on embeddings, between layers and on the
-            outputs of the last.
+        dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         tie_output: Whether the logits use the table of the embedding.
         seed: Optional integer, makes noise and dropout reproducible.
+        dtype: Dtype policy of all layers, or None for the global policy.
 
     Call arguments:
-        inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`, the
-            latter beginning with the start token.
-        training: Whether z is drawn, and dropout applied; if not, z is the mean.
+        inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`. The target begins with
+            the start token.
+        training: Whether to sample z and to apply dropout. Otherwise z is the mean.
 
     Returns:
-        Float32 logits `(B, T, V)`; step t scores the token that follows
-        `target[:, t]`.
+        Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    Besides itself the model offers, over the same weights, `encoder`,
-    `decoder_step`, `initial_state` and `grow_state`, as `RecurrentSeq2Seq`
-    does, and
+    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
+    the same weights, as `Transformer` does. Further it has
 
-    * `posterior`: functional model, ids `(B, S)` -> `mean` and `log_variance` `(B, Z)`;
-    * `decoder`: functional model of `latent` `(B, Z)` and `target` `(B, T)` -> logits;
-    * `from_latent`: a model of the same contract whose source is z, `(B, Z)`;
-    * `with_posterior`: itself, with `mean` and `log_variance` as further outputs.
+    * `posterior`: functional model from ids `(B, S)` to `mean` and `log_variance` `(B, Z)`;
+    * `decoder`: functional model from `latent` `(B, Z)` and `target` `(B, T)` to logits;
+    * `from_latent`: a model to search with whose source is z `(B, Z)`;
+    * `with_posterior`: this model with `mean` and `log_variance` as further outputs.
 
-    Masks: taken from the ids; padding changes nothing.
+    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
-        ValueError: If `cell` is neither of these, or a size or rate is out of range.
+        ValueError: If `cell` is unknown, or a size or rate is out of range.
 
     Example:
 
@@ -89,192 +86,141 @@ class SequenceVAE(keras.Model):
 
     Reference:
         Bowman et al., "Generating Sentences from a Continuous Space", 2016, section 3,
-        https://arxiv.org/abs/1511.06349; Kingma and Welling, "Auto-Encoding
-        Variational Bayes", 2014, https://arxiv.org/abs/1312.6114
+        https://arxiv.org/abs/1511.06349; Kingma and Welling, "Auto-Encoding Variational Bayes",
+        2014, https://arxiv.org/abs/1312.6114
     """
 
     def __init__(
         self,
-        vocabulary_size,
+        vocabulary_size: int,
         *,
-        latent_units=32,
-        cell="gru",
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        embedding_units=256,
-        encoder_units=256,
-        decoder_units=512,
-        dropout=0.2,
-        tie_output=True,
-        seed=None,
-        name="sequence_vae",
-        **kwargs,
-    ):
+        latent_units: int = 32,
+        cell: str = "gru",
+        num_encoder_layers: int = 1,
+        num_decoder_layers: int = 1,
+        embedding_units: int = 256,
+        encoder_units: int = 256,
+        decoder_units: int = 512,
+        dropout: float = 0.2,
+        tie_output: bool = True,
+        seed: int | None = None,
+        dtype: Any = None,
+        name: str = "sequence_vae",
+        **kwargs: Any,
+    ) -> None:
         check_sizes(
             latent_units=latent_units,
             num_encoder_layers=num_encoder_layers,
             encoder_units=encoder_units,
             decoder_units=decoder_units,
         )
-        dtype = kwargs.pop("dtype", None)
         seeds = split_seed(seed, 2 + num_encoder_layers)
         layers = RecurrentDecoder(
-            vocabulary_size,
-            cell=cell,
-            num_layers=num_decoder_layers,
-            embedding_units=embedding_units,
-            units=decoder_units,
-            dropout=dropout,
-            tie_output=tie_output,
-            seed=seeds.pop(),
-            dtype=dtype,
+            self._arguments, num_decoder_layers, decoder_units, seed=seeds.pop()
         )
         sampling = ReparameterizedSampling(
             kl_weight=None, seed=seeds.pop(), dtype=dtype, name="sampling"
         )
-        dropouts = [
-            Dropout(dropout, seed=seeds.pop(), dtype=dtype, name=f"encoder_dropout_{i}")
-            for i in range(num_encoder_layers)
-        ]
-        encoder_layers = bidirectional_layers(cell, num_encoder_layers, encoder_units, dtype)
-        read = recurrent_reader(encoder_layers, dropouts[1:])
+        encode = self._make_encoder(layers.embedding, seeds)
 
-        source = keras.Input((None,), dtype="int32", name="source")
-        target = keras.Input((None,), dtype="int32", name="target")
-        mask = ops.not_equal(source, 0)
-        _, summary, _ = read(dropouts[0](layers.embedding(source)), mask)
-        posterior = {
-            part: ExactDense(latent_units, dtype=dtype, name=part)(summary)
-            for part in ("mean", "log_variance")
-        }
+        source, target = token_input("source"), token_input("target")
+        posterior = encode(source)
         z = sampling(posterior["mean"], posterior["log_variance"])
-
         latent = keras.Input((latent_units,), dtype=sampling.compute_dtype, name="latent")
-        first = keras.Model(latent, layers.first_states(latent), name="first_states")
+        first_states = keras.Model(latent, layers.first_states(latent), name="first_states")
         decoder = keras.Model(
             {"latent": latent, "target": target},
-            layers.logits(target, states=first(latent), vector=latent),
+            layers.logits(target, states=first_states(latent), vector=latent),
             name="decoder",
         )
         logits = decoder({"latent": z, "target": target})
         super().__init__(
             inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
         )
-        # A functional model takes no `dtype`, and would have the global policy whatever its layers.
-        if dtype is not None:
-            self.dtype_policy = dtype
-        self._config = {
-            "vocabulary_size": vocabulary_size,
-            "latent_units": latent_units,
-            "cell": cell,
-            "num_encoder_layers": num_encoder_layers,
-            "num_decoder_layers": num_decoder_layers,
-            "embedding_units": embedding_units,
-            "encoder_units": encoder_units,
-            "decoder_units": decoder_units,
-            "dropout": dropout,
-            "tie_output": tie_output,
-            "seed": seed,
-        }
-        memory = {"mask": mask, "vector": z, **first(z)}
-        # In a namespace, which Keras does not track: the weights are this model's own.
-        self._parts = SimpleNamespace(
-            encoder=keras.Model(source, memory, name="encoder"),
+        memory = {"mask": ops.not_equal(source, 0), "vector": z, **first_states(z)}
+        self._set_parts(
+            keras.Model(source, memory, name="encoder"),
+            layers,
             posterior=keras.Model(source, posterior, name="posterior"),
             with_posterior=keras.Model(self.input, {"logits": logits, **posterior}),
-            decoder=decoder,
-            decoder_step=layers.step(memory),
-            first=first,
+            decoder_model=decoder,
+            first_states=first_states,
             sampling=sampling,
         )
 
-    @property
-    def encoder(self):
-        """Functional model: ids `(B, S)` -> memory."""
-        return self._parts.encoder
+    def _make_encoder(self, embedding: Any, seeds: list[int | None]) -> Any:
+        """Makes a function from symbolic ids to `mean` and `log_variance`."""
+        args = self._arguments
+        dropouts = [
+            Dropout(args.dropout, seed=seeds.pop(), dtype=args.dtype, name=f"encoder_dropout_{i}")
+            for i in range(args.num_encoder_layers)
+        ]
+        layers = make_bidirectional_layers(
+            args.cell, args.num_encoder_layers, args.encoder_units, args.dtype
+        )
+
+        def encode(source: Any) -> dict[str, Any]:
+            x, mask = dropouts[0](embedding(source)), ops.not_equal(source, 0)
+            _, last_states = encode_bidirectional(layers, dropouts[1:], x, mask)
+            summary = last_states[-1][0]
+            return {
+                name: ExactDense(args.latent_units, dtype=args.dtype, name=name)(summary)
+                for name in ("mean", "log_variance")
+            }
+
+        return encode
 
     @property
-    def posterior(self):
-        """Functional model: ids `(B, S)` -> dict of `mean` and `log_variance` `(B, Z)`."""
+    def posterior(self) -> Any:
+        """Functional model from ids `(B, S)` to a dict of `mean` and `log_variance` `(B, Z)`."""
         return self._parts.posterior
 
     @property
-    def decoder(self):
-        """Functional model: dict of `latent` `(B, Z)` and `target` `(B, T)` -> logits."""
-        return self._parts.decoder
+    def decoder(self) -> Any:
+        """Functional model from a dict of `latent` `(B, Z)` and `target` `(B, T)` to logits."""
+        return self._parts.decoder_model
 
     @property
-    def decoder_step(self):
-        """Functional model: one step of K hypotheses."""
-        return self._parts.decoder_step
-
-    @property
-    def with_posterior(self):
-        """This model with `mean` and `log_variance` `(B, Z)` besides `logits` `(B, T, V)`."""
+    def with_posterior(self) -> Any:
+        """This model with the outputs `logits` `(B, T, V)`, `mean` and `log_variance` `(B, Z)`."""
         return self._parts.with_posterior
 
     @property
-    def seed_generator(self):
-        """That of the noise, which counts the batches that were drawn for."""
+    def seed_generator(self) -> Any:
+        """Seed generator of the noise, which counts the sampled batches."""
         return self._parts.sampling.seed_generator
 
     @property
-    def attending_step(self):
-        """None: the decoder looks at one vector, not at the steps of the source."""
-        raise ValueError(
-            "A variational autoencoder sees its source as one vector: it has no attention to "
-            "show, to guide or to measure coverage by."
-        )
-
-    @property
-    def from_latent(self):
-        """What a search takes in place of this model to write the texts of codes `(B, Z)`."""
+    def from_latent(self) -> "LatentDecoder":
+        """Model to search with whose source is a latent code `(B, Z)`."""
         return LatentDecoder(self)
-
-    def initial_state(self, memory, beam_size, length):
-        """The state before the first step; see `RecurrentSeq2Seq.initial_state`."""
-        return initial_state(self.decoder_step, memory, beam_size)
-
-    def grow_state(self, state, length):
-        """The state itself, which has room for any number of steps."""
-        return state
-
-    def get_config(self):
-        return {
-            **self._config,
-            "name": self.name,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-        }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
 
 
 class LatentDecoder:
-    """The decoder of a `SequenceVAE` as a model of the search contract, its source z.
+    """Decoder of a `SequenceVAE` as a model to search with, whose source is z.
 
     Args:
         model: The `SequenceVAE`.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: SequenceVAE) -> None:
         self.variables = model.variables
         self.decoder_step = model.decoder_step
         self.initial_state = model.initial_state
         self.grow_state = model.grow_state
-        self._first = model._parts.first
+        self._first_states = model._parts.first_states
         self._latent = model.decoder.input["latent"]
 
-    def encoder(self, latent, training=False):
-        """The memory of texts with these codes, its mask of one step.
+    def encoder(self, latent: Any, training: bool = False) -> dict[str, Any]:
+        """Returns the memory of latent codes, with a mask of one step.
 
         Args:
-            latent: Float tensor `(B, Z)`, from the prior, N(0, 1), or from between two texts.
-            training: Unused.
+            latent: Float tensor `(B, Z)`, such as samples of the prior, N(0, 1), or points between
+                the codes of two texts.
+            training: Ignored.
         """
-        # A compiled search may not know how wide it is.
+        # In a compiled search the width may be unknown.
         latent = ops.reshape(latent, (-1, self._latent.shape[1]))
         latent = ops.cast(latent, self._latent.dtype)
         mask = ops.ones_like(latent[:, :1], dtype="bool")
-        return {"mask": mask, "vector": latent, **self._first(latent)}
+        return {"mask": mask, "vector": latent, **self._first_states(latent)}

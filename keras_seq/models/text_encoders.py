@@ -1,89 +1,75 @@
-"""What classifiers and taggers read a text by: parts of a functional graph, from ids to vectors."""
+"""Encoders of classifiers and taggers, from ids to vectors in a functional model."""
+
+from types import SimpleNamespace
+from typing import Any
 
 from keras import ops
 
 from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.internal.dropout import Dropout
-from keras_seq.layers.internal.layer_normalization import LayerNormalization
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
-from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
 from keras_seq.models.checks import check_choice, check_sizes
-from keras_seq.models.recurrent_parts import CHOICES, bidirectional_layers, recurrent_reader
+from keras_seq.models.recurrent_encoder import (
+    RECURRENT_LAYERS,
+    encode_bidirectional,
+    make_bidirectional_layers,
+)
+from keras_seq.models.transformer_parts import encode_with_blocks, make_encoder_blocks
 
 # Shape letters: B batch, S steps, U units of a direction, D units.
 
-BLOCK_ARGUMENTS = (
-    "num_heads",
-    "feedforward_units",
-    "dropout",
-    "attention_dropout",
-    "activation_dropout",
-    "activation",
-    "norm",
-)
 
-
-def recurrent_encoder(source, config, seed, dtype):
+def recurrent_encoder(
+    source: Any, arguments: SimpleNamespace, seed: int | None
+) -> tuple[Any, Any, Any]:
     """Bidirectional layers over embeddings.
 
     Args:
         source: Symbolic ids `(B, S)`.
-        config: Dict of a model's arguments.
-        seed: Optional integer, of the dropouts.
-        dtype: Dtype policy of all layers, or None for the default.
+        arguments: Constructor arguments of a model.
+        seed: Seed of the dropout.
 
     Returns:
-        Outputs `(B, S, 2U)`; the last state of each direction at the real
-        steps, joined, `(B, 2U)`; and the mask `(B, S)`, True where a step is
-        real.
+        Outputs `(B, S, 2U)`; the last states of both directions, joined, `(B, 2U)`; and the mask
+        `(B, S)`, True where a step is real.
     """
-    check_choice("cell", config["cell"], CHOICES["cell"])
-    check_sizes(
-        num_layers=config["num_layers"],
-        embedding_units=config["embedding_units"],
-        units=config["units"],
-    )
+    args, dtype = arguments, arguments.dtype
+    check_choice("cell", args.cell, tuple(RECURRENT_LAYERS))
+    check_sizes(num_layers=args.num_layers, embedding_units=args.embedding_units, units=args.units)
     embedding = TokenEmbedding(
-        config["vocabulary_size"], config["embedding_units"], dtype=dtype, name="embedding"
+        args.vocabulary_size, args.embedding_units, dtype=dtype, name="embedding"
     )
-    dropped, *between = (
-        Dropout(config["dropout"], seed=seed, dtype=dtype, name=f"encoder_dropout_{i}")
-        for i, seed in enumerate(split_seed(seed, config["num_layers"]))
-    )
-    layers = bidirectional_layers(config["cell"], config["num_layers"], config["units"], dtype)
+    dropouts = [
+        Dropout(args.dropout, seed=seed, dtype=dtype, name=f"encoder_dropout_{i}")
+        for i, seed in enumerate(split_seed(seed, args.num_layers))
+    ]
+    layers = make_bidirectional_layers(args.cell, args.num_layers, args.units, dtype)
     mask = ops.not_equal(source, 0)
-    outputs, last, _ = recurrent_reader(layers, between)(dropped(embedding(source)), mask)
-    return outputs, last, mask
+    x = dropouts[0](embedding(source))
+    outputs, last_states = encode_bidirectional(layers, dropouts[1:], x, mask)
+    return outputs, last_states[-1][0], mask
 
 
-def transformer_encoder(source, config, seed, dtype):
+def transformer_encoder(
+    source: Any, arguments: SimpleNamespace, seed: int | None
+) -> tuple[Any, Any]:
     """Blocks of self-attention over embeddings with positions.
 
     Args:
         source: Symbolic ids `(B, S)`.
-        config: Dict of a model's arguments.
-        seed: Optional integer, of the dropouts.
-        dtype: Dtype policy of all layers, or None for the default.
+        arguments: Constructor arguments of a model.
+        seed: Seed of the dropout.
 
     Returns:
         Outputs `(B, S, D)`, and the mask `(B, S)`, True where a step is real.
     """
-    check_sizes(num_layers=config["num_layers"])
-    embedding = TokenEmbedding(
-        config["vocabulary_size"], config["units"], dtype=dtype, name="embedding"
-    )
+    args, dtype = arguments, arguments.dtype
+    check_sizes(num_layers=args.num_layers)
+    embedding = TokenEmbedding(args.vocabulary_size, args.units, dtype=dtype, name="embedding")
     position = SinusoidalPosition(dtype=dtype, name="position")
-    seeds = split_seed(seed, 1 + config["num_layers"])
-    dropout = Dropout(config["dropout"], seed=seeds.pop(), dtype=dtype, name="encoder_dropout")
+    *block_seeds, dropout_seed = split_seed(seed, 1 + args.num_layers)
+    dropout = Dropout(args.dropout, seed=dropout_seed, dtype=dtype, name="encoder_dropout")
     mask = ops.not_equal(source, 0)
     x = dropout(position(embedding(source)))
-    arguments = {name: config[name] for name in BLOCK_ARGUMENTS}
-    # Named as in `Transformer`, so that one can begin with the encoder of another.
-    for i, seed in enumerate(seeds):
-        x = TransformerEncoderBlock(**arguments, seed=seed, dtype=dtype, name=f"encoder_block_{i}")(
-            x, mask=mask
-        )
-    if config["norm"] == "pre":
-        x = LayerNormalization(epsilon=1e-5, dtype=dtype, name="encoder_norm")(x)
-    return x, mask
+    return encode_with_blocks(x, mask, make_encoder_blocks(args, block_seeds), args), mask

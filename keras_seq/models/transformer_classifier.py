@@ -1,25 +1,27 @@
-"""The Transformer classifier, an encoder alone."""
+"""The Transformer classifier."""
+
+from typing import Any
 
 import keras
 
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.masked_pooling import KINDS, MaskedPooling
 from keras_seq.models.checks import check_choice, check_sizes
+from keras_seq.models.inputs import token_input
+from keras_seq.models.text_classifier import TextClassifier
 from keras_seq.models.text_encoders import transformer_encoder
-from keras_seq.models.text_model import TextModel, to_logits
-
-# Shape letters: B batch, S steps, D units, C classes.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class TransformerClassifier(TextModel):
-    """Classifier of a text by the encoder of a Transformer, as a functional Keras model.
+class TransformerClassifier(TextClassifier):
+    """Text classifier with the encoder of a Transformer, as a functional Keras model.
 
         x = dropout(sqrt(D) E[id] + position);  blocks
-        v = the mean, the maximum or the last of x over the tokens that are no padding
+        v = mean, maximum or last of x over the real tokens
         logits = W dropout(v) + b
 
-    Id 0 is padding.
+    For large labeled corpora; with few labels prefer `BackboneClassifier` or `BagClassifier`. Id 0
+    is padding.
 
     Shapes: B batch, S steps, D units, C classes.
 
@@ -30,26 +32,26 @@ class TransformerClassifier(TextModel):
         units: Positive integer D, a multiple of `num_heads`.
         feedforward_units: Positive integer.
         num_heads: Positive integer.
-        dropout: Float in [0, 1), on embeddings, on the output of each part of a
-            block and on what is classified.
+        dropout: Float in [0, 1), on embeddings, on the output of each part of a block and on the
+            pooled vector.
         attention_dropout: Float in [0, 1), on attention weights.
-        activation_dropout: Float in [0, 1), on the feed-forward's hidden units.
+        activation_dropout: Float in [0, 1), on the hidden units of the feed-forward layers.
         activation: Name of a Keras activation.
         norm: `"pre"` or `"post"`.
         pooling: "mean", "max" or "last".
         seed: Optional integer, makes the dropout reproducible.
+        dtype: Dtype policy of all layers, or None for the global policy.
 
     Call arguments:
         inputs: Dict of int32 ids: `source` `(B, S)`.
 
     Returns:
-        Float32 logits `(B, C)`; those of a row of padding are of zeros.
+        Float32 logits `(B, C)`. A row of padding is classified by a vector of zeros.
 
-    Masks: taken from the ids; padding changes nothing.
+    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
-        ValueError: If `pooling` is none of those named, or a size or rate is
-            out of range.
+        ValueError: If `pooling` is unknown, or a size or rate is out of range.
 
     Example:
 
@@ -59,55 +61,34 @@ class TransformerClassifier(TextModel):
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 3.1,
-        https://arxiv.org/abs/1706.03762; Devlin et al., "BERT: Pre-training of
-        Deep Bidirectional Transformers for Language Understanding", 2019,
-        https://arxiv.org/abs/1810.04805, which pools by a token of its own
+        https://arxiv.org/abs/1706.03762; Devlin et al., "BERT: Pre-training of Deep Bidirectional
+        Transformers for Language Understanding", 2019, https://arxiv.org/abs/1810.04805, who pool
+        with a special token instead
     """
 
     def __init__(
         self,
-        vocabulary_size,
-        num_classes,
-        num_layers=2,
-        units=256,
-        feedforward_units=1024,
-        num_heads=4,
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation_dropout=0.1,
-        activation="relu",
-        norm="pre",
-        pooling="mean",
-        seed=None,
-        name="transformer_classifier",
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        num_classes: int,
+        num_layers: int = 2,
+        units: int = 256,
+        feedforward_units: int = 1024,
+        num_heads: int = 4,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        activation_dropout: float = 0.1,
+        activation: str = "relu",
+        norm: str = "pre",
+        pooling: str = "mean",
+        seed: int | None = None,
+        dtype: Any = None,
+        name: str = "transformer_classifier",
+        **kwargs: Any,
+    ) -> None:
         check_sizes(num_classes=num_classes)
         check_choice("pooling", pooling, KINDS)
-        dtype = kwargs.pop("dtype", None)
-        config = {
-            "vocabulary_size": vocabulary_size,
-            "num_classes": num_classes,
-            "num_layers": num_layers,
-            "units": units,
-            "feedforward_units": feedforward_units,
-            "num_heads": num_heads,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "activation": activation,
-            "norm": norm,
-            "pooling": pooling,
-            "seed": seed,
-        }
-        seeds = split_seed(seed, 2)
-        source = keras.Input((None,), dtype="int32", name="source")
-        x, mask = transformer_encoder(source, config, seeds[0], dtype)
-        pooled = MaskedPooling(pooling, dtype=dtype, name="pooling")(x, mask=mask)
-        super().__init__(
-            inputs={"source": source},
-            outputs=to_logits(pooled, num_classes, dropout, seeds[1], dtype),
-            name=name,
-            **kwargs,
-        )
-        self._remember(config, dtype)
+        encoder_seed, output_seed = split_seed(seed, 2)
+        source = token_input("source")
+        x, mask = transformer_encoder(source, self._arguments, encoder_seed)
+        vector = MaskedPooling(pooling, dtype=dtype, name="pooling")(x, mask=mask)
+        self._connect(source, vector, output_seed, name=name, **kwargs)

@@ -1,72 +1,61 @@
 """The decoder-only Transformer."""
 
-from types import SimpleNamespace
+from typing import Any
 
 import keras
-from keras import ops
 
-from keras_seq.layers.embedding.token_embedding import TokenEmbedding, cached_output_kernels
+from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.internal.dropout import Dropout
-from keras_seq.layers.internal.layer_normalization import LayerNormalization
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
-from keras_seq.models.cached_steps import (
-    empty_state,
-    like_inputs,
-    longer_state,
-    recorded_step,
-    step_inputs,
-)
-from keras_seq.models.method import Method
-from keras_seq.models.target_only import dummy_encoder, no_attention
-
-# Shape letters: B batch, S source steps, T target steps, D units, H heads, K beam, V vocabulary.
+from keras_seq.models.checks import check_sizes
+from keras_seq.models.dummy_encoder import dummy_encoder
+from keras_seq.models.inputs import token_input
+from keras_seq.models.searchable_model import SearchableModel
+from keras_seq.models.transformer_decoder import TransformerDecoder
+from keras_seq.models.transformer_parts import make_blocks, make_final_norm
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class TransformerLanguageModel(keras.Model):
+class TransformerLanguageModel(SearchableModel):
     """Decoder-only Transformer over token ids, as a functional Keras model.
 
         x = dropout(sqrt(D) E[id] + position);  causal blocks;  logits = E h
 
         P(y) = prod over t of P(y_t | y_<t)
 
-    The output layer shares the table of the embedding. Id 0 is padding.
+    Generates text or scores it. The output layer shares the table of the embedding. Id 0 is
+    padding. The model has the inputs of an encoder-decoder model and ignores the source, so that
+    the same code trains, searches and exports it. A prompt is the beginning of the target.
 
-    It has the contract of the encoder-decoder models with a source of which nothing is
-    read, so that it is trained, searched and exported as they are: a prompt is
-    what the target begins with.
-
-    Shapes: B batch, S source steps, T target steps, D units, V vocabulary, K
-    hypotheses.
+    Shapes: B batch, S source steps, T target steps, D units, V vocabulary.
 
     Args:
         vocabulary_size: Positive integer V.
-        num_layers: Positive integer, blocks.
+        num_layers: Positive integer, the number of blocks.
         units: Positive integer D, a multiple of `num_heads`.
         feedforward_units: Positive integer.
         num_heads: Positive integer.
-        dropout: Float in [0, 1), on embeddings and on the output of each part
-            of a block.
+        dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout: Float in [0, 1), on attention weights.
-        activation_dropout: Float in [0, 1), on the feed-forward's hidden units.
+        activation_dropout: Float in [0, 1), on the hidden units of the feed-forward layers.
         activation: Name of a Keras activation.
         norm: `"pre"` or `"post"`.
         seed: Optional integer, makes the dropout reproducible.
+        dtype: Dtype policy of all layers, or None for the global policy.
 
     Call arguments:
-        inputs: Dict of int32 ids: `target` `(B, T)`, beginning with the start
-            token; `source` `(B, S)`, whatever it holds.
+        inputs: Dict of int32 ids: `target` `(B, T)`, which begins with the start token, and
+            `source` `(B, S)`, which is ignored.
 
     Returns:
-        Float32 logits `(B, T, V)`; step t scores the token that follows
-        `target[:, t]`.
+        Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    Besides itself the model offers, over the same weights, `encoder`,
-    `decoder_step`, `initial_state` and `grow_state`, as `Transformer` does.
+    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
+    the same weights, as `Transformer` does.
 
-    Masks: taken from the ids; padding changes nothing.
+    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If a size or rate is out of range.
@@ -79,149 +68,45 @@ class TransformerLanguageModel(keras.Model):
     (1, 3, 20)
 
     Reference:
-        Liu et al., "Generating Wikipedia by Summarizing Long Sequences", 2018,
-        section 4.2.3, https://arxiv.org/abs/1801.10198; Radford et al.,
-        "Improving Language Understanding by Generative Pre-Training", 2018
+        Liu et al., "Generating Wikipedia by Summarizing Long Sequences", 2018, section 4.2.3,
+        https://arxiv.org/abs/1801.10198; Radford et al., "Improving Language Understanding by
+        Generative Pre-Training", 2018
     """
 
     def __init__(
         self,
-        vocabulary_size,
-        num_layers,
-        units,
-        feedforward_units,
-        num_heads,
-        dropout=0.1,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        activation="relu",
-        norm="pre",
-        seed=None,
-        name="transformer_language_model",
-        **kwargs,
-    ):
-        if not isinstance(num_layers, int) or num_layers < 1:
-            raise ValueError(f"`num_layers` must be a positive integer, received {num_layers!r}.")
-        block_arguments = {
-            "num_heads": num_heads,
-            "feedforward_units": feedforward_units,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "activation": activation,
-            "norm": norm,
-        }
-        config = {
-            "vocabulary_size": vocabulary_size,
-            "num_layers": num_layers,
-            "units": units,
-            **block_arguments,
-            "seed": seed,
-        }
-        dtype = kwargs.pop("dtype", None)
-        embedding = TokenEmbedding(vocabulary_size, units, dtype=dtype, name="embedding")
-        position = SinusoidalPosition(dtype=dtype, name="position")
-        seeds = split_seed(seed, 1 + num_layers)
-        embedding_dropout = Dropout(dropout, seed=seeds.pop(), dtype=dtype, name="dropout")
-        blocks = [
-            TransformerEncoderBlock(
-                **block_arguments, causal=True, seed=seeds.pop(), dtype=dtype, name=f"block_{i}"
-            )
-            for i in range(num_layers)
-        ]
-        final_norm = None
-        if norm == "pre":
-            final_norm = LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
-
-        source = keras.Input((None,), dtype="int32", name="source")
-        target = keras.Input((None,), dtype="int32", name="target")
-        x = embedding_dropout(position(embedding(target)))
-        for block in blocks:
-            x = block(x)
-        x = final_norm(x) if final_norm else x
+        vocabulary_size: int,
+        num_layers: int,
+        units: int,
+        feedforward_units: int,
+        num_heads: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        activation: str = "relu",
+        norm: str = "pre",
+        seed: int | None = None,
+        dtype: Any = None,
+        name: str = "transformer_language_model",
+        **kwargs: Any,
+    ) -> None:
+        check_sizes(num_layers=num_layers)
+        dropout_seed, *block_seeds = reversed(split_seed(seed, 1 + num_layers))
+        decoder = TransformerDecoder(
+            embedding=TokenEmbedding(vocabulary_size, units, dtype=dtype, name="embedding"),
+            position=SinusoidalPosition(dtype=dtype, name="position"),
+            dropout=Dropout(dropout, seed=dropout_seed, dtype=dtype, name="dropout"),
+            blocks=list(
+                make_blocks(
+                    TransformerEncoderBlock, self._arguments, "block", block_seeds, causal=True
+                )
+            ),
+            norm=make_final_norm(self._arguments, "norm"),
+            num_heads=num_heads,
+        )
+        source, target = token_input("source"), token_input("target")
+        logits, _ = decoder.logits(target)
         super().__init__(
-            inputs={"source": source, "target": target},
-            outputs=embedding(x, reverse=True),
-            name=name,
-            **kwargs,
+            inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
         )
-        # A functional model takes no `dtype`, and would have the global policy whatever its layers.
-        if dtype is not None:
-            self.dtype_policy = dtype
-        self._config = config
-        self._parts = SimpleNamespace(
-            embedding=embedding,
-            encoder=dummy_encoder(source),
-            decoder_step=_decoder_step(embedding, position, blocks, final_norm, units, num_heads),
-        )
-
-    @property
-    def encoder(self):
-        """Functional model: ids `(B, S)` -> memory, which only says how many rows there are."""
-        return self._parts.encoder
-
-    @property
-    def decoder_step(self):
-        """Functional model: one step of K hypotheses."""
-        return self._parts.decoder_step
-
-    @property
-    def attending_step(self):
-        """None of a language model: there is no source to look at."""
-        return no_attention()
-
-    def step_scope(self):
-        """A context for steps, which score words by a table that is turned about once."""
-        return cached_output_kernels([self._parts.embedding])
-
-    def initial_state(self, memory, beam_size, length):
-        """The state before the first step; see `Transformer.initial_state`."""
-        return empty_state(
-            self.decoder_step, ops.shape(memory["mask"])[0], beam_size, length, self.compute_dtype
-        )
-
-    def grow_state(self, state, length):
-        """A state that holds `length` more steps than `state`."""
-        return longer_state(state, length)
-
-    def get_config(self):
-        return {
-            **self._config,
-            "name": self.name,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
-        }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-
-def _decoder_step(embedding, position_layer, blocks, final_norm, units, num_heads):
-    inputs = step_inputs(len(blocks), num_heads, units // num_heads, blocks[0].compute_dtype)
-    caches = inputs["state"]["shared"]
-    recorded, bias = recorded_step(inputs)
-    x = Method(position_layer, "step", name="position_step")(
-        {"inputs": embedding(inputs["token"]), "position": inputs["position"]}
-    )
-    shared = {"place": caches["place"] + 1}
-    for i, block in enumerate(blocks):
-        x, cache = Method(block, "step", spec=like_inputs, name=f"step_{i}")(
-            {
-                "inputs": x,
-                "position": inputs["position"],
-                "bias": bias,
-                "write_index": caches["place"],
-                "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
-            }
-        )
-        shared[f"key_{i}"], shared[f"value_{i}"] = cache["key"], cache["value"]
-    x = final_norm(x) if final_norm else x
-    memory = {"mask": keras.Input((None,), dtype="bool", name="memory_mask")}
-    return keras.Model(
-        inputs={**inputs, "memory": memory},
-        outputs={
-            "logits": embedding(x, reverse=True),
-            "state": {"beam": {"past": recorded}, "shared": shared},
-        },
-        name="decoder_step",
-    )
+        self._set_parts(dummy_encoder(source), decoder)

@@ -6,7 +6,7 @@ from conformance.harness import Row
 from keras import ops
 
 from keras_seq import layers, models
-from keras_seq.models.method import Method
+from keras_seq.models.call_method import CallMethod
 
 RECURRENT = {"embedding_units": 8, "units": 4}
 TRANSFORMER = {"units": 8, "feedforward_units": 16, "num_heads": 2}
@@ -20,7 +20,7 @@ def tag(model, arrays):
     if model.field is None:
         return outputs
     given = {"inputs": outputs["logits"], "tags": source % 2, "mask": begins}
-    return outputs, Method(model.field, "log_likelihood")(given)
+    return outputs, CallMethod(model.field, "log_likelihood")(given)
 
 
 CLASSIFIERS = {

@@ -104,9 +104,9 @@ def test_attention_equals_that_of_single_search_steps(make):
     target = np.array([[2, 6, 4, 7], [2, 9, 5, 8]], np.int32)
     memory = quick(model.encoder)(SOURCE)
     state = model.initial_state(memory, 1, 4)
-    steps, attending_step = [], quick(model.attending_step)
+    steps, decoder_step = [], quick(model.decoder_step_with_attention)
     for position in range(4):
-        out = attending_step(
+        out = decoder_step(
             {
                 "token": ops.convert_to_tensor(target[:, position, None]),
                 "position": ops.convert_to_tensor(position, "int32"),
@@ -133,5 +133,7 @@ def test_missing_attention_layer_or_head_raises_value_error():
         transformer().with_attention(0, 2)
     with pytest.raises(ValueError, match="`head` must be from 0 to 0.*received -1"):
         recurrent().with_attention(0, -1)
-    with pytest.raises(ValueError, match="None for their mean, as with all layers; received 1"):
+    with pytest.raises(
+        ValueError, match="None for the mean over heads, as .* layer=None; received 1"
+    ):
         transformer().with_attention(None, 1)

@@ -221,14 +221,14 @@ def test_exported_generator_maps_images_to_token_ids(model, tmp_path):
 
 
 def test_coverage_penalty_on_a_generator_without_attention_raises(model):
-    with pytest.raises(ValueError, match="reads one vector: it has no attention"):
+    with pytest.raises(ValueError, match="needs attention to the source"):
         beam_search(model, IMAGES, coverage_penalty=0.2, max_length=LIMIT)
 
 
 def test_invalid_generator_arguments_are_named_in_the_error():
-    with pytest.raises(ValueError, match="`context` must be 'init' or 'every_step', received 'a'"):
+    with pytest.raises(ValueError, match="`context` must be one of 'init', 'every_step'"):
         ConditionedGenerator(network(), VOCABULARY, context="a")
-    with pytest.raises(ValueError, match="`cell` must be 'gru' or 'lstm', received 'rnn'"):
+    with pytest.raises(ValueError, match="`cell` must be one of 'gru', 'lstm', received 'rnn'"):
         ConditionedGenerator(network(), VOCABULARY, cell="rnn")
     with pytest.raises(ValueError, match="input of the encoder 'part' is not known: give"):
         ConditionedGenerator(keras.layers.Dense(3, name="part"), VOCABULARY)

@@ -125,13 +125,14 @@ def test_a_model_is_rebuilt_from_its_config(model):
     assert other.get_config() == model.get_config()
 
 
-def test_attending_step_of_a_language_model_raises_value_error(model):
-    with pytest.raises(ValueError, match="looks at no source"):
-        _ = model.attending_step
+def test_coverage_penalty_of_a_language_model_raises_value_error(model):
+    assert not hasattr(model, "decoder_step_with_attention")
+    with pytest.raises(ValueError, match="needs attention to the source"):
+        beam_search(model, np.array([[5, 3]], "int32"), beam_size=2, coverage_penalty=0.1)
 
 
 def test_invalid_language_model_arguments_are_named_in_the_error():
-    with pytest.raises(ValueError, match="`cell` must be 'gru' or 'lstm', received 'rnn'"):
+    with pytest.raises(ValueError, match="`cell` must be one of 'gru', 'lstm', received 'rnn'"):
         RecurrentLanguageModel(VOCABULARY, cell="rnn")
     with pytest.raises(ValueError, match="`num_layers` must be a positive integer, received 0"):
         RecurrentLanguageModel(VOCABULARY, num_layers=0)

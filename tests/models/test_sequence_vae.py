@@ -141,9 +141,9 @@ def test_config_rebuilds_the_sequence_vae():
 
 
 def test_missing_attention_and_invalid_vae_sizes_raise_value_error():
-    with pytest.raises(ValueError, match="sees its source as one vector"):
-        _ = made().attending_step
+    with pytest.raises(ValueError, match="needs attention to the source"):
+        beam_search(made(), np.array([[5, 3]], "int32"), beam_size=2, coverage_penalty=0.1)
     with pytest.raises(ValueError, match="`latent_units` must be a positive integer, received 0"):
         made(latent_units=0)
-    with pytest.raises(ValueError, match="`cell` must be 'gru' or 'lstm', received 'rnn'"):
+    with pytest.raises(ValueError, match="`cell` must be one of 'gru', 'lstm', received 'rnn'"):
         made(cell="rnn")

@@ -10,8 +10,8 @@ import reference_transformer as reference
 from keras import ops
 
 from keras_seq.models import RecurrentTagger, TransformerTagger
-from keras_seq.models.method import Method
-from keras_seq.models.tagging import tagger_inputs
+from keras_seq.models.call_method import CallMethod
+from keras_seq.models.text_tagger import tagger_inputs
 
 pytestmark = pytest.mark.jax
 
@@ -104,7 +104,7 @@ def trained(crf):
     given = keras.Input((None,), dtype="int32", name="tags")
     logits = model(inputs)["logits"]
     if crf:
-        cost = -Method(model.field, "log_likelihood")(
+        cost = -CallMethod(model.field, "log_likelihood")(
             {"inputs": logits, "tags": given, "mask": inputs["begins"]}
         )
     else:

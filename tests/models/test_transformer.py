@@ -137,9 +137,11 @@ def test_encoder_memory_is_not_copied_per_hypothesis(variant):
     np.testing.assert_array_equal(memory["mask"], SOURCE != 0)
     state = model.initial_state(memory, 7, 11)
     # Only a table of what is whose past moves with a hypothesis.
-    assert {name: tuple(t.shape) for name, t in state["beam"].items()} == {"past": (3, 7, 11, 7)}
+    assert {name: tuple(t.shape) for name, t in state["beam"].items()} == {
+        "ancestors": (3, 7, 11, 7)
+    }
     assert {name: tuple(t.shape) for name, t in state["shared"].items()} == {
-        "place": (3,),
+        "write_index": (3,),
         **{f"{part}_{i}": (3, HEADS, 11, 7, width) for part in ("key", "value") for i in range(2)},
     }
 

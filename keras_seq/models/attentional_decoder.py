@@ -1,0 +1,218 @@
+"""The recurrent decoder with attention, over whole targets and in single steps."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_seq.layers.attention.attention_cell import AttentionCell, has_state
+from keras_seq.layers.attention.attention_decoder import AttentionDecoder
+from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.location_sensitive_attention import LocationSensitiveAttention
+from keras_seq.layers.attention.luong_attention import LuongAttention
+from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.models.attentive_model import WithWeights
+from keras_seq.models.call_method import CallMethod
+from keras_seq.models.cell_step import CellStep
+from keras_seq.models.inputs import step_inputs
+from keras_seq.models.output_mask import masked_logits
+from keras_seq.models.recurrent_decoder import RecurrentStates, make_output
+from keras_seq.models.recurrent_encoder import RECURRENT_LAYERS
+
+# Shape letters: B batch, S source steps, T target steps, K beam, U units, V vocabulary.
+
+_CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
+
+
+class AttentionalDecoder(RecurrentStates):
+    """Layers of a decoder whose first layer attends to the source.
+
+        attention cell over the embeddings, then recurrent layers with residual sums
+        logits = W h + b, or E (P h) with a tied output
+
+    It is not a Keras layer: the layers belong to the functional model that is built with it.
+
+    Args:
+        embedding: `TokenEmbedding` of the target.
+        dropout: Dropout on its outputs.
+        arguments: Constructor arguments of a model: `cell`, `num_decoder_layers`,
+            `decoder_units`, `attention`, `attention_units`, `attention_dropout`, `dropout` and
+            `dtype`.
+        seeds: List from which the seeds of the dropout are popped, one more than layers.
+        input_feeding: Whether the first layer reads the attentional vector of the last step.
+        tie_output: Whether the logits use the table of `embedding`.
+    """
+
+    def __init__(
+        self,
+        embedding: Any,
+        dropout: Any,
+        arguments: SimpleNamespace,
+        seeds: list[int | None],
+        input_feeding: bool = True,
+        tie_output: bool = False,
+    ) -> None:
+        args, units, dtype = arguments, arguments.decoder_units, arguments.dtype
+        super().__init__(args.cell, args.num_decoder_layers)
+
+        def make_dropout(name: str) -> Any:
+            return keras.layers.Dropout(args.dropout, seed=seeds.pop(), dtype=dtype, name=name)
+
+        self.embedding, self.dropout = embedding, dropout
+        self.attention = _make_attention(args, seeds.pop())
+        self.cell = AttentionCell(
+            _CELLS[args.cell](units, dtype=dtype, name=args.cell),
+            self.attention,
+            input_feeding=input_feeding,
+            dtype=dtype,
+            name="cell",
+        )
+        self.first_layer = AttentionDecoder(self.cell, dtype=dtype, name="decoder_0")
+        upper = range(1, args.num_decoder_layers)
+        self.upper_layers = [
+            RECURRENT_LAYERS[args.cell](
+                units, return_sequences=True, dtype=dtype, name=f"decoder_{i}"
+            )
+            for i in upper
+        ]
+        self.upper_dropouts = [make_dropout(f"decoder_dropout_{i}") for i in upper]
+        self.output_dropout = make_dropout("output_dropout")
+        self.to_logits = make_output(embedding, units, tie_output, dtype)
+        self.bridges = {
+            state: ExactDense(
+                units, activation="tanh", dtype=dtype, name=state.replace("state", "bridge")
+            )
+            for names in self.state_names
+            for state in names
+        }
+
+    def first_states(self, last_states: list[list[Any]], bridge: str = "dense") -> dict[str, Any]:
+        """Symbolic first states `(B, U)` of all layers, by name.
+
+        Args:
+            last_states: Last states of each encoder layer. Decoder layer i uses those of encoder
+                layer i, or of the topmost encoder layer.
+            bridge: "copy", "dense" or "zero".
+        """
+        states = {}
+        for i, names in enumerate(self.state_names):
+            for name, state in zip(names, last_states[min(i, len(last_states) - 1)], strict=True):
+                if bridge == "dense":
+                    state = self.bridges[name](state)
+                elif bridge == "zero":
+                    state = ops.zeros_like(state[:, :1]) + ops.zeros((self.cell.output_size,))
+                states[name] = state
+        return states
+
+    def logits(
+        self,
+        target: Any,
+        source: dict[str, Any],
+        states: dict[str, Any],
+        attention_layers: Any = (),
+    ) -> tuple[Any, list[Any]]:
+        """Scores of the token after each token of whole targets.
+
+        Args:
+            target: Symbolic ids `(B, T)`.
+            source: Dict of the symbolic encoder outputs `value` `(B, S, D_v)`, `value_mask` and,
+                if the decoder reads it at every step, `summary`.
+            states: From `first_states`.
+            attention_layers: Indices of the layers whose attention to return: none, or (0,).
+
+        Returns:
+            Float32 logits `(B, T, V)` with the mask of the target, and the attention weights
+            `(B, 1, T, S)` of each of `attention_layers`.
+        """
+        first = {"cell": [states[name] for name in self.state_names[0]]}
+        if self.cell.feeds_attentional_state:
+            first["attentional_state"] = ops.zeros_like(first["cell"][0])
+        if has_state(self.attention):
+            first["attention"] = self.attention.initial_state(source["value"])
+        inputs = {**source, "states": first}
+        x = self.dropout(self.embedding(target))
+        attention = []
+        if attention_layers:
+            layer = WithWeights(self.first_layer, name="weights")
+            x, weights = layer({"inputs": x, **inputs})
+            attention.append(ops.cast(weights, "float32")[:, None])
+        else:
+            x, _ = self.first_layer(x, **inputs)
+        for layer, dropout, names in zip(
+            self.upper_layers, self.upper_dropouts, self.state_names[1:], strict=True
+        ):
+            x = x + layer(dropout(x), initial_state=[states[name] for name in names])
+        return masked_logits(self.to_logits(self.output_dropout(x)), target), attention
+
+    def project(self, source: dict[str, Any]) -> dict[str, Any]:
+        """The keys and values of the source, as `step` reads them."""
+        source = {name: source[name] for name in ("value", "value_mask")}
+        return CallMethod(self.attention, "project", name="project")(source)
+
+    def step(self, memory: dict[str, Any], return_attention: bool = False) -> Any:
+        """Makes the functional model of one step, after `logits` has built the layers.
+
+        Args:
+            memory: Dict of the symbolic outputs of the encoder: `mask`, those of `project`,
+                `summary` if the decoder reads it, and the first states.
+            return_attention: Whether the attention `(B, K, S)` is an output.
+        """
+        units, dtype = self.cell.output_size, self.cell.compute_dtype
+        names = [name for layer_names in self.state_names for name in layer_names]
+        cell_states = []
+        if self.cell.feeds_attentional_state:
+            cell_states.append("attentional_state")
+        beam = {
+            name: keras.Input((None, units), dtype=dtype, name=name) for name in names + cell_states
+        }
+        if has_state(self.attention):
+            cell_states.append("attention")
+            beam["attention"] = keras.Input((None, None), dtype=dtype, name="attention")
+        inputs = step_inputs(memory, beam)
+        memory = inputs["memory"]
+
+        states = {name: beam[name] for name in cell_states}
+        states["cell"] = [beam[name] for name in self.state_names[0]]
+        x, states, weights = self.cell(
+            self.embedding(inputs["token"]),
+            states,
+            memory["value"],
+            value_mask=memory["mask"],
+            key=memory["key"],
+            summary=memory.get("summary"),
+        )
+        new_states = states["cell"]
+        for layer, layer_names in zip(self.upper_layers, self.state_names[1:], strict=True):
+            outputs, upper_states = CellStep(layer.cell, name=f"{layer.name}_step")(
+                x, [beam[name] for name in layer_names]
+            )
+            x = x + outputs
+            new_states = [*new_states, *upper_states]
+        new_beam = dict(zip(names, new_states, strict=True))
+        new_beam |= {name: states[name] for name in cell_states}
+        outputs = {"logits": self.to_logits(x), "state": {"beam": new_beam, "shared": {}}}
+        if return_attention:
+            outputs["attention"] = ops.cast(weights, "float32")
+        return keras.Model(inputs, outputs, name="decoder_step")
+
+    def initial_state(
+        self, decoder_step: Any, memory: dict[str, Any], beam_size: int, length: Any
+    ) -> dict[str, Any]:
+        """As `RecurrentStates.initial_state`, with the state of the attention `(B, K, S)`."""
+        if has_state(self.attention):
+            memory = {**memory, "attention": self.attention.initial_state(memory["value"])}
+        return super().initial_state(decoder_step, memory, beam_size, length)
+
+
+def _make_attention(arguments: SimpleNamespace, seed: int | None) -> Any:
+    options = {
+        "dropout": arguments.attention_dropout,
+        "seed": seed,
+        "dtype": arguments.dtype,
+        "name": "attention",
+    }
+    if arguments.attention == "luong":
+        return LuongAttention("general", **options)
+    additive = {"bahdanau": BahdanauAttention, "location": LocationSensitiveAttention}
+    return additive[arguments.attention](arguments.attention_units, **options)

@@ -1,0 +1,53 @@
+"""Methods of a layer as operations of a functional model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+
+class CallMethod(keras.layers.Layer):
+    """Calls `layer.<method>(**inputs)` in a functional model.
+
+    Keras makes graph nodes of calls of a layer only, while some layers have further methods, such
+    as `step` and `project`. The layer must be built. Models that contain a `CallMethod` are
+    rebuilt from their constructor's arguments, never from a serialized graph.
+
+    Args:
+        layer: A built Keras layer.
+        method: Name of the method of `layer`.
+        options: Dict of its arguments that are not tensors, or None.
+        spec: Optional function of the inputs to the outputs as `KerasTensor`s. Without it Keras
+            traces the method, which is slow.
+
+    Call arguments:
+        inputs: Dict of the method's arguments, tensors or nested structures.
+    """
+
+    def __init__(
+        self,
+        layer: Any,
+        method: str,
+        options: dict[str, Any] | None = None,
+        spec: Callable[[Any], Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(dtype=layer.dtype_policy, **kwargs)
+        self.layer = layer
+        self.method = method
+        self.options = options or {}
+        self.spec = spec
+        # Inputs keep their dtypes: ids, masks and float32 tensors. `autocast=False` would keep
+        # them too, but the method would then read weights in another dtype than `call` does.
+        self._convert_input_args = False
+        self.supports_masking = True
+        self.built = True
+
+    def call(self, inputs):
+        return getattr(self.layer, self.method)(**inputs, **self.options)
+
+    def compute_output_spec(self, inputs):
+        return super().compute_output_spec(inputs) if self.spec is None else self.spec(inputs)
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return None

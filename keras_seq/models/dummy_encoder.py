@@ -1,0 +1,15 @@
+"""Encoder of models that have no source."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+
+def dummy_encoder(source: Any) -> Any:
+    """Functional model from ids `(B, S)` to a memory of `mask` `(B, S)`, all that search needs.
+
+    Args:
+        source: Symbolic ids.
+    """
+    return keras.Model(source, {"mask": ops.not_equal(source, 0)}, name="encoder")

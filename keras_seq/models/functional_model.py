@@ -1,0 +1,80 @@
+"""Base class of the models of this package."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import keras
+
+
+class FunctionalModel(keras.Model):
+    """Functional Keras model whose config is its constructor's arguments. Abstract.
+
+    The constructor of a subclass makes the layers, connects them and calls
+    `super().__init__(inputs=..., outputs=..., name=name, **kwargs)`. `get_config` returns the
+    arguments of that constructor and `from_config` calls it again. While the constructor runs,
+    `self._arguments` is a namespace of its arguments, to pass on to functions that make layers.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _record_arguments(cls.__init__)  # type: ignore[method-assign]
+
+    def get_config(self) -> dict[str, Any]:
+        config = {name: _serialize(value) for name, value in vars(self._arguments).items()}
+        config["name"] = self.name
+        if "dtype" in config:
+            config["dtype"] = keras.dtype_policies.serialize(self.dtype_policy)
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "FunctionalModel":
+        return cls(**{name: _deserialize(value, custom_objects) for name, value in config.items()})
+
+
+def _record_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
+    signature = inspect.signature(constructor)
+
+    @functools.wraps(constructor)
+    def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        named = list(bound.arguments.items())[1:]
+        # Keras does not track what is in a namespace: the layers are tracked by their graph.
+        arguments = SimpleNamespace(
+            **{
+                name: value
+                for name, value in named
+                if signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
+            }
+        )
+        self._arguments = arguments
+        constructor(self, *args, **kwargs)
+        # The constructor of a base class may have recorded its own arguments.
+        self._arguments = arguments
+        # `keras.Model` has no `dtype` for functional models and takes the global policy.
+        if getattr(arguments, "dtype", None) is not None:
+            self.dtype_policy = arguments.dtype
+
+    # Keras inspects constructors without following `__wrapped__`.
+    construct.__signature__ = signature  # type: ignore[attr-defined]
+    return construct
+
+
+def _serialize(value: Any) -> Any:
+    if isinstance(value, keras.Layer):
+        return keras.saving.serialize_keras_object(value)
+    if isinstance(value, dict):
+        return {name: _serialize(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_serialize(item) for item in value]
+    return value
+
+
+def _deserialize(value: Any, custom_objects: Any) -> Any:
+    if isinstance(value, dict) and "class_name" in value:
+        return keras.saving.deserialize_keras_object(value, custom_objects=custom_objects)
+    return value

@@ -1,0 +1,58 @@
+"""Bidirectional recurrent encoders in functional models."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+# Shape letters: B batch, S steps, U units of a direction.
+
+RECURRENT_LAYERS = {"gru": keras.layers.GRU, "lstm": keras.layers.LSTM}
+NUM_STATES = {"gru": 1, "lstm": 2}
+
+
+def make_bidirectional(cell: str, units: int, dtype: Any, name: str) -> Any:
+    """Bidirectional layer that returns its outputs and its last states."""
+    # With an explicit inner name weights have the same paths in all processes.
+    inner = RECURRENT_LAYERS[cell](
+        units, return_sequences=True, return_state=True, dtype=dtype, name=cell
+    )
+    return keras.layers.Bidirectional(inner, dtype=dtype, name=name)
+
+
+def make_bidirectional_layers(cell: str, num_layers: int, units: int, dtype: Any) -> list[Any]:
+    """Bidirectional layers of an encoder, with `units` in each direction."""
+    return [make_bidirectional(cell, units, dtype, f"encoder_{i}") for i in range(num_layers)]
+
+
+def join_directions(states: Sequence[Any]) -> list[Any]:
+    """Concatenates the states of both directions, of which the forward states come first."""
+    half = len(states) // 2
+    return [
+        ops.concatenate([forward, backward], axis=-1)
+        for forward, backward in zip(states[:half], states[half:], strict=True)
+    ]
+
+
+def encode_bidirectional(
+    layers: Sequence[Any], dropouts: Sequence[Any], x: Any, mask: Any
+) -> tuple[Any, list[list[Any]]]:
+    """Stacks bidirectional layers, residual from the second.
+
+    Args:
+        layers: From `make_bidirectional_layers`.
+        dropouts: Dropout layers on the inputs of all layers but the first.
+        x: Symbolic inputs `(B, S, D)`.
+        mask: Symbolic mask `(B, S)`.
+
+    Returns:
+        Outputs `(B, S, 2U)`, and for each layer its last states `(B, 2U)`, both directions joined.
+    """
+    last_states = []
+    for i, layer in enumerate(layers):
+        inputs = dropouts[i - 1](x) if i else x
+        outputs, *states = layer(inputs, mask=mask)
+        last_states.append(join_directions(states))
+        x = x + outputs if i else outputs
+    return x, last_states

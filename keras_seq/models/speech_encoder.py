@@ -1,0 +1,83 @@
+"""Encoders of speech in functional models: audio inputs and a recurrent pyramid."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_seq.layers.internal.scaled_dot_product import zero_padding
+from keras_seq.models.recurrent_encoder import join_directions
+
+# Shape letters: B batch, N samples, S steps, D features, U units.
+
+
+def audio_inputs(features: Any) -> tuple[dict[str, Any], Any, Any]:
+    """Makes the symbolic source of a model of speech.
+
+    Args:
+        features: Layer that computes features and, by `compute_mask`, their mask from a dict of
+            `samples` `(B, N)` and `lengths` `(B,)`, such as `LogMelSpectrogram`; or a positive
+            integer D, if the source consists of features.
+
+    Returns:
+        source: Dict of symbolic `samples` `(B, N)` or `features` `(B, S, D)`, and `lengths`.
+        features: Symbolic `(B, S, D)`.
+        mask: Symbolic bool `(B, S)`.
+
+    Raises:
+        ValueError: If `features` is neither.
+    """
+    lengths = keras.Input((), dtype="int32", name="lengths")
+    if isinstance(features, keras.layers.Layer):
+        source = {"samples": keras.Input((None,), name="samples"), "lengths": lengths}
+        return source, features(source), features.compute_mask(source)
+    if not isinstance(features, int) or features < 1:
+        raise ValueError(
+            "`features` must be a layer that makes features of samples, such as "
+            f"LogMelSpectrogram, or a positive integer, received {features!r}."
+        )
+    x = keras.Input((None, features), name="features")
+    # A cumulative sum numbers the steps although the length of a symbolic tensor is unknown.
+    step_numbers = ops.cumsum(ops.ones_like(x[..., 0], dtype="int32"), axis=1)
+    mask = step_numbers <= lengths[:, None]
+    return {"features": x, "lengths": lengths}, zero_padding(x, mask), mask
+
+
+def join_pairs(x: Any, mask: Any) -> tuple[Any, Any]:
+    """Joins each pair of steps into one.
+
+    Args:
+        x: Tensor `(B, S, D)`, whose real steps come first.
+        mask: Bool `(B, S)`.
+
+    Returns:
+        Tensor `(B, (S + 1) // 2, 2D)`, in which an unpaired last step is joined with 0; its mask.
+    """
+    x = zero_padding(x, mask)
+    second = ops.pad(x, [[0, 0], [0, 1], [0, 0]])[:, 1::2]
+    return ops.concatenate([x[:, ::2], second], axis=-1), mask[:, ::2]
+
+
+def encode_pyramid(
+    layers: Sequence[Any], dropouts: Sequence[Any], x: Any, mask: Any
+) -> tuple[Any, Any, list[list[Any]]]:
+    """Stacks bidirectional layers, each of which but the first reads pairs of steps.
+
+    Args:
+        layers: From `make_bidirectional_layers`.
+        dropouts: Dropout layers on the inputs of each layer.
+        x: Symbolic `(B, S, D)`.
+        mask: Symbolic bool `(B, S)`.
+
+    Returns:
+        Outputs `(B, P, 2U)`, where P is S / 2^(layers - 1), rounded up; their mask; and for each
+        layer its last states, both directions joined.
+    """
+    last_states = []
+    for i, (layer, dropout) in enumerate(zip(layers, dropouts, strict=True)):
+        if i:
+            x, mask = join_pairs(x, mask)
+        x, *states = layer(dropout(x), mask=mask)
+        last_states.append(join_directions(states))
+    return x, mask, last_states

@@ -1,0 +1,197 @@
+"""The decoder of Transformer models, over whole targets and in single steps."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_seq.layers.attention.beam_cache import beam_cache_mask, compact_cache, update_ancestors
+from keras_seq.models.attentive_model import WithWeights
+from keras_seq.models.call_method import CallMethod
+from keras_seq.models.inputs import step_inputs
+
+# Shape letters: B batch, H heads, K beam, L cache entries of each of K slots, S source steps,
+# T target steps, D units, V vocabulary.
+
+
+@dataclass
+class TransformerDecoder:
+    """Layers of a decoder with tied embeddings, and the KV cache of its steps.
+
+    It is not a Keras layer: the layers belong to the functional model that is built with it.
+
+    Args:
+        embedding: `TokenEmbedding`, which also computes the logits.
+        position: Layer that adds positions.
+        dropout: Dropout on the embeddings.
+        blocks: `TransformerDecoderBlock` layers; or causal `TransformerEncoderBlock` layers for a
+            decoder without a source.
+        norm: Layer after the last block, or None.
+        num_heads: Integer H.
+    """
+
+    embedding: Any
+    position: Any
+    dropout: Any
+    blocks: list[Any]
+    norm: Any
+    num_heads: int
+
+    @property
+    def tied_embeddings(self) -> list[Any]:
+        """The embeddings that compute logits."""
+        return [self.embedding]
+
+    def logits(
+        self, target: Any, source: dict[str, Any] | None = None, attention_layers: Any = ()
+    ) -> tuple[Any, list[Any]]:
+        """Scores of the token after each token of whole targets.
+
+        Args:
+            target: Symbolic ids `(B, T)`.
+            source: Dict of the symbolic encoder outputs `memory` `(B, S, D)` and `memory_mask`,
+                or None.
+            attention_layers: Indices of the blocks whose attention to return.
+
+        Returns:
+            Float32 logits `(B, T, V)`, and the attention weights `(B, H, T, S)` of each of
+            `attention_layers`.
+        """
+        source = source or {}
+        x = self.dropout(self.position(self.embedding(target)))
+        attention = []
+        for i, block in enumerate(self.blocks):
+            if i in attention_layers:
+                x, weights = WithWeights(block, name=f"weights_{i}")({"inputs": x, **source})
+                attention.append(weights)
+            else:
+                x = block(x, **source)
+        return self._output(x), attention
+
+    def project(self, memory: Any, memory_mask: Any) -> dict[str, Any]:
+        """The symbolic memory of the steps: the mask, and each block's keys and values."""
+        projected = {"mask": memory_mask}
+        for i, block in enumerate(self.blocks):
+            parts = CallMethod(block, "project", name=f"project_{i}")(
+                {"memory": memory, "memory_mask": memory_mask}
+            )
+            projected[f"key_{i}"], projected[f"value_{i}"] = parts["key"], parts["value"]
+        return projected
+
+    def step(self, memory: dict[str, Any], return_attention: bool = False) -> Any:
+        """Makes the functional model of one step, after `logits` has built the layers.
+
+        Args:
+            memory: Dict of the symbolic outputs of the encoder: of `project`, or `mask` alone for
+                a decoder without a source.
+            return_attention: Whether the attention of the last block is an output.
+        """
+        inputs = self._step_inputs(memory)
+        memory = inputs["memory"]
+        caches = inputs["state"]["shared"]
+        write_index = caches["write_index"]
+        ancestors = _UpdateAncestors(name="update_ancestors")(
+            inputs["state"]["beam"]["ancestors"], write_index
+        )
+        bias = _BeamCacheMask(name="beam_cache_mask")(ancestors)
+        x = CallMethod(self.position, "step", name="position_step")(
+            {"inputs": self.embedding(inputs["token"]), "position": inputs["position"]}
+        )
+        shared = {"write_index": write_index + 1}
+        for i, block in enumerate(self.blocks):
+            attends = return_attention and block is self.blocks[-1]
+            options = {"return_weights": True} if attends else None
+            spec = None if attends else _step_outputs
+            arguments = {
+                "inputs": x,
+                "position": inputs["position"],
+                "bias": bias,
+                "write_index": write_index,
+                "cache": {"key": caches[f"key_{i}"], "value": caches[f"value_{i}"]},
+            }
+            if f"key_{i}" in memory:
+                arguments["memory"] = {"key": memory[f"key_{i}"], "value": memory[f"value_{i}"]}
+                arguments["memory_mask"] = memory["mask"]
+            x, cache, *weights = CallMethod(block, "step", options, spec, name=f"step_{i}")(
+                arguments
+            )
+            shared[f"key_{i}"], shared[f"value_{i}"] = cache["key"], cache["value"]
+        outputs = {
+            "logits": self._output(x),
+            "state": {"beam": {"ancestors": ancestors}, "shared": shared},
+        }
+        if return_attention:
+            outputs["attention"] = ops.mean(weights[0], axis=1)
+        return keras.Model(inputs, outputs, name="decoder_step")
+
+    def initial_state(
+        self, decoder_step: Any, memory: dict[str, Any], beam_size: int, length: Any
+    ) -> dict[str, Any]:
+        """An empty KV cache for `length` steps; see `SearchableModel.initial_state`."""
+        batch = ops.shape(memory["mask"])[0]
+        caches = dict(decoder_step.input["state"]["shared"])
+        del caches["write_index"]
+        size = self.embedding.units // self.num_heads
+        empty = ops.zeros(
+            (batch, self.num_heads, length, beam_size, size), dtype=self.blocks[0].compute_dtype
+        )
+        return {
+            "beam": {"ancestors": ops.zeros((batch, beam_size, length, beam_size), dtype="bool")},
+            "shared": {
+                "write_index": ops.zeros((batch,), dtype="int32"),
+                **dict.fromkeys(caches, empty),
+            },
+        }
+
+    def grow_state(self, state: dict[str, Any], length: Any) -> dict[str, Any]:
+        """A larger cache without unused entries; see `SearchableModel.grow_state`."""
+        caches = dict(state["shared"])
+        write_index = caches.pop("write_index")
+        ancestors, write_index, caches = compact_cache(
+            state["beam"]["ancestors"], write_index, caches, length
+        )
+        return {
+            "beam": {"ancestors": ancestors},
+            "shared": {"write_index": write_index, **caches},
+        }
+
+    def _output(self, x: Any) -> Any:
+        return self.embedding(self.norm(x) if self.norm else x, reverse=True)
+
+    def _step_inputs(self, memory: dict[str, Any]) -> dict[str, Any]:
+        size, dtype = self.embedding.units // self.num_heads, self.blocks[0].compute_dtype
+        caches = {
+            f"{part}_{i}": keras.Input(
+                (self.num_heads, None, None, size), dtype=dtype, name=f"cache_{part}_{i}"
+            )
+            for i in range(len(self.blocks))
+            for part in ("key", "value")
+        }
+        return step_inputs(
+            memory,
+            beam={"ancestors": keras.Input((None, None, None), dtype="bool", name="ancestors")},
+            shared={"write_index": keras.Input((), dtype="int32", name="write_index"), **caches},
+        )
+
+
+def _step_outputs(inputs: dict[str, Any]) -> Any:
+    """Symbolic outputs of the step of a block: the hypotheses and the cache keep their shapes."""
+    return keras.tree.map_structure(
+        lambda tensor: keras.KerasTensor(tensor.shape, dtype=tensor.dtype),
+        (inputs["inputs"], inputs["cache"]),
+    )
+
+
+class _UpdateAncestors(keras.layers.Layer):
+    """`update_ancestors` as an operation of a functional model."""
+
+    def call(self, ancestors, write_index):
+        return update_ancestors(ancestors, write_index)
+
+
+class _BeamCacheMask(keras.layers.Layer):
+    """`beam_cache_mask` as an operation of a functional model."""
+
+    def call(self, ancestors):
+        return beam_cache_mask(ancestors)
