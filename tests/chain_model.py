@@ -45,7 +45,7 @@ class ChainModel:
     def grow_state(self, state, length):
         return state
 
-    def attending_step(self, inputs, training=None):
+    def decoder_step_with_attention(self, inputs, training=None):
         """As `decoder_step`; a state looks at place n by its logit of token n, too."""
         out = self.decoder_step(inputs)
         mask = inputs["memory"]["mask"]
@@ -88,7 +88,7 @@ def chain_of(table: np.ndarray):
 
 
 def coverage_of(logits, source: np.ndarray, factor: float):
-    """Equation 14 of Wu et al., of what a table's `attending_step` looks at."""
+    """Equation 14 of Wu et al., of what a table's `decoder_step_with_attention` looks at."""
     places = np.arange(int((source != 0).sum()))
 
     def score(tokens: tuple[int, ...]) -> float:

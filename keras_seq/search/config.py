@@ -43,7 +43,7 @@ class SearchConfig(SearchOptions):
         length_normalization: `"average"`, `"gnmt"` or `"none"`; see `length_penalty`.
         alpha: Exponent of the length normalization.
         coverage_penalty: Weight of `coverage_score` in beam search. Above 0, the model must offer
-            `attending_step`.
+            `decoder_step_with_attention`.
         min_length: Minimum length of a target.
         min_length_ratio: Minimum length of a target for each source token.
         max_length: Maximum length of a target.

@@ -67,15 +67,20 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
 
     Args:
         model: A model of the search contract. The first axis of all tensors of its memory and its
-            states is the batch. `model.step_scope`, if present, is a context that computes what
-            all decoder steps share only once.
+            states is the batch. `model.cached_output_kernel`, if present, is a context in which all
+            steps share one transposed output kernel.
         source: From `read_source`.
         search: The algorithm. Every row is done after `source.limits.steps` steps.
 
     Returns:
         The results of all rows.
     """
-    decode = model.attending_step if search.needs_attention else model.decoder_step
+    if search.needs_attention and not hasattr(model, "decoder_step_with_attention"):
+        raise ValueError(
+            "A coverage penalty needs attention to the source, received a "
+            f"{type(model).__name__}, which has no `decoder_step_with_attention`."
+        )
+    decode = model.decoder_step_with_attention if search.needs_attention else model.decoder_step
     limit, memory = source.limits.steps, source.memory
     is_static = source.has_static_shape
     stages = _stages(limit) if is_static else []
@@ -107,7 +112,7 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
             taken, state = advance(taken, until, state, rows)
         return search.results(state, rows)
 
-    with getattr(model, "step_scope", contextlib.nullcontext)():
+    with getattr(model, "cached_output_kernel", contextlib.nullcontext)():
         return _decode_in_rounds(model, source, state, rows, advance, search.results)
 
 

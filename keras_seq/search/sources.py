@@ -83,8 +83,7 @@ def read_source(model: Any, source: Any, config: SearchConfig, prefix: Any = Non
         memory = model.encoder(tensors, training=False)
         return Source(memory, ops.not_equal(tensors, 0), limits, tensors, True, prefix)
     memory = model.encoder(tensors, training=False)
-    # The memory of an ensemble lists the memory of each model.
-    mask = (memory["each"][0] if "each" in memory else memory)["mask"]
+    mask = memory["mask"]
     limits = _limits_without_lengths(mask, config, prefix)
     return Source(memory, mask, limits, tensors, False, prefix)
 

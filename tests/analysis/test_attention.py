@@ -127,7 +127,7 @@ def test_attention_of_a_recurrent_model_equals_that_of_its_cell(tokenizer):
     memory = model.encoder(source)
     state = model.initial_state(memory, 1, len(attention.target))
     for position, token in enumerate([2, *found.tokens]):
-        out = model.attending_step(
+        out = model.decoder_step_with_attention(
             {
                 "token": ops.array([[token]], "int32"),
                 "position": ops.array(position, "int32"),

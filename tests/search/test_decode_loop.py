@@ -118,8 +118,8 @@ def found_and_places(model, source, function, options):
     lengths = []
 
     class Noting:
-        encoder, decoder_step, attending_step = (
-            model.encoder, model.decoder_step, model.attending_step
+        encoder, decoder_step, decoder_step_with_attention = (
+            model.encoder, model.decoder_step, model.decoder_step_with_attention
         )  # fmt: skip
 
         def initial_state(self, memory, beam_size, length):
