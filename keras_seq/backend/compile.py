@@ -1,4 +1,4 @@
-"""Compiled functions, and the shapes of batches for them."""
+"""Compiled functions, and the shapes of their arguments."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_seq.backend.device import name
 from keras_seq.backend.variables import to_numpy
+from keras_seq.runtime.signals import safe_point
 
 
 def compiled(
@@ -16,49 +17,68 @@ def compiled(
     ranks: Sequence[int],
     dtypes: Sequence[str] | None = None,
 ) -> Callable[..., Any]:
-    """Compiles a function of tensors that reads a model's variables.
+    """Compiles a function of tensors that reads the variables of a model.
 
     Args:
-        function: Takes tensors, returns a structure of tensors.
-        variables: Keras variables that it reads. Their values are looked up
-            at each call, so the function may be used while they are trained.
-        ranks: Rank of each argument. On TensorFlow one graph serves every
-            shape of these ranks; on JAX each shape is compiled.
-        dtypes: Of each argument; "int32" by default.
+        function: Takes tensors and returns a nested structure of tensors.
+        variables: The Keras variables that the function reads. Each call uses their current
+            values, so the function can be used while they are trained.
+        ranks: Rank of each argument. On TensorFlow, one graph serves all shapes of these ranks. On
+            JAX, each shape is compiled.
+        dtypes: Dtype of each argument. Defaults to "int32" for all.
 
     Returns:
-        A function of numpy arrays.
+        A function of numpy arrays. On return, it is a safe point for signals.
     """
     dtypes = dtypes or ["int32"] * len(ranks)
     if name() == "tensorflow":
-        import tensorflow as tf
+        run = _compiled_by_tensorflow(function, ranks, dtypes)
+    elif name() == "jax":
+        run = _compiled_by_jax(function, variables)
+    else:
 
-        signature = [
-            tf.TensorSpec([None] * rank, dtype) for rank, dtype in zip(ranks, dtypes, strict=True)
-        ]
-        graph = tf.function(function, input_signature=signature, autograph=False)
-        return lambda *arrays: graph(*map(tf.constant, arrays, dtypes))
-    if name() == "jax":
-        import jax
+        def run(*arrays: Any) -> Any:
+            return function(*map(keras.ops.convert_to_tensor, arrays))
 
-        @jax.jit
-        def pure(values: Any, *arrays: Any) -> Any:
-            with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
-                return function(*arrays)
+    def call(*arrays: Any) -> Any:
+        result = run(*map(np.asarray, arrays, dtypes))
+        safe_point()
+        return result
 
-        return lambda *arrays: pure([v.value for v in variables], *map(np.asarray, arrays, dtypes))
-    return lambda *arrays: function(
-        *map(keras.ops.convert_to_tensor, map(np.asarray, arrays, dtypes))
-    )
+    return call
+
+
+def _compiled_by_tensorflow(
+    function: Callable[..., Any], ranks: Sequence[int], dtypes: Sequence[str]
+) -> Callable[..., Any]:
+    import tensorflow as tf
+
+    signature = [
+        tf.TensorSpec([None] * rank, dtype) for rank, dtype in zip(ranks, dtypes, strict=True)
+    ]
+    graph = tf.function(function, input_signature=signature, autograph=False)
+    return lambda *arrays: graph(*map(tf.constant, arrays))
+
+
+def _compiled_by_jax(function: Callable[..., Any], variables: Sequence[Any]) -> Callable[..., Any]:
+    import jax
+
+    @jax.jit
+    def pure(values: Any, *arrays: Any) -> Any:
+        with keras.StatelessScope(state_mapping=list(zip(variables, values, strict=True))):
+            return function(*arrays)
+
+    return lambda *arrays: pure([variable.value for variable in variables], *arrays)
 
 
 def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: Any) -> Any:
-    """Calls a function of numpy arrays, in compiled code too.
+    """Calls a function of numpy arrays, also from compiled code.
 
-    XLA cannot compile the call on TensorFlow, so a model needs `jit_compile=False` there.
+    On TensorFlow, XLA cannot compile the call, so the model must be compiled with
+    `jit_compile=False`.
 
     Args:
-        function: Takes numpy arrays, returns a float32 array. It must not use Keras.
+        function: Takes numpy arrays and returns a float32 array. It must not use Keras.
         shape: Shape of the array that the function returns.
         *arrays: Tensors.
 
@@ -82,23 +102,22 @@ def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: 
 
 
 def wants_static_shapes() -> bool:
-    """Whether every new shape costs a compilation, so that few shapes should be used."""
+    """Whether each new shape is compiled, so that batches should have few different shapes."""
     return name() == "jax"
 
 
 def padded(
     lists: Sequence[Sequence[int]], rows: int | None = None, multiple: int = 16
 ) -> np.ndarray:
-    """Lists of ids as one array, 0 behind each; as large as they are where shapes cost nothing.
+    """Pads lists of ids with 0 to one array, with few different shapes where each is compiled.
 
     Args:
-        lists: One at least.
-        rows: How many rows there are where every shape is compiled; the next power of two
-            unless told otherwise.
-        multiple: Of what the width is a multiple there.
+        lists: At least one list.
+        rows: Number of rows where shapes are compiled; by default the next power of two.
+        multiple: The width is a multiple of this number where shapes are compiled.
 
     Returns:
-        Int32 array, one list a row, then rows of zeros; one column at least.
+        Int32 array with one list per row, followed by rows of zeros. It has at least one column.
     """
     height, width = len(lists), max(1, *map(len, lists))
     if wants_static_shapes():

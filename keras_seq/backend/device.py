@@ -1,4 +1,4 @@
-"""The backend and the device that computes."""
+"""The Keras backend and its devices."""
 
 import contextlib
 import importlib
@@ -14,7 +14,7 @@ def name() -> str:
 
 
 def device() -> tuple[str, tuple[int, int] | None]:
-    """What computes: "cpu", "gpu" or "tpu", and the compute capability of an NVIDIA GPU."""
+    """The kind of device, "cpu", "gpu" or "tpu", and the compute capability of an NVIDIA GPU."""
     capability: Any = None
     if name() == "tensorflow":
         import tensorflow as tf
@@ -39,37 +39,37 @@ def device() -> tuple[str, tuple[int, int] | None]:
 
 
 def initialize(compute: bool = True) -> None:
-    """Imports what `fit` will import, and computes something unless told not to."""
+    """Imports what `fit` imports and, by default, computes something to start the backend."""
     if compute:
         keras.ops.zeros(1)
-    # `fit` asks for it on any backend.
+    # `fit` imports TensorFlow on all backends.
     with contextlib.suppress(ImportError):
         importlib.import_module("tensorflow")
 
 
 def computes_on_one_processor() -> bool:
-    """Whether TensorFlow computes, on a processor that is one device, and without a strategy.
+    """Whether TensorFlow computes on a single CPU device, without a distribution strategy.
 
-    Calls of a compiled function do not hinder each other then.
+    Concurrent calls of compiled functions do not slow each other down in this case.
     """
     if name() != "tensorflow":
         return False
     import tensorflow as tf
 
-    kinds = [one.device_type for one in tf.config.list_logical_devices()]
+    kinds = [logical.device_type for logical in tf.config.list_logical_devices()]
     return kinds == ["CPU"] and not tf.distribute.has_strategy()
 
 
 def matmul_seconds(*dtypes: str, size: int = 512) -> list[float]:
-    """Seconds that a product of two square matrices takes in each dtype, the least of 12."""
+    """Measures the product of two square matrices in each dtype; minimum of 12 runs, in seconds."""
     matrices = [keras.ops.cast(keras.ops.ones((size, size)), dtype) for dtype in dtypes]
 
-    def once(matrix: Any) -> float:
+    def measure(matrix: Any) -> float:
         start = time.perf_counter()
-        # The clock is read when a number is there.
+        # Conversion to a Python float waits for the result.
         float(keras.ops.cast(keras.ops.matmul(matrix, matrix)[0, 0], "float32"))
         return time.perf_counter() - start
 
-    # In turn, for others may be at work on the machine.
-    turns = [[once(matrix) for matrix in matrices] for _ in range(12)]
+    # The dtypes take turns, so that other load on the machine affects all of them.
+    turns = [[measure(matrix) for matrix in matrices] for _ in range(12)]
     return [min(seconds) for seconds in zip(*turns, strict=True)]

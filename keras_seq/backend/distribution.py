@@ -1,4 +1,4 @@
-"""The `tf.distribute` strategy that is active."""
+"""The active `tf.distribute` strategy."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from keras_seq.backend.device import name
 
 
 def strategy_of_all_replicas() -> Any:
-    """The `tf.distribute` strategy whose replicas are all seen here, None within one of them."""
+    """The `tf.distribute` strategy in a cross-replica context, otherwise None."""
     if name() == "tensorflow":
         import tensorflow as tf
 
@@ -16,9 +16,9 @@ def strategy_of_all_replicas() -> Any:
 
 
 def strategy_of_this_replica() -> Any:
-    """The `tf.distribute` strategy within one of whose replicas this is, None elsewhere.
+    """The `tf.distribute` strategy in a replica context, otherwise None.
 
-    That of one device is none of these: within it all is as without.
+    The result is also None for `OneDeviceStrategy`, which behaves as if there were no strategy.
     """
     if name() == "tensorflow":
         import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Batches for `fit`."""
+"""Feeds batches of changing shapes to `fit`."""
 
 import itertools
 import threading
@@ -10,66 +10,60 @@ import keras
 
 from keras_seq.backend.device import name
 
-
-def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
-    """Wraps a generator function so that `fit` takes batches of changing shapes.
-
-    Args:
-        batches: Returns an iterator over structures of int32 arrays.
-        example: One such structure, for the ranks.
-
-    Returns:
-        What `keras.Model.fit` takes as its data.
-    """
-    if name() == "tensorflow":
-        import tensorflow as tf
-
-        signature = keras.tree.map_structure(
-            lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example
-        )
-        source = [batches]
-        feed = tf.data.Dataset.from_generator(_counted(source), output_signature=signature)
-        # TensorFlow keeps the function as long as the process lives, and with it, by this one,
-        # all that a training needed.
-        weakref.finalize(feed, source.clear).atexit = False
-        options = tf.data.Options()
-        # There is nothing to tune, and the thread that would sleeps for up to ten seconds after the
-        # last batch, for which the end of `fit` waits.
-        options.autotune.enabled = False
-        return feed.prefetch(2).with_options(options)
-    return batches()
-
-
-def wait_for_feeds(seconds: float = 2.0) -> None:
-    """Waits until threads of TensorFlow's have let go of all that `batch_feed` gave.
-
-    Args:
-        seconds: How long at most.
-    """
-    with _feeds_end:
-        _feeds_end.wait_for(lambda: not _open_feeds, timeout=seconds)
-
-
 _open_feeds: set[int] = set()
-
-
-_feeds_end = threading.Condition()
-
-
+_feed_closed = threading.Condition()
 _feed_numbers = itertools.count()
 
 
-def _counted(source: list[Callable[[], Iterator[Any]]]) -> Callable[[], Iterator[Any]]:
-    """The function that is the only one in a list, made to say when its iterators have ended."""
+def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
+    """Wraps a generator function so that `fit` accepts batches of changing shapes.
 
-    def counted() -> Iterator[Any]:
+    Args:
+        batches: Returns an iterator over nested structures of arrays.
+        example: One such structure, for its ranks.
+
+    Returns:
+        Data for `keras.Model.fit`.
+    """
+    if name() != "tensorflow":
+        return batches()
+    import tensorflow as tf
+
+    signature = keras.tree.map_structure(
+        lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example
+    )
+    source = [batches]
+    feed = tf.data.Dataset.from_generator(_tracked(source), output_signature=signature)
+    # TensorFlow keeps the generator function until the process ends. Clearing the list frees all
+    # objects of the training that the function refers to.
+    weakref.finalize(feed, source.clear).atexit = False
+    options = tf.data.Options()
+    # After the last batch, the autotuning thread can sleep for ten seconds, which `fit` waits for.
+    options.autotune.enabled = False
+    return feed.prefetch(2).with_options(options)
+
+
+def wait_for_feeds(seconds: float = 2.0) -> None:
+    """Waits until threads of TensorFlow have closed all iterators of `batch_feed`.
+
+    Args:
+        seconds: Maximum time to wait.
+    """
+    with _feed_closed:
+        _feed_closed.wait_for(lambda: not _open_feeds, timeout=seconds)
+
+
+def _tracked(source: list[Callable[[], Iterator[Any]]]) -> Callable[[], Iterator[Any]]:
+    """Wraps the generator function in a list, so that `wait_for_feeds` sees its iterators."""
+
+    def generate() -> Iterator[Any]:
         number = next(_feed_numbers)
         _open_feeds.add(number)
         try:
             yield from source[0]()
         finally:
-            with _feeds_end:
+            with _feed_closed:
                 _open_feeds.discard(number)
-                _feeds_end.notify_all()
+                _feed_closed.notify_all()
 
-    return counted
+    return generate

@@ -1,7 +1,7 @@
-"""Operations that `keras.ops` lacks, or that one backend computes in fewer passes."""
+"""Operations that `keras.ops` lacks, or that a backend computes faster."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -10,32 +10,32 @@ from keras_seq.backend.device import name
 
 
 def gather(values: Any, index: Any) -> Any:
-    """Picks along an axis: `(A, ..., B, ...)` by `(A, ..., J)` -> `(A, ..., J, ...)`.
+    """Gathers along an axis: `(A, ..., B, ...)` by `(A, ..., J)` -> `(A, ..., J, ...)`.
 
-    The axes before the last of `index` are those of `values`, one to one.
+    All axes of `index` except the last one are batch axes, which `values` has as well.
     """
     if name() == "tensorflow":
         import tensorflow as tf
 
-        # One operation, where rows of a flattened tensor are a dozen, with arithmetic on shapes.
+        # One operation instead of a dozen.
         return tf.gather(values, index, batch_dims=len(index.shape) - 1)
     axes, shape = len(index.shape) - 1, keras.ops.shape(values)
     rows = index
     for axis in range(axes):
         stride = math.prod(shape[axis + 1 : axes + 1])
-        place = keras.ops.arange(shape[axis], dtype=index.dtype) * stride
-        rows = rows + keras.ops.reshape(place, (-1,) + (1,) * (axes - axis))
+        offset = keras.ops.arange(shape[axis], dtype=index.dtype) * stride
+        rows = rows + keras.ops.reshape(offset, (-1,) + (1,) * (axes - axis))
     flat = keras.ops.reshape(values, (-1, *shape[axes + 1 :]))
     return keras.ops.take(flat, rows, axis=0)
 
 
 def dense(gradient: Any) -> Any:
-    """A gradient as a tensor: TensorFlow gives that of a table as rows and their numbers."""
+    """Converts a sparse gradient of an embedding (`tf.IndexedSlices`) to a dense tensor."""
     if name() == "tensorflow":
         import tensorflow as tf
 
         if isinstance(gradient, tf.IndexedSlices):
-            # Rows that come more than once are added up.
+            # The same row can occur several times.
             return tf.math.unsorted_segment_sum(
                 gradient.values, gradient.indices, gradient.dense_shape[0]
             )
@@ -43,7 +43,7 @@ def dense(gradient: Any) -> Any:
 
 
 def multiply_no_nan(values: Any, factor: Any) -> Any:
-    """`values * factor`, and 0 where `factor` is 0, so padding has no gradient."""
+    """`values * factor`, but 0 where `factor` is 0, so that padding has no gradient."""
     if name() == "tensorflow":
         import tensorflow as tf
 
@@ -52,7 +52,7 @@ def multiply_no_nan(values: Any, factor: Any) -> Any:
 
 
 def sum_of_squares(tensors: Sequence[Any]) -> Any:
-    """Float32 scalar, the sum over all numbers of tensors, each in one pass where there is one."""
+    """Sum of the squares of all numbers in a list of tensors, a float32 scalar."""
     tensors = [keras.ops.cast(tensor, "float32") for tensor in tensors]
     if name() == "tensorflow":
         import tensorflow as tf
@@ -61,43 +61,41 @@ def sum_of_squares(tensors: Sequence[Any]) -> Any:
     return sum(keras.ops.sum(keras.ops.square(tensor)) for tensor in tensors)
 
 
-def apply_adam(
-    variables: Sequence[Any],
-    momentums: Sequence[Any],
-    velocities: Sequence[Any],
-    gradients: Sequence[Any],
+def adam_step(
+    variable: Any,
+    momentum: Any,
+    velocity: Any,
+    gradient: Any,
+    *,
     step: Any,
-    numbers: Mapping[str, Any],
+    learning_rate: Any,
+    beta_1: float,
+    beta_2: float,
+    epsilon: float,
 ) -> None:
-    """An update of Adam, each weight in one pass, on TensorFlow, where all are on one device.
-
-    What all weights share is computed once: an operation for each takes longer to trace and to
-    optimize than all of them to run.
+    """Updates a weight by Adam in one operation. TensorFlow on a single device only.
 
     Args:
-        variables: Keras variables.
-        momentums: Keras variables, the means of gradients.
-        velocities: Keras variables, the means of their squares.
-        gradients: Tensors of those shapes.
-        step: Integer tensor, number of this update, from 1.
-        numbers: `lr`, `beta1`, `beta2` and `epsilon`, floats or tensors.
+        variable: The weight, a `tf.Variable`.
+        momentum, velocity: Moving averages of the gradient and of its square, `tf.Variable`s.
+        gradient: Tensor of the shape of `variable`.
+        step: Integer scalar tensor, the number of this update, from 1.
+        learning_rate: Float scalar tensor.
+        beta_1, beta_2, epsilon: Constants of Adam.
     """
     import tensorflow as tf
 
-    shared: dict[Any, dict[str, Any]] = {}
-    for variable, momentum, velocity, gradient in zip(
-        variables, momentums, velocities, gradients, strict=True
-    ):
-        kind = variable.value.dtype
-        if kind not in shared:
-            made = {key: keras.ops.cast(value, variable.dtype) for key, value in numbers.items()}
-            for beta in ("beta1", "beta2"):
-                made[f"{beta}_power"] = made[beta] ** tf.cast(step, kind)
-            shared[kind] = made
-        tf.raw_ops.ResourceApplyAdam(
-            var=variable.value.handle,
-            m=momentum.value.handle,
-            v=velocity.value.handle,
-            grad=tf.cast(gradient, kind),
-            **shared[kind],
-        )
+    dtype = variable.dtype
+    count = tf.cast(step, dtype)
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=momentum.handle,
+        v=velocity.handle,
+        beta1_power=tf.constant(beta_1, dtype) ** count,
+        beta2_power=tf.constant(beta_2, dtype) ** count,
+        lr=tf.cast(learning_rate, dtype),
+        beta1=beta_1,
+        beta2=beta_2,
+        epsilon=epsilon,
+        grad=tf.cast(gradient, dtype),
+    )

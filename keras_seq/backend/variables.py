@@ -1,4 +1,4 @@
-"""Values of variables, also in the middle of `fit`."""
+"""Values of variables, also during `fit`."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from keras_seq.backend.device import name
 
 
 def to_numpy(value: Any) -> np.ndarray:
-    """A copy of the value of a tensor or of a Keras variable.
+    """Copies the value of a tensor or Keras variable to a numpy array.
 
-    If several hosts have parts of it, all of them must ask.
+    If the value is distributed over several hosts, all of them must call this function.
     """
-    # A copy on several devices is a tensor only then.
+    # Converts a variable with copies on several devices to a single tensor.
     value = keras.ops.convert_to_tensor(value)
     if name() == "jax" and not (value.is_fully_addressable or value.is_fully_replicated):
         from jax.experimental import multihost_utils
@@ -23,6 +23,6 @@ def to_numpy(value: Any) -> np.ndarray:
 
 
 def sync_variables(model: Any) -> None:
-    """Writes what a running `fit` holds back into the model's variables (JAX)."""
+    """Copies the state of a running `fit` to the model's variables. Only JAX needs this."""
     if name() == "jax":
         model.jax_state_sync()

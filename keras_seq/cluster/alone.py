@@ -1,4 +1,4 @@
-"""One device of one host, as Keras trains on it; the others derive from it."""
+"""The base class of clusters: a single device that trains with `fit` of Keras."""
 
 from __future__ import annotations
 
@@ -12,32 +12,30 @@ import numpy as np
 from keras_seq import backend
 
 Numbers = Sequence[float] | np.ndarray
-# Of a batch as many parts as a number says, or fewer, none without rows.
-PartsOf = Callable[[Any, int], Sequence[Any]]
 
 
 class Cluster:
-    """What shares the rows of each batch; here one device that gets them all.
+    """The devices that share each batch of a training; this class uses a single device.
 
     Attributes:
-        host: The place of this process among all, from 0; that of the first, which writes.
-        hosts: How many processes there are.
-        row_multiple: Rows of a host's batches are a multiple of it.
-        words: What it is, for the user; "" for one device.
+        host: Index of this process among all hosts. Host 0 is the chief, which writes the run.
+        hosts: Number of processes.
+        row_multiple: The number of rows in a host's batch is a multiple of this number.
+        description: Description for the user, "" for a single device.
     """
 
     host = 0
     hosts = 1
     row_multiple = 1
-    words = ""
+    description = ""
 
     @property
-    def follows(self) -> bool:
-        """Whether another host writes the run."""
-        return self.host > 0
+    def is_chief(self) -> bool:
+        """Whether this host writes the run."""
+        return self.host == 0
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
-        """Within it models are built, trained and used."""
+        """Context in which models are built, trained and used."""
         return contextlib.nullcontext()
 
     def fit(
@@ -45,26 +43,24 @@ class Cluster:
         model: keras.Model,
         batches: Callable[[], Iterator[Any]],
         example: Any,
-        split_batch: PartsOf,
         **options: Any,
     ) -> None:
-        """Trains a compiled model, as its own `fit` does, in the order of the batches.
+        """Trains a compiled model like `keras.Model.fit`, on batches in the given order.
 
         Args:
-            model: Built in `scope`, compiled, its optimizer built.
-            batches: Function that gives an iterator over this host's batches.
-            example: One of them, for its ranks.
-            split_batch: Shares the rows of a batch out to cores that take a part each.
+            model: A compiled model, built in `scope`, with a built optimizer.
+            batches: Function that returns an iterator over the batches of this host.
+            example: One of the batches.
             **options: `steps_per_epoch`, `epochs` and `callbacks` of `keras.Model.fit`.
         """
         feed = backend.batch_feed(batches, example)
         model.fit(feed, verbose=0, shuffle=False, **options)
 
     def largest(self, values: Numbers) -> np.ndarray:
-        """The largest of each number over all hosts, which all must ask for it.
+        """The elementwise maximum over all hosts. All hosts must call this method.
 
         Args:
-            values: As many on each host.
+            values: Numbers, equally many on each host.
 
         Returns:
             Float64 array.
@@ -72,10 +68,15 @@ class Cluster:
         return np.asarray(values, np.float64)
 
     def of_first(self, values: Numbers) -> np.ndarray:
-        """The numbers of the first host, which all must ask for; for arguments see `largest`."""
-        return self.largest(np.full(len(values), -np.inf) if self.follows else values)
+        """The numbers of the first host. All hosts must call this method; see `largest`."""
+        return self.largest(values if self.is_chief else np.full(len(values), -np.inf))
 
     def differs(self, values: Numbers) -> bool:
-        """Whether not all hosts have the same numbers, which all must ask."""
+        """Whether the numbers differ between hosts. All hosts must call this method."""
         array = np.asarray(values, np.float64)
         return not np.array_equal(self.largest(array), -self.largest(-array))
+
+
+def describe(kind: str, devices: int, hosts: int) -> str:
+    """The description of a cluster of several devices."""
+    return f"devices {devices} ({kind})" + (f" of {hosts} hosts" if hosts > 1 else "")

@@ -1,4 +1,4 @@
-"""Devices and hosts under JAX: `keras.distribution` shares batches, and weights if asked to."""
+"""Several devices or hosts on JAX: `keras.distribution` shares batches and, on request, weights."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import jax
 import keras
 import numpy as np
 
-from keras_seq.cluster.alone import Cluster, Numbers
+from keras_seq.cluster.alone import Cluster, Numbers, describe
 from keras_seq.runtime.devices import Devices, count_used
 
-# Kernels whose input is what the kernel before them gave: these are cut along their input.
-_CUT_FIRST = re.compile(r"(output_kernel|projection/kernel|embeddings)$")
-_CUT_LAST = re.compile(r"(kernel|qkv_bias|query_bias|key_value_bias|hidden/bias)$")
+# Kernels applied to the output of another kernel are split along their input, all other kernels
+# along their output.
+_SPLIT_INPUT = re.compile(r"(output_kernel|projection/kernel|embeddings)$")
+_SPLIT_OUTPUT = re.compile(r"(kernel|qkv_bias|query_bias|key_value_bias|hidden/bias)$")
 
 
 def configure(devices: Devices) -> None:
-    """Sets what JAX reads when it starts; RuntimeError if it has started otherwise."""
+    """Sets what JAX reads at its start; RuntimeError if it has started differently."""
     if devices.kind is not None and jax.config.jax_platforms != devices.kind:
         jax.config.update("jax_platforms", devices.kind)
     if devices.kind == "cpu" and devices.count is not None:
@@ -28,17 +29,17 @@ def configure(devices: Devices) -> None:
 
 
 def count_devices(devices: Devices) -> int:
-    """How many devices of this host are used.
+    """The number of devices to use on this host.
 
     Raises:
-        InputError: There are fewer, or they cannot be shared out as asked.
+        InputError: If this host has fewer devices, or they cannot be divided as requested.
     """
-    here = jax.local_devices()
-    return count_used(devices, len(here), here[0].platform)
+    local = jax.local_devices()
+    return count_used(devices, len(local), local[0].platform)
 
 
 def start(devices: Devices) -> Cluster:
-    """The cluster of these devices, when all hosts are there."""
+    """Returns the cluster of these devices once all hosts have connected."""
     if devices.together and not jax.distributed.is_initialized():
         jax.distributed.initialize(devices.hosts[0], len(devices.hosts), devices.host)
     count = count_devices(devices)
@@ -48,23 +49,24 @@ def start(devices: Devices) -> Cluster:
 
 
 class JaxCluster(Cluster):
-    """Several devices, of one host or of several.
+    """Several devices of one or more hosts.
 
     Args:
-        count: Devices of each host.
-        model_devices: Those that share one copy of the weights.
+        count: Number of devices of each host.
+        model_devices: Number of devices that share one copy of the weights.
     """
 
     def __init__(self, count: int, model_devices: int) -> None:
         self.host = jax.process_index()
         self.hosts = jax.process_count()
         self.row_multiple = count // model_devices
-        # In the order of the hosts, as their parts of a batch are.
+        # Ordered by host, like the parts of a batch.
         chosen: list[Any] = []
         for host in range(self.hosts):
             own = [device for device in jax.devices() if device.process_index == host]
             chosen += sorted(own, key=lambda device: device.id)[:count]
         names = np.array([f"{device.platform}:{device.id}" for device in chosen])
+        self.description = describe(chosen[0].device_kind, len(names), self.hosts)
         if model_devices == 1:
             mesh = keras.distribution.DeviceMesh((len(names),), ["batch"], names)
             self._distribution: Any = keras.distribution.DataParallel(
@@ -78,12 +80,7 @@ class JaxCluster(Cluster):
                 batch_dim_name="batch",
                 auto_shard_dataset=False,
             )
-        kind = chosen[0].device_kind
-        self.words = f"devices {len(names)} ({kind})" + (
-            f" of {self.hosts} hosts" if self.hosts > 1 else ""
-        )
-        if model_devices > 1:
-            self.words += f", {model_devices} for each copy of the weights"
+            self.description += f", {model_devices} for each copy of the weights"
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         return self._distribution.scope()
@@ -94,31 +91,31 @@ class JaxCluster(Cluster):
             return array
         from jax.experimental import multihost_utils
 
-        # As bytes, for JAX would round to float32.
+        # Transferred as bytes, because JAX would round the numbers to float32.
         parts = multihost_utils.process_allgather(array.view(np.uint8))
         rows = np.ascontiguousarray(np.asarray(parts, np.uint8)).view(np.float64)
         return rows.reshape(self.hosts, len(array)).max(axis=0)
 
 
 class WeightSharing(keras.distribution.ModelParallel):
-    """Weights cut in parts along one of their dimensions, as far as its size allows.
+    """Splits each weight along one of its dimensions if the size is divisible.
 
-    Of two kernels that follow each other the first is cut along its output and the
-    second along its input, so that what is between them stays where it is.
+    Of two consecutive kernels, the first is split along its output and the second along its input,
+    so that the activations between them need no communication.
 
     Reference:
         Shoeybi et al., "Megatron-LM", 2019, section 3, https://arxiv.org/abs/1909.08053
     """
 
     def get_variable_layout(self, variable: Any) -> Any:
-        """The layout of a weight, by its path and shape."""
+        """Returns the layout of a weight, chosen by its path and shape."""
         if getattr(variable, "_layout", None) is not None:
             return variable._layout
         axes: list[str | None] = [None] * len(variable.shape)
         parts = self.device_mesh.shape[1]
-        if _CUT_FIRST.search(variable.path):
+        if _SPLIT_INPUT.search(variable.path):
             order = range(len(axes))
-        elif _CUT_LAST.search(variable.path):
+        elif _SPLIT_OUTPUT.search(variable.path):
             order = range(len(axes) - 1, -1, -1)
         else:
             order = range(0)

@@ -1,10 +1,11 @@
-"""From what is asked for to the devices that are there."""
+"""Configures the devices of a training and connects its hosts."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_seq import backend
@@ -12,77 +13,77 @@ from keras_seq.cluster.alone import Cluster
 from keras_seq.runtime.devices import Devices, check_backend
 from keras_seq.text import InputError
 
-# As long as the first host may prepare the text.
+# How long the other hosts wait while the first host prepares the text.
 WAIT_SECONDS = 1800.0
 
 
 def configure(devices: Devices) -> None:
-    """Tells the backend which devices to use; to be called before it computes anything.
+    """Tells the backend which devices to use. Call it before the backend computes anything.
 
     Args:
-        devices: What is asked for.
+        devices: The requested devices.
 
     Raises:
-        InputError: It is not there, or cannot be done on this backend.
+        InputError: If the devices are missing or this backend does not support them.
     """
-    _refuse(devices)
-    try:
+    _check_supported(devices)
+    with _errors_as_input_errors(
+        f"--device {devices.kind or ''}: {backend.name()} cannot use it here"
+    ):
         _module().configure(devices)
+        # Listing devices initializes the backend, which must not happen before the hosts connect.
         if not devices.together:
-            # Where hosts are to meet, nothing may be looked for before.
             _module().count_devices(devices)
-    except InputError:
-        raise
-    except (RuntimeError, ValueError) as error:
-        words = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"--device {devices.kind or ''}: {backend.name()} cannot use it here: {words}"
-        ) from None
 
 
 def initialize(devices: Devices) -> None:
-    """Lets the backend say at once all that it says when it starts.
+    """Initializes the backend, so that its log messages appear now.
 
     Args:
-        devices: What is asked for.
+        devices: The requested devices.
 
     Raises:
-        InputError: As for `configure`.
+        InputError: See `configure`.
     """
     configure(devices)
-    # Where hosts are to meet, nothing may be computed before.
+    # Nothing may be computed before the hosts connect.
     backend.initialize(compute=not devices.together)
 
 
 def start_cluster(devices: Devices, notice: Callable[[str], None]) -> Cluster:
-    """Meets the other hosts, and makes the devices ready.
+    """Connects to the other hosts and initializes the devices.
 
     Args:
-        devices: What is asked for.
-        notice: Called with a line for the user.
+        devices: The requested devices.
+        notice: Called with each line for the user.
 
     Returns:
-        What shares the batches.
+        The cluster that trains a model.
 
     Raises:
-        InputError: Devices that are not there, or hosts that do not come.
+        InputError: If devices are missing, or the first host does not start.
     """
     configure(devices)
     if devices.host > 0:
         _wait_for(devices.hosts[0], notice)
-    try:
+    with _errors_as_input_errors("no devices to train on"):
         cluster: Cluster = _module().start(devices)
-    except InputError:
-        raise
-    except (RuntimeError, ValueError) as error:
-        words = " ".join(str(error).split())[:300]
-        raise InputError(f"no devices to train on: {words}") from None
-    if cluster.words and not cluster.follows:
-        notice(cluster.words)
+    if cluster.description and cluster.is_chief:
+        notice(cluster.description)
     return cluster
 
 
-def _refuse(devices: Devices) -> None:
+@contextlib.contextmanager
+def _errors_as_input_errors(message: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"{message}: {' '.join(str(error).split())[:300]}") from None
+
+
+def _check_supported(devices: Devices) -> None:
     name = backend.name()
     check_backend(name)
     if name == "jax":
@@ -111,10 +112,10 @@ def _module() -> Any:
 
 
 def _wait_for(address: str, notice: Callable[[str], None]) -> None:
-    """Waits until the first host listens, which is when it has prepared the run."""
+    """Waits until the first host listens, which it does after preparing the run."""
     name, _, port = address.rpartition(":")
     end = time.monotonic() + WAIT_SECONDS
-    told = False
+    announced = False
     while True:
         try:
             with socket.create_connection((name, int(port)), timeout=5):
@@ -122,10 +123,10 @@ def _wait_for(address: str, notice: Callable[[str], None]) -> None:
         except OSError as error:
             if time.monotonic() > end:
                 raise InputError(
-                    f"--hosts: the first host ({address}) did not come in "
+                    f"--hosts: the first host ({address}) did not start within "
                     f"{WAIT_SECONDS / 60:.0f} minutes: {error}"
                 ) from None
-        if not told:
+        if not announced:
             notice(f"waiting for the first host ({address})")
-            told = True
+            announced = True
         time.sleep(0.2)

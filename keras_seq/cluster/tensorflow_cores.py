@@ -1,8 +1,9 @@
-"""Cores of one processor that each take a part of every batch, under TensorFlow."""
+"""CPU cores that each compute a part of every batch, on TensorFlow."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +11,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_seq.cluster.alone import PartsOf
 from keras_seq.cluster.tensorflow_loop import (
     PartialGradients,
     TensorFlowLoop,
@@ -21,15 +21,16 @@ from keras_seq.runtime.malloc import keep_freed_memory
 
 
 class TensorFlowCores(TensorFlowLoop):
-    """A thread for each part of a batch, all with the same weights.
+    """Data parallelism on the cores of one CPU: one thread per core, with shared weights.
 
-    Threads that share each operation wait for each other at its end, some thousand times an
-    update, and those of the small ones have nothing to share. So the rows are shared out, and
-    threads meet once an update. It is of use where TensorFlow has one thread for an
-    operation and as many operations at a time as there are parts (`threads.configure_threads`).
+    If several threads share each operation, they synchronize after each of the thousands of
+    operations of an update, and small operations cannot be shared at all. Here, each thread
+    computes the gradients of a part of the batch, so threads synchronize once per update. This
+    needs one TensorFlow thread per operation and as many concurrent operations as there are parts
+    (`threads.configure_threads`).
 
     Args:
-        parts: Of a batch; fewer where it has fewer rows.
+        parts: Number of parts of a batch. A batch with fewer rows has one part per row.
     """
 
     def __init__(self, parts: int) -> None:
@@ -37,38 +38,62 @@ class TensorFlowCores(TensorFlowLoop):
         keep_freed_memory()
 
     @contextlib.contextmanager
-    def _updates(self, model: keras.Model, example: Any, split_batch: PartsOf) -> Iterator[Update]:
+    def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
         gradients, apply = self._made_for(model, lambda: _functions(model, example))
         with ThreadPoolExecutor(max(1, self._parts - 1)) as pool:
 
             def update(batch: Any) -> Any:
-                arrays = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
-                parts = split_batch(arrays, self._parts)
-                others = [
+                parts = split_batch(batch, self._parts)
+                futures = [
                     pool.submit(gradients, part, number)
                     for number, part in enumerate(parts[1:], start=1)
                 ]
                 first = gradients(parts[0], 0)
-                return apply([first, *(other.result() for other in others)])
+                return apply([first, *(future.result() for future in futures)])
 
             yield update
 
 
+def split_batch(batch: Any, count: int) -> list[Any]:
+    """Splits a batch into parts with equally many rows, up to one.
+
+    Args:
+        batch: Nested structure of arrays or tensors `(B, ...)`.
+        count: Positive integer, the maximum number of parts.
+
+    Returns:
+        List of structures like `batch`, each with at least one row.
+    """
+    rows = len(tf.nest.flatten(batch)[0])
+    count = min(count, rows)
+    ends = [rows * number // count for number in range(count + 1)]
+
+    def part(start: int, end: int) -> Any:
+        return tf.nest.map_structure(lambda array: array[start:end], batch)
+
+    return [part(start, end) for start, end in itertools.pairwise(ends)]
+
+
 def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
+    """The gradients of a part, and the update of the weights by those of all parts."""
     partial = PartialGradients(model)
 
     def apply(parts: Any) -> Any:
-        found, losses, counters = zip(*parts, strict=True)
-        summed = [None if same[0] is None else tf.add_n(same) for same in zip(*found, strict=True)]
-        partial.apply(summed, counters[0])
+        gradients, losses, counters = zip(*parts, strict=True)
+        partial.apply(
+            [
+                None if of_variable[0] is None else tf.add_n(of_variable)
+                for of_variable in zip(*gradients, strict=True)
+            ],
+            counters[0],
+        )
         return tf.add_n(losses)
 
-    scalar = tf.TensorSpec([], tf.int32)
     compiled = tf.function(partial, autograph=False)
-    # Traced here, for Keras keeps its settings for each thread apart.
-    traced = compiled.get_concrete_function(signature_of(example), scalar)
+    # Traced in this thread, because Keras keeps its settings per thread.
+    traced = compiled.get_concrete_function(signature_of(example), tf.TensorSpec([], tf.int32))
 
     def gradients(part: Any, number: int) -> Any:
-        return traced(tf.nest.map_structure(tf.constant, part), tf.constant(number))
+        return traced(tf.nest.map_structure(tf.convert_to_tensor, part), tf.constant(number))
 
     return gradients, tf.function(apply, autograph=False)

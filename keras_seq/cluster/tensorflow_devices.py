@@ -1,7 +1,7 @@
-"""Devices and hosts under TensorFlow: `tf.distribute`, with a loop of our own.
+"""Several devices or hosts on TensorFlow: `tf.distribute` with a training loop of our own.
 
-Keras' `fit` knows nothing of several hosts, divides losses by the number of replicas, and
-its optimizers do not take conditional updates within a replica.
+`fit` of Keras does not support several hosts and divides losses by the number of replicas, and the
+optimizers of Keras do not support conditional updates within a replica.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_seq.cluster.alone import Cluster, Numbers, PartsOf
+from keras_seq.cluster.alone import Cluster, Numbers, describe
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
 from keras_seq.cluster.tensorflow_loop import (
     PartialGradients,
@@ -29,7 +29,7 @@ from keras_seq.runtime.threads import num_training_threads
 
 
 def configure(devices: Devices) -> None:
-    """Sets what TensorFlow reads when it starts; RuntimeError if it has started otherwise."""
+    """Sets what TensorFlow reads at its start; RuntimeError if it has started differently."""
     if devices.kind == "cpu":
         if tf.config.get_visible_devices("GPU"):
             tf.config.set_visible_devices([], "GPU")
@@ -47,14 +47,14 @@ def configure(devices: Devices) -> None:
 
 
 def count_devices(devices: Devices) -> int:
-    """How many devices of this host are used.
+    """The number of devices to use on this host.
 
     Raises:
-        InputError: There are fewer.
+        InputError: If this host has fewer devices.
     """
-    there = _names(devices)
-    kind = there[0].split(":")[-2].lower()
-    return count_used(devices, len(there), kind)
+    names = _names(devices)
+    kind = names[0].split(":")[-2].lower()
+    return count_used(devices, len(names), kind)
 
 
 def _names(devices: Devices) -> list[str]:
@@ -63,9 +63,9 @@ def _names(devices: Devices) -> list[str]:
 
 
 def start(devices: Devices) -> Cluster:
-    """The cluster of these devices, when all hosts are there."""
+    """Returns the cluster of these devices once all hosts have connected."""
     if devices.together:
-        return TensorFlowCluster(_several_hosts(), devices.host, len(devices.hosts))
+        return TensorFlowCluster(_multi_worker_strategy(), devices.host, len(devices.hosts))
     count = count_devices(devices)
     if count == 1:
         parts = 1 if tf.config.list_logical_devices("GPU") else num_training_threads()
@@ -75,21 +75,21 @@ def start(devices: Devices) -> Cluster:
 
 
 @functools.cache
-def _several_hosts() -> Any:
-    # Made once in a process, before anything is computed.
+def _multi_worker_strategy() -> Any:
+    # A process can create it only once, before it computes anything.
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 class TensorFlowCluster(TensorFlowLoop):
-    """Replicas of a model on several devices, of one host or of several.
-
-    The optimizer updates all copies of a weight.
+    """Replicas of a model on several devices of one or more hosts.
 
     Args:
         strategy: A `tf.distribute` strategy.
-        host: The place of this process.
-        hosts: How many there are.
+        host: Index of this process.
+        hosts: Number of processes.
     """
+
+    _total: Any = None
 
     def __init__(self, strategy: Any, host: int, hosts: int) -> None:
         self._strategy = strategy
@@ -97,15 +97,13 @@ class TensorFlowCluster(TensorFlowLoop):
         self.hosts = hosts
         self.row_multiple = strategy.num_replicas_in_sync // hosts
         kind = strategy.extended.worker_devices[0].rsplit(":", 2)[-2]
-        self.words = f"devices {strategy.num_replicas_in_sync} ({kind})" + (
-            f" of {hosts} hosts" if hosts > 1 else ""
-        )
+        self.description = describe(kind, strategy.num_replicas_in_sync, hosts)
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         return self._strategy.scope()
 
     def _updates(
-        self, model: keras.Model, example: Any, split_batch: PartsOf
+        self, model: keras.Model, example: Any
     ) -> contextlib.AbstractContextManager[Update]:
         update: Update = self._made_for(model, lambda: self._update_of(model, example))
         return contextlib.nullcontext(update)
@@ -116,17 +114,17 @@ class TensorFlowCluster(TensorFlowLoop):
         def replica(batch: Any) -> Any:
             context = tf.distribute.get_replica_context()
             number = tf.cast(context.replica_id_in_sync_group, tf.int32)
-            # Of variables that all replicas share none can be set in one of them.
+            # A replica cannot assign variables that all replicas share.
             gradients, loss, counters = partial(self._rows_of(batch, number), number)
-            there = [gradient for gradient in gradients if gradient is not None]
-            *there, loss = context.all_reduce("SUM", [*there, loss])
-            summed = iter(there)
+            existing = [gradient for gradient in gradients if gradient is not None]
+            *existing, loss = context.all_reduce("SUM", [*existing, loss])
+            summed = iter(existing)
             gradients = [None if gradient is None else next(summed) for gradient in gradients]
             return gradients, loss, counters
 
         def update(batch: Any) -> Any:
             results = self._strategy.run(replica, args=(batch,))
-            # They are the same in all replicas.
+            # All replicas have the same results.
             gradients, loss, counters = tf.nest.map_structure(
                 lambda value: self._strategy.experimental_local_results(value)[0], results
             )
@@ -139,12 +137,12 @@ class TensorFlowCluster(TensorFlowLoop):
         return traced
 
     def _rows_of(self, batch: Any, number: Any) -> Any:
-        """A replica's part of its host's batch."""
-        place = number - self.host * self.row_multiple
+        """The rows of a replica in the batch of its host."""
+        index = number - self.host * self.row_multiple
 
         def part(tensor: Any) -> Any:
-            share = tf.shape(tensor)[0] // self.row_multiple
-            return tensor[place * share : (place + 1) * share]
+            rows = tf.shape(tensor)[0] // self.row_multiple
+            return tensor[index * rows : (index + 1) * rows]
 
         return tf.nest.map_structure(part, batch)
 
@@ -153,7 +151,7 @@ class TensorFlowCluster(TensorFlowLoop):
         if self.hosts == 1:
             return array
         rows = np.zeros((self.hosts, len(array)), np.int64)
-        # As whole numbers, of which sums with zeros are exact, infinity included.
+        # As integers: their sum with zeros is exact, even for the bits of infinity.
         rows[self.host] = array.view(np.int64)
         return self._sum_over_hosts(rows).view(np.float64).max(axis=0)
 
@@ -171,5 +169,3 @@ class TensorFlowCluster(TensorFlowLoop):
         if self._total is None:
             self._total = total
         return self._total(tf.constant(rows)).numpy()
-
-    _total: Any = None

@@ -1,4 +1,4 @@
-"""`fit` under TensorFlow where a batch has several parts; what an update is, subclasses say."""
+"""A training loop for batches that several cores or devices share, on TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,38 +10,39 @@ import keras
 import tensorflow as tf
 
 from keras_seq import backend
-from keras_seq.cluster.alone import Cluster, PartsOf
+from keras_seq.cluster.alone import Cluster
 
-# A function of a batch that makes an update, and gives its loss.
+# Makes an update with a batch and returns its loss.
 Update = Callable[[Any], Any]
 
-# An odd number far from small ones, by which parts draw otherwise.
+# An odd number, far from small numbers. It separates the random seeds of the parts.
 _SEED_STEP = 0x1E3779B1
 
 
 class TensorFlowLoop(Cluster):
-    """A loop of our own in place of Keras' `fit`.
+    """A training loop that replaces `fit` of Keras; abstract.
 
-    Each part of a batch draws its dropout from numbers of its own. Gradients are added up
-    over all parts before the optimizer is asked for an update.
+    Each part of a batch has its own dropout masks. The optimizer gets the sum of the gradients of
+    all parts.
     """
+
+    _made: Any = None
 
     def fit(
         self,
         model: keras.Model,
         batches: Callable[[], Iterator[Any]],
         example: Any,
-        split_batch: PartsOf,
         **options: Any,
     ) -> None:
-        """As `Cluster.fit`; at its end the weights are what they are, and not their average."""
+        """See `Cluster.fit`. At the end, the weights are not replaced with their average."""
         feed = iter(backend.batch_feed(batches, example))
         epochs, steps = options.get("epochs", 1), options["steps_per_epoch"]
         callbacks = keras.callbacks.CallbackList(
             options.get("callbacks"), model=model, epochs=epochs, steps=steps, verbose=0
         )
         model.stop_training = False
-        with self._updates(model, example, split_batch) as update:
+        with self._updates(model, example) as update:
             callbacks.on_train_begin()
             for epoch in range(epochs):
                 callbacks.on_epoch_begin(epoch)
@@ -63,50 +64,48 @@ class TensorFlowLoop(Cluster):
             callbacks.on_train_end(logs)
 
     def _made_for(self, model: keras.Model, make: Callable[[], Any]) -> Any:
-        """What `make` gives, once for a model: rehearsals and a training are several `fit`."""
+        """Calls `make` once per model, because a training calls `fit` several times."""
         if self._made is None or self._made[0] is not model:
             self._made = model, make()
         return self._made[1]
 
-    _made: Any = None
-
     def _updates(
-        self, model: keras.Model, example: Any, split_batch: PartsOf
+        self, model: keras.Model, example: Any
     ) -> contextlib.AbstractContextManager[Update]:
-        """What makes updates, while this is entered."""
+        """Context with the function that makes updates."""
         raise NotImplementedError
 
 
 class PartialGradients:
-    """The gradients of a part of a batch; sets no variable.
+    """The gradients of a part of a batch; assigns no variable.
 
     Args:
-        model: Compiled, its optimizer built.
+        model: A compiled model with a built optimizer.
     """
 
     def __init__(self, model: keras.Model) -> None:
-        known = {id(weight) for weight in model.weights}
+        weights = {id(weight) for weight in model.weights}
         self._model = model
-        self._seeds = [variable for variable in model.variables if id(variable) not in known]
+        self._seeds = [variable for variable in model.variables if id(variable) not in weights]
         self.variables = model.trainable_variables
 
     def __call__(self, part: Any, number: Any) -> tuple[list[Any], Any, list[Any]]:
-        """Computes them.
+        """Computes the gradients.
 
         Args:
             part: Inputs, targets and weights.
-            number: Int32 scalar, its place among the parts; the first draws what would be
-                drawn if there were no others.
+            number: Int32 scalar, index of the part. Part 0 has the random numbers of a batch that
+                is not split.
 
         Returns:
-            A gradient or None for each of `variables`, the loss, and how often each seed
-            was drawn from, which is the same in all parts.
+            A gradient or None for each of `variables`; the loss; the counter of each random seed
+            after the pass, which is the same for all parts.
         """
         inputs, targets, weights = part
         model = self._model
-        drawn_from = [(seed, _own_seed(seed, number)) for seed in self._seeds]
+        seeds = [(seed, _seed_of_part(seed, number)) for seed in self._seeds]
         with (
-            keras.StatelessScope(state_mapping=drawn_from) as scope,
+            keras.StatelessScope(state_mapping=seeds) as scope,
             tf.GradientTape() as tape,
         ):
             outputs = model(inputs, training=True)
@@ -119,11 +118,11 @@ class PartialGradients:
         return dense, loss, [scope.get_current_value(seed)[1] for seed in self._seeds]
 
     def apply(self, gradients: Sequence[Any], counters: Sequence[Any]) -> None:
-        """Makes an update.
+        """Updates the weights and the random seeds.
 
         Args:
-            gradients: The sums over all parts.
-            counters: Those of one part.
+            gradients: Sums over all parts.
+            counters: Counters of the random seeds, from any part.
         """
         self._model.optimizer.apply(gradients, self.variables)
         for seed, counter in zip(self._seeds, counters, strict=True):
@@ -131,14 +130,14 @@ class PartialGradients:
 
 
 def signature_of(example: Any) -> Any:
-    """What a function takes that is traced once for batches of all sizes."""
+    """The signature of a function that is traced once for batches of all sizes."""
     return tf.nest.map_structure(
         lambda array: tf.TensorSpec([None] * array.ndim, array.dtype), example
     )
 
 
-def _own_seed(seed: Any, number: Any) -> Any:
-    """A seed generator's state as a part starts from it; the first part from what it is."""
+def _seed_of_part(seed: Any, number: Any) -> Any:
+    """The state of a seed generator for a part; unchanged for part 0."""
     state = tf.convert_to_tensor(seed.value)
     step = tf.cast(number, state.dtype) * tf.constant(_SEED_STEP, state.dtype)
     return tf.stack([tf.bitwise.bitwise_xor(state[0], step), state[1]])

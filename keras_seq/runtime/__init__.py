@@ -1,1 +1,1 @@
-"""The process: threads, memory, signals and devices. Nothing here imports Keras."""
+"""The process: threads, memory, signals and devices. This package does not import Keras."""

@@ -1,4 +1,4 @@
-"""What a training is asked to run on; knows nothing of Keras."""
+"""The devices that a user requests for a training. This module does not import Keras."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Literal, get_args
 from keras_seq.text import InputError
 
 Kind = Literal["cpu", "gpu", "tpu"]
-# More processors than that are not simulated.
-_MOST_CPUS = 64
+# Maximum number of simulated CPU devices.
+_MAX_CPUS = 64
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,16 @@ class Devices:
     """The devices of each host, and the hosts.
 
     Args:
-        kind: "cpu", "gpu" or "tpu"; None for the best that there is.
-        count: Devices of each host that are used; None for all, of CPUs one. A host's
-            processor can be several devices, which share its cores: to try things out.
-        model_devices: Devices that share one copy of the weights; on JAX.
-        hosts: Addresses `name:port` of all hosts, the first of which writes the run;
-            empty for this host alone. Each host sees the same files.
-        host: The place of this host among them, from 0.
+        kind: "cpu", "gpu" or "tpu"; None for the best available kind.
+        count: Devices to use on each host; None for all GPUs or TPUs, or one CPU. For
+            experiments, a CPU can be split into several devices, which share its cores.
+        model_devices: Devices that share one copy of the weights (JAX only).
+        hosts: Addresses `name:port` of all hosts, or empty for a single host. The first host
+            writes the run. All hosts must see the same files.
+        host: Index of this host in `hosts`.
 
     Raises:
-        InputError: A number or address that cannot be.
+        InputError: If a number or an address is invalid.
 
     Example:
 
@@ -46,8 +46,8 @@ class Devices:
             raise InputError(f"--device: received {self.kind!r}, expected cpu, gpu or tpu")
         if self.count is not None and self.count < 1:
             raise InputError(f"--devices: received {self.count}, expected 1 or more")
-        if self.kind == "cpu" and (self.count or 1) > _MOST_CPUS:
-            raise InputError(f"--devices: received {self.count}, of CPUs at most {_MOST_CPUS}")
+        if self.kind == "cpu" and (self.count or 1) > _MAX_CPUS:
+            raise InputError(f"--devices: received {self.count}, of CPUs at most {_MAX_CPUS}")
         if self.model_devices < 1:
             raise InputError(f"--model-devices: received {self.model_devices}, expected 1 or more")
         if self.count is not None and self.count % self.model_devices:
@@ -72,38 +72,38 @@ class Devices:
 
     @property
     def together(self) -> bool:
-        """Whether several hosts share the training."""
+        """Whether several hosts take part in the training."""
         return len(self.hosts) > 1
 
 
-def count_used(devices: Devices, there: int, kind: str) -> int:
-    """How many devices of a host are used.
+def count_used(devices: Devices, available: int, kind: str) -> int:
+    """The number of devices to use on a host.
 
     Args:
-        devices: What is asked for.
-        there: How many the host has.
-        kind: What they are: "cpu", "gpu" or "tpu".
+        devices: The requested devices.
+        available: Number of devices of the host.
+        kind: Their kind: "cpu", "gpu" or "tpu".
 
     Returns:
-        As many as are asked for; otherwise all, of CPUs one.
+        The requested number. By default, all GPUs or TPUs, or one CPU.
 
     Raises:
-        InputError: There are fewer, or they cannot be shared out as asked.
+        InputError: If the host has fewer devices, or `model_devices` does not divide their number.
 
     Example:
 
-    >>> count_used(Devices(model_devices=2), there=8, kind="gpu")
+    >>> count_used(Devices(model_devices=2), available=8, kind="gpu")
     8
     """
     parts = devices.model_devices
     if devices.count is not None:
         option, count = "--devices", devices.count
     else:
-        option, count = "--model-devices", max(parts, 1 if kind == "cpu" else there)
-    if count > there:
+        option, count = "--model-devices", max(parts, 1 if kind == "cpu" else available)
+    if count > available:
         advice = ": a processor is several with --device cpu and --devices"
         raise InputError(
-            f"{option}: received {count}, this host has {there} ({kind})"
+            f"{option}: received {count}, this host has {available} ({kind})"
             + (advice if kind == "cpu" else "")
         )
     if count % parts:
@@ -115,13 +115,13 @@ def count_used(devices: Devices, there: int, kind: str) -> int:
 
 
 def check_backend(name: str | None) -> None:
-    """Refuses a backend that trains no models or is not installed; imports nothing.
+    """Checks that a backend is supported and installed, without importing it.
 
     Args:
-        name: What KERAS_BACKEND has, or None.
+        name: The value of KERAS_BACKEND, or None.
 
     Raises:
-        InputError: As said.
+        InputError: If the backend is not supported or not installed.
     """
     if name not in (None, "", "tensorflow", "jax"):
         raise InputError(

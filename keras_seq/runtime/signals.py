@@ -1,4 +1,4 @@
-"""Raises for a signal, but not where a library's C code would crash on it; and other ends."""
+"""Ends the program on a signal, but not by an exception in the middle of a library."""
 
 from __future__ import annotations
 
@@ -7,46 +7,86 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
 
-_OURS = {"keras_seq", "keras_seq_cli"}
-# C code of theirs calls Python and goes on without a look at what that raised. TensorFlow does
-# where it records gradients: the process ended with a segmentation fault.
+# Time until a safe point before the process is ended without cleaning up.
+GRACE_SECONDS = 2.5
+_OWN = {"keras_seq", "keras_seq_cli"}
+# C code of these libraries calls Python and continues without a check for exceptions. An exception
+# while TensorFlow records gradients ended the process with a segmentation fault.
 _FRAGILE = {"jax", "keras", "tensorflow"}
 
 
-def raise_in_our_code(frame: FrameType | None, raises: Callable[[], object]) -> None:
-    """Calls what raises: now, or if a library is in the middle of something, after that.
+class _Deferred:
+    """The action that waits for a safe point, and the timer that ends the process without one."""
 
-    That is when code of keras-seq goes on, or is called: traced as a debugger would, which costs
-    a little and ends with it.
+    action: Callable[[], object] | None = None
+    timer: threading.Timer | None = None
+
+
+def raise_outside_libraries(
+    frame: FrameType | None, action: Callable[[], object], exit_code: int | None = None
+) -> None:
+    """Calls a function that raises: now, or at the next safe point if a library is running.
 
     Args:
-        frame: Where the signal found the main thread, as its handler is told.
-        raises: Called once. It may think better of it and return.
+        frame: The frame that the signal interrupted, as passed to its handler.
+        action: Called once. It may return instead of raising.
+        exit_code: If not None, the process ends with this code if no safe point is reached within
+            `GRACE_SECONDS`.
     """
     if not _in_a_library(frame):
-        raises()
+        action()
         return
+    _Deferred.action = action
+    if exit_code is not None and _Deferred.timer is None:
+        _Deferred.timer = threading.Timer(GRACE_SECONDS, exit_after, (None, exit_code))
+        _Deferred.timer.daemon = True
+        _Deferred.timer.start()
 
-    def trace(frame: FrameType, event: str, argument: Any) -> None:
-        if _package(frame) in _OURS:
-            sys.settrace(None)
-            raises()
 
-    outer = frame
-    while outer is not None:
-        if _package(outer) in _OURS:
-            outer.f_trace = trace
-        outer = outer.f_back
-    sys.settrace(trace)
+def safe_point() -> None:
+    """Raises for a signal that came while a library was running.
+
+    Called after each call of a compiled function. In threads other than the main thread, nothing
+    happens.
+    """
+    action = _Deferred.action
+    if action is not None and threading.current_thread() is threading.main_thread():
+        forget_deferred()
+        action()
+
+
+def forget_deferred() -> None:
+    """Drops the action that waits for a safe point, if there is one."""
+    _Deferred.action = None
+    if _Deferred.timer is not None:
+        _Deferred.timer.cancel()
+        _Deferred.timer = None
+
+
+def exit_after(action: Callable[[], None] | None, code: int) -> None:
+    """Ends the process after an action and after flushing its output, each for a moment at most.
+
+    The main thread may hold a lock that the action needs.
+    """
+
+    def finish() -> None:
+        if action is not None:
+            action()
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+    thread = threading.Thread(target=finish, daemon=True)
+    thread.start()
+    thread.join(0.5)
+    os._exit(code)
 
 
 def end_with_stdin() -> None:
-    """Ends this process as soon as nothing can come on its standard input any more.
+    """Ends this process when its standard input is closed.
 
-    Who started it holds the other end and writes nothing, so that it ends with them, however they
-    end.
+    The parent process holds the other end and never writes to it, so this process ends with its
+    parent, however the parent ends.
     """
 
     def wait() -> None:
@@ -57,14 +97,10 @@ def end_with_stdin() -> None:
 
 
 def _in_a_library(frame: FrameType | None) -> bool:
-    """Whether one of the fragile runs, directly or by what it has called of others."""
+    """Whether the innermost frame of the known packages belongs to a fragile library."""
     while frame is not None:
-        package = _package(frame)
-        if package in _OURS | _FRAGILE:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package in _OWN | _FRAGILE:
             return package in _FRAGILE
         frame = frame.f_back
     return False
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -9,7 +9,7 @@ from keras_seq.training.plan import plan
 from keras_seq.training.result import TrainingResult
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 from keras_seq.training.skipping_adam import SkippingAdam
-from keras_seq.training.trainer import follow, train
+from keras_seq.training.trainer import train, train_as_worker
 from keras_seq.training.warm_start import load_word_vectors
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "SkippingAdam",
     "TrainingError",
     "TrainingResult",
-    "follow",
+    "train_as_worker",
     "load_word_vectors",
     "make_evaluation",
     "plan",

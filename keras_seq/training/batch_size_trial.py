@@ -1,6 +1,6 @@
-"""Whether the largest batches of a token budget fit: a process that tries, and says so.
+"""Process that tries whether the largest batches of a token budget fit into memory.
 
-Started by `keras_seq.preparation.batch_size`.
+`keras_seq.preparation.batch_size` starts it.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ from keras_seq.cluster import start_cluster
 from keras_seq.run import Run
 from keras_seq.runtime.devices import Devices
 from keras_seq.training.errors import TrainingError, is_out_of_memory
-from keras_seq.training.loop import TrainingLoop
-from keras_seq.training.stopping import SignalStop
+from keras_seq.training.setup import TrainingSetup
 
 _UPDATES = 4
 
 
 def main() -> int:
-    """Arguments: a run, a budget, and devices as JSON. Returns an exit code."""
-    path, budget, asked = sys.argv[1:]
-    options = json.loads(asked)
+    """Runs the trial of a run, a token budget and devices as JSON; returns an exit code."""
+    path, budget, devices_json = sys.argv[1:]
+    options = json.loads(devices_json)
     devices = Devices(**{**options, "hosts": tuple(options["hosts"])})
     run = Run.open(path, writable=False)
     training = run.settings.training
@@ -35,11 +34,11 @@ def main() -> int:
     run.update_settings(run.settings.model_copy(update={"training": training}))
     try:
         cluster = start_cluster(devices, lambda line: None)
-        with cluster.scope(), SignalStop() as stop:
-            loop = TrainingLoop(run, lambda line: None, stop, cluster)
-            loop.probe_largest_batches()
-            # Memory that is in pieces holds less.
-            loop.try_updates(_UPDATES)
+        with cluster.scope():
+            setup = TrainingSetup(run, lambda line: None, cluster)
+            setup.probe_largest_batches()
+            # Fragmented memory holds less.
+            setup.fit(setup.batches, _UPDATES)
     except Exception as error:
         if is_out_of_memory(error):
             return 4

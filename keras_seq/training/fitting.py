@@ -1,20 +1,17 @@
-"""`fit`, left in good order whatever ends it."""
+"""Runs `fit` and cleans up after it."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
-import sys
+import traceback
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
 from typing import Any
 
 import keras
 
 from keras_seq import backend
-from keras_seq.cluster import Cluster, PartsOf
-from keras_seq.runtime.tensorflow_graphs import release_graphs
-from keras_seq.training.batch_splitting import split_batch
+from keras_seq.cluster import Cluster
 
 
 def run_fit(
@@ -22,47 +19,39 @@ def run_fit(
     model: keras.Model,
     batches: Callable[[], Iterator[Any]],
     example: Any,
-    split_batch: PartsOf = split_batch,
     **options: Any,
 ) -> None:
-    """Calls `fit`, quietly and in the order of the batches.
+    """Runs `fit` and frees its batch iterator, even after an exception.
 
-    The iterator that `fit` leaves in a cycle, or in the frames of an exception, has threads that
-    run Python code; a process that ends meanwhile waits for them for ever, or they say at its end
-    that there is no Python any more. So here it goes first.
+    The iterator of TensorFlow has threads that run Python code. A process that exits while such a
+    thread is alive can hang. The iterator is part of a reference cycle, and the frames of an
+    exception refer to it.
 
     Args:
-        cluster: Whose `fit` is called.
-        model: Compiled.
-        batches: Function that gives an iterator over batches.
-        example: One of them.
-        split_batch: Shares the rows of a batch out to cores.
+        cluster: The cluster whose `fit` is called.
+        model: A compiled model.
+        batches: Function that returns an iterator over batches.
+        example: One of the batches.
         **options: `steps_per_epoch`, `epochs` and `callbacks` of `fit`.
     """
     try:
-        cluster.fit(model, batches, example, split_batch, **options)
+        with _full_tracebacks():
+            cluster.fit(model, batches, example, **options)
     except BaseException as error:
-        _clear_frames(error)
+        traceback.clear_frames(error.__traceback__)
         raise
     finally:
-        release_graphs()
         gc.collect()
         backend.wait_for_feeds()
 
 
-def _clear_frames(error: BaseException) -> None:
-    """Lets go of the variables of all that was called from here.
-
-    Keras leaves its own frames out of the traceback; those of our callbacks still lead to them.
-    """
-    here = sys._getframe(1)
-    entry: TracebackType | None = error.__traceback__
-    while entry is not None:
-        frame: FrameType | None = entry.tb_frame
-        while frame is not None and frame is not here:
-            caller = frame.f_back
-            # One that runs cannot be cleared.
-            with contextlib.suppress(RuntimeError):
-                frame.clear()
-            frame = caller
-        entry = entry.tb_next
+@contextlib.contextmanager
+def _full_tracebacks() -> Iterator[None]:
+    """Keeps the frames of Keras in tracebacks, so that `clear_frames` reaches them."""
+    filtered = keras.config.is_traceback_filtering_enabled()
+    keras.config.disable_traceback_filtering()
+    try:
+        yield
+    finally:
+        if filtered:
+            keras.config.enable_traceback_filtering()

@@ -1,60 +1,60 @@
-"""Adam that leaves out what would ruin the weights, and adds up gradients of several batches."""
+"""Adam that skips updates with non-finite gradients and can add up gradients of several batches."""
 
-from typing import Any
+import contextlib
+import types
 
 import keras
 from keras import ops
 
 from keras_seq import backend
 
-# Gradients of nothing but zeros would let a scale grow until it is infinite.
-_LARGEST_SCALE = 2.0**24
+# Without a bound, updates whose gradients are all zero would double the scale up to infinity.
+_MAX_LOSS_SCALE = 2.0**24
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class SkippingAdam(keras.optimizers.Adam):
-    """Adam that skips an update whose gradients are not finite, and counts it.
+    """Adam that skips and counts updates whose gradients are not finite.
 
-    One NaN in a gradient makes all weights NaN, for good. Such an update changes
-    here neither weights nor moments nor averages nor the step of the schedule.
-    The norm of all gradients is looked at, so gradients so large that it
-    overflows are skipped too.
+    A single NaN in a gradient would make all weights NaN for good. A skipped update changes
+    neither weights nor moments, moving averages or the step of the learning rate schedule. The
+    test is on the global norm, so gradients whose norm overflows are skipped as well.
 
-    With `micro_batches` of N an update is made from the mean gradient of N
-    batches. All that an optimizer counts, the schedule and the moving average
-    included, goes by updates; in Keras' own `gradient_accumulation_steps` the
-    schedule and the average go by batches. If a gradient of one of the N
-    batches is not finite, the update is skipped as a whole.
+    With `micro_batches` of N, each update uses the mean gradient of N batches. Everything that
+    the optimizer counts, including the schedule and the moving average, counts updates. (With
+    `gradient_accumulation_steps` of Keras, the schedule and the average count batches.) If the
+    gradient of any of the N batches is not finite, the whole update is skipped.
 
-    The momentum of the moving average (`use_ema`) rises: after t updates it is no larger than
-    t / (t + 9), as in `tf.train.ExponentialMovingAverage` with `num_updates`. So the average
-    is one of about the last ninth of a short training, and not mostly of its first weights.
+    The momentum of the moving average (`use_ema`) rises: after t updates it is at most
+    t / (t + 9), as in `tf.train.ExponentialMovingAverage` with `num_updates`. In a short
+    training, the average thus covers about the last ninth instead of mostly the initial weights.
 
-    With `initial_loss_scale` the loss is multiplied by a scale before its gradients are
-    computed, which are divided by it afterwards: what would vanish in float16 does
-    not. A scale that is too large makes gradients infinite; such an update is left out,
-    the scale is halved, and nothing is counted as skipped unless the scale is 1
-    already. After so many updates without that it is doubled.
+    With `initial_loss_scale`, the loss is multiplied by a scale before differentiation and the
+    gradients are divided by it afterwards, so that small gradients do not vanish in float16. If
+    the scale makes gradients infinite, the update is skipped and the scale is halved; such an
+    update counts as skipped only if the scale is already 1. The scale is doubled after
+    `loss_scale_growth_steps` updates without overflow.
 
     Args:
-        *arguments: Those of `keras.optimizers.Adam`.
-        micro_batches: Positive integer N. Defaults to 1.
-        initial_loss_scale: Float from 1 to 2 ** 24, or None for no scale. Defaults to None.
-        loss_scale_growth_steps: Positive integer, updates after which the scale is
-            doubled. Defaults to 2000.
-        **options: Others of `keras.optimizers.Adam`, without
+        *arguments: Positional arguments of `keras.optimizers.Adam`.
+        micro_batches: Positive integer N, batches per update. Defaults to 1.
+        initial_loss_scale: Float from 1 to 2 ** 24, or None for no loss scaling. Defaults to
+            None.
+        loss_scale_growth_steps: Positive integer, updates without overflow after which the loss
+            scale is doubled. Defaults to 2000.
+        **options: Keyword arguments of `keras.optimizers.Adam`, except
             `gradient_accumulation_steps`.
 
     Attributes:
-        skipped: Integer variable, updates skipped so far.
-        skipped_in_row: Integer variable, those since the last one made.
-        loss_scale: Float variable, the present scale.
-        scratch: Variables that mean nothing between two updates.
+        skipped: Integer variable, number of updates skipped so far.
+        skipped_in_row: Integer variable, number of updates skipped since the last one made.
+        loss_scale: Float variable, the current loss scale.
+        scratch: Variables without meaning between two updates.
 
     Raises:
-        ValueError: If a number is not positive, the scale out of bounds, or Keras'
-            accumulation is asked for; in `fit`, if the model has replicas on several devices
-            (`tf.distribute`).
+        ValueError: If a number is not positive, if the loss scale is out of bounds, or if
+            `gradient_accumulation_steps` is set; in `fit`, if the model has replicas on several
+            devices (`tf.distribute`).
 
     Example:
 
@@ -66,12 +66,11 @@ class SkippingAdam(keras.optimizers.Adam):
     (1.0, 1, 0)
     """
 
-    _passed = False
-    # The sum of squares of all gradients of an update, while it is made.
-    _squares: Any = None
-    # Made by `build`.
-    skipped: Any = None
-    skipped_in_row: Any = None
+    # Created by `build`.
+    skipped = None
+    skipped_in_row = None
+    # True while `stateless_apply` of Keras calls `apply`.
+    _gradients_are_finite = False
 
     def __init__(
         self,
@@ -81,19 +80,16 @@ class SkippingAdam(keras.optimizers.Adam):
         loss_scale_growth_steps=2000,
         **options,
     ):
-        if not isinstance(micro_batches, int) or micro_batches < 1:
-            raise ValueError(
-                f"`micro_batches` must be a positive integer, received {micro_batches!r}."
-            )
-        if initial_loss_scale is not None and not 1 <= initial_loss_scale <= _LARGEST_SCALE:
+        for name, value in (
+            ("micro_batches", micro_batches),
+            ("loss_scale_growth_steps", loss_scale_growth_steps),
+        ):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        if initial_loss_scale is not None and not 1 <= initial_loss_scale <= _MAX_LOSS_SCALE:
             raise ValueError(
                 "`initial_loss_scale` must be None or from 1 to 2 ** 24, "
                 f"received {initial_loss_scale!r}."
-            )
-        if not isinstance(loss_scale_growth_steps, int) or loss_scale_growth_steps < 1:
-            raise ValueError(
-                "`loss_scale_growth_steps` must be a positive integer, "
-                f"received {loss_scale_growth_steps!r}."
             )
         if options.get("gradient_accumulation_steps") is not None:
             raise ValueError(
@@ -108,7 +104,23 @@ class SkippingAdam(keras.optimizers.Adam):
     def build(self, variables):
         if self.built:
             return
-        super().build(variables)
+        # Checkpoints store the variables in this order: averages, moments, own variables.
+        averages = self.add_optimizer_variables(variables, "average") if self.use_ema else []
+        with self._without_ema_of_keras():
+            super().build(variables)
+        # Keras would add the weights to `variables` if they were an attribute.
+        self._of_weights = types.SimpleNamespace(
+            weights=list(variables),
+            index={id(variable): i for i, variable in enumerate(variables)},
+            averages=averages,
+            moments={},
+        )
+        if backend.computes_on_one_processor() and not self.amsgrad:
+            # `Adam.build` adds a momentum and a velocity for each weight.
+            moments = [moment.value for moment in self.variables[-2 * len(variables) :]]
+            pairs = zip(moments[::2], moments[1::2], strict=True)
+            keys = (id(variable.value) for variable in variables)
+            self._of_weights.moments.update(zip(keys, pairs, strict=True))
         self.skipped = self.add_variable((), "zeros", "int32", name="skipped")
         self.skipped_in_row = self.add_variable((), "zeros", "int32", name="skipped_in_row")
         if self.initial_loss_scale is not None:
@@ -117,7 +129,6 @@ class SkippingAdam(keras.optimizers.Adam):
             self.steps_since_change = self.add_variable(
                 (), "zeros", "int32", name="loss_scale_steps"
             )
-        # The last ones, so that the numbers of the others do not depend on them.
         self.scratch = []
         if self.micro_batches > 1:
             self.micro_batch = self.add_variable((), "zeros", "int32", name="micro_batch")
@@ -125,113 +136,86 @@ class SkippingAdam(keras.optimizers.Adam):
             self.scratch = [self.micro_batch, *self._sums]
 
     def scale_loss(self, loss):
-        """The loss that gradients are computed of, as `fit` asks for it."""
         if self.initial_loss_scale is None:
             return super().scale_loss(loss)
         return loss * (self.loss_scale if self.built else self.initial_loss_scale)
 
+    def finalize_variable_values(self, var_list):
+        if self.use_ema:
+            for variable, average in zip(var_list, self._of_weights.averages, strict=True):
+                variable.assign(average)
+
     def begin_last_micro_batch(self):
-        """Makes the next batch complete an update, as a rehearsal wants it."""
+        """Makes the next batch complete an update."""
         if self.micro_batches > 1:
             self.micro_batch.assign(self.micro_batches - 1)
 
     def apply(self, grads, trainable_variables=None):
-        if not self.built and trainable_variables is not None:
+        if not self.built:
+            if trainable_variables is None:
+                # Raises the error of Keras.
+                super().apply(grads)
             self.build(trainable_variables)
-        if self._passed:
-            self._update(grads, trainable_variables)
+        variables = list(trainable_variables or self._of_weights.weights)
+        if self._gradients_are_finite:
+            self._update(grads, variables)
             return
         strategy = backend.strategy_of_this_replica()
         if strategy is not None:
-            # TensorFlow would say that `merge_call` was called in a new graph.
             raise ValueError(
                 "SkippingAdam was asked for an update within a replica of "
                 f"{type(strategy).__name__}, where none can be skipped for all replicas: compile "
                 "with `keras.optimizers.Adam`, or let `keras_seq.train` share the model among "
                 "devices."
             )
-        variables = list(trainable_variables or self._trainable_variables)
         if backend.name() == "jax":
-            values = self.stateless_apply(
+            new_values = self.stateless_apply(
                 [variable.value for variable in self.variables],
                 grads,
                 [variable.value for variable in variables],
             )
             for variable, value in zip(
-                variables + self.variables, values[0] + values[1], strict=True
+                variables + self.variables, new_values[0] + new_values[1], strict=True
             ):
                 variable.assign(value)
             return
-        # Keras squares what TensorFlow gives for some rows of a table as it is, where a row may
-        # come more than once: norm and second moments would be wrong.
+        # In the sparse gradient of an embedding, a row can occur several times. Keras would square
+        # each occurrence by itself, which makes the norm and the second moments wrong.
         grads = [gradient if gradient is None else backend.dense(gradient) for gradient in grads]
         if self.micro_batches == 1:
             self._update_if_finite(grads, variables)
         else:
-            self._add_up(grads, variables)
-
-    def _add_up(self, grads, variables):
-        sums = [
-            None if gradient is None else self._sums[self._get_variable_index(variable)]
-            for gradient, variable in zip(grads, variables, strict=True)
-        ]
-        pairs = [(total, grad) for total, grad in zip(sums, grads, strict=True) if grad is not None]
-
-        def begin():
-            # Whatever the last update left there, NaN included, is not looked at.
-            for total, gradient in pairs:
-                self.assign(total, gradient)
-
-        def add():
-            for total, gradient in pairs:
-                self.assign_add(total, gradient)
-
-        def go_on():
-            self.micro_batch.assign_add(1)
-
-        def finish():
-            self.micro_batch.assign(0)
-            self._update_if_finite(self._means(sums), variables)
-
-        ops.cond(ops.equal(self.micro_batch, 0), begin, add)
-        ops.cond(ops.equal(self.micro_batch, self.micro_batches - 1), finish, go_on)
-
-    def _means(self, sums):
-        return [None if total is None else total / self.micro_batches for total in sums]
-
-    def _update_if_finite(self, grads, variables):
-        self._squares = _sum_of_squares(grads)
-        finite = ops.isfinite(self._squares)
-        ops.cond(finite, lambda: self._update(grads, variables), self._skip)
-        self._squares = None
+            self._accumulate(grads, variables)
 
     def stateless_apply(self, optimizer_variables, grads, trainable_variables):
-        # Under JAX the branches of a condition return values instead of assigning them.
+        # In JAX, the branches of a condition return values instead of assigning variables.
         if self.micro_batches == 1:
             return self._stateless_update(optimizer_variables, grads, trainable_variables)
-        places = {id(variable): place for place, variable in enumerate(self.variables)}
+        index = {id(variable): i for i, variable in enumerate(self.variables)}
         values = list(optimizer_variables)
-        number = values[places[id(self.micro_batch)]]
-        last = ops.equal(number, self.micro_batches - 1)
-        values[places[id(self.micro_batch)]] = ops.where(last, 0, number + 1)
+        number = values[index[id(self.micro_batch)]]
+        is_last = ops.equal(number, self.micro_batches - 1)
+        values[index[id(self.micro_batch)]] = ops.where(is_last, 0, number + 1)
         sums = []
         for variable, gradient in zip(self._sums, grads, strict=True):
-            place = places[id(variable)]
-            values[place] = ops.where(ops.equal(number, 0), gradient, values[place] + gradient)
-            sums.append(values[place])
+            i = index[id(variable)]
+            values[i] = ops.where(ops.equal(number, 0), gradient, values[i] + gradient)
+            sums.append(values[i])
         return ops.cond(
-            last,
+            is_last,
             lambda: self._stateless_update(values, self._means(sums), trainable_variables),
             lambda: (list(trainable_variables), values),
         )
 
     def _stateless_update(self, optimizer_variables, grads, trainable_variables):
+        parent = super().stateless_apply
+
         def update():
-            self._passed = True
+            self._gradients_are_finite = True
             try:
                 return parent(optimizer_variables, grads, trainable_variables)
             finally:
-                self._passed = False
+                self._gradients_are_finite = False
 
         def skip():
             mapping = list(zip(self.variables, optimizer_variables, strict=True))
@@ -240,76 +224,115 @@ class SkippingAdam(keras.optimizers.Adam):
             values = [scope.get_current_value(variable) for variable in self.variables]
             return list(trainable_variables), values
 
-        parent = super().stateless_apply
-        return ops.cond(ops.isfinite(_sum_of_squares(grads)), update, skip)
+        return ops.cond(_are_finite(grads), update, skip)
 
-    def _backend_update_step(self, grads, trainable_variables, learning_rate):
-        strategy = backend.strategy_of_all_replicas()
-        if strategy is not None:
-            # Keras leaves a replica's context for this, which whoever trains replicas with this
-            # has left already: the gradients are those of all, and in a replica no update is
-            # conditional.
-            values = [variable.value for variable in trainable_variables]
-            pairs = list(zip(grads, values, strict=True))
-            self._distributed_tf_update_step(strategy, pairs, learning_rate)
-        elif self.amsgrad or not backend.computes_on_one_processor():
-            super()._backend_update_step(grads, trainable_variables, learning_rate)
-        else:
-            # What Keras writes as a dozen passes over all weights.
-            places = [self._get_variable_index(variable) for variable in trainable_variables]
-            backend.apply_adam(
-                trainable_variables,
-                [self._momentums[place] for place in places],
-                [self._velocities[place] for place in places],
-                grads,
-                self.iterations + 1,
-                {
-                    "lr": learning_rate,
-                    "beta1": self.beta_1,
-                    "beta2": self.beta_2,
-                    "epsilon": self.epsilon,
-                },
-            )
+    def _accumulate(self, grads, variables):
+        index = self._of_weights.index
+        sums = [
+            None if gradient is None else self._sums[index[id(variable)]]
+            for gradient, variable in zip(grads, variables, strict=True)
+        ]
+        pairs = [(total, grad) for total, grad in zip(sums, grads, strict=True) if grad is not None]
 
-    def _update_model_variables_moving_average(self, trainable_variables):
-        if not self.use_ema:
-            return
-        # Keras has the same momentum from the second update on, and so for hundreds of updates
-        # little but the first weights. It also makes the factors anew for each weight.
+        def begin():
+            # Overwrites what the last update left, which may be NaN.
+            for total, gradient in pairs:
+                self.assign(total, gradient)
+
+        def add():
+            for total, gradient in pairs:
+                self.assign_add(total, gradient)
+
+        def wait():
+            self.micro_batch.assign_add(1)
+
+        def finish():
+            self.micro_batch.assign(0)
+            self._update_if_finite(self._means(sums), variables)
+
+        ops.cond(ops.equal(self.micro_batch, 0), begin, add)
+        ops.cond(ops.equal(self.micro_batch, self.micro_batches - 1), finish, wait)
+
+    def _means(self, sums):
+        return [None if total is None else total / self.micro_batches for total in sums]
+
+    def _update_if_finite(self, grads, variables):
+        ops.cond(_are_finite(grads), lambda: self._update(grads, variables), self._skip)
+
+    def _update(self, grads, variables):
         updates = ops.cast(self.iterations, "float32")
-        momentum = ops.minimum(updates / (updates + 9.0), self.ema_momentum)
-        factors = {}
-        for variable, average in zip(
-            trainable_variables, self._model_variables_moving_average, strict=True
-        ):
-            if average is None:
-                continue
-            if variable.dtype not in factors:
-                kept = ops.cast(momentum, variable.dtype)
-                factors[variable.dtype] = kept, ops.subtract(1, kept)
-            kept, added = factors[variable.dtype]
-            average.assign(ops.add(ops.multiply(kept, average), ops.multiply(added, variable)))
-
-    def _clip_gradients(self, grads):
-        if self._squares is None or self.clipnorm or not self.global_clipnorm:
-            return super()._clip_gradients(grads)
-        # Keras would sum the squares once more.
-        factor = self.global_clipnorm / ops.maximum(ops.sqrt(self._squares), self.global_clipnorm)
-        return [gradient * ops.cast(factor, gradient.dtype) for gradient in grads]
-
-    def _update(self, grads, trainable_variables):
         if self.initial_loss_scale is not None:
             inverse = 1.0 / self.loss_scale
             grads = [None if gradient is None else gradient * inverse for gradient in grads]
-            self._squares = None
-        super().apply(grads, trainable_variables)
+        strategy = backend.strategy_of_all_replicas()
+        if strategy is None:
+            with self._without_ema_of_keras():
+                super().apply(grads, variables)
+        else:
+            self._update_replicas(strategy, grads, variables)
+        self._update_averages(updates)
         self.skipped_in_row.assign(0)
         if self.initial_loss_scale is not None:
             scale, steps = ops.convert_to_tensor(self.loss_scale), self.steps_since_change + 1
-            grown = ops.greater_equal(steps, self.loss_scale_growth_steps)
-            doubled = ops.minimum(scale * 2.0, _LARGEST_SCALE)
-            self.loss_scale.assign(ops.where(grown, doubled, scale))
-            self.steps_since_change.assign(ops.where(grown, 0, steps))
+            grow = ops.greater_equal(steps, self.loss_scale_growth_steps)
+            doubled = ops.minimum(scale * 2.0, _MAX_LOSS_SCALE)
+            self.loss_scale.assign(ops.where(grow, doubled, scale))
+            self.steps_since_change.assign(ops.where(grow, 0, steps))
+
+    def _update_replicas(self, strategy, grads, variables):
+        """Updates all replicas. `apply` of Keras runs only inside one replica."""
+        if self.clipnorm or self.clipvalue or self.weight_decay is not None:
+            raise ValueError(
+                "SkippingAdam supports neither `clipnorm`, `clipvalue` nor `weight_decay` on "
+                "several devices: use `global_clipnorm`, or train on one device."
+            )
+        pairs = [pair for pair in zip(grads, variables, strict=True) if pair[0] is not None]
+        if self.global_clipnorm:
+            norm = ops.sqrt(_sum_of_squares(grads))
+            factor = self.global_clipnorm / ops.maximum(norm, self.global_clipnorm)
+            pairs = [(grad * ops.cast(factor, grad.dtype), variable) for grad, variable in pairs]
+
+        def update_replica(variable, gradient, learning_rate):
+            self.update_step(gradient, variable, learning_rate)
+
+        learning_rate = self.learning_rate
+        for gradient, variable in pairs:
+            strategy.extended.update(
+                variable.value, update_replica, args=(gradient, learning_rate), group=False
+            )
+        self.iterations.assign_add(1)
+
+    def update_step(self, gradient, variable, learning_rate):
+        moments = self._of_weights.moments.get(id(variable))
+        if moments is None:
+            super().update_step(gradient, variable, learning_rate)
+        else:
+            # One operation instead of some twenty.
+            backend.adam_step(
+                variable,
+                *moments,
+                gradient,
+                step=self.iterations + 1,
+                learning_rate=learning_rate,
+                beta_1=self.beta_1,
+                beta_2=self.beta_2,
+                epsilon=self.epsilon,
+            )
+
+    def _update_averages(self, updates):
+        if not self.use_ema:
+            return
+        # Keras uses the full momentum from the second update on, so that for hundreds of updates
+        # the average is mostly the initial weights.
+        momentum = ops.minimum(updates / (updates + 9.0), self.ema_momentum)
+        rest = 1.0 - momentum
+        weights, averages = self._of_weights.weights, self._of_weights.averages
+        for variable, average in zip(weights, averages, strict=True):
+            dtype = variable.dtype
+            average.assign(ops.cast(momentum, dtype) * average + ops.cast(rest, dtype) * variable)
+            if self.ema_overwrite_frequency:
+                is_due = ops.equal((updates + 1.0) % self.ema_overwrite_frequency, 0.0)
+                variable.assign(ops.where(is_due, average, variable))
 
     def _skip(self):
         counted = 1
@@ -321,6 +344,14 @@ class SkippingAdam(keras.optimizers.Adam):
         self.skipped.assign_add(counted)
         self.skipped_in_row.assign_add(counted)
 
+    @contextlib.contextmanager
+    def _without_ema_of_keras(self):
+        use_ema, self.use_ema = self.use_ema, False
+        try:
+            yield
+        finally:
+            self.use_ema = use_ema
+
     def get_config(self):
         return {
             **super().get_config(),
@@ -328,6 +359,10 @@ class SkippingAdam(keras.optimizers.Adam):
             "initial_loss_scale": self.initial_loss_scale,
             "loss_scale_growth_steps": self.loss_scale_growth_steps,
         }
+
+
+def _are_finite(gradients):
+    return ops.isfinite(_sum_of_squares(gradients))
 
 
 def _sum_of_squares(gradients):

@@ -1,8 +1,6 @@
-"""Ends a training by a signal, or at a time, without losing an update.
+"""Stops a training on a signal or at a given time without losing an update.
 
-Also inside a long call of the backend.
-
-docs/decisions/0007-stopping.md has the reasons.
+This also works during long calls of the backend. docs/decisions/0007-stopping.md has the reasons.
 """
 
 from __future__ import annotations
@@ -14,52 +12,56 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime
 from types import FrameType
 from typing import Any
 
-from keras_seq.runtime.signals import raise_in_our_code
+from keras_seq.runtime.signals import exit_after, forget_deferred, raise_outside_libraries
 
-# What a caller gets to end by itself, once all is saved. A process has five seconds in all.
+# Time for a clean exit once everything is saved. A process has five seconds in total.
 GRACE_SECONDS = 2.5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# What a timer sends; Windows has none.
+# The signal of timers, which Windows lacks.
 _ALARM = getattr(signal, "SIGALRM", None)
 
 
 class SignalStop:
-    """While entered, SIGTERM and SIGINT end the training as soon as all is saved.
+    """Context manager in which SIGTERM and SIGINT end the training once everything is saved.
 
-    Where nothing has changed since the last save, that is at once: KeyboardInterrupt
-    is raised for SIGINT, SystemExit with 143 for SIGTERM, as soon as code of keras-seq runs. If
-    Python does not get to it, because the backend compiles or decodes, a thread ends the
-    process. Elsewhere
-    `pending` is set, and `saved` raises. A second signal ends the process wherever it is.
+    If nothing has changed since the last save, the process ends at once: SIGINT raises
+    KeyboardInterrupt and SIGTERM raises SystemExit with code 143, outside library code. If that
+    takes longer than `GRACE_SECONDS`, for example because the backend compiles or decodes, a thread
+    ends the process. If there are unsaved updates, `agreed` is set, and the next `mark_clean`
+    raises. A second signal ends the process immediately.
 
-    A moment is like a signal: SIGALRM comes then, and SystemExit with 142 is raised.
+    A deadline acts like a signal: SIGALRM arrives, and SystemExit with code 142 is raised.
 
-    Outside the main thread, where Python allows no handlers, this does nothing.
+    Outside the main thread, where Python allows no signal handlers, nothing happens.
 
     Args:
-        at: A moment to end at, or None.
-        together: Whether other hosts train with this one. A signal then waits for the next
-            update, at which they are told; if that takes too long, the thread ends this process.
-            The moment waits for the update as long as that takes.
+        at: Deadline, or None.
+        together: Whether other hosts take part in the training. A signal then takes effect at the
+            next update, when the hosts agree on it. If the update takes too long, the thread ends
+            this process; a deadline waits for the update.
 
     Attributes:
-        came: The signal that came to this process, None before it.
-        pending: The signal to end for: the one that came, or, where other hosts train with this
-            one, what is set once all have agreed on it; to end alone would be to fail them.
-        raised: What was raised for it, None before that.
+        received: The signal that this process received, or None.
+        agreed: The signal that the training stops for, or None. With several hosts, this is the
+            signal that all hosts have agreed on, because a host that stops alone makes the others
+            fail.
+        raised: The exception raised for the signal, or None.
+        on_exit: Called before the thread ends the process, or None.
 
     Raises:
-        ValueError: If there is to be a moment where no timer can be had.
+        ValueError: If there is a deadline, but no timer is available.
     """
 
     def __init__(self, at: datetime | None = None, together: bool = False) -> None:
-        self.came: int | None = None
-        self.pending: int | None = None
+        self.received: int | None = None
+        self.agreed: int | None = None
         self.raised: BaseException | None = None
+        self.on_exit: Callable[[], None] | None = None
         self._together = together
         self._at = at
         self._clean_since: float | None = time.monotonic()
@@ -76,30 +78,31 @@ class SignalStop:
 
     @property
     def reason(self) -> str:
-        """What ended the training, for a message."""
-        return "the time is up" if self.pending == _ALARM else "stopped by a signal"
+        """Why the training ended, for a message."""
+        return "the time is up" if self.agreed == _ALARM else "stopped by a signal"
 
     def __enter__(self) -> SignalStop:
         if self._installed:
             self._reader, self._writer = socket.socketpair()
             self._writer.setblocking(False)
             self._previous = [signal.signal(number, self._handle) for number in self._signals]
-            # The byte is written by C code at once, whatever the interpreter is doing.
+            # C code writes the byte immediately, even if the interpreter is busy.
             self._old_wakeup = signal.set_wakeup_fd(
                 self._writer.fileno(), warn_on_full_buffer=False
             )
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
             self._old_hook = sys.unraisablehook
-            sys.unraisablehook = self._lost
+            sys.unraisablehook = self._ignore_raised
             if self._at is not None:
-                # Zero would be no timer at all.
+                # A timer of zero seconds would never fire.
                 seconds = max(self._at.timestamp() - time.time(), 0.001)
                 signal.setitimer(signal.ITIMER_REAL, seconds)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._installed:
+            forget_deferred()
             if self._at is not None:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             sys.unraisablehook = self._old_hook
@@ -110,49 +113,48 @@ class SignalStop:
             self._watcher.join()
             self._reader.close()
 
-    def unsaved(self) -> None:
-        """An update was made that no checkpoint has."""
+    def mark_dirty(self) -> None:
+        """Records that there is an update that is not saved."""
         self._clean_since = None
 
-    def saved(self) -> None:
-        """The last checkpoint has all there is.
+    def mark_clean(self) -> None:
+        """Records that everything is saved.
 
         Raises:
-            KeyboardInterrupt: SIGINT has come.
-            SystemExit: SIGTERM has come, or the moment.
+            KeyboardInterrupt: If SIGINT was received.
+            SystemExit: If SIGTERM was received, or the deadline has passed.
         """
         if self._clean_since is None:
             self._clean_since = time.monotonic()
-        if self.pending is not None:
-            self._raise(self.pending)
+        self._raise_if_clean()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        # The alarm is not one of two: a queue's own signal may come while all is saved for it.
-        if self.came is not None:
+        # The alarm does not count as the first of two signals: a batch queue may send its own
+        # signal during the save for the alarm.
+        if self.received is not None:
             if number == _ALARM:
                 return
-            if self.came != _ALARM:
+            if self.received != _ALARM:
                 os._exit(128 + number)
-        self.came = number
+        self.received = number
         if self._together:
             return
-        self.pending = number
+        self.agreed = number
         if self._clean_since is not None:
-            raise_in_our_code(frame, self._raise_where_all_is_saved)
+            raise_outside_libraries(frame, self._raise_if_clean)
 
-    def _raise_where_all_is_saved(self) -> None:
-        if self._clean_since is not None and self.pending is not None:
-            self._raise(self.pending)
+    def _raise_if_clean(self) -> None:
+        if self._clean_since is None or self.agreed is None:
+            return
+        code = 128 + self.agreed
+        self.raised = KeyboardInterrupt() if self.agreed == signal.SIGINT else SystemExit(code)
+        raise self.raised
 
-    def _lost(self, unraisable: Any) -> None:
-        # Raised where Python lets nothing out, as in a callback of the garbage collector: the
-        # watcher ends the process, or the next save does.
+    def _ignore_raised(self, unraisable: Any) -> None:
+        # The exception was raised where Python discards exceptions, such as in a callback of the
+        # garbage collector. The watcher or the next save ends the process.
         if unraisable.exc_value is None or unraisable.exc_value is not self.raised:
             self._old_hook(unraisable)
-
-    def _raise(self, number: int) -> None:
-        self.raised = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
-        raise self.raised
 
     def _watch(self) -> None:
         number = self._next_signal(None)
@@ -166,14 +168,15 @@ class SignalStop:
             if self._writer.fileno() < 0:
                 return
             clean_since = self._clean_since
-            # Other hosts would lose this one, and nobody waits for a moment that was chosen.
+            # Other hosts would lose this one, and a deadline is not urgent.
             waits = self._together and number == _ALARM
             if clean_since is not None and not waits:
                 if time.monotonic() - max(begin, clean_since) > GRACE_SECONDS:
-                    os._exit(128 + number)
+                    self.agreed = number
+                    exit_after(self.on_exit, 128 + number)
 
     def _next_signal(self, seconds: float | None) -> int | None:
-        """The next signal of ours, None when `seconds` are over or this is left."""
+        """The next signal; None after `seconds`, or when the context is left."""
         while select.select([self._reader], [], [], seconds)[0]:
             received = self._reader.recv(1)
             if not received:

@@ -1,4 +1,4 @@
-"""`train`: from text files to a run directory with a model."""
+"""`train`: from text files to a run directory with a trained model."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ def train(
     stop_at: datetime | None = None,
     devices: Devices | None = None,
 ) -> TrainingResult:
-    """Trains a model from text files, and leaves it in a run directory.
+    """Trains a model on text files and saves it in a run directory.
 
-    Called again with the same arguments it goes on where an earlier call was
-    stopped or killed, and ends with the weights of a training on as many cores that
-    never was. What is trained already is not trained again. Limits and intervals may
-    change from one call to the next; other settings and the text may not.
+    When it is called again with the same arguments after a stop or a kill, it resumes and produces
+    weights bit-identical to an uninterrupted training on the same number of cores. A finished
+    training is not repeated. Limits and intervals may change between calls; other settings and the
+    text may not.
 
     Args:
-        settings: With the training files in `settings.data`; see `load_settings`.
-        directory: A new or empty directory, one with a run, or a run that
-            `prepare_run` made.
-        resume: `"auto"` goes on with a run and begins where there is none,
-            `"never"` refuses a run, `"require"` refuses a directory without a
-            checkpoint.
-        overwrite: Whether an earlier run in the directory is deleted.
-        notice: Called with a line for each thing done; by default it is
-            printed on standard error.
-        stop_at: When to save and end, before a machine's time is over; the next call
-            goes on. In the main thread of a POSIX system only.
-        devices: What to train on, and the hosts that share the training; by default
-            all GPUs or TPUs of this host, or its processor. Nothing may have been computed
-            by Keras before it is used with hosts, or with several CPUs.
+        settings: Settings with the training files in `settings.data`; see `load_settings`.
+        directory: A new or empty directory, the directory of a run, or a run that `prepare_run`
+            created.
+        resume: `"auto"` resumes a run if there is one, `"never"` raises an error if there is one,
+            and `"require"` raises an error if there is no checkpoint.
+        overwrite: Whether to delete an earlier run in the directory.
+        notice: Called with each line for the user. By default, lines are printed to standard
+            error.
+        stop_at: Time at which to save and exit, for example before a batch queue ends the job.
+            The next call resumes. Only in the main thread of a POSIX system.
+        devices: The devices and hosts to train on. By default, all GPUs or TPUs of this host, or
+            its CPU. With several hosts or several CPUs, Keras must not have computed anything
+            before.
 
     Returns:
-        What the training came to. The model is in the directory;
-        `Translator.load(directory)` uses it.
+        The result of the training. The model is in the directory; load it with
+        `Translator.load(directory)`.
 
     Raises:
-        InputError: Wrong files, a directory that cannot be used, a run that was begun
-            with other settings or another text, devices or hosts that are not there.
-        TrainingError: Memory ran out, or gradients are not finite any more.
-        KeyboardInterrupt: SIGINT came; what was trained is saved.
-        SystemExit: SIGTERM came, code 143, or `stop_at`, code 142; what was trained is saved.
+        InputError: If files are invalid, the directory cannot be used, the run was started with
+            different settings or text, or devices or hosts are missing.
+        TrainingError: If memory runs out, or gradients are no longer finite.
+        KeyboardInterrupt: After SIGINT. All updates are saved.
+        SystemExit: After SIGTERM, with code 143, or at `stop_at`, with code 142. All updates are
+            saved.
 
     Example:
 
@@ -77,7 +77,7 @@ def train(
     notice = notice or _to_stderr
     devices = devices or Devices()
     if devices.host > 0:
-        return follow(directory, devices, notice)
+        return train_as_worker(directory, devices, notice)
     if isinstance(directory, Run):
         run = directory
     else:
@@ -87,8 +87,8 @@ def train(
     run.lock()
     try:
         run.check_writable()
-        # Only now, for then the other hosts find the run prepared; and before signals are ours, for
-        # JAX and TensorFlow take SIGTERM to themselves when hosts meet.
+        # The other hosts start when the cluster starts, so the run must be prepared. Signal
+        # handlers come later, because JAX and TensorFlow install their own when hosts connect.
         cluster = start_cluster(devices, notice)
         with SignalStop(stop_at, cluster.hosts > 1) as stop:
             return _train(run, notice, stop, cluster)
@@ -96,18 +96,18 @@ def train(
         run.unlock()
 
 
-def follow(
+def train_as_worker(
     directory: str | os.PathLike[str] | Run, devices: Devices, notice: Notice
 ) -> TrainingResult:
-    """What another host than the first does: the same, without writing or saying anything.
+    """Takes part in the training of the first host, without writing or reporting anything.
 
     Args:
         directory: The run, which the first host prepares.
-        devices: What to train on, and the hosts.
-        notice: Called with a line while it waits.
+        devices: The devices and hosts to train on.
+        notice: Called with a line while this host waits for the first host.
 
     Returns:
-        What the training came to.
+        The result of the training.
     """
     path = directory.path if isinstance(directory, Run) else directory
     cluster = start_cluster(devices, notice)
@@ -117,29 +117,32 @@ def follow(
 
 
 def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> TrainingResult:
+    def report_stop() -> None:
+        saved = _saved(run, "nothing was trained yet")
+        notice(f"{stop.reason}; {saved}: the same command resumes from there")
+
+    stop.on_exit = report_stop
     try:
         with cluster.scope():
             return TrainingLoop(run, notice, stop, cluster).fit()
     except BaseException as error:
-        # A backend that was interrupted while it compiles may fail in a way of its own then.
-        ended = stop.raised or error
-        if isinstance(ended, (KeyboardInterrupt, SystemExit)):
-            saved = run.checkpoints.latest_step
-            notice(
-                f"{stop.reason}; "
-                + ("nothing was trained yet" if saved is None else f"step {saved:,} is saved")
-                + ": the same command goes on from there"
-            )
-            raise ended from None
-        # Not one of ours: a collective operation that has lost a partner.
+        # A backend that was interrupted while compiling may raise an error of its own.
+        cause = stop.raised or error
+        if isinstance(cause, (KeyboardInterrupt, SystemExit)):
+            report_stop()
+            raise cause from None
+        # Any other error on several hosts is a collective operation that lost a partner.
         if cluster.hosts == 1 or isinstance(error, (TrainingError, InputError, OSError)):
             raise
-        saved = run.checkpoints.latest_step
         raise TrainingError(
             f"{run.path}: another host ended or cannot be reached ({type(error).__name__}): "
-            + ("nothing is saved" if saved is None else f"step {saved:,} is saved")
-            + "; the same commands go on from there"
+            f"{_saved(run, 'nothing is saved')}; the same commands resume from there"
         ) from error
+
+
+def _saved(run: Run, nothing: str) -> str:
+    step = run.checkpoints.latest_step
+    return nothing if step is None else f"step {step:,} is saved"
 
 
 def _to_stderr(line: str) -> None:

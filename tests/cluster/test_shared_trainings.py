@@ -138,7 +138,7 @@ def test_missing_first_host_is_reported_after_the_wait(folder):
     (said,) = all_end([Training(line, code)], expected=2)
     first = hosts.partition(",")[0]
     assert f"waiting for the first host ({first})\n" in said
-    assert f"--hosts: the first host ({first}) did not come in " in said.split("\n")[-1]
+    assert f"--hosts: the first host ({first}) did not start within " in said.split("\n")[-1]
     assert not (folder / "nobody").exists()
 
 

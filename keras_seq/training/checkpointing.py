@@ -1,0 +1,106 @@
+"""Saves and restores the checkpoints of a training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from keras_seq import backend
+from keras_seq.run.models import weight_arrays, weight_shapes
+from keras_seq.storage.checkpoints import NotFiniteError
+from keras_seq.text import InputError
+from keras_seq.training.averaging import averaged_weights
+from keras_seq.training.errors import DivergedError
+from keras_seq.training.progress import TrainingProgress
+from keras_seq.training.setup import Notice, TrainingSetup
+from keras_seq.training.state import restore_arrays, seed_arrays, training_arrays, training_shapes
+from keras_seq.training.stopping import SignalStop
+from keras_seq.training.warm_start import initialize_weights
+
+
+class Checkpointer:
+    """Saves the state of a training in its run, and restores it.
+
+    Args:
+        setup: The model and batches of the training.
+        stop: Notified of each save.
+
+    Attributes:
+        saved_step: The update of the last checkpoint.
+    """
+
+    def __init__(self, setup: TrainingSetup, stop: SignalStop) -> None:
+        self._setup = setup
+        self._stop = stop
+        self._run = setup.run
+        self._seeds: dict[str, np.ndarray] = {}
+        self.saved_step = 0
+
+    def restore(self, notice: Notice) -> TrainingProgress:
+        """Restores the latest checkpoint; without one, initializes the weights.
+
+        Args:
+            notice: Called with each line for the user.
+
+        Returns:
+            The progress stored in the checkpoint.
+
+        Raises:
+            InputError: If the training cannot resume from the checkpoint.
+        """
+        run, setup = self._run, self._setup
+        if not run.checkpoints.steps:
+            setup.check_hosts(0)
+            initialize_weights(run, setup.model, notice)
+            return TrainingProgress()
+        checkpoint = run.load_checkpoint(
+            {
+                "weights": weight_shapes(setup.model),
+                "training": training_shapes(setup.train_model),
+            }
+        )
+        try:
+            progress = TrainingProgress.from_json(checkpoint.state)
+        except ValueError as error:
+            raise InputError(f"{run.path}: checkpoint {checkpoint.step}: {error}") from None
+        if progress.backend != backend.name():
+            raise InputError(
+                f"{run.path}: was trained on {progress.backend}, whose batches differ from those "
+                f"of {backend.name()}: set KERAS_BACKEND={progress.backend} to resume"
+            )
+        setup.check_hosts(progress.step)
+        restore_arrays(setup.train_model, checkpoint.tensors["training"])
+        self.saved_step = progress.step
+        return progress
+
+    def record_seeds(self) -> None:
+        """Keeps the random seeds of this moment for the next save.
+
+        Seeds advance with each batch and weights with each update. A checkpoint needs both as they
+        were between two updates.
+        """
+        backend.sync_variables(self._setup.train_model)
+        self._seeds = seed_arrays(self._setup.train_model)
+
+    def save(self, progress: TrainingProgress) -> None:
+        """Saves a checkpoint, unless the last one is of the same update.
+
+        Args:
+            progress: The progress to store.
+
+        Raises:
+            DivergedError: If a weight is not finite.
+        """
+        if progress.step == self.saved_step:
+            return
+        model, train_model = self._setup.model, self._setup.train_model
+        backend.sync_variables(train_model)
+        training = training_arrays(train_model) | self._seeds
+        with averaged_weights(train_model):
+            weights = weight_arrays(model)
+        tensors = {"weights": weights, "training": training}
+        try:
+            self._run.save_checkpoint(progress.step, tensors, progress.to_json())
+        except NotFiniteError as error:
+            raise DivergedError(f"{error}: lower training.learning_rate") from None
+        self.saved_step = progress.step
+        self._stop.mark_clean()
