@@ -49,7 +49,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # Checks whether JAX is installed, and imports it nowhere.
     "runtime": ({"text"}, {"jax", "tensorflow"}),
     "data": ({"storage", "text"}, {"numpy"}),
-    "backend": (set(), {"keras", "numpy", "tensorflow", "jax"}),
+    "backend": ({"runtime"}, {"keras", "numpy", "tensorflow", "jax"}),
     "cluster": ({"backend", "runtime", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
     "layers": (set(), {"keras"}),
     "losses": ({"backend", "layers"}, {"keras"}),

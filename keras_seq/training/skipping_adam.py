@@ -2,6 +2,7 @@
 
 import contextlib
 import types
+from typing import Any
 
 import keras
 from keras import ops
@@ -66,9 +67,10 @@ class SkippingAdam(keras.optimizers.Adam):
     (1.0, 1, 0)
     """
 
+    use_ema: bool
     # Created by `build`.
-    skipped = None
-    skipped_in_row = None
+    skipped: Any = None
+    skipped_in_row: Any = None
     # True while `stateless_apply` of Keras calls `apply`.
     _gradients_are_finite = False
 
@@ -308,9 +310,11 @@ class SkippingAdam(keras.optimizers.Adam):
             super().update_step(gradient, variable, learning_rate)
         else:
             # One operation instead of some twenty.
+            momentum, velocity = moments
             backend.adam_step(
                 variable,
-                *moments,
+                momentum,
+                velocity,
                 gradient,
                 step=self.iterations + 1,
                 learning_rate=learning_rate,

@@ -1,5 +1,8 @@
 """The seam between the backends: compiled functions, batches of any shape, weights in mid-`fit`."""
 
+import gc
+import weakref
+
 import keras
 import numpy as np
 import pytest
@@ -133,6 +136,25 @@ def test_fit_takes_batches_of_changing_shapes():
 def test_batch_feed_disables_autotuning():
     options = backend.batch_feed(batches, next(batches())).options()
     assert options.autotune.enabled is False
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's pipeline")
+def test_deleted_batch_feed_releases_its_source():
+    class Source:
+        def __call__(self):
+            yield np.zeros((2, 3), "int32")
+
+    source = Source()
+    feed = backend.batch_feed(source, next(source()))
+    assert len(list(feed)) == 1
+    # Again: a feed is used for several epochs.
+    iterator, known = iter(feed), weakref.ref(source)
+    del feed, source
+    gc.collect()
+    assert next(iterator).shape == (2, 3)
+    del iterator
+    gc.collect()
+    assert known() is None
 
 
 def test_weights_are_up_to_date_during_fit():

@@ -18,7 +18,6 @@ from keras_seq.cluster.tensorflow_cores import TensorFlowCores
 from keras_seq.runtime.devices import Devices
 from keras_seq.runtime.threads import usable_cores
 from keras_seq.settings import load_settings
-from keras_seq.training.batch_splitting import split_batch
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"
@@ -148,7 +147,7 @@ def test_resumed_training_on_two_cores_is_bit_identical(settings_of, tmp_path, c
     quiet_train(settings, tmp_path / "straight")
     copied = killed_after(2, tmp_path / "straight", tmp_path / "copy")
     _, said = quiet_train(settings, copied)
-    assert "going on after step 2\n" in said
+    assert "resuming after step 2\n" in said
     for part in ("weights", "training"):
         straight, again = saved(tmp_path / "straight", part), saved(copied, part)
         assert straight.keys() == again.keys()
@@ -165,7 +164,7 @@ def test_each_core_samples_its_own_dropout_mask():
     model.optimizer.build(model.trainable_variables)
     batch = np.ones((2, 64), np.float32), np.zeros((2, 1), np.float32), np.ones(2, np.float32)
     cluster = TensorFlowCores(2)
-    with cluster._updates(model, batch, split_batch):
+    with cluster._updates(model, batch):
         pass
     gradients, _ = cluster._made[1]
     row = tuple(array[:1] for array in batch)
@@ -184,11 +183,8 @@ def test_parts_of_an_update_are_computed_with_the_mask_of_their_core():
     batch = np.ones((2, 64), np.float32), np.zeros((2, 1), np.float32), np.ones(2, np.float32)
     row = tuple(array[:1] for array in batch)
 
-    def rows_of(arrays, count):
-        return [tuple(array[n : n + 1] for array in arrays) for n in range(count)]
-
     cluster = TensorFlowCores(2)
-    with cluster._updates(model, batch, rows_of) as update:
+    with cluster._updates(model, batch) as update:
         gradients, _ = cluster._made[1]
         first, second = (gradients(row, number)[0][0].numpy() for number in (0, 1))
         before = keras.ops.convert_to_numpy(layer.kernel)

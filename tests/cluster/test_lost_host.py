@@ -20,7 +20,7 @@ def test_lost_host_is_reported_and_training_can_resume(folder):
     assert code == 1
     assert "another host ended or cannot be reached" in said
     step = last_step(folder / "lost")
-    assert f"step {step} is saved; the same commands go on from there" in said
+    assert f"step {step} is saved; the same commands resume from there" in said
     first, _ = all_end(two_hosts(folder, "lost", "--backend tensorflow", **SETTINGS))
-    assert f"going on after step {step}\n" in first
+    assert f"resuming after step {step}\n" in first
     assert last_step(folder / "lost") == 6

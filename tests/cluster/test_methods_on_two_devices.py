@@ -28,7 +28,7 @@ METHODS = {
 }
 # Of the third update one row weighs what is no number: that of the first device.
 SPOIL = """
-import keras_seq.training.loop as loop
+import keras_seq.training.setup as setup
 def spoiling(make):
     def spoilt(stream, update, *arguments, **options):
         for inputs, targets, weights in make(stream, update, *arguments, **options):
@@ -37,7 +37,7 @@ def spoiling(make):
                     part[0] = float("nan")
             yield inputs, targets, weights
     return spoilt
-loop.fit_batches = spoiling(loop.fit_batches)
+setup.fit_batches = spoiling(setup.fit_batches)
 """
 
 
@@ -88,7 +88,7 @@ def test_float16_overflow_lowers_the_loss_scale_on_two_devices(folder, backend):
         line = arguments(folder, run, "--devices 2", **settings)
         (said,) = all_end([Training(line, before(backend, OVERFLOW))])
         assert "devices 2 (cpu)\n" in said and "not finite" not in said
-        # Two notes for the user: slower, and going on.
+        # Two notes for the user: slower, and resuming.
         assert "precision float16: float32 is probably faster: " in said
         return said
 
@@ -101,5 +101,5 @@ def test_float16_overflow_lowers_the_loss_scale_on_two_devices(folder, backend):
     assert 0 < made < 12 and number(arrays, "skipped") == 0
     assert number(arrays, "loss_scale") == 2.0 ** (20 - (12 - made))
     copied = copy_of(straight, f"{backend}-half-on", 8)
-    assert "going on after step 8\n" in train(copied.name)
+    assert "resuming after step 8\n" in train(copied.name)
     assert last_arrays(copied) == last_arrays(straight)

@@ -77,7 +77,7 @@ def test_two_device_training_resumes_on_two_devices_or_on_one(folder, ended):
         )
         for count, run in runs.items()
     )
-    assert all("going on after step 4\n" in said for said in saying)
+    assert all("resuming after step 4\n" in said for said in saying)
     assert ["devices 2 (cpu)\n" in said for said in saying] == [True, False]
     assert last_arrays(runs[2]) == last_arrays(straight)
     assert_near(runs[1], straight)
@@ -117,7 +117,7 @@ def test_two_hosts_stopped_by_a_signal_resume_exactly(folder, ended):
     step = last_step(run)
     assert 0 < step < 6
     first, _ = all_end(two_hosts(folder, run.name, options, **settings))
-    assert f"going on after step {step}\n" in first and HOSTS[ended] in first
+    assert f"resuming after step {step}\n" in first and HOSTS[ended] in first
     assert last_arrays(run) == last_arrays(folder / straight)
 
 
@@ -126,7 +126,7 @@ def test_time_limit_stops_both_hosts_after_a_save(folder):
     # It is over before they meet: they make one update.
     options = "--backend tensorflow --stop-after 0.001"
     for said in all_end(two_hosts(folder, "timely", options, **WITH_DROPOUT), 142)[:1]:
-        assert "the time is up; step 1 is saved: the same command goes on from there" in said
+        assert "the time is up; step 1 is saved: the same command resumes from there" in said
     assert last_step(folder / "timely") == 1
 
 
@@ -156,6 +156,6 @@ def test_training_with_sharded_weights_matches_one_device(folder, ended):
     assert f"devices 4 (cpu), {words}" in said
     on = copy_of(folder / "sharing", "sharing-on", 4)
     (said,) = all_end([Training(arguments(folder, on.name, "--backend jax", **dropout))])
-    assert "going on after step 4\n" in said and "devices " not in said
+    assert "resuming after step 4\n" in said and "devices " not in said
     for run in ("sharing-hosts", "sharing", "sharing-on"):
         assert_near(folder / run, folder / "jax-transformer-tiny-1")

@@ -21,7 +21,6 @@ from keras_seq.cluster import start_cluster
 from keras_seq.run.models import build_model
 from keras_seq.training.feed import make_fit_batch
 from keras_seq.training.optimizer import compile_model
-from keras_seq.training.batch_splitting import split_batch
 settings = load_settings(overrides={
     "model.num_encoder_layers": "1", "model.num_decoder_layers": "1", "model.units": "16",
     "model.feedforward_units": "32", "model.num_heads": "2"})
@@ -37,7 +36,7 @@ with cluster.scope():
         return {v.path: (v.shape, v.value.sharding.shard_shape(v.value.shape)) for v in variables}
     made = parts()
     before = backend.to_numpy(model.weights[0])
-    cluster.fit(model, lambda: (part for part in [batch]), batch, split_batch, steps_per_epoch=1)
+    cluster.fit(model, lambda: (part for part in [batch]), batch, steps_per_epoch=1)
     assert not np.array_equal(before, backend.to_numpy(model.weights[0]))
     print(json.dumps([made, parts()]))
 """

@@ -74,7 +74,7 @@ def test_training_resumes_from_the_last_complete_checkpoint_and_reports_it(folde
     code, said = Training(arguments).end()
     assert code == 0, said
     check_said(said, DAMAGES)
-    assert "going on after step 2\n" in said
+    assert "resuming after step 2\n" in said
     assert last_arrays(damaged) == last_arrays(folder / "straight")
     assert validations(damaged) == validations(folder / "straight")
 

@@ -58,7 +58,7 @@ def test_full_or_read_only_disk_ends_training_with_a_clear_error(folder, small_d
     code, said = Training(command(disk, "run", **EVERY)).end()
     assert code == 2, said
     assert "cannot be written: read-only file system" in said.split("\n")[-1]
-    assert "going on" not in said
+    assert "resuming" not in said
 
 
 def test_checkpoint_is_kept_when_the_disk_fills_up_after_the_save(folder, small_disk):
@@ -88,7 +88,7 @@ translator.Translator.__call__ = filling
     assert Run.open(disk / "run").checkpoints.steps == [2, 4]
     (disk / "others").unlink()
     ended, said = Training(arguments).end()
-    assert ended == 1 and "going on after step 4\n" in said, said
+    assert ended == 1 and "resuming after step 4\n" in said, said
 
 
 # No file may grow any more after a checkpoint.
@@ -157,7 +157,7 @@ def test_file_size_limit_is_reported_and_training_resumes_without_it(limited, st
         assert ended == 1, said
         assert f"{run}/{name}: not written: file too large" in said.split("\n")[-1], said
     # All was trained already.
-    assert "going on" not in said and "Traceback" not in said
+    assert "resuming" not in said and "Traceback" not in said
     ended, said = Training(arguments).end()
     assert ended == 0, said
     assert Run.open(run).read_result()["result"]["steps"] == EVERY["training__max_steps"]
@@ -179,4 +179,4 @@ def test_unwritable_run_directory_stops_training_before_it_resumes(stopped):
         directory.chmod(0o700)
     assert ended == 2, said
     assert f"{directory}: cannot be written: permission denied" in said.split("\n")[-1]
-    assert "going on" not in said and "Traceback" not in said
+    assert "resuming" not in said and "Traceback" not in said

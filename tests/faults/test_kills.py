@@ -129,13 +129,13 @@ def test_training_killed_during_saves_ends_with_identical_weights(
         events, seconds = generator.randrange(12, 30), generator.uniform(0, 0.02)
         said = killed_after(killed, arguments, events, seconds, 0, on(backend))
         if saved[-1]:
-            assert f"going on after step {saved[-1]:,}" in said
+            assert f"resuming after step {saved[-1]:,}" in said
         run = Run.open(killed)
         assert saved[-1] < run.checkpoints.latest_step < steps
         saved.append(run.checkpoints.latest_step)
     code, said = Training(arguments, on(backend)).end()
     assert code == 0, said
-    assert f"going on after step {saved[-1]:,}" in said
+    assert f"resuming after step {saved[-1]:,}" in said
     assert "damaged" not in said
     code, said = end_of_straight()
     assert code == 0, said

@@ -154,7 +154,7 @@ loop.TrainingLoop._after_update = ruined
     assert ended == 0, said
     assert f"step-00000004: damaged: weights.safetensors: {name} holds a value that is not" in said
     assert "step-00000002: read instead" in said
-    assert "going on after step 2\n" in said
+    assert "resuming after step 2\n" in said
     assert Run.open(run.path).checkpoints.latest_step == 9
 
 

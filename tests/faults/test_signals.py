@@ -86,7 +86,7 @@ def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, cod
     assert run.checkpoints.latest_step >= 5
     assert said.endswith(
         f"stopped by a signal; step {run.checkpoints.latest_step:,} is saved: "
-        "the same command goes on from there"
+        "the same command resumes from there"
     )
     assert last_arrays(run.path)
 
@@ -200,7 +200,7 @@ checkpoint.write_tensors = stuck
     again = Training(command(folder, "twice", **(ENDLESS | {"training__max_steps": 5})))
     ended, said = again.end()
     assert ended == 0, said
-    assert "going on after step 2" in said
+    assert "resuming after step 2" in said
     assert not list((folder / "twice").rglob(".tmp-*"))
 
 

@@ -41,12 +41,12 @@ def test_training_stopped_by_the_time_limit_resumes_to_identical_weights(folder)
     left = int(next(line for line in said.split("\n") if line.startswith("left ")).split()[1])
     assert 50 <= left <= 60
     saved = Run.open(folder / "stopped").checkpoints.latest_step
-    assert f"the time is up; step {saved:,} is saved: the same command goes on from there" in said
+    assert f"the time is up; step {saved:,} is saved: the same command resumes from there" in said
     assert "Traceback" not in said
     settings["training__max_steps"] = saved + 3
     straight = Training(command(folder, "straight", **settings))
     code, said = Training(command(folder, "stopped", **settings)).end()
-    assert code == 0 and f"going on after step {saved:,}" in said, said
+    assert code == 0 and f"resuming after step {saved:,}" in said, said
     code, said = straight.end()
     assert code == 0, said
     one, other = last_arrays(folder / "stopped"), last_arrays(folder / "straight")
@@ -69,7 +69,7 @@ def test_time_limit_before_the_first_update_exits_with_142(folder):
     arguments = command(folder, "early", training__max_steps=10**6, **ENDLESS)
     code, said = Training([*arguments, "--stop-after", "0.001"]).end()
     assert code == 142, said
-    assert "the time is up; nothing was trained yet: the same command goes on" in said
+    assert "the time is up; nothing was trained yet: the same command resumes" in said
 
 
 @pytest.mark.parametrize("minutes", ["0", "-3", "nan"])

@@ -1,39 +1,42 @@
-"""A signal in a library: what it was about is done, and then our code is left."""
+"""Signals in library code: the action waits for the next safe point."""
 
 import queue
 import signal
+import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from keras_seq.runtime.signals import raise_in_our_code
+from keras_seq.runtime.signals import forget_deferred, raise_outside_libraries, safe_point
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class End(BaseException):
-    """As SystemExit and KeyboardInterrupt are, nothing that a library handles."""
+    """Not an Exception, like SystemExit and KeyboardInterrupt, so libraries do not catch it."""
 
 
 @pytest.fixture(autouse=True)
 def handler():
     def handle(number, frame):
-        raise_in_our_code(frame, end)
+        raise_outside_libraries(frame, end)
 
     def end():
         raise End
 
-    traced = sys.gettrace()
     before = signal.signal(signal.SIGTERM, handle)
     yield
     signal.signal(signal.SIGTERM, before)
-    sys.settrace(traced)
+    forget_deferred()
 
 
 def function(module, source, **names):
-    """A function `run` of `source`, as if `module` had defined it."""
-    found = {"__name__": module, "signal": signal} | names
-    exec(source, found)
-    return found["run"]
+    """The function `run` of a source text, as if it were defined in `module`."""
+    namespace = {"__name__": module, "signal": signal, "safe_point": safe_point} | names
+    exec(source, namespace)
+    return namespace["run"]
 
 
 SIGNALLED = """
@@ -45,6 +48,8 @@ CALLS = """
 def run(done):
     inner(done)
     done.append(__name__)
+    safe_point()
+    done.append("after the safe point")
 """
 
 
@@ -54,35 +59,16 @@ def test_signal_in_a_library_waits_until_the_library_returns(library):
     ours = function("keras_seq.layers", CALLS, inner=function(library, SIGNALLED))
     with pytest.raises(End):
         ours(done)
-    assert done == ["library"]
-    assert sys.gettrace() is None
+    assert done == ["library", "keras_seq.layers"]
 
 
 def test_signal_in_code_called_by_a_library_waits_for_the_library():
     done = []
     other = function("importlib._bootstrap", SIGNALLED)
-    library = function("tensorflow.python", CALLS, inner=other)
+    library = function("tensorflow.python", "def run(done): inner(done)", inner=other)
     with pytest.raises(End):
         function("keras_seq.layers", CALLS, inner=library)(done)
-    assert done == ["library", "tensorflow.python"]
-
-
-def test_own_code_called_by_a_library_is_interrupted_on_entry():
-    done = []
-    called = function("keras_seq.layers", "def run(done): done.append('ours')")
-    source = SIGNALLED + "    inner(done)\n    done.append('after')\n"
-    library = function("keras.src", source, inner=called)
-    with pytest.raises(End):
-        function("keras_seq.training", CALLS, inner=library)(done)
-    assert done == ["library"]
-
-
-def test_own_code_is_interrupted_on_return_after_a_final_library_call():
-    source = "def run(done): return inner(done)"
-    done = []
-    with pytest.raises(End):
-        function("keras_seq", source, inner=function("keras", SIGNALLED))(done)
-    assert done == ["library"]
+    assert done == ["library", "keras_seq.layers"]
 
 
 @pytest.mark.parametrize("module", ["keras_seq.storage.atomic", "keras_seq_cli.main", "__main__"])
@@ -94,7 +80,6 @@ def test_signal_outside_libraries_raises_immediately(module):
 
 
 def test_signal_interrupts_a_blocking_wait():
-    """Nothing would ever call our code again."""
     timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGTERM))
     timer.start()
     wait = function("keras_seq.data", "def run(waiting): waiting.get(timeout=60)")
@@ -104,11 +89,55 @@ def test_signal_interrupts_a_blocking_wait():
 
 
 def test_interruption_callback_that_does_not_raise_is_called_once():
-    asked = []
+    calls = []
     signal.signal(
-        signal.SIGTERM, lambda _, frame: raise_in_our_code(frame, lambda: asked.append("asked"))
+        signal.SIGTERM,
+        lambda _, frame: raise_outside_libraries(frame, lambda: calls.append("called")),
     )
     done = []
     function("keras_seq", CALLS, inner=function("keras", SIGNALLED))(done)
-    assert (done, asked) == (["library", "keras_seq"], ["asked"])
-    assert sys.gettrace() is None
+    safe_point()
+    assert (done, calls) == (["library", "keras_seq", "after the safe point"], ["called"])
+
+
+def test_safe_point_in_another_thread_does_nothing():
+    done = []
+    function("keras", SIGNALLED)(done)
+    thread = threading.Thread(target=safe_point)
+    thread.start()
+    thread.join()
+    with pytest.raises(End):
+        safe_point()
+
+
+def test_compiled_functions_are_safe_points():
+    import numpy as np
+
+    from keras_seq import backend
+
+    add_one = backend.compiled(lambda ids: ids + 1, [], ranks=[1])
+    function("keras", SIGNALLED)([])
+    with pytest.raises(End):
+        add_one(np.arange(3))
+    assert len(add_one(np.arange(3))) == 3
+
+
+STUCK = """
+import signal, time
+from keras_seq.runtime.signals import raise_outside_libraries
+def end():
+    raise SystemExit(1)
+signal.signal(signal.SIGTERM, lambda _, frame: raise_outside_libraries(frame, end, exit_code=143))
+print("output before the signal")
+exec("import signal\\nsignal.raise_signal(15)\\ntime.sleep(60)",
+     {"__name__": "tensorflow.python", "time": time})
+"""
+
+
+@pytest.mark.process
+def test_process_without_a_safe_point_ends_with_the_exit_code():
+    process = subprocess.run(
+        [sys.executable, "-c", STUCK], cwd=ROOT, capture_output=True, text=True, timeout=30
+    )
+    assert (process.returncode, process.stdout) == (143, "output before the signal\n")
+    assert process.stderr == ""

@@ -328,7 +328,7 @@ def test_resume_between_updates_reproduces_the_training_state(folder, straight):
     run = killed_after(3, straight, folder / "killed")
     result, said = quiet_train(settings_of(folder, training__max_steps=STEPS), run)
     assert result.steps == STEPS
-    assert "going on after step 3\n" in said
+    assert "resuming after step 3\n" in said
     assert_same_training(run, straight)
 
 
@@ -346,7 +346,7 @@ def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
         batches += 1
         if batches == 5 * 3 + 2:
             # As the handler of the signal does; tests/faults sends real ones to processes.
-            self.stop.pending = signal.SIGTERM
+            self.stop.agreed = signal.SIGTERM
         within(self, batch, logs)
 
     monkeypatch.setattr(loop.TrainingLoop, "_within_update", signalled)

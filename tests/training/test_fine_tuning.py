@@ -92,7 +92,7 @@ def test_fine_tuning_starts_from_the_best_weights_and_the_vocabulary(folder):
 def test_fine_tuning_resumes_bit_for_bit_without_the_base_run(folder):
     """Killed before anything was saved, and after; frozen parts stay as they were there."""
     _, said = quiet_train(tuning(folder), folder / "straight")
-    assert "going on" not in said
+    assert "resuming" not in said
     run = folder / "pieces"
     prepare_run(tuning(folder), run).unlock()
     shutil.move(folder / "base", folder / "away")
@@ -101,7 +101,7 @@ def test_fine_tuning_resumes_bit_for_bit_without_the_base_run(folder):
         _, said = quiet_train(tuning(folder), run)
     finally:
         shutil.move(folder / "away", folder / "base")
-    assert "going on after step 2" in said
+    assert "resuming after step 2" in said
     straight, pieces = saved(folder / "straight", 4, "training"), saved(run, 4, "training")
     assert straight.keys() == pieces.keys()
     for name, array in straight.items():

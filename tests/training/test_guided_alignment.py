@@ -107,7 +107,7 @@ def test_guided_alignment_training_resumes_bit_for_bit(tmp_path):
     quiet_train(toy_settings(tmp_path, **settings), straight)
     killed = killed_after(3, straight, tmp_path / "killed")
     _, said = quiet_train(toy_settings(tmp_path, **settings), killed)
-    assert "going on after step 3\n" in said
+    assert "resuming after step 3\n" in said
     one, other = (
         (run / "checkpoints" / "step-00000007" / "training.safetensors").read_bytes()
         for run in (straight, killed)

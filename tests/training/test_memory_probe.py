@@ -44,7 +44,7 @@ def test_largest_shapes_cover_long_pairs_and_many_short_pairs(tmp_path):
 @pytest.mark.slow
 def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
     """With and without it: the same weights, moments, averages and seeds, dropout on."""
-    from keras_seq.training import loop
+    from keras_seq.training import loop, setup
     from keras_seq.training.state import training_arrays
 
     found = {}
@@ -58,7 +58,7 @@ def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
     settings = toy_settings(tmp_path, training__max_steps=3, model__dropout=0.3)
     name = "with"
     quiet_train(settings, tmp_path / name)
-    monkeypatch.setattr(loop, "probe_largest_batches", lambda *_, **__: None)
+    monkeypatch.setattr(setup, "probe_largest_batches", lambda *_, **__: None)
     name = "without"
     quiet_train(settings, tmp_path / name)
     for key, array in found["with"].items():

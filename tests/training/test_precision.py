@@ -441,7 +441,7 @@ def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
     quiet_train(settings, straight)
     killed = killed_after(3, straight, tmp_path / "killed")
     _, said = quiet_train(settings, killed)
-    assert "going on after step 3\n" in said
+    assert "resuming after step 3\n" in said
     arrays, others = last_arrays(straight), last_arrays(killed)
     assert arrays.keys() == others.keys()
     for name, array in arrays.items():

@@ -136,9 +136,9 @@ def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder
     for before, stop in zip((0, *stops), stops, strict=False):
         result, said = quiet_train(SETTINGS[family](folder, stop), run)
         assert result.steps == stop
-        assert ("going on after step" in said) == bool(before)
+        assert ("resuming after step" in said) == bool(before)
     result, said = quiet_train(SETTINGS[family](folder, STEPS), run, resume="require")
-    assert f"going on after step {straight + 1}" in said
+    assert f"resuming after step {straight + 1}" in said
     assert f"setting changed: training.max_steps {straight + 1} -> {STEPS}" in said
     assert_same_run(run, folder / "straight")
 
@@ -161,7 +161,7 @@ def test_completed_run_is_not_trained_again(folder, family, straight):
     files = [path for path in (folder / "straight").rglob("*") if path.is_file()]
     before = [path.stat().st_mtime_ns for path in files]
     result, said = quiet_train(SETTINGS[family](folder, STEPS), folder / "straight")
-    assert "trained already, 13 updates; a higher limit goes on" in said
+    assert "trained already, 13 updates; resume with a higher limit" in said
     assert "validation at" not in said
     stored = json.loads((folder / "straight" / "result.json").read_text())["result"]
     assert stored == {
@@ -196,7 +196,7 @@ def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, fami
     _, said = quiet_train(SETTINGS[family](folder, STEPS), stopped)
     assert "step-00000004: damaged: training.safetensors has 1000 bytes, the manifest" in said
     assert "step-00000003: read instead" in said
-    assert "going on after step 3\n" in said
+    assert "resuming after step 3\n" in said
     assert_same_run(stopped, folder / "straight")
 
 
@@ -217,20 +217,20 @@ def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
     still = TRANSFORMER | {"training__learning_rate": 1e-9, "training__patience": 2}
     result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "straight")
     assert (result.steps, result.best_step) == (9, 3)
-    assert "ended: nothing better in 2 validations (training.patience)" in said
+    assert "stopped early: no improvement in 2 validations (training.patience)" in said
     # What a limit has validated besides does not wear it out.
     result, _ = quiet_train(settings_of(folder, 8, **still), tmp_path / "pieces")
     assert [line["step"] for line in validations(tmp_path / "pieces")] == [3, 6, 8]
     result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
-    assert "going on after step 8\n" in said
+    assert "resuming after step 8\n" in said
     assert_same_run(tmp_path / "pieces", tmp_path / "straight")
     # Killed after its last update, or in the validation that ends it.
     (tmp_path / "pieces" / "result.json").unlink()
     _, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
-    assert "going on after step 9\n" in said and said.count("validation at step") == 1
+    assert "resuming after step 9\n" in said and said.count("validation at step") == 1
     assert_same_run(tmp_path / "pieces", tmp_path / "straight")
     again, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
-    assert "trained already, 9 updates; a larger training.patience goes on" in said
+    assert "trained already, 9 updates; resume with a larger training.patience" in said
     assert "validation at" not in said
     assert (again.steps, again.best_step) == (9, 3)
 

@@ -44,7 +44,7 @@ def test_resume_with_data_methods_reproduces_the_training_state(tmp_path):
         settings, killed_after(4, tmp_path / "straight", tmp_path / "killed")
     )
     assert result.steps == 9
-    assert "going on after step 4\n" in said
+    assert "resuming after step 4\n" in said
     straight, killed = (
         safetensors.numpy.load_file(
             tmp_path / name / "checkpoints" / "step-00000009" / "training.safetensors"

@@ -59,6 +59,30 @@ def test_skipping_adam_equals_adam_on_batches_with_finite_gradients(bad_rows):
     assert int(skipping.skipped_in_row) == (1 if 11 in bad_rows else 0)
 
 
+def test_optimizer_variables_are_those_of_adam_and_its_own_counters():
+    """Checkpoints store the variables in this order."""
+    optimizer = SkippingAdam(0.1, use_ema=True, micro_batches=2, initial_loss_scale=4.0)
+    optimizer.build([keras.Variable([1.0], name="a"), keras.Variable([1.0], name="b")])
+    assert [variable.path.split("/")[1] for variable in optimizer.variables] == [
+        *("iteration", "learning_rate", "a_average", "b_average"),
+        *("a_momentum", "a_velocity", "b_momentum", "b_velocity"),
+        *("skipped", "skipped_in_row", "loss_scale", "loss_scale_steps"),
+        *("micro_batch", "a_gradient_sum", "b_gradient_sum"),
+    ]
+
+
+def test_average_overwrites_the_weights_every_n_updates():
+    options = {"use_ema": True, "ema_momentum": 0.1, "ema_overwrite_frequency": 2}
+    results = []
+    for optimizer in (SkippingAdam(0.1, **options), keras.optimizers.Adam(0.1, **options)):
+        weight = keras.Variable([1.0, 2.0])
+        optimizer.build([weight])
+        for gradient in ([1.0, -1.0], [3.0, 2.0], [-1.0, 1.0]):
+            optimizer.apply([keras.ops.convert_to_tensor(gradient)])
+            results.append(np.array(weight.numpy()))
+    np.testing.assert_allclose(results[:3], results[3:], rtol=1e-5)
+
+
 def test_gradients_whose_norm_overflows_are_skipped():
     optimizer = SkippingAdam(0.1)
     weight = keras.Variable([1.0, 1.0])
