@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
-from keras_seq.runtime.signals import raise_in_our_code
+from keras_seq.runtime.signals import raise_outside_libraries
 
 
 @contextlib.contextmanager
@@ -49,14 +49,14 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    raise_in_our_code(frame, leave)
+    raise_outside_libraries(frame, leave, exit_code=130)
 
 
 def _exit(number: int, frame: FrameType | None) -> None:
     def leave() -> NoReturn:
         sys.exit(128 + number)
 
-    raise_in_our_code(frame, leave)
+    raise_outside_libraries(frame, leave, exit_code=128 + number)
 
 
 @contextlib.contextmanager

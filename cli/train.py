@@ -148,7 +148,7 @@ def train(
         # The first host prepares the run, and tells.
         with sigterm_exits():
             training = import_quietly("keras_seq.training", _start(used))
-            training.follow(run, used, notice)
+            training.train_as_worker(run, used, notice)
         return
     find_batch = max_batch == "auto"
     if not dry_run:

@@ -69,7 +69,7 @@ def test_training_of_a_format_1_run_resumes(folder, family):
         file=run / "settings.toml", overrides={"training.max_steps": STEPS + 2}
     )
     result, said = quiet_train(settings, run, resume="require")
-    assert f"going on after step {STEPS}\n" in said
+    assert f"resuming after step {STEPS}\n" in said
     assert result.steps == STEPS + 2
     after = arrays_of(run, STEPS + 2, "training")
     assert after.keys() == before.keys()

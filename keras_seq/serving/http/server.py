@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_seq.runtime.signals import raise_in_our_code
+from keras_seq.runtime.signals import raise_outside_libraries
 from keras_seq.runtime.threads import usable_cores
 from keras_seq.serving.http.versions import newest_version
 from keras_seq.storage import reason
@@ -208,7 +208,8 @@ def _message(error: Exception) -> str:
 @contextlib.contextmanager
 def _exit_on_terminate() -> Iterator[None]:
     previous = signal.signal(
-        signal.SIGTERM, lambda number, frame: raise_in_our_code(frame, lambda: sys.exit(0))
+        signal.SIGTERM,
+        lambda number, frame: raise_outside_libraries(frame, lambda: sys.exit(0), exit_code=0),
     )
     try:
         yield
