@@ -1,72 +1,84 @@
-"""Pictures of what the model looks at while it learns."""
+"""Images of attention weights during training."""
 
 import os
 import struct
 import zlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 
-from keras_seq.callbacks.counting_callback import CountingCallback
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 from keras_seq.storage import write_file
 
 # Shape letters: T target steps, S source steps.
 
 
 class AttentionSnapshots(CountingCallback):
-    """Writes attention weights as pictures every so many updates.
+    """Writes attention weights as images every N updates.
 
-    One PNG in shades of grey for each matrix, a row for each target step, black
-    where all of the attention is: `step-00000500-0.png`, and so on.
+    Each matrix becomes one grayscale PNG file, `step-00000500-0.png` and so on, with one row per
+    target step. Weight 1 is black and weight 0 is white.
 
     Args:
-        attend: Function without arguments that gives a list of float arrays `(T, S)` in
-            [0, 1], such as rows of the `attention` of `model.with_attention()`.
-        directory: Where the pictures go; made when the first is written.
-        every: Positive integer, updates between two looks.
-        cell: Positive integer, pixels of the side of each weight's square.
-        initial_step: Updates done before this `fit`.
+        attend: Function without arguments that returns a list of float arrays `(T, S)` in [0, 1],
+            such as rows of the `attention` output of `model.with_attention()`.
+        directory: Directory of the images, created with the first image.
+        every: Positive integer N, updates between two snapshots.
+        cell: Positive integer, side of the square of each weight in pixels.
+        initial_step: Number of updates before this `fit`.
 
     Raises:
-        ValueError: If `every` or `cell` is not a positive integer, or, in `fit`, what
-            `attend` gives has not two axes.
+        ValueError: If `every` or `cell` is not a positive integer; in `fit`, if an array of
+            `attend` does not have two axes.
 
     Example:
 
     >>> callback = AttentionSnapshots(lambda: [np.eye(3)], "attention", every=500)
     """
 
-    def __init__(self, attend, directory, every, cell=12, initial_step=0):
+    def __init__(
+        self,
+        attend: Callable[[], Sequence[Any]],
+        directory: str | os.PathLike[str],
+        every: int,
+        cell: int = 12,
+        initial_step: int = 0,
+    ) -> None:
         super().__init__(initial_step)
-        for name, value in (("every", every), ("cell", cell)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive_integers(every=every, cell=cell)
         self.attend = attend
         self.directory = directory
         self.every = every
         self.cell = cell
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._due(self.every):
-            # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
-            _ = self.model
+            self._sync_model()
             self._write()
 
-    def _write(self):
+    def _write(self) -> None:
         os.makedirs(self.directory, exist_ok=True)
         for i, weights in enumerate(self.attend()):
             picture = attention_picture(weights, self.cell)
             write_file(Path(self.directory, f"step-{self.step:08d}-{i}.png"), picture)
 
 
-def attention_picture(weights, cell=12):
-    """The bytes of a PNG file of weights `(T, S)` in [0, 1], black where all of them is.
+def attention_picture(weights: Any, cell: int = 12) -> bytes:
+    """Draws attention weights as a grayscale PNG file. Weight 1 is black.
 
     Args:
-        weights: Float array or tensor.
-        cell: Positive integer, pixels of the side of each weight's square.
+        weights: Float array or tensor `(T, S)` in [0, 1].
+        cell: Positive integer, side of the square of each weight in pixels.
+
+    Returns:
+        The content of the file.
+
+    Raises:
+        ValueError: If the array does not have two axes.
     """
     weights = np.asarray(keras.ops.convert_to_numpy(weights), np.float64)
     if weights.ndim != 2:
@@ -78,19 +90,19 @@ def attention_picture(weights, cell=12):
     return grey_png(np.kron(shades, np.ones((cell, cell), np.uint8)))
 
 
-def grey_png(pixels):
-    """The bytes of a PNG file of 8-bit grey pixels, uint8 `(rows, columns)`.
+def grey_png(pixels: np.ndarray) -> bytes:
+    """Encodes 8-bit grayscale pixels, uint8 `(rows, columns)`, as a PNG file.
 
     Reference:
         W3C, "Portable Network Graphics (PNG) Specification", third edition,
         https://www.w3.org/TR/png-3/
     """
     rows, columns = pixels.shape
-    # Each row begins with the number of its filter, 0 for none.
+    # Each row starts with its filter type; 0 is no filter.
     content = b"".join(b"\0" + row.tobytes() for row in pixels)
     header = struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)
 
-    def chunk(name, data):
+    def chunk(name: bytes, data: bytes) -> bytes:
         return (
             struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
         )

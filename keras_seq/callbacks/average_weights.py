@@ -1,37 +1,39 @@
-"""The mean of the last or the best few states of the weights."""
+"""The mean of the last or the best states of the weights."""
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import keras
 import numpy as np
 
-from keras_seq.callbacks.counting_callback import CountingCallback
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 
 
 class AverageWeights(CountingCallback):
-    """Keeps the weights at regular updates, and leaves the mean of the last or the best.
+    """Averages the last or the best N states of the weights.
 
-    A model that is averaged over its last checkpoints is usually better than the
-    last; so is one averaged over those that validated best. The states are kept in
-    memory, `count` copies of the trainable weights. `ExactCheckpoint.carry` saves them in every
-    checkpoint, so that the mean after a kill is that of a `fit` without.
+    The average over the last checkpoints is usually better than the last checkpoint, and so is the
+    average over the best ones. The states are kept in memory, as N copies of the trainable weights.
+    With `ExactCheckpoint.carry`, each checkpoint contains them, so that a `fit` that is killed and
+    resumed has the same average as an uninterrupted one.
 
     Args:
-        count: Positive integer, states averaged; fewer where `fit` is shorter.
-        every: Positive integer, updates between two of them.
-        set_at_end: Whether the model has the mean when `fit` ends. Otherwise it is had
-            by `average` alone.
-        judge: Optional function of the number of updates done that gives a number; the
-            states with the `count` largest are averaged in place of the last. Of equals the
-            earlier one is kept; one judged NaN never is.
-        initial_step: Updates done before this `fit`.
+        count: Positive integer N, maximum number of states to average.
+        every: Positive integer, updates between two states.
+        set_at_end: Whether to set the weights of the model to the average at the end of `fit`. If
+            False, only the attribute `average` has it.
+        judge: Optional function that takes the number of updates and returns a score. The N states
+            with the largest scores are averaged instead of the last N. Of equal scores, the earlier
+            state is kept. States with the score NaN are dropped.
+        initial_step: Number of updates before this `fit`.
 
     Attributes:
-        average: List of float32 arrays, the mean so far, one for each trainable
-            weight; None before the first state.
-        kept: List of the updates after which the states averaged were taken, ascending.
-        state: A dict for JSON, of what each is kept for.
-        arrays: The states themselves, a dict of arrays by name; `restore` takes both.
+        average: The current average, a list with a float32 array per trainable weight; None before
+            the first state.
+        kept: Sorted list of the updates whose states are averaged.
+        state: Dict for JSON with the scores of the states.
+        arrays: The states, a dict of arrays by name. `restore` takes `state` and `arrays`.
 
     Raises:
         ValueError: If `count` or `every` is not a positive integer.
@@ -40,8 +42,8 @@ class AverageWeights(CountingCallback):
 
     >>> callback = AverageWeights(count=5, every=1000)
 
-    The best of those that a `Validation`, which comes before it in the list of callbacks,
-    has evaluated at the same updates:
+    The best five states, scored by a `Validation` that precedes this callback in the list of
+    callbacks and evaluates at the same updates:
 
     >>> from keras_seq.callbacks import Validation
     >>> validation = Validation(lambda step: {"bleu": 0.0}, every=1000, monitor="bleu")
@@ -52,71 +54,76 @@ class AverageWeights(CountingCallback):
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, count, every, set_at_end=True, judge=None, initial_step=0):
+    def __init__(
+        self,
+        count: int,
+        every: int,
+        set_at_end: bool = True,
+        judge: Callable[[int], float] | None = None,
+        initial_step: int = 0,
+    ) -> None:
         super().__init__(initial_step)
-        for name, value in (("count", count), ("every", every)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive_integers(count=count, every=every)
         self.every = every
         self.set_at_end = set_at_end
         self.count = count
         self.judge = judge
-        # By step: the value it is kept for, and the arrays.
-        self._kept: dict = {}
+        # The score and the arrays of each state, by update.
+        self._states: dict[int, tuple[float, list[np.ndarray]]] = {}
 
     @property
-    def kept(self):
-        return sorted(self._kept)
+    def kept(self) -> list[int]:
+        return sorted(self._states)
 
     @property
-    def average(self):
-        if not self._kept:
+    def average(self) -> list[np.ndarray] | None:
+        if not self._states:
             return None
         return [
-            (np.sum(states, axis=0, dtype=np.float64) / len(states)).astype(np.float32)
-            for states in zip(*(self._kept[step][1] for step in self.kept), strict=True)
+            np.asarray(np.sum(states, axis=0, dtype=np.float64) / len(states), np.float32)
+            for states in zip(*(self._states[step][1] for step in self.kept), strict=True)
         ]
 
     @property
-    def state(self):
-        return {"step": self.step, "kept": [[step, self._kept[step][0]] for step in self.kept]}
+    def state(self) -> dict[str, Any]:
+        return {"step": self.step, "kept": [[step, self._states[step][0]] for step in self.kept]}
 
     @property
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         return {
             f"{step}/{i:05d}": array
             for step in self.kept
-            for i, array in enumerate(self._kept[step][1])
+            for i, array in enumerate(self._states[step][1])
         }
 
-    def restore(self, state, arrays):
-        """Takes over what an earlier `fit` had as `state` and `arrays`."""
-        # Later, if another `fit` went on meanwhile that did not keep this.
-        self.step, self._kept = max(self.step, state["step"]), {}
+    def restore(self, state: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        """Restores the `state` and `arrays` of an earlier `fit`."""
+        # A `fit` without this callback may have continued after the saved step.
+        self.step, self._states = max(self.step, state["step"]), {}
         for step, value in state["kept"]:
             names = sorted(name for name in arrays if name.startswith(f"{step}/"))
-            self._kept[step] = (value, [arrays[name] for name in names])
+            self._states[step] = (value, [arrays[name] for name in names])
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if not self._due(self.every):
             return
-        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
-        weights = self.model.trainable_weights
+        self._sync_model()
         value = self.step if self.judge is None else float(self.judge(self.step))
         if math.isnan(value):
             return
-        if len(self._kept) == self.count:
-            worst = min(self._kept, key=lambda step: (self._kept[step][0], -step))
-            if not value > self._kept[worst][0]:
+        if len(self._states) == self.count:
+            worst = min(self._states, key=lambda step: (self._states[step][0], -step))
+            if not value > self._states[worst][0]:
                 return
-            del self._kept[worst]
-        self._kept[self.step] = (
+            del self._states[worst]
+        weights = self.model.trainable_weights
+        self._states[self.step] = (
             value,
             [np.array(keras.ops.convert_to_numpy(weight.value)) for weight in weights],
         )
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         average = self.average
         if self.set_at_end and average is not None:
             for weight, mean in zip(self.model.trainable_weights, average, strict=True):

@@ -1,15 +1,18 @@
-"""Saves at regular updates."""
+"""Saves at regular intervals."""
 
-from keras_seq.callbacks.counting_callback import CountingCallback
+from collections.abc import Callable
+from typing import Any
+
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 
 
 class Checkpoint(CountingCallback):
-    """Calls a function every so many updates, and once at the end.
+    """Calls a function every N updates and at the end of `fit`.
 
     Args:
-        save: Called with the number of updates done.
-        every: Positive integer, updates between two calls.
-        initial_step: Updates done before this `fit`.
+        save: Function that takes the number of updates so far.
+        every: Positive integer N, updates between two calls.
+        initial_step: Number of updates before this `fit`.
 
     Raises:
         ValueError: If `every` is not a positive integer.
@@ -19,30 +22,28 @@ class Checkpoint(CountingCallback):
     >>> callback = Checkpoint(save=lambda step: print("saved", step), every=500)
     """
 
-    def __init__(self, save, every, initial_step=0):
+    def __init__(self, save: Callable[[int], Any], every: int, initial_step: int = 0) -> None:
         super().__init__(initial_step)
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(f"`every` must be a positive integer, received {every!r}.")
+        check_positive_integers(every=every)
         self.save = save
         self.every = every
         self._saved = initial_step
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._due(self.every):
             self._save()
 
-    def on_epoch_end(self, epoch, logs=None):
-        # Not only at the end of `fit`, where the optimizer's average has replaced the weights.
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        # At the end of `fit`, the optimizer has already replaced the weights with their average.
         if self.model.stop_training or epoch + 1 == self.params["epochs"]:
             self.on_train_end()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         if self.step != self._saved:
             self._save()
 
-    def _save(self):
-        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
-        _ = self.model
+    def _save(self) -> None:
+        self._sync_model()
         self.save(self.step)
         self._saved = self.step

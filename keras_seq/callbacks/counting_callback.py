@@ -1,40 +1,42 @@
-"""How callbacks count updates."""
+"""The base class of callbacks that count updates."""
+
+from typing import Any
 
 import keras
 
 
 class CountingCallback(keras.callbacks.Callback):
-    """What the callbacks that count updates have in common; abstract.
+    """Base class of callbacks that count updates; abstract.
 
-    `fit` calls its callbacks after each execution, which is as many updates as
-    `compile` was told by `steps_per_execution`. All of them are counted, and what is
-    due at one of them is done after the last.
+    `fit` calls its callbacks after each execution, which makes as many updates as
+    `steps_per_execution` of `compile` says. The callback counts all of them. An action that is due
+    at one of them happens after the last.
 
     Args:
-        initial_step: Updates done before this `fit`.
+        initial_step: Number of updates before this `fit`.
 
     Attributes:
-        step: Updates done.
+        step: Number of updates so far.
 
     Raises:
-        ValueError: In `fit`, if there are several updates in an execution and an epoch is not a
-            multiple of that.
+        ValueError: In `fit`, if an execution makes several updates and their number does not divide
+            the number of batches in an epoch.
     """
 
-    def __init__(self, initial_step=0):
+    def __init__(self, initial_step: int = 0) -> None:
         super().__init__()
         self.step = initial_step
         self._step_before = initial_step
         self._batches_of_epoch = 0
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         size = getattr(self.model, "steps_per_execution", 1)
         params = self.params or {}
         steps = params.get("steps")
         if steps is not None:
-            # `OncePerUpdate` gives the number of updates.
+            # `OncePerUpdate` passes the number of updates.
             steps *= params.get("micro_batches", 1)
-        # Keras says of the last execution of an epoch that it was as long as the others.
+        # Keras reports the last execution of an epoch as if it were complete.
         if size > 1 and (steps is None or steps % size):
             raise ValueError(
                 f"{type(self).__name__} cannot count the updates of an epoch of "
@@ -43,15 +45,27 @@ class CountingCallback(keras.callbacks.Callback):
                 "the number of batches, and give `fit` `steps_per_epoch` where it cannot know it."
             )
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._batches_of_epoch = 0
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._step_before = self.step
-        # The number is that of the last batch of the execution.
+        # `batch` is the index of the last batch of the execution.
         self.step += batch + 1 - self._batches_of_epoch
         self._batches_of_epoch = batch + 1
 
-    def _due(self, every):
-        """Whether a multiple of `every` is among the updates of the last execution."""
+    def _due(self, every: int) -> bool:
+        """Whether the last execution passed a multiple of `every` updates."""
         return self.step // every > self._step_before // every
+
+    def _sync_model(self) -> None:
+        """Copies the weights of a running `fit` to the model, which only JAX needs."""
+        # Access to `self.model` copies them.
+        _ = self.model
+
+
+def check_positive_integers(**values: Any) -> None:
+    """Raises a ValueError for the first argument that is not a positive integer."""
+    for name, value in values.items():
+        if not isinstance(value, int) or value < 1:
+            raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")

@@ -1,51 +1,63 @@
-"""Saves all of a `fit`, so that a killed one goes on as if nothing had happened."""
+"""Checkpoints of a `fit` that resume bit-exactly."""
 
 import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import keras
-import numpy as np
 
 from keras_seq import backend
-from keras_seq.callbacks.counting_callback import CountingCallback
+from keras_seq.callbacks.carried_callbacks import CarriedCallbacks
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
+from keras_seq.callbacks.model_state import (
+    Arrays,
+    assign_arrays,
+    metric_arrays,
+    metric_variables,
+    model_arrays,
+    model_variables,
+    specs_of,
+)
 
-# What ends an epoch that was begun by an earlier `fit`; others who stop `fit` say True.
+# Value of `stop_training` at the end of an epoch that an earlier `fit` began. Other callbacks set
+# it to True.
 _EPOCH_IS_OVER = "the epoch is over"
 
 
 class ExactCheckpoint(CountingCallback):
-    """Saves everything that the next update depends on, and goes on from there.
+    """Saves the complete state of `fit`, and resumes bit-exactly.
 
-    That is the weights, the optimizer's variables, the state of every seed generator
-    of the model, the metrics of the epoch so far, the number of the batch, and
-    what other callbacks count. A `fit` that is killed at any moment and begun
-    anew by the same script ends with the weights of one that never was, to the last bit,
-    if a batch depends on its number alone. `keras.callbacks.BackupAndRestore` goes
-    on with other dropout and from the start of the epoch.
+    A checkpoint contains the weights, the variables of the optimizer, the state of every seed
+    generator of the model, the metrics of the current epoch, the number of the batch, and the
+    states of other callbacks (see `carry`). If each batch depends only on its number, a `fit` that
+    is killed at any moment and started again by the same script produces weights bit-identical to
+    an uninterrupted `fit`. `keras.callbacks.BackupAndRestore` resumes with different dropout masks
+    and at the start of the epoch.
 
-    Put it last in the list of callbacks, so that it sees what the others have counted.
-    While `fit` runs, no other process and no other object of this kind gets the folder.
+    Put this callback last in the list of callbacks, so that the others have counted the batch when
+    it saves. While `fit` runs, the folder is locked.
 
     Args:
-        store: Where the checkpoints go; see `keras_seq.storage.checkpoints.CheckpointStore`.
-        every: Positive integer, batches between two checkpoints. One more is made when
+        store: The checkpoint store; see `keras_seq.storage.checkpoints.CheckpointStore`.
+        every: Positive integer, batches between two checkpoints. Another checkpoint is saved when
             `fit` ends or is stopped.
-        steps_per_epoch: Positive integer, batches in an epoch, as `fit` has it.
+        steps_per_epoch: Positive integer, batches per epoch, as passed to `fit`.
 
     Attributes:
-        step: Batches trained on, in all epochs.
-        epoch: Whole epochs, the `initial_epoch` of `fit`.
+        step: Number of batches trained on, in all epochs.
+        epoch: Number of complete epochs; pass it to `fit` as `initial_epoch`.
 
     Raises:
-        ValueError: If `every` or `steps_per_epoch` is not a positive integer, or `fit` is
-            called in a way that would not go on where the checkpoint was made, or the model
-            has replicas on several devices (`tf.distribute`).
-        keras_seq.InputError: In `restore`, if no checkpoint is whole, or they
-            are of another model; in `fit`, if a weight is no longer finite, or another `fit` is
-            at work in the folder.
+        ValueError: If `every` or `steps_per_epoch` is not a positive integer, if the arguments of
+            `fit` do not continue where the checkpoint was saved, or if the model has replicas on
+            several devices (`tf.distribute`).
+        keras_seq.InputError: In `restore`, if all checkpoints are damaged or belong to a different
+            model; in `fit`, if a weight is not finite or the folder is locked.
 
     Example:
 
     >>> import tempfile
+    >>> import numpy as np
     >>> from keras_seq.storage.checkpoints import CheckpointStore
     >>> def batch(step):
     ...     generator = np.random.default_rng(step)
@@ -63,128 +75,104 @@ class ExactCheckpoint(CountingCallback):
     (0, 6)
     """
 
-    def __init__(self, store, every, steps_per_epoch):
+    def __init__(self, store: Any, every: int, steps_per_epoch: int) -> None:
         super().__init__()
-        for name, value in (("every", every), ("steps_per_epoch", steps_per_epoch)):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive_integers(every=every, steps_per_epoch=steps_per_epoch)
         self.store = store
         self.every = every
         self.steps_per_epoch = steps_per_epoch
         self._saved = 0
-        self._lock = None
-        self._carried = {}
-        self._states = {}
-        self._arrays = {}
-        self._restored = None
-        self._begun_at = None
+        self._lock: Any = None
+        self._carried = CarriedCallbacks()
+        self._restored_model: Any = None
+        self._first_step: int | None = None
         self._within_epoch = False
 
     @property
-    def epoch(self):
+    def epoch(self) -> int:
         return self.step // self.steps_per_epoch
 
-    def restore(self, model):
-        """Puts the newest whole checkpoint into a model; without any, changes nothing.
+    def restore(self, model: keras.Model) -> int:
+        """Restores the newest intact checkpoint; without a checkpoint, changes nothing.
 
         Args:
-            model: Compiled, and built as the one that was saved.
+            model: A compiled model, built like the saved one.
 
         Returns:
             The number of batches trained on, 0 without a checkpoint.
         """
-        if not model.built or getattr(model, "optimizer", None) is None:
-            raise ValueError(
-                "`restore` needs a model that is compiled and whose weights exist: "
-                "call `compile`, and `build` or the model on a batch, before."
-            )
-        strategy = getattr(model, "distribute_strategy", None)
-        replicas = getattr(strategy, "num_replicas_in_sync", 1)
-        if replicas > 1:
-            raise ValueError(
-                f"ExactCheckpoint received a model of {type(strategy).__name__} with "
-                f"{replicas} replicas, whose own parts of the state it cannot "
-                "put back: build the model without a strategy, or let `keras_seq.train` share it "
-                "among devices, which goes on exactly, too."
-            )
+        _check_model(model)
         if not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
-        if model is not self._restored:
-            # `fit` tells callbacks of its end only where that is no exception.
+        if model is not self._restored_model:
+            # `fit` does not call `on_train_end` after an exception.
             object.__setattr__(model, "fit", self._unlocking(model.fit))
-        self._restored = model
+        self._restored_model = model
         if not self.store.steps:
             return self.step
-        arrays = _arrays(model)
-        specs = {part: _specs(arrays[part]) for part in arrays}
+        specs = {part: specs_of(arrays) for part, arrays in model_arrays(model).items()}
         loaded = self.store.load(specs, "latest", check_all=True)
         if loaded.state["steps_per_epoch"] != self.steps_per_epoch:
             raise ValueError(
                 f"`steps_per_epoch` is {self.steps_per_epoch}, the checkpoint was made with "
                 f"{loaded.state['steps_per_epoch']}: give the same."
             )
-        for part, variables in _variables(model).items():
-            for name, variable in variables.items():
-                variable.assign(_shaped(loaded.tensors[part][name], variable))
+        for part, variables in model_variables(model).items():
+            assign_arrays(variables, loaded.tensors[part])
         self.step = self._saved = loaded.step
-        self._states = loaded.state["callbacks"]
-        self._arrays = self._load_arrays(loaded.step, loaded.state.get("arrays", {}))
-        for name in self._carried:
-            self._put_back(name)
+        arrays = self._load_arrays(loaded.step, loaded.state.get("arrays", {}))
+        self._carried.restore(loaded.state["callbacks"], arrays)
         return self.step
 
-    def carry(self, name, callback, attributes=None):
-        """Saves what another callback counts, and puts back what was saved of it.
+    def carry(
+        self, name: str, callback: Any, attributes: Sequence[str] | None = None
+    ) -> keras.callbacks.Callback:
+        """Saves the state of another callback with each checkpoint, and restores it.
 
         Args:
-            name: Text that stands for it in the checkpoint.
-            callback: One with a dict `state` that JSON can hold and a method `restore`
-                that takes it, such as `Validation`. Where it has a dict `arrays` of arrays by
-                name as well, `restore` takes both, as that of `AverageWeights` does.
-            attributes: Names of attributes that hold a number, for one without:
-                `("best", "wait")` of `keras.callbacks.EarlyStopping`. They are
-                put back when `fit` begins.
+            name: Name of the state in the checkpoint.
+            callback: A callback with a dict `state` for JSON and a method `restore` that takes it,
+                such as `Validation`. If the callback also has a dict `arrays` of arrays by name,
+                like `AverageWeights`, `restore` takes both.
+            attributes: For other callbacks, the names of attributes that hold numbers, such as
+                `("best", "wait")` of `keras.callbacks.EarlyStopping`. They are restored when `fit`
+                begins.
 
         Returns:
             The callback.
         """
-        if attributes is None and not (hasattr(callback, "state") and hasattr(callback, "restore")):
-            raise TypeError(
-                f"{type(callback).__name__} has no `state` and `restore`: name its `attributes`."
-            )
-        self._carried[name] = (callback, attributes)
-        self._put_back(name)
+        self._carried.add(name, callback, attributes)
         return callback
 
-    def remaining(self, batch, lengths_vary=False):
-        """The batches not trained on yet, as data for `fit`.
+    def remaining(self, batch: Callable[[int], Any], lengths_vary: bool = False) -> Any:
+        """Returns the batches that are not trained on yet, as data for `fit`.
 
         Args:
-            batch: Function of a number from 0 that gives what `fit` takes as a batch,
-                the tuple `(inputs, targets)` for instance, always the same for the same
-                number. Numbers go on through the epochs.
-            lengths_vary: Whether axes other than the first differ from batch to batch.
+            batch: Function that takes the number of a batch, from 0 and through all epochs, and
+                returns the batch for `fit`, such as a tuple `(inputs, targets)`. It must return the
+                same batch for the same number.
+            lengths_vary: Whether axes other than the first differ between batches.
 
         Returns:
-            What goes into one `fit`, with `shuffle=False`.
+            Data for a single call of `fit` with `shuffle=False`.
         """
-        if self._restored is None:
+        if self._restored_model is None:
             raise ValueError("Call `restore(model)` before `remaining`.")
-        self._begun_at = first = self.step
+        self._first_step = first = self.step
         example = batch(first)
-        # Otherwise `fit` would make the metrics with its first batch, too late to be restored.
-        self._restored._symbolic_build(data_batch=example)
+        # Otherwise `fit` creates the metrics with its first batch, too late to restore them.
+        self._restored_model._symbolic_build(data_batch=example)
         if lengths_vary and backend.name() == "tensorflow":
-            return backend.batch_feed(lambda: _from(batch, first), example)
-        return _from(batch, first)
+            return backend.batch_feed(lambda: _batches_from(batch, first), example)
+        return _batches_from(batch, first)
 
-    def set_model(self, model):
+    def set_model(self, model: keras.Model) -> None:
         super().set_model(model)
-        # To ask for `self.model` copies the weights on JAX; not at every batch.
-        self._fitted = model
+        # Access to `self.model` copies the weights on JAX, which is too slow for every batch.
+        self._model_in_fit = model
 
-    def on_train_begin(self, logs=None):
-        if self._begun_at != self.step:
+    def on_train_begin(self, logs: Any = None) -> None:
+        if self._first_step != self.step:
             raise ValueError("Give `fit` the batches that are left: `remaining(batch)`.")
         steps = self.params.get("steps")
         if steps != self.steps_per_epoch:
@@ -194,12 +182,9 @@ class ExactCheckpoint(CountingCallback):
             )
         super().on_train_begin(logs)
         self._lock = self.store.lock("`fit` with an ExactCheckpoint")
-        for name, (_, attributes) in self._carried.items():
-            # Those of Keras start anew with `fit`.
-            if attributes is not None:
-                self._put_back(name)
+        self._carried.restore_attributes()
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
         if epoch != self.epoch:
             raise ValueError(
@@ -207,41 +192,39 @@ class ExactCheckpoint(CountingCallback):
                 "`fit` `initial_epoch=checkpoint.epoch`."
             )
         self._within_epoch = self.step % self.steps_per_epoch != 0
-        # All callbacks share them; `RecentLoss` asks.
+        # All callbacks share `params`; `RecentLoss` reads this entry.
         self.params["batches_before"] = self.step % self.steps_per_epoch
-        if self._within_epoch and self.step == self._begun_at:
-            metrics = _metrics(self.model)
-            specs = _specs({name: _bits(variable) for name, variable in metrics.items()})
-            saved = self.store.load({"metrics": specs}, self.step).tensors["metrics"]
-            for name, variable in metrics.items():
-                variable.assign(_shaped(saved[name], variable))
+        if self._within_epoch and self.step == self._first_step:
+            specs = {"metrics": specs_of(metric_arrays(self.model))}
+            arrays = self.store.load(specs, self.step).tensors["metrics"]
+            assign_arrays(metric_variables(self.model), arrays)
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self.step % self.steps_per_epoch:
-            if self._due(self.every) or self._fitted.stop_training:
+            if self._due(self.every) or self._model_in_fit.stop_training:
                 self._save()
-        elif self._within_epoch and not self._fitted.stop_training:
-            # `fit` would make this epoch as long as the others. What is saved, is saved when the
-            # others have seen its end.
-            self._fitted.stop_training = _EPOCH_IS_OVER
+        elif self._within_epoch and not self._model_in_fit.stop_training:
+            # `fit` would give this epoch as many batches as the others. `on_epoch_end` saves, after
+            # the other callbacks have seen the end of the epoch.
+            self._model_in_fit.stop_training = _EPOCH_IS_OVER
 
-    def on_epoch_end(self, epoch, logs=None):
-        if self._fitted.stop_training == _EPOCH_IS_OVER:
-            self._fitted.stop_training = False
-        last = epoch + 1 == self.params["epochs"]
-        # Not at the end of `fit`, where the optimizer's average has replaced the weights.
-        if self.step != self._saved and (
-            self._due(self.every) or last or self._fitted.stop_training
-        ):
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        model = self._model_in_fit
+        if model.stop_training == _EPOCH_IS_OVER:
+            model.stop_training = False
+        is_last = epoch + 1 == self.params["epochs"]
+        # At the end of `fit`, the optimizer has already replaced the weights with their average.
+        is_due = self._due(self.every) or is_last or model.stop_training
+        if self.step != self._saved and is_due:
             self._save()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         self._unlock()
 
-    def _unlocking(self, fit):
+    def _unlocking(self, fit: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fit)
-        def fit_and_unlock(*arguments, **options):
+        def fit_and_unlock(*arguments: Any, **options: Any) -> Any:
             try:
                 return fit(*arguments, **options)
             finally:
@@ -249,108 +232,58 @@ class ExactCheckpoint(CountingCallback):
 
         return fit_and_unlock
 
-    def _unlock(self):
+    def _unlock(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
-    def _save(self):
-        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
+    def _save(self) -> None:
         model = self.model
-        metrics = {name: _bits(variable) for name, variable in _metrics(model).items()}
-        states = {
-            name: callback.state
-            if attributes is None
-            else {key: np.asarray(getattr(callback, key)).item() for key in attributes}
-            for name, (callback, attributes) in self._carried.items()
-        }
-        # What is not carried now may be by the next script.
-        arrays = self._arrays | {
-            name: callback.arrays
-            for name, (callback, attributes) in self._carried.items()
-            if attributes is None and hasattr(callback, "arrays")
-        }
-        tensors = {**_arrays(model), "metrics": metrics}
-        named = _joined(arrays)
-        if named:
-            tensors["callbacks"] = named
+        tensors = {**model_arrays(model), "metrics": metric_arrays(model)}
+        arrays = self._carried.arrays
+        if joined := _joined(arrays):
+            tensors["callbacks"] = joined
         self.store.save(
             self.step,
             tensors,
             {
                 "steps_per_epoch": self.steps_per_epoch,
-                "callbacks": self._states | states,
-                "arrays": {name: _specs(arrays[name]) for name in arrays},
+                "callbacks": self._carried.states,
+                "arrays": {name: specs_of(arrays[name]) for name in arrays},
             },
         )
         self._saved = self.step
 
-    def _load_arrays(self, step, specs):
+    def _load_arrays(self, step: int, specs: Mapping[str, Any]) -> dict[str, Arrays]:
         expected = _joined(specs)
         if not expected:
             return {name: {} for name in specs}
-        found = self.store.load({"callbacks": expected}, step).tensors["callbacks"]
-        return {name: {key: found[f"{name}/{key}"] for key in specs[name]} for name in specs}
-
-    def _put_back(self, name):
-        callback, attributes = self._carried[name]
-        if name not in self._states:
-            return
-        if attributes is None:
-            arrays = [self._arrays.pop(name)] if name in self._arrays else []
-            callback.restore(self._states[name], *arrays)
-            return
-        for key in attributes:
-            setattr(callback, key, self._states[name][key])
+        arrays = self.store.load({"callbacks": expected}, step).tensors["callbacks"]
+        return {name: {key: arrays[f"{name}/{key}"] for key in specs[name]} for name in specs}
 
 
-def _from(batch, first):
+def _check_model(model: keras.Model) -> None:
+    if not model.built or getattr(model, "optimizer", None) is None:
+        raise ValueError(
+            "`restore` needs a model that is compiled and whose weights exist: "
+            "call `compile`, and `build` or the model on a batch, before."
+        )
+    strategy = getattr(model, "distribute_strategy", None)
+    replicas = getattr(strategy, "num_replicas_in_sync", 1)
+    if replicas > 1:
+        raise ValueError(
+            f"ExactCheckpoint received a model of {type(strategy).__name__} with "
+            f"{replicas} replicas, whose own parts of the state it cannot "
+            "put back: build the model without a strategy, or let `keras_seq.train` share it "
+            "among devices, which resumes exactly, too."
+        )
+
+
+def _batches_from(batch: Callable[[int], Any], first: int) -> Iterator[Any]:
     while True:
         yield batch(first)
         first += 1
 
 
-def _joined(parts):
+def _joined(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {f"{name}/{key}": part[key] for name, part in parts.items() for key in part}
-
-
-def _variables(model):
-    # By number: a name that Keras makes up depends on how many models a notebook has made before.
-    return {
-        "model": {f"{i:05d}": variable for i, variable in enumerate(model.variables)},
-        "optimizer": {f"{i:05d}": variable for i, variable in enumerate(model.optimizer.variables)},
-    }
-
-
-def _metrics(model):
-    return {f"{i:05d}": variable for i, variable in enumerate(model.metrics_variables)}
-
-
-def _arrays(model):
-    # What an optimizer adds up within an update may hold a NaN that it will skip.
-    scratch = {id(variable) for variable in getattr(model.optimizer, "scratch", ())}
-    return {
-        part: {
-            name: _bits(variable) if id(variable) in scratch else _array(variable)
-            for name, variable in variables.items()
-        }
-        for part, variables in _variables(model).items()
-    }
-
-
-def _array(variable):
-    return np.array(keras.ops.convert_to_numpy(variable.value))
-
-
-def _bits(variable):
-    """The bytes of a variable that need not be finite, which a store asks of floats."""
-    return np.frombuffer(_array(variable).tobytes(), np.uint8)
-
-
-def _shaped(array, variable):
-    current = _array(variable)
-    return np.frombuffer(array.tobytes(), current.dtype).reshape(current.shape)
-
-
-def _specs(arrays):
-    return {name: (array.shape, array.dtype.name) for name, array in arrays.items()}

@@ -1,24 +1,26 @@
-"""A number of the model that follows a schedule."""
+"""Sets a variable by a schedule."""
+
+from collections.abc import Callable
+from typing import Any
 
 from keras_seq.callbacks.counting_callback import CountingCallback
 
 
 class FollowSchedule(CountingCallback):
-    """Sets a variable before each update: the weight of a KL term, a rate of sampling.
+    """Sets a variable before each update, such as the weight of a KL term or a sampling rate.
 
-    `keras_seq.schedules.rates` has the schedules of the field. The value depends on
-    the number of the update alone, so a `fit` that goes on with `initial_step` goes
-    on with the value. Where `compile` was told `steps_per_execution`, all updates of
-    an execution are made with the value for the first of them.
+    `keras_seq.schedules.rates` has common schedules. The value depends only on the number of
+    updates, so a `fit` that resumes with `initial_step` continues the schedule. With
+    `steps_per_execution` in `compile`, all updates of an execution use the value of the first.
 
     Args:
-        variable: A scalar `keras.Variable` that the model or its loss reads. On JAX
-            it must be one that the model tracks, an attribute of one of its layers.
-        schedule: Function of the updates done so far that gives the value.
-        initial_step: Updates done before this `fit`.
+        variable: A scalar `keras.Variable` that the model or its loss reads. On JAX, the model must
+            track the variable as an attribute of one of its layers.
+        schedule: Function that takes the number of updates so far and returns the value.
+        initial_step: Number of updates before this `fit`.
 
     Raises:
-        TypeError: If `schedule` cannot be called.
+        TypeError: If `schedule` is not callable.
 
     Example:
 
@@ -28,15 +30,16 @@ class FollowSchedule(CountingCallback):
     >>> callback = FollowSchedule(weight, linear_annealing(steps=1000))
     """
 
-    def __init__(self, variable, schedule, initial_step=0):
+    def __init__(
+        self, variable: Any, schedule: Callable[[int], Any], initial_step: int = 0
+    ) -> None:
         super().__init__(initial_step)
         if not callable(schedule):
             raise TypeError(f"`schedule` must be a function of the update, received {schedule!r}.")
         self.variable = variable
         self.schedule = schedule
 
-    def on_train_batch_begin(self, batch, logs=None):
-        # On JAX `fit` holds the variables itself; to ask for the model puts them back into it,
-        # and makes `fit` take them from there again.
-        _ = self.model
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        # On JAX, this also makes `fit` read the variables again.
+        self._sync_model()
         self.variable.assign(self.schedule(self.step))

@@ -1,46 +1,51 @@
-"""Stops when gradients are no longer numbers."""
+"""Stops a training whose gradients are not finite."""
+
+from collections.abc import Callable
+from typing import Any
 
 from keras_seq import backend
-from keras_seq.callbacks.counting_callback import CountingCallback
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 
 
 class NanGuard(CountingCallback):
-    """Watches the updates that `SkippingAdam` skips, and stops after too many in a row.
+    """Stops `fit` after a number of consecutive updates that `SkippingAdam` skips.
 
-    `limit` in a row are never missed, and stop `fit` at the last of them. The optimizer's
-    counter is looked at when it can have come to the limit: every `limit` updates, more often
-    only while some are skipped. So a `fit` that goes on from a checkpoint with the
-    optimizer's variables stops where it would have without. With `steps_per_execution` of N in
-    `compile` it is `limit` + N - 1 that are never missed.
+    `fit` stops exactly at the last of `limit` consecutive skipped updates. The callback reads the
+    counter of the optimizer only when it can have reached the limit: every `limit` updates, and
+    more often while updates are skipped. A `fit` that resumes from a checkpoint with the variables
+    of the optimizer stops at the same update as an uninterrupted one. With `steps_per_execution` of
+    N in `compile`, `fit` stops after at most `limit` + N - 1 skipped updates.
 
     Args:
-        limit: Positive integer, updates skipped in a row after which `fit` is
-            stopped.
-        report: Optional function, called with the number of updates skipped so
-            far whenever there are more.
-        on_limit: Optional function, called with the number of updates skipped in
-            a row in place of stopping `fit`.
+        limit: Positive integer, consecutive skipped updates after which `fit` stops.
+        report: Optional function, called with the total number of skipped updates when it grows.
+        on_limit: Optional function, called with the number of consecutive skipped updates instead
+            of stopping `fit`.
 
     Raises:
-        ValueError: If `limit` is not a positive integer, or `fit` has an optimizer that
-            does not count.
+        ValueError: If `limit` is not a positive integer; in `fit`, if the optimizer does not count
+            skipped updates.
 
     Example:
 
     >>> callback = NanGuard(limit=10, report=lambda count: print(count, "updates skipped"))
     """
 
-    def __init__(self, limit=10, report=None, on_limit=None):
+    def __init__(
+        self,
+        limit: int = 10,
+        report: Callable[[int], Any] | None = None,
+        on_limit: Callable[[int], Any] | None = None,
+    ) -> None:
         super().__init__()
-        if not isinstance(limit, int) or limit < 1:
-            raise ValueError(f"`limit` must be a positive integer, received {limit!r}.")
+        check_positive_integers(limit=limit)
         self.limit = limit
         self.report = report
         self.on_limit = on_limit
         self._reported = 0
-        self._next_look = 0
+        self._next_check = 0
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         optimizer = self.model.optimizer
         if not hasattr(optimizer, "skipped_in_row"):
@@ -48,22 +53,22 @@ class NanGuard(CountingCallback):
                 f"NanGuard needs an optimizer that counts what it skips, such as SkippingAdam; "
                 f"received {type(optimizer).__name__}."
             )
-        # `fit` builds it with the first batch.
+        # The variables are None until `fit` builds the optimizer with the first batch.
         self._reported = 0 if optimizer.skipped is None else _number(optimizer.skipped)
         in_row = 0 if optimizer.skipped is None else _number(optimizer.skipped_in_row)
-        self._next_look = self.step + max(1, self.limit - in_row)
+        self._next_check = self.step + max(1, self.limit - in_row)
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
-        if self.step >= self._next_look:
-            self.look()
+        if self.step >= self._next_check:
+            self.check()
 
-    def on_epoch_end(self, epoch, logs=None):
-        self.look()
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.check()
 
-    def look(self):
-        """Looks at the counters now."""
-        # On JAX `fit` holds the variables itself; to ask for the model puts them back into it.
+    def check(self) -> None:
+        """Reads the counters of the optimizer now."""
+        self._sync_model()
         optimizer = self.model.optimizer
         skipped = _number(optimizer.skipped)
         if skipped > self._reported:
@@ -71,8 +76,8 @@ class NanGuard(CountingCallback):
             if self.report:
                 self.report(skipped)
         in_row = _number(optimizer.skipped_in_row)
-        # Not before can there be as many as the limit, or as many more.
-        self._next_look = self.step + self.limit - in_row % self.limit
+        # The earliest update at which the counter can be a multiple of the limit.
+        self._next_check = self.step + self.limit - in_row % self.limit
         if in_row >= self.limit:
             if self.on_limit:
                 self.on_limit(in_row)
@@ -80,5 +85,5 @@ class NanGuard(CountingCallback):
                 self.model.stop_training = True
 
 
-def _number(variable):
+def _number(variable: Any) -> int:
     return int(backend.to_numpy(variable))

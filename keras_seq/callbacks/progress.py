@@ -1,7 +1,9 @@
-"""A line of progress on standard error."""
+"""A progress line on standard error."""
 
 import sys
 import time
+from collections.abc import Callable
+from typing import Any, TextIO
 
 from keras_seq import backend
 from keras_seq.callbacks.counting_callback import CountingCallback
@@ -9,21 +11,21 @@ from keras_seq.callbacks.recent_loss import RecentLoss
 
 
 class Progress(CountingCallback):
-    """Prints step, loss, learning rate, tokens a second and time left.
+    """Prints the step, loss, learning rate, tokens per second and remaining time.
 
-    On a terminal one line is rewritten; into a file a line is written every
-    `seconds`. The first update, which compiles the model, is announced.
+    On a terminal, the line is updated in place. In a file, a line is added every `seconds`. During
+    the first update, which compiles the model, the line says so.
 
     Args:
-        tokens: Function without arguments that gives the number of tokens
-            trained on so far, or None: of targets where there are any, else of the texts.
-        max_steps: Updates in all, for the time left, or None.
-        max_minutes: Minutes in all, for the time left, or None.
+        tokens: Function without arguments that returns the number of tokens trained on so far
+            (target tokens, or tokens of the texts if there are no targets), or None.
+        max_steps: Total number of updates, for the remaining time, or None.
+        max_minutes: Total time in minutes, for the remaining time, or None.
         seconds: Positive float, time between two lines.
-        report: Optional function, called with a dict of the numbers printed.
-        stream: Where to print; standard error by default.
-        initial_step: Updates done before this `fit`.
-        initial_minutes: Minutes trained before this `fit`.
+        report: Optional function, called with a dict of the printed numbers.
+        stream: Text stream to print to. Defaults to standard error.
+        initial_step: Number of updates before this `fit`.
+        initial_minutes: Minutes of training before this `fit`.
 
     Example:
 
@@ -32,15 +34,15 @@ class Progress(CountingCallback):
 
     def __init__(
         self,
-        tokens=None,
-        max_steps=None,
-        max_minutes=None,
-        seconds=10.0,
-        report=None,
-        stream=None,
-        initial_step=0,
-        initial_minutes=0.0,
-    ):
+        tokens: Callable[[], int] | None = None,
+        max_steps: int | None = None,
+        max_minutes: float | None = None,
+        seconds: float = 10.0,
+        report: Callable[[dict[str, float]], Any] | None = None,
+        stream: TextIO | None = None,
+        initial_step: int = 0,
+        initial_minutes: float = 0.0,
+    ) -> None:
         super().__init__(initial_step)
         self.tokens = tokens
         self.max_steps = max_steps
@@ -48,48 +50,49 @@ class Progress(CountingCallback):
         self.seconds = seconds
         self.report = report
         self.stream = stream or sys.stderr
-        self._first_step = None
+        self._first_step: int | None = None
         self._initial_minutes = initial_minutes
         self._line_open = False
         self._recent_loss = RecentLoss()
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         self._first_step = None
-        self._start = self._last = time.monotonic()
-        self._last_tokens = self.tokens() if self.tokens else 0
+        self.restart_clock()
+        self._start = self._last
         self._write("compiling the training step ...", keep=False)
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
         self._recent_loss.begin_epoch()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
-        now = time.monotonic()
         if self._first_step is None:
-            # The rate of tokens shall not include the compilation.
-            self._last, self._last_tokens = now, self.tokens() if self.tokens else 0
-            self._first_step, self._first_end = self.step, now
-        elif now - self._last >= self.seconds:
+            # The compilation does not count for the rate.
+            self.restart_clock()
+            self._first_step, self._first_end = self.step, self._last
+            return
+        now = time.monotonic()
+        if now - self._last >= self.seconds:
             self._print(now, self._recent_loss(batch, (logs or {}).get("loss"), self.params))
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         self.finish_line()
 
-    def finish_line(self):
-        """Ends the line that is being rewritten, before something else is printed."""
+    def finish_line(self) -> None:
+        """Ends the line that is updated in place, so that other output can follow."""
         if self._line_open:
             self.stream.write("\n")
             self.stream.flush()
             self._line_open = False
 
-    def restart_clock(self):
-        """Leaves the time since the last line out of the rate: it went into something else."""
+    def restart_clock(self) -> None:
+        """Excludes the time since the last line from the rate."""
         self._last = time.monotonic()
         self._last_tokens = self.tokens() if self.tokens else 0
 
-    def _print(self, now, loss):
+    def _print(self, now: float, loss: float | None) -> None:
         rate = float(backend.to_numpy(self.model.optimizer.learning_rate))
         numbers = {"step": self.step, "minutes": self._minutes(now), "learning_rate": rate}
         parts = [f"step {self.step:,}"]
@@ -111,20 +114,20 @@ class Progress(CountingCallback):
         if self.report:
             self.report(numbers)
 
-    def _minutes(self, now):
+    def _minutes(self, now: float) -> float:
         return self._initial_minutes + (now - self._start) / 60
 
-    def _minutes_left(self, now):
+    def _minutes_left(self, now: float) -> float | None:
         left = []
         if self.max_minutes is not None:
             left.append(self.max_minutes - self._minutes(now))
-        done = self.step - self._first_step
-        if self.max_steps is not None and done:
-            pace = (now - self._first_end) / 60 / done
-            left.append(pace * (self.max_steps - self.step))
+        updates = self.step - (self._first_step or 0)
+        if self.max_steps is not None and updates:
+            minutes_per_update = (now - self._first_end) / 60 / updates
+            left.append(minutes_per_update * (self.max_steps - self.step))
         return max(0.0, min(left)) if left else None
 
-    def _write(self, line, keep=True):
+    def _write(self, line: str, keep: bool = True) -> None:
         if self.stream.isatty():
             self.stream.write(f"\r\x1b[K{line}")
             self._line_open = True

@@ -1,27 +1,33 @@
-"""The loss of the last few updates, out of what `fit` tells its callbacks."""
+"""The mean loss of the most recent updates."""
+
+from collections.abc import Mapping
+from typing import Any
 
 
 class RecentLoss:
-    """Turns means since the epoch began, which `fit` gives, into means since the last look."""
+    """Converts the mean loss since the start of an epoch to the mean loss since the last call."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.begin_epoch()
 
-    def begin_epoch(self):
-        """To be called when an epoch begins, and the means with it."""
-        self._seen = (0, 0.0)
+    def begin_epoch(self) -> None:
+        """Resets the mean. Call it at the start of each epoch."""
+        self._last = (0, 0.0)
 
-    def __call__(self, batch, mean, params):
-        """The mean of the batches since the last call, None where `fit` gives no loss.
+    def __call__(self, batch: int, mean: float | None, params: Mapping[str, Any]) -> float | None:
+        """Returns the mean loss of the batches since the last call.
 
         Args:
-            batch: Integer, the batch of the epoch that has ended, from 0.
-            mean: Float, the `loss` that `fit` gives with it, or None.
-            params: Those of the callback. Where `ExactCheckpoint` goes on in the middle of an
-                epoch, `batches_before` is what the mean has besides.
+            batch: Index of the last batch in the epoch.
+            mean: The `loss` that `fit` reports for this batch, or None.
+            params: `params` of the callback. If `ExactCheckpoint` has resumed within an epoch,
+                `batches_before` is the number of earlier batches that the mean includes.
+
+        Returns:
+            The mean loss, or None if `fit` reports no loss.
         """
         if mean is None:
             return None
-        count, (old_count, old_mean) = params.get("batches_before", 0) + batch + 1, self._seen
-        self._seen = (count, mean)
-        return (mean * count - old_mean * old_count) / (count - old_count)
+        count, (last_count, last_mean) = params.get("batches_before", 0) + batch + 1, self._last
+        self._last = (count, mean)
+        return (mean * count - last_mean * last_count) / (count - last_count)

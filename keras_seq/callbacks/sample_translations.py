@@ -1,26 +1,28 @@
-"""Shows what the model makes of a few inputs while it learns."""
+"""Outputs of the model for a few inputs during training."""
 
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from keras_seq.callbacks.counting_callback import CountingCallback
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 
 
 class SampleTranslations(CountingCallback):
-    """Translates the same few inputs every so many updates, and at the end.
+    """Translates the same few inputs every N updates and at the end of `fit`.
 
     Args:
-        translate: Function of a list of inputs that gives a list of outputs, such
-            as a `keras_seq.Translator` made from the model that is trained.
+        translate: Function that takes a list of inputs and returns a list of outputs, such as a
+            `keras_seq.Translator` that uses the model in training.
         sources: List of inputs.
-        every: Positive integer, updates between two looks.
-        references: Optional list, shown beside the outputs.
-        report: Optional function, called with the number of updates and the list of
-            outputs in place of printing them.
-        initial_step: Updates done before this `fit`.
+        every: Positive integer N, updates between two translations.
+        references: Optional list of references to print next to the outputs.
+        report: Optional function, called with the number of updates and the list of outputs. By
+            default, the outputs are printed to standard error.
+        initial_step: Number of updates before this `fit`.
 
     Raises:
-        ValueError: If `every` is not a positive integer, or there are not as many
-            references as sources.
+        ValueError: If `every` is not a positive integer, or `references` and `sources` differ in
+            length.
 
     Example:
 
@@ -28,10 +30,17 @@ class SampleTranslations(CountingCallback):
     ...     sources=["abc"], every=500)
     """
 
-    def __init__(self, translate, sources, every, references=None, report=None, initial_step=0):
+    def __init__(
+        self,
+        translate: Callable[[list[str]], Sequence[Any]],
+        sources: Sequence[str],
+        every: int,
+        references: Sequence[str] | None = None,
+        report: Callable[[int, list[Any]], Any] | None = None,
+        initial_step: int = 0,
+    ) -> None:
         super().__init__(initial_step)
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(f"`every` must be a positive integer, received {every!r}.")
+        check_positive_integers(every=every)
         if references is not None and len(references) != len(sources):
             raise ValueError(
                 f"`references` must be as many as `sources`, received {len(references)} and "
@@ -42,24 +51,23 @@ class SampleTranslations(CountingCallback):
         self.every = every
         self.references = references
         self.report = report or self._print
-        self._shown = None
+        self._last_step: int | None = None
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._due(self.every):
-            self._show()
+            self._translate()
 
-    def on_train_end(self, logs=None):
-        if self.step != self._shown:
-            self._show()
+    def on_train_end(self, logs: Any = None) -> None:
+        if self.step != self._last_step:
+            self._translate()
 
-    def _show(self):
-        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
-        _ = self.model
-        self._shown = self.step
+    def _translate(self) -> None:
+        self._sync_model()
+        self._last_step = self.step
         self.report(self.step, list(self.translate(self.sources)))
 
-    def _print(self, step, outputs):
+    def _print(self, step: int, outputs: list[Any]) -> None:
         for i, (source, output) in enumerate(zip(self.sources, outputs, strict=True)):
             lines = [f"step {step:,}, line {i + 1}", f"  source    {source}"]
             if self.references is not None:

@@ -1,6 +1,7 @@
-"""Stops a training after so many updates or minutes."""
+"""Stops a training after a number of updates or minutes."""
 
 import time
+from typing import Any
 
 from keras_seq.callbacks.counting_callback import CountingCallback
 
@@ -9,11 +10,10 @@ class StopAtLimit(CountingCallback):
     """Stops `fit` after a number of updates or a time, whichever comes first.
 
     Args:
-        max_steps: Positive integer, updates in all, or None.
-        max_minutes: Positive float, minutes of wall time since the training
-            began, or None.
-        initial_step: Updates done before this `fit`.
-        initial_minutes: Minutes trained before this `fit`.
+        max_steps: Positive integer, total number of updates, or None.
+        max_minutes: Positive float, total wall time in minutes, or None.
+        initial_step: Number of updates before this `fit`.
+        initial_minutes: Minutes of training before this `fit`.
 
     Raises:
         ValueError: If a limit is not positive.
@@ -23,7 +23,13 @@ class StopAtLimit(CountingCallback):
     >>> callback = StopAtLimit(max_minutes=30)
     """
 
-    def __init__(self, max_steps=None, max_minutes=None, initial_step=0, initial_minutes=0.0):
+    def __init__(
+        self,
+        max_steps: int | None = None,
+        max_minutes: float | None = None,
+        initial_step: int = 0,
+        initial_minutes: float = 0.0,
+    ) -> None:
         super().__init__(initial_step)
         for name, value in (("max_steps", max_steps), ("max_minutes", max_minutes)):
             if value is not None and value <= 0:
@@ -31,20 +37,20 @@ class StopAtLimit(CountingCallback):
         self.max_steps = max_steps
         self.max_minutes = max_minutes
         self.initial_minutes = initial_minutes
-        self._start = None
+        self._start: float | None = None
 
-    def reached(self):
-        """Whether `fit` has nothing left to do."""
+    def reached(self) -> bool:
+        """Whether a limit is reached."""
         if self.max_steps is not None and self.step >= self.max_steps:
             return True
-        since = 0.0 if self._start is None else (time.monotonic() - self._start) / 60
-        return self.max_minutes is not None and self.initial_minutes + since >= self.max_minutes
+        minutes = 0.0 if self._start is None else (time.monotonic() - self._start) / 60
+        return self.max_minutes is not None and self.initial_minutes + minutes >= self.max_minutes
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         self._start = time.monotonic()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self.reached():
             self.model.stop_training = True

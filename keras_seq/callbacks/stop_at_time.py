@@ -1,31 +1,32 @@
-"""Stops a training before its time on a machine is over."""
+"""Stops a training before the time of its process is over."""
 
 import datetime
 import time
+from collections.abc import Callable
+from typing import Any
 
 import keras
 
 
 class StopAtTime(keras.callbacks.Callback):
-    """Ends `fit` after the update within which a moment passes.
+    """Stops `fit` after the update during which a deadline passes.
 
-    For machines that are lent for a time, such as by a batch queue: what saves at the
-    end of `fit` then does so in peace, and the next process goes on. Unlike the time of
-    `StopAtLimit`, which is that of the training over all its processes, this is of
-    one process. Leave enough of it for what comes after: saving, a validation.
+    Use it where a process has limited time, such as in a batch queue. Callbacks that save at the
+    end of `fit` then have time to do so, and the next process resumes. Leave enough time for saving
+    and for a validation. `StopAtLimit` limits the time of the training over all processes instead.
 
     Args:
-        minutes: Positive float, minutes from when this object is made, or None.
-        at: A `datetime.datetime` with or without time zone, the moment by the
-            clock of this machine, or None.
-        on_time: Optional function, called in place of stopping `fit`.
+        minutes: Positive float, minutes from the creation of this object, or None.
+        at: A `datetime.datetime` with or without time zone, the deadline by the clock of this
+            machine, or None.
+        on_time: Optional function, called instead of stopping `fit`.
 
     Attributes:
-        reached: Whether the moment has passed.
+        reached: Whether the deadline has passed.
 
     Raises:
-        ValueError: If neither or both of `minutes` and `at` are given, or `minutes` is
-            not positive.
+        ValueError: If neither or both of `minutes` and `at` are given, or `minutes` is not
+            positive.
         TypeError: If `at` is not a `datetime.datetime`.
 
     Example:
@@ -34,7 +35,12 @@ class StopAtTime(keras.callbacks.Callback):
     >>> callback = StopAtTime(at=datetime.datetime(2030, 1, 1, 5, 30))
     """
 
-    def __init__(self, minutes=None, at=None, on_time=None):
+    def __init__(
+        self,
+        minutes: float | None = None,
+        at: datetime.datetime | None = None,
+        on_time: Callable[[], Any] | None = None,
+    ) -> None:
         super().__init__()
         if (minutes is None) == (at is None):
             raise ValueError(
@@ -45,15 +51,15 @@ class StopAtTime(keras.callbacks.Callback):
         if at is not None and not isinstance(at, datetime.datetime):
             raise TypeError(f"`at` must be a datetime.datetime, received {at!r}.")
         self.on_time = on_time
-        # The clock on the wall may be set while minutes pass; the other one goes on.
+        # The wall clock can be adjusted while minutes are counted, the monotonic clock cannot.
         self._clock = time.monotonic if at is None else time.time
-        self._end = time.monotonic() + 60 * minutes if at is None else at.timestamp()
+        self._end = time.monotonic() + 60 * (minutes or 0) if at is None else at.timestamp()
 
     @property
-    def reached(self):
+    def reached(self) -> bool:
         return self._clock() >= self._end
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         if self.reached:
             if self.on_time:
                 self.on_time()

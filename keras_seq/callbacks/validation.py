@@ -1,51 +1,53 @@
-"""Evaluates at regular updates, keeps the best, and stops early."""
+"""Evaluation at regular intervals, with early stopping."""
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from keras_seq.callbacks.counting_callback import CountingCallback
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 
 
 class Validation(CountingCallback):
-    """Evaluates every `every` updates and at the end, and stops early.
+    """Evaluates every N updates and at the end of `fit`, and stops early.
 
-    Keras' `EarlyStopping` sees what `fit` computes at the end of an epoch; this
-    one takes any function, such as the BLEU of decoded text, at any update.
+    `keras.callbacks.EarlyStopping` uses the metrics that `fit` computes at the end of an epoch.
+    This callback calls any function, such as one that computes the BLEU score of decoded text, at
+    any update.
 
-    A score of decoded text often stays at one value for the first evaluations, such as 0, while
-    the model already improves. If `loss` is given, the loss therefore decides until the
-    score moves: as long as every value has equaled the first or `is_worst`, the evaluation
-    with the lowest loss is the best, and each new lowest loss restarts the patience.
+    The score of decoded text often stays at one value, such as 0, for the first evaluations,
+    although the model improves. With `loss`, the loss therefore decides until the score moves: as
+    long as every value equals the first one or `is_worst`, the evaluation with the lowest loss is
+    the best, and each new lowest loss restarts the patience.
 
     Args:
-        evaluate: Called with the number of updates done; returns a dict of
-            numbers.
-        every: Positive integer, updates between two evaluations.
-        monitor: Key of that dict to judge by.
-        patience: Evaluations without a better value after which `fit` is
-            stopped; 0 never stops it.
-        on_best: Optional function, called with the number of updates and the
-            dict whenever the evaluation is the best so far.
-        report: Optional function, called with the number of updates and the
-            dict of every evaluation.
-        initial_step: Updates done before this `fit`.
-        mode: "max" where a larger value is better, "min" where a smaller one is.
+        evaluate: Function that takes the number of updates and returns a dict of numbers.
+        every: Positive integer N, updates between two evaluations.
+        monitor: Key of the value that decides which evaluation is the best.
+        patience: Number of evaluations without improvement after which `fit` stops; 0 disables
+            early stopping.
+        on_best: Optional function, called with the number of updates and the dict of each new best
+            evaluation.
+        initial_step: Number of updates before this `fit`.
+        report: Optional function, called with the number of updates and the dict of each
+            evaluation.
+        mode: "max" if larger values are better, "min" if smaller ones are.
         tie_break: Optional key of a number that decides between equal values; lower is better.
-        loss: Optional key of a loss. It decides until the value moves, and between
-            evaluations that are equal by `monitor` and `tie_break`; the latter does not
+        loss: Optional key of a loss. The loss decides until the value moves, and between
+            evaluations that are equal by `monitor` and `tie_break`. In the second case, it does not
             restart the patience.
-        is_worst: Optional function of a value, True if the value shows no skill, as a
-            score of 0 does. Used with `loss`.
+        is_worst: Optional function that takes a value and returns whether the value shows no skill,
+            like a score of 0. Used with `loss`.
 
     Attributes:
-        best: The value of the best evaluation so far, None before the first.
-        best_step: The number of updates of that evaluation.
-        without_better: Evaluations since the last better one.
-        results: The dict of the last evaluation, None before it.
-        state: A dict of the above for JSON; `restore` takes it.
+        best: Value of the best evaluation, None before the first evaluation.
+        best_step: Number of updates of the best evaluation.
+        wait: Number of evaluations since the last improvement.
+        results: Dict of the last evaluation, None before the first evaluation.
+        state: Dict of these values for JSON; `restore` takes it.
 
     Raises:
-        ValueError: If `every` is not a positive integer, `patience` is
-            negative, or `mode` is neither of the two.
+        ValueError: If `every` is not a positive integer, `patience` is negative, or `mode` is
+            neither "max" nor "min".
 
     Example:
 
@@ -54,21 +56,20 @@ class Validation(CountingCallback):
 
     def __init__(
         self,
-        evaluate,
-        every,
-        monitor,
-        patience=0,
-        on_best=None,
-        initial_step=0,
-        report=None,
-        mode="max",
-        tie_break=None,
-        loss=None,
-        is_worst=None,
-    ):
+        evaluate: Callable[[int], dict[str, float]],
+        every: int,
+        monitor: str,
+        patience: int = 0,
+        on_best: Callable[[int, dict[str, float]], Any] | None = None,
+        initial_step: int = 0,
+        report: Callable[[int, dict[str, float]], Any] | None = None,
+        mode: str = "max",
+        tie_break: str | None = None,
+        loss: str | None = None,
+        is_worst: Callable[[float], bool] | None = None,
+    ) -> None:
         super().__init__(initial_step)
-        if not isinstance(every, int) or every < 1:
-            raise ValueError(f"`every` must be a positive integer, received {every!r}.")
+        check_positive_integers(every=every)
         if patience < 0:
             raise ValueError(f"`patience` must be 0 or more, received {patience!r}.")
         if mode not in ("max", "min"):
@@ -83,11 +84,11 @@ class Validation(CountingCallback):
         self.tie_break = tie_break
         self.loss = loss
         self.is_worst = is_worst or (lambda value: False)
-        self.results = None
+        self.results: dict[str, float] | None = None
         self.restore({})
 
     @property
-    def state(self):
+    def state(self) -> dict[str, Any]:
         return {
             "monitor": self.monitor,
             "best": self.best,
@@ -96,18 +97,18 @@ class Validation(CountingCallback):
             "best_loss": self._best_loss,
             "first": self._first,
             "moved": self._moved,
-            "without_better": self.without_better,
+            "without_better": self.wait,
             "validated": self._validated,
         }
 
-    def restore(self, state):
-        """Takes over the `state` of an earlier `fit`; one of another monitor is not used.
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restores the `state` of an earlier `fit`.
 
         Args:
-            state: The dict; an empty one begins anew.
+            state: The dict. If it is empty, or belongs to a different monitor, the evaluations
+                start anew, because values of different metrics cannot be compared.
         """
         if state.get("monitor", self.monitor) != self.monitor:
-            # Values of two metrics cannot be compared, so the next evaluation is the first.
             state = {}
         self.best = state.get("best")
         self.best_step = state.get("best_step")
@@ -115,38 +116,37 @@ class Validation(CountingCallback):
         self._best_loss = state.get("best_loss")
         self._first = state.get("first", self.best)
         self._moved = state.get("moved", self.best is not None and not self.is_worst(self.best))
-        self.without_better = state.get("without_better", 0)
+        self.wait = state.get("without_better", 0)
         self._validated = state.get("validated")
 
     @property
-    def out_of_patience(self):
-        """Whether nothing got better for too long."""
-        return 0 < self.patience <= self.without_better
+    def out_of_patience(self) -> bool:
+        """Whether `patience` evaluations have passed without improvement."""
+        return 0 < self.patience <= self.wait
 
-    def catch_up(self):
-        """Evaluates if that was due at `initial_step`, before the next `fit`."""
+    def catch_up(self) -> None:
+        """Runs the evaluation at `initial_step`, if it was due and did not happen."""
         if self.step and self.step % self.every == 0 and self.step != self._validated:
             self._validate()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._due(self.every):
             self._validate()
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Any = None) -> None:
         if self.step != self._validated:
             self._validate()
 
-    def _validate(self):
-        # On JAX `fit` holds the weights itself; to ask for the model puts them back into it.
-        _ = self.model
+    def _validate(self) -> None:
+        self._sync_model()
         results = self.results = self.evaluate(self.step)
-        # Not before: what is saved meanwhile has to do this evaluation again.
+        # Not earlier: a checkpoint saved during the evaluation must repeat the evaluation.
         self._validated = self.step
         if self.report:
             self.report(self.step, results)
-        better, restarts = self._compared(results)
-        self.without_better = 0 if restarts else self.without_better + 1
+        better, restarts = self._compare(results)
+        self.wait = 0 if restarts else self.wait + 1
         if better:
             self.best, self.best_step = results[self.monitor], self.step
             self._best_tie = self._number(results, self.tie_break)
@@ -156,11 +156,11 @@ class Validation(CountingCallback):
         if self.out_of_patience:
             self.model.stop_training = True
 
-    def _compared(self, results):
+    def _compare(self, results: dict[str, float]) -> tuple[bool, bool]:
         """Whether an evaluation is the best so far, and whether it restarts the patience."""
         value = results[self.monitor]
         if math.isnan(value):
-            # Not even the first NaN is the best.
+            # NaN is never the best, even in the first evaluation.
             return False, False
         loss = self._number(results, self.loss)
         lower_loss = loss is not None and (self._best_loss is None or loss < self._best_loss)
@@ -181,11 +181,11 @@ class Validation(CountingCallback):
             return tie < self._best_tie, tie < self._best_tie
         return lower_loss, False
 
-    def _rank(self, value):
+    def _rank(self, value: float) -> float:
         return value if self.mode == "max" else -value
 
-    def _number(self, results, key):
-        """A number of the results, None if there is none that can be compared and stored."""
+    def _number(self, results: dict[str, float], key: str | None) -> float | None:
+        """A finite number of the results, otherwise None."""
         if key is None or not math.isfinite(results[key]):
             return None
         return float(results[key])

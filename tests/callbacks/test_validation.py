@@ -191,7 +191,7 @@ def test_patience_counts_evaluations_without_a_lower_loss_while_the_score_is_fla
     run = Run([0.0] * 9, [3, 2, 2.5, 2.1, 1.9, 2.0, 2.0, 1.95, 1.0], patience=3)
     steps, callback = run.fit()
     assert steps == 8
-    assert (callback.best_step, callback.without_better) == (5, 3)
+    assert (callback.best_step, callback.wait) == (5, 3)
     assert run.best == [1, 2, 5]
 
 
@@ -225,7 +225,7 @@ def test_equal_scores_are_compared_by_error_rate_and_then_by_loss():
     steps, callback = run.fit()
     assert run.best == [1, 2, 3, 5]
     # A lower error rate is better, a lower loss of the same rate does not restart the patience.
-    assert (steps, callback.best_step, callback.without_better) == (6, 5, 3)
+    assert (steps, callback.best_step, callback.wait) == (6, 5, 3)
 
 
 @pytest.mark.parametrize("nan", ["score", "loss", "error"])
@@ -266,7 +266,7 @@ def test_state_of_another_monitor_is_not_used():
     run = Run([13.0, 14.0], [1.0, 1.0])
     state = {"monitor": "bleu", "best": 20.0, "best_step": 7, "without_better": 3}
     _, callback = run.fit(state=state)
-    assert (callback.best, callback.best_step, callback.without_better) == (14.0, 2, 0)
+    assert (callback.best, callback.best_step, callback.wait) == (14.0, 2, 0)
 
 
 def test_state_without_a_loss_is_restored():
