@@ -1,4 +1,4 @@
-"""The moving average of the weights in the place of the weights."""
+"""Use of the moving average of the weights instead of the weights."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +10,13 @@ from keras_seq import backend
 
 @contextmanager
 def averaged_weights(model: keras.Model) -> Iterator[None]:
-    """While entered, the model has the moving average that its optimizer keeps.
+    """Context in which the weights of a model are the moving average of its optimizer.
 
-    Without one (`use_ema` off, or no update yet) the weights stay what they are.
-    Afterwards they are again what they were, to the last bit.
+    Without an average (no `use_ema`, or no update so far), the weights do not change. On exit, the
+    weights are restored exactly.
 
     Args:
-        model: A compiled model whose optimizer is built.
+        model: A compiled model with a built optimizer.
 
     Example:
 
@@ -27,12 +27,12 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
     ...     loss = model.evaluate(keras.ops.ones((1, 2)), keras.ops.ones((1, 1)), verbose=0)
     """
     optimizer = model.optimizer
-    # Before the first update the averages are zeros.
+    # Before the first update, the averages are zeros.
     if not optimizer.use_ema or not int(backend.to_numpy(optimizer.iterations)):
         yield
         return
-    # Not by `SwapEMAWeights`, which on TensorFlow swaps by sums and differences: these round, and
-    # each look at the average would change the training.
+    # `SwapEMAWeights` of Keras swaps by sums and differences on TensorFlow. Their rounding would
+    # change the weights with each validation.
     variables = model.trainable_variables
     weights = [backend.to_numpy(variable) for variable in variables]
     optimizer.finalize_variable_values(variables)

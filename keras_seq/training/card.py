@@ -1,4 +1,4 @@
-"""The README of a run: what it is, how well it does, how to use it."""
+"""The model card of a run: its content, score and use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 def model_card(
     settings: Settings, result: TrainingResult, parameters: int, start_step: int | None = None
 ) -> str:
-    """Markdown that describes a run.
+    """Describes a run in Markdown.
 
     Args:
-        settings: Those of the run.
-        result: What its training came to.
-        parameters: Number of weights.
-        start_step: Of the weights of another run, where the training began with these.
+        settings: Settings of the run.
+        result: Result of its training.
+        parameters: Number of parameters.
+        start_step: Update of the initial checkpoint, if the training started from another run.
+
+    Returns:
+        The text of the card.
     """
     data = settings.data
     source = _names(data.text) or _names(data.pairs) or _names(data.labelled)
@@ -46,8 +49,8 @@ A {settings.model.family} of {parameters:,} parameters, trained on `{source}`{st
 | at step | {result.best_step:,} of {result.steps:,} |
 | minutes of training | {result.minutes:.1f} |{decoding}
 
-All settings are in `settings.toml`, the curve is in `metrics.jsonl`, what it made while it
-learned is in `samples.txt`.
+The settings are in `settings.toml`, the training curve is in `metrics.jsonl`, and sample outputs
+from the training are in `samples.txt`.
 
 ```
 keras-seq {TASKS[settings.task].usage.format(result.path)}

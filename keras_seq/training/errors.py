@@ -1,8 +1,8 @@
-"""Ends of a training that are no error of the user's files, each with an exit code of its own."""
+"""Training failures and their exit codes."""
 
 
 class TrainingError(RuntimeError):
-    """A training that cannot go on; checkpoints saved before stay."""
+    """A training cannot continue. Saved checkpoints remain."""
 
     exit_code = 1
 
@@ -20,11 +20,11 @@ class OutOfMemoryError(TrainingError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a backend, or Python, says by this error that memory has run out."""
+    """Whether this error of a backend or of Python means that memory ran out."""
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "ResourceExhaustedError"
         or "RESOURCE_EXHAUSTED" in str(error)
-        # oneDNN, which TensorFlow computes with on CPUs; its status 1 is `dnnl_out_of_memory`.
+        # TensorFlow uses oneDNN on CPUs, whose status 1 is `dnnl_out_of_memory`.
         or (type(error).__name__ == "AbortedError" and "Status: 1," in str(error))
     )

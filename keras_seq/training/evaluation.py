@@ -1,4 +1,4 @@
-"""Loss and token accuracy over a whole corpus."""
+"""Loss and token accuracy over a corpus."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -18,16 +18,15 @@ Batches = Iterable[dict[str, np.ndarray]]
 
 
 def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]:
-    """Compiles the evaluation of a model.
+    """Compiles a function that evaluates a model.
 
     Args:
         model: A model of `keras_seq.models`.
 
     Returns:
-        A function of batches, as `BatchStream` makes them, that gives a dict of
-        `loss` (mean negative log-likelihood of a token in nats, without label
-        smoothing), `perplexity` (its exponential) and `accuracy` (share of
-        tokens that the model ranks first under teacher forcing).
+        A function that takes batches of `BatchStream` and returns a dict with `loss` (mean negative
+        log-likelihood per token in nats, without label smoothing), `perplexity` (exponential of the
+        loss) and `accuracy` (share of tokens that the model ranks first under teacher forcing).
     """
 
     def sums(source: Any, target_input: Any, target_output: Any) -> tuple[Any, Any, Any]:
@@ -50,15 +49,19 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
     def evaluate(batches: Batches) -> dict[str, float]:
         threads = num_search_threads() if backend.computes_on_one_processor() else 1
         totals = np.zeros(3, np.float64)
-        for found in parallel_map(sums_of, list(batches), threads):
-            totals += found
+        for batch_sums in parallel_map(sums_of, list(batches), threads):
+            totals += batch_sums
         loss, right, tokens = totals
         mean = loss / max(tokens, 1.0)
         return {
             "loss": mean,
-            # A model that diverged has a loss whose exponential is no float.
-            "perplexity": math.exp(mean) if mean < 700 else math.inf,
+            "perplexity": perplexity(mean),
             "accuracy": right / max(tokens, 1.0),
         }
 
     return evaluate
+
+
+def perplexity(loss: float) -> float:
+    """The exponential of a loss; infinity for the loss of a diverged model."""
+    return math.exp(loss) if loss < 700 else math.inf

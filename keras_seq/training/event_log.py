@@ -1,4 +1,4 @@
-"""Numbers, texts and pictures of a training as event files for TensorBoard."""
+"""Event files for TensorBoard: numbers, texts and images of a training."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from typing import Any
 
 
 class EventLog:
-    """Writes what TensorBoard shows; does nothing where it is not installed.
+    """Writes event files for TensorBoard. Without TensorBoard, does nothing.
 
-    Uses TensorBoard's own writer, so it needs no TensorFlow and is the same on
-    every backend. All is flushed as it is written: what was logged is there after a kill. OSError
-    says what cannot be written.
+    The log uses the writer of TensorBoard, so it needs no TensorFlow and works on every backend.
+    Each entry is flushed immediately, so it survives a kill.
 
     Args:
-        directory: Where the event file goes; made when first written to.
-        initial_step: The step gone on from. TensorBoard then forgets what earlier
-            files in the directory say of later steps.
-        enabled: Whether to write at all.
+        directory: Directory of the event file, created with the first entry.
+        initial_step: Step from which the training resumes. TensorBoard drops entries of later steps
+            in earlier files of the directory.
+        enabled: Whether to write anything.
 
     Attributes:
-        installed: Whether TensorBoard is.
-        writes: Whether this does: enabled, and TensorBoard is installed.
+        installed: Whether TensorBoard is installed.
+        writes: Whether the log is enabled and TensorBoard is installed.
+
+    Raises:
+        OSError: In all methods, if the file cannot be written.
 
     Example:
 
@@ -50,9 +52,9 @@ class EventLog:
         """Adds numbers of one step.
 
         Args:
-            step: Updates done.
+            step: Number of updates.
             scalars: Numbers by name.
-            group: Comes before each name, as in "validation/".
+            group: Prefix of each name, such as "validation/".
         """
         if not self.writes:
             return
@@ -64,12 +66,11 @@ class EventLog:
         )
 
     def write_samples(self, step: int, samples: Sequence[Sequence[str]]) -> None:
-        """Adds texts, each under its number: `samples/1` and so on.
+        """Adds texts with the names `samples/1`, `samples/2` and so on.
 
         Args:
-            step: Updates done.
-            samples: For each what the model made; with the source before it, or the
-                source and the reference.
+            step: Number of updates.
+            samples: Tuples (output), (source, output) or (source, reference, output).
         """
         if not self.writes or not samples:
             return
@@ -77,9 +78,8 @@ class EventLog:
 
         values = []
         for number, sample in enumerate(samples, start=1):
-            # What the model made comes last, also where there is nothing beside it.
             names = [*("source", "reference")[: len(sample) - 1], "model"]
-            # Four spaces, so that nothing in the text is taken for a mark of Markdown.
+            # Four spaces make a code block, so that the text is not interpreted as Markdown.
             lines = [
                 f"    {name:9} " + text.replace("\n", " ")
                 for name, text in zip(names, sample, strict=True)
@@ -88,12 +88,12 @@ class EventLog:
         self._add(step, values)
 
     def write_pictures(self, step: int, name: str, pictures: Sequence[bytes]) -> None:
-        """Adds pictures, each under its number: `attention/1` and so on.
+        """Adds images with names like `attention/1`, `attention/2` and so on.
 
         Args:
-            step: Updates done.
-            name: Comes before the number.
-            pictures: PNG files in shades of grey.
+            step: Number of updates.
+            name: Name before the number.
+            pictures: Grayscale PNG files.
         """
         if not self.writes or not pictures:
             return
@@ -101,7 +101,7 @@ class EventLog:
 
         values = []
         for number, picture in enumerate(pictures, start=1):
-            # Every PNG begins with its signature and the header that holds its size.
+            # The header after the signature of a PNG file contains its size.
             width, height = struct.unpack(">II", picture[16:24])
             image = Summary.Image(
                 height=height, width=width, colorspace=1, encoded_image_string=picture
@@ -110,7 +110,7 @@ class EventLog:
         self._add(step, values)
 
     def close(self) -> None:
-        """Ends the event file; nothing can be written after it."""
+        """Closes the event file. Later entries are ignored."""
         if self._writer is not None:
             self._writer.close()
         self.writes = False
@@ -132,7 +132,7 @@ class EventLog:
             )
             self._writer.flush()
         except Exception as error:
-            # Where TensorFlow is installed its errors come in the place of the system's, as
+            # With TensorFlow installed, its errors replace those of the system, such as
             # "FILE; No space left on device".
             reason = getattr(error, "strerror", None) or str(error).rpartition("; ")[-1]
             raise OSError(f"{self._directory}: not written: {reason.lower()}") from error

@@ -1,4 +1,4 @@
-"""From a run's token shards to what `fit` takes."""
+"""Converts the token shards of a run to batches for `fit`."""
 
 from collections.abc import Callable, Iterator
 from typing import Literal
@@ -14,25 +14,25 @@ from keras_seq.text import subword_sampling
 # Shape letters: B rows, S source steps, T target steps.
 
 Arrays = dict[str, np.ndarray]
-# Inputs, targets and weights; targets and weights are dicts where the model has two outputs.
+# Inputs, targets and weights. For models with two outputs, targets and weights are dicts.
 FitBatch = tuple[Arrays, np.ndarray | Arrays, np.ndarray | Arrays]
 MakeFitBatch = Callable[[Arrays, np.ndarray], FitBatch]
 
 
 def batch_shapes() -> Literal["exact", "buckets"]:
-    """How batches are padded: to few shapes where each costs a compilation."""
+    """How to pad batches: to few different shapes if each shape is compiled."""
     return "buckets" if backend.wants_static_shapes() else "exact"
 
 
 def training_stream(
     run: Run, cluster: Cluster | None = None, first_counted: int = 0
 ) -> BatchStream:
-    """The batches that a run is trained on.
+    """Opens the training batches of a run.
 
     Args:
         run: A prepared run.
-        cluster: What shares the rows of each batch; without it they are all here.
-        first_counted: The first target id that counts in the mean of the loss.
+        cluster: The cluster that trains. By default, a single device.
+        first_counted: The first target id that counts for the mean of the loss.
     """
     cluster = cluster or Cluster()
     return BatchStream(
@@ -63,44 +63,45 @@ def _pair_sampling(run: Run) -> PairSampling | None:
 
 
 def make_fit_batch(batch: Arrays, weights: np.ndarray) -> FitBatch:
-    """A batch as `fit` takes it.
+    """Converts a batch to the arguments of `fit`.
 
     Args:
-        batch: `source` `(B, S)`, `target_input` and `target_output` `(B, T)`; with
-            `alignment` `(B, T, S)` for a model that gives its attention as well.
+        batch: `source` `(B, S)`, `target_input` and `target_output` `(B, T)`, and for models with
+            attention as a second output `alignment` `(B, T, S)`.
         weights: Float32 `(B,)`.
     """
     inputs = {"source": batch["source"], "target": batch["target_input"]}
     targets = batch["target_output"]
     if "alignment" not in batch:
         return inputs, targets, weights
-    both = {"logits": targets, "attention": batch["alignment"]}
-    return inputs, both, {"logits": weights, "attention": weights}
+    outputs = {"logits": targets, "attention": batch["alignment"]}
+    return inputs, outputs, {"logits": weights, "attention": weights}
 
 
 def fit_batches(
     stream: BatchStream, update: int, micro_batches: int = 1, make: MakeFitBatch = make_fit_batch
 ) -> Iterator[FitBatch]:
-    """The batches of one update, as a model of `keras_seq.models` and its loss take them.
+    """Yields the batches of one update.
 
-    The loss is a sum, and the weights have the divisor in them: that of all rows of
-    the update, those of other hosts included. So the gradients of its parts add up to
-    that of the weighted mean over all real tokens, however rows are shared out. With
-    several batches it is N times as large, for the optimizer takes the mean of N.
+    The loss is a sum, and the weights contain the divisor: the total weight of all rows of the
+    update on all hosts. The gradients of parts of the update thus add up to the gradient of the
+    weighted mean over all real tokens, however the rows are distributed. With N batches per update,
+    the weights are N times larger, because the optimizer averages the N gradients.
 
     Args:
         stream: The batches.
-        update: Non-negative integer.
-        micro_batches: Positive integer N, batches that make an update.
-        make: Makes of a batch and the weights of its rows what `fit` takes; see `Objective`.
+        update: Non-negative integer, number of the update.
+        micro_batches: Positive integer N, batches per update.
+        make: Converts a batch and the weights of its rows to the arguments of `fit`; see
+            `Objective`.
 
-    Returns:
-        N tuples of what `make` gives: of pairs `{"source": (B, S), "target": (B, T)}`, the targets
-        to predict `(B, T)`, and the weight of each row's tokens, float32 `(B,)`.
+    Yields:
+        N results of `make`. For pairs, these are the inputs `{"source": (B, S), "target": (B, T)}`,
+        the targets `(B, T)` and the weights of the rows, float32 `(B,)`.
     """
     numbers = range(update * micro_batches, (update + 1) * micro_batches)
     total = np.float32(sum(stream.total_weight(k) for k in numbers))
-    # Where all rows weigh nothing, there is nothing to divide.
+    # The total is 0 if all rows have weight 0.
     scale = np.float32(micro_batches) / total if total > 0 else np.float32(0)
     for k in numbers:
         batch: Arrays = {**stream.batch(k)}
@@ -109,5 +110,5 @@ def fit_batches(
 
 
 def fit_batch(stream: BatchStream, k: int, make: MakeFitBatch = make_fit_batch) -> FitBatch:
-    """Batch k of a training where every batch makes an update; see `fit_batches`."""
+    """Batch k of a training with one batch per update; see `fit_batches`."""
     return next(fit_batches(stream, k, make=make))

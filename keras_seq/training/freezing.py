@@ -1,4 +1,4 @@
-"""Weights that a training leaves as they are."""
+"""Frozen weights."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from keras_seq.text import InputError
 
 
 def freeze(model: keras.Model, patterns: str | Sequence[str] | None) -> list[str]:
-    """Takes weights out of the training: no gradient, no moments, not a bit changed.
-
-    Call it before the model is compiled.
+    """Excludes weights from training. Call it before `compile`.
 
     Args:
         model: A built model.
-        patterns: Of weight paths, or of what they begin with up to a slash, with `*`
-            and `?` as in file names: `"embedding"`, `"encoder_*"`, `"*/bias"`.
+        patterns: Patterns of weight paths, or of their beginnings up to a slash, with the wildcards
+            `*` and `?`: `"embedding"`, `"encoder_*"`, `"*/bias"`.
 
     Returns:
-        The paths of the weights frozen.
+        The paths of the frozen weights.
 
     Raises:
-        InputError: A pattern that no weight has, or nothing left to train.
+        InputError: If a pattern matches no weight, or all weights are frozen.
     """
     names = named_weights(model)
     frozen: dict[str, None] = {}

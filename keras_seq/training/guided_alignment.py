@@ -1,4 +1,4 @@
-"""Attention that is taught where to look."""
+"""A loss that guides attention by word alignments."""
 
 import keras
 from keras import ops
@@ -8,11 +8,11 @@ from keras import ops
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class GuidedAlignmentLoss(keras.losses.Loss):
-    """Cross-entropy of attention weights against given alignments, a weighted sum.
+    """Cross-entropy of attention weights with respect to word alignments, as a weighted sum.
 
         loss = factor * sum over b, t of  w_b * -(sum over s of A_bts log a_bts)
 
-    A target token without a link, a row of zeros in A, counts nothing.
+    A target token without an alignment link, which is a row of zeros in A, does not count.
 
     Shapes: B batch, T target steps, S source steps.
 
@@ -20,7 +20,7 @@ class GuidedAlignmentLoss(keras.losses.Loss):
         factor: Non-negative float.
 
     Call arguments:
-        y_true: Float tensor A `(B, T, S)`, rows that sum to 1 or are 0.
+        y_true: Float tensor A `(B, T, S)` whose rows sum to 1 or are all 0.
         y_pred: Float tensor a `(B, T, S)`, attention weights.
         sample_weight: Optional float tensor w `(B,)`.
 
@@ -55,7 +55,7 @@ class GuidedAlignmentLoss(keras.losses.Loss):
 
     def call(self, y_true, y_pred):
         """Loss of each target step, `(B, T)`."""
-        # Padding has weight 0, whose logarithm is none; its link is 0, too.
+        # The attention to padding is 0, which has no logarithm.
         log = ops.log(ops.maximum(ops.cast(y_pred, "float32"), 1e-9))
         return -ops.sum(ops.cast(y_true, "float32") * log, axis=-1)
 

@@ -1,4 +1,4 @@
-"""Labels are learned: one for each text, or one for each word."""
+"""Objectives of classification and tagging."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from keras_seq.training.feed import Arrays, FitBatch
 
 
 def label_numbers(ids: np.ndarray) -> np.ndarray:
-    """Ids as a corpus has them to the numbers of labels, from 0; `NO_LABEL` where there is none."""
+    """Converts ids of a corpus to label numbers from 0, and other ids to `NO_LABEL`."""
     return np.where(ids >= FIRST_LABEL, ids - FIRST_LABEL, NO_LABEL).astype(np.int32)
 
 
 def tag_arrays(batch: Arrays) -> tuple[Arrays, np.ndarray]:
-    """Inputs of a tagger, and the number of each tag, int32 `(B, S)`.
+    """Returns the inputs of a tagger and the label numbers of the tags, int32 `(B, S)`.
 
     Args:
-        batch: As `BatchStream` makes it of tags.
+        batch: A batch of tags from `BatchStream`.
     """
     source, tags = batch["source"], np.zeros_like(batch["source"])
     steps = min(source.shape[1], batch["target_output"].shape[1])
@@ -34,11 +34,11 @@ def tag_arrays(batch: Arrays) -> tuple[Arrays, np.ndarray]:
     return {"source": source, "begins": begins}, label_numbers(tags)
 
 
-class ClassificationObjective:
-    """Cross-entropy of the label of each text.
+class _LabelObjective:
+    """Base class of objectives whose targets are labels.
 
     Args:
-        settings: Those of a run; see `Objective`.
+        settings: Settings of the run; see `Objective`.
     """
 
     first_counted = FIRST_LABEL
@@ -46,63 +46,54 @@ class ClassificationObjective:
     def __init__(self, settings: Settings) -> None:
         self._smoothing = settings.training.label_smoothing
 
-    def model(self, model: keras.Model) -> keras.Model:
-        """The run's model."""
-        return model
-
-    def loss(self, model: keras.Model) -> Any:
-        """Of the logits."""
-        return ComparableLabelCrossEntropy(self._smoothing, "sum")
-
-    def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """`{"source": (B, S)}`, the numbers of the labels `(B,)`, the weights."""
-        return {"source": batch["source"]}, label_numbers(batch["target_output"][:, 0]), weights
-
     def tokens(self, batch: FitBatch) -> int:
-        """Those of the texts."""
+        """Counts the tokens of the texts."""
         return int(np.count_nonzero(batch[0]["source"]))
 
 
-class TaggingObjective:
-    """Cross-entropy of the tag of each word, or of all tags of a text together.
-
-    Args:
-        settings: Those of a run; see `Objective`.
-    """
-
-    first_counted = FIRST_LABEL
-
-    def __init__(self, settings: Settings) -> None:
-        self._smoothing = settings.training.label_smoothing
+class ClassificationObjective(_LabelObjective):
+    """Cross-entropy of the label of each text."""
 
     def model(self, model: keras.Model) -> keras.Model:
-        """A model of the logits alone: the best tags are not asked for while it learns."""
+        """Returns the run's model."""
+        return model
+
+    def loss(self, model: keras.Model) -> Any:
+        """Returns the loss of the logits."""
+        return ComparableLabelCrossEntropy(self._smoothing, "sum")
+
+    def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
+        """Returns `{"source": (B, S)}`, the label numbers `(B,)` and the weights."""
+        return {"source": batch["source"]}, label_numbers(batch["target_output"][:, 0]), weights
+
+
+class TaggingObjective(_LabelObjective):
+    """Cross-entropy of the tag of each word, or of the tag sequence of each text (CRF)."""
+
+    def model(self, model: keras.Model) -> keras.Model:
+        """Returns a model of the logits alone. Training does not need the best tags."""
         return LogitsOfTagger(model)
 
     def loss(self, model: Any) -> Any:
-        """Of the logits of the steps that begin words."""
+        """Returns the loss of the logits at the steps where words begin."""
         if model.field is None:
             return ComparableLabelCrossEntropy(self._smoothing, "sum")
         return ChainLoss(model.field, "sum")
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """`{"source", "begins"}` `(B, S)`, the numbers of the tags `(B, S)`, the weights."""
+        """Returns `{"source", "begins"}` `(B, S)`, the label numbers `(B, S)` and the weights."""
         return *tag_arrays(batch), weights
-
-    def tokens(self, batch: FitBatch) -> int:
-        """Those of the texts."""
-        return int(np.count_nonzero(batch[0]["source"]))
 
 
 class LogitsOfTagger(keras.Model):
-    """A tagger without the choice of tags; internal.
+    """The logits of a tagger, without the search for the best tags; internal.
 
     Args:
         tagger: A tagger of `keras_seq.models`.
     """
 
     def __init__(self, tagger: keras.Model) -> None:
-        super().__init__(name="teaching")
+        super().__init__(name="training_wrapper")
         self.tagger = tagger
         self.built = True
 
@@ -113,12 +104,15 @@ class LogitsOfTagger(keras.Model):
 def make_label_loss(
     settings: Settings, model: keras.Model, train_model: keras.Model
 ) -> Callable[[Iterable[Arrays]], float]:
-    """Compiles the mean loss of a label over batches, without label smoothing.
+    """Compiles a function that computes the mean loss per label, without label smoothing.
 
     Args:
-        settings: Of a run whose task has labels.
-        model: Its model.
+        settings: Settings of a run whose task has labels.
+        model: The run's model.
         train_model: The compiled model, with the same weights.
+
+    Returns:
+        A function of batches.
     """
     plain = settings.training.model_copy(update={"label_smoothing": 0.0})
     tags = settings.task == "tag"

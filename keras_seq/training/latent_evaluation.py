@@ -1,8 +1,7 @@
-"""The bound of a variational autoencoder over a whole corpus, and what its code carries."""
+"""Evaluation of a variational autoencoder over a corpus."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,31 +13,33 @@ from keras_seq import backend
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.reparameterized_sampling import kl_of_units
 from keras_seq.losses.sequence_cross_entropy import token_losses
+from keras_seq.training.evaluation import perplexity
 from keras_seq.training.latent_measures import active_units, mutual_information
 
 # Shape letters: B batch, S source steps, T target steps, V vocabulary, Z latent units.
 
 Batches = Iterable[dict[str, np.ndarray]]
-# The estimate of mutual information compares each text with each: of more, so many are taken.
-_COMPARED = 2000
+# The estimate of mutual information compares all pairs of texts. Larger corpora are sampled.
+_MAX_COMPARED = 2000
 
 
 def make_latent_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]:
-    """Compiles the evaluation of a `models.SequenceVAE`.
+    """Compiles a function that evaluates a `models.SequenceVAE`.
 
     Args:
         model: The model.
 
     Returns:
-        A function of batches, as `BatchStream` makes them, that gives, in nats, with the same
-        draw of z for each text whenever it is called:
+        A function that takes batches of `BatchStream` and returns a dict of values, in nats. Each
+        call samples the same z for each text.
 
-        * `reconstruction`: mean of -log p(x | z), z drawn from q(z | x), of a token;
-        * `kl`: mean of KL(q(z | x) || p) of a line;
-        * `elbo`: mean bound on log p(x) of a line, and `perplexity`, the exponential of
-          minus the bound of a token: at least the true one;
-        * `reconstruction_perplexity`: the exponential of `reconstruction`;
-        * `accuracy`: share of tokens ranked first, given z and those before;
+        * `reconstruction`: mean of -log p(x | z) per token, with z sampled from q(z | x);
+        * `kl`: mean of KL(q(z | x) || p) per line;
+        * `elbo`: mean lower bound on log p(x) per line;
+        * `perplexity`: exponential of the negative bound per token, an upper bound on the true
+          perplexity;
+        * `reconstruction_perplexity`: exponential of `reconstruction`;
+        * `accuracy`: share of tokens ranked first, given z and the preceding tokens;
         * `active_units`, `mutual_information`: see `latent_measures`.
     """
 
@@ -49,8 +50,8 @@ def make_latent_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, 
         mean, log_variance = (
             at_least_float32(posterior[part]) for part in ("mean", "log_variance")
         )
-        drawn = ops.cast(ops.reshape(noise, (-1, units)), mean.dtype)
-        z = mean + ops.exp(log_variance / 2) * drawn
+        noise = ops.cast(ops.reshape(noise, (-1, units)), mean.dtype)
+        z = mean + ops.exp(log_variance / 2) * noise
         logits = model.decoder(
             {"latent": ops.cast(z, posterior["mean"].dtype), "target": target_input},
             training=False,
@@ -66,40 +67,36 @@ def make_latent_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, 
 
     def evaluate(batches: Batches) -> dict[str, float]:
         random = np.random.default_rng(0)
-        every: list[list[np.ndarray]] = []
+        results: list[list[np.ndarray]] = []
         noises, lengths = [], []
         for batch in batches:
             target = batch["target_output"]
             count = np.count_nonzero(target, axis=1)
             rows = count > 0
-            # Drawn for real rows alone, so that a text has its own whatever fills the batch up.
+            # Sampled for real rows only, so that the noise of a text does not depend on padding
+            # rows.
             noise = np.zeros((len(target), units), np.float32)
             noise[rows] = random.standard_normal((int(rows.sum()), units), np.float32)
             parts = compiled(batch["source"], batch["target_input"], target, noise)
-            every.append([keras.ops.convert_to_numpy(part)[rows] for part in parts])
+            results.append([keras.ops.convert_to_numpy(part)[rows] for part in parts])
             noises.append(noise[rows])
             lengths.append(count[rows])
-        losses, hits, kl, means, log_variances = map(np.concatenate, zip(*every, strict=True))
+        losses, hits, kl, means, log_variances = map(np.concatenate, zip(*results, strict=True))
         noise = np.concatenate(noises)
         tokens = max(float(np.concatenate(lengths).sum()), 1.0)
         reconstruction, lines = float(losses.sum(dtype=np.float64)), len(losses)
         divergence = float(kl.sum(dtype=np.float64))
-        chosen = np.linspace(0, lines - 1, min(lines, _COMPARED)).astype(int)
+        chosen = np.linspace(0, lines - 1, min(lines, _MAX_COMPARED)).astype(int)
         information, _ = mutual_information(means[chosen], log_variances[chosen], noise[chosen])
         return {
             "reconstruction": reconstruction / tokens,
             "kl": divergence / lines,
             "elbo": -(reconstruction + divergence) / lines,
-            "perplexity": _exponential((reconstruction + divergence) / tokens),
-            "reconstruction_perplexity": _exponential(reconstruction / tokens),
+            "perplexity": perplexity((reconstruction + divergence) / tokens),
+            "reconstruction_perplexity": perplexity(reconstruction / tokens),
             "accuracy": float(hits.sum(dtype=np.float64)) / tokens,
             "active_units": float(active_units(means)),
             "mutual_information": information,
         }
 
     return evaluate
-
-
-def _exponential(mean: float) -> float:
-    # A model that diverged has a loss whose exponential is no float.
-    return math.exp(mean) if mean < 700 else math.inf

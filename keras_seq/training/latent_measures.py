@@ -1,4 +1,4 @@
-"""What an encoder's normal distributions say of the texts that they stand for."""
+"""How much the latent codes of a variational autoencoder say about their texts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 # Shape letters: N texts, Z latent units.
 
-# A unit is active where its mean varies by more than this from text to text (Burda et al.).
+# A unit is active if the variance of its mean over the texts is larger than this (Burda et al.).
 ACTIVE = 0.01
 
 
 def active_units(means: np.ndarray) -> int:
-    """How many units of the code depend on the text.
+    """Counts the latent units that depend on the text.
 
         A_z = variance over texts x of the mean of q(z | x);  active where A_z > 0.01
 
@@ -33,13 +33,13 @@ def active_units(means: np.ndarray) -> int:
 def mutual_information(
     means: np.ndarray, log_variances: np.ndarray, noise: np.ndarray
 ) -> tuple[float, float]:
-    """An estimate of how much a code says of its text, in nats, and what its prior misses.
+    """Estimates the mutual information of text and latent code in nats, and the KL to the prior.
 
         I(x; z) = mean over x of KL(q(z | x) || p) - KL(q(z) || p)
                 = mean over n of [log q(z_n | x_n) - log q(z_n)]
         q(z) = 1/N sum over n of q(z | x_n),  z_n = mean_n + exp(log_variance_n / 2) noise_n
 
-    It is at most log N, which many texts hide.
+    The estimate cannot exceed log N.
 
     Args:
         means: Float array `(N, Z)`.
@@ -47,7 +47,7 @@ def mutual_information(
         noise: Float array `(N, Z)`, standard normal.
 
     Returns:
-        I(x; z) and KL(q(z) || p), the latter of the aggregate from the prior.
+        I(x; z) and KL(q(z) || p), where q(z) is the aggregate posterior.
 
     Reference:
         Hoffman and Johnson, "ELBO Surgery: Yet Another Way to Carve Up the Variational
@@ -57,15 +57,15 @@ def mutual_information(
     z = means + np.exp(log_variances / 2) * noise
     constant = means.shape[1] * math.log(2 * math.pi)
     inverse = np.exp(-log_variances)  # (N, Z)
-    # log q(z_i | x_j) of all pairs by matrix products: (N, N).
+    # log q(z_i | x_j) of all pairs (i, j), by matrix products: (N, N).
     squares = (
         np.square(z) @ inverse.T
         - 2 * z @ (means * inverse).T
         + np.sum(np.square(means) * inverse, axis=1)
     )
-    each = -0.5 * (squares + np.sum(log_variances, axis=1) + constant)
-    own = np.diagonal(each)
-    top = each.max(axis=1)
-    aggregate = top + np.log(np.mean(np.exp(each - top[:, None]), axis=1))  # (N,)
+    log_q = -0.5 * (squares + np.sum(log_variances, axis=1) + constant)
+    own = np.diagonal(log_q)
+    top = log_q.max(axis=1)
+    aggregate = top + np.log(np.mean(np.exp(log_q - top[:, None]), axis=1))  # (N,)
     prior = -0.5 * (np.sum(np.square(z), axis=1) + constant)
     return float(np.mean(own - aggregate)), float(np.mean(aggregate - prior))

@@ -1,4 +1,4 @@
-"""A variational autoencoder is trained on the bound of its text's likelihood."""
+"""The objective of a variational autoencoder."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
 from keras_seq.schedules.rates import cyclical_annealing, linear_annealing
 from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch
-from keras_seq.training.latent_teaching import DivergenceLoss, LatentTeaching
+from keras_seq.training.vae_training_model import DivergenceLoss, VAETrainingModel
 
 
 class LatentObjective:
-    """Cross-entropy of the tokens, and the divergence of each line's code, both summed.
+    """The negative evidence lower bound: cross-entropy of the tokens plus KL divergence, summed.
 
     Args:
-        settings: Those of a run; see `Objective`.
+        settings: Settings of the run; see `Objective`.
     """
 
     first_counted = 0
@@ -27,17 +27,19 @@ class LatentObjective:
         self._training = settings.training
 
     def model(self, model: Any) -> keras.Model:
-        """The model with its weighted divergence beside its logits."""
+        """Returns the model with its weighted divergence as a second output."""
         training = self._training
-        return LatentTeaching(model, _weight(training), training.free_bits, training.micro_batches)
+        return VAETrainingModel(
+            model, _weight(training), training.free_bits, training.micro_batches
+        )
 
     def loss(self, model: Any = None) -> Any:
-        """Of the logits, and of the divergence, which has its weight in it."""
+        """Returns the losses of the logits and of the divergence, which is already weighted."""
         loss = ComparableCrossEntropy(self._training.label_smoothing, "sum")
         return {"logits": loss, "divergence": DivergenceLoss()}
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """As that of a translation; the targets say of the divergence which rows are real."""
+        """See `Objective`. `DivergenceLoss` reads from the targets which rows are real."""
         targets = batch["target_output"]
         return (
             {"source": batch["source"], "target": batch["target_input"]},
@@ -46,16 +48,16 @@ class LatentObjective:
         )
 
     def tokens(self, batch: FitBatch) -> int:
-        """The real target tokens."""
+        """Counts the target tokens."""
         return int(np.count_nonzero(batch[1]["logits"]))
 
 
 def _weight(training: Any) -> Any:
-    """What the divergence is multiplied by: a number, or a function of the update."""
-    most, steps = training.kl_weight, training.kl_annealing_steps
+    """The weight of the divergence: a number, or a function of the update."""
+    max_weight, steps = training.kl_weight, training.kl_annealing_steps
     if training.kl_annealing == "linear":
-        return linear_annealing(steps, end=most)
+        return linear_annealing(steps, end=max_weight)
     if training.kl_annealing == "cyclical":
         weight = cyclical_annealing(steps, training.kl_cycles)
-        return lambda step: most * weight(step)
-    return most
+        return lambda step: max_weight * weight(step)
+    return max_weight

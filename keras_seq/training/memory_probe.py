@@ -1,11 +1,11 @@
-"""The largest batches first: what does not fit into memory shows at once, not after hours."""
+"""Probes the largest batches before training, so that a lack of memory shows immediately."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -21,15 +21,15 @@ from keras_seq.training.state import restore_arrays, training_arrays
 # Shape letters: B rows, S source steps, T target steps.
 
 Shape = tuple[int, int, int]
-# Updates whose time is measured.
-_TIMED = 3
+# Number of updates to measure.
+_TIMED_UPDATES = 3
 
 
 def largest_shapes(stream: BatchStream) -> list[Shape]:
-    """The batch shape with most positions, and that with the largest attention maps.
+    """The batch shape with the most positions, and the one with the largest attention maps.
 
     Args:
-        stream: The batches of a training.
+        stream: The training batches.
 
     Returns:
         One or two shapes `(B, S, T)`.
@@ -37,7 +37,7 @@ def largest_shapes(stream: BatchStream) -> list[Shape]:
     rows, source, target = stream.bounds.T
     positions = rows * (source + target)
     maps = rows * np.maximum(source, target) ** 2
-    # Of those that are equal in one, the one that is larger in the other.
+    # Ties in one quantity are broken by the other.
     most_positions = int(np.lexsort((maps, positions))[-1])
     largest_maps = int(np.lexsort((positions, maps))[-1])
     return [
@@ -53,30 +53,31 @@ def probe_largest_batches(
     batch_tokens: int,
     make: MakeFitBatch = make_fit_batch,
 ) -> None:
-    """Makes an update with each shape and takes it back: weights, moments and seeds.
+    """Makes an update with each shape, and restores weights, moments and seeds.
 
     Args:
-        cluster: What it will be trained on.
-        model: Compiled, its optimizer built.
-        shapes: From `largest_shapes`.
-        batch_tokens: The budget that the batches were made by, for the message.
-        make: As for `fit_batches`.
+        cluster: The cluster that trains the model.
+        model: A compiled model with a built optimizer.
+        shapes: Shapes from `largest_shapes`.
+        batch_tokens: Token budget of the batches, for the error message.
+        make: See `fit_batches`.
 
     Raises:
-        OutOfMemoryError: One of them does not fit; names it.
+        OutOfMemoryError: If a batch does not fit into memory.
     """
     before = training_arrays(model)
     for shape in shapes:
         batch = _largest_batch(shape, make)
         model.optimizer.begin_last_micro_batch()
         try:
-            run_fit(cluster, model, functools.partial(_only, batch), batch, steps_per_epoch=1)
+            batches = functools.partial(itertools.repeat, batch, 1)
+            run_fit(cluster, model, batches, batch, steps_per_epoch=1)
         except Exception as error:
             if is_out_of_memory(error):
                 raise out_of_memory(shape, batch_tokens) from None
             raise
-        # After each, for `fit` ends with the average in place of the weights: on JAX they are one
-        # buffer then, which another `fit` cannot give away twice.
+        # Restored after each `fit`, which assigns the average to the weights at its end. On JAX, the
+        # two then share a buffer, which another `fit` cannot donate twice.
         restore_arrays(model, before)
 
 
@@ -87,12 +88,13 @@ def seconds_per_update(
     make: MakeFitBatch = make_fit_batch,
     micro_batches: int = 1,
 ) -> float:
-    """Measures an update with batches of one shape, and takes the updates back.
+    """Measures the duration of an update with batches of one shape, and restores the state.
 
     Args:
-        cluster, model, make: As for `probe_largest_batches`, which compiles the update first.
-        shape: From `largest_shapes`.
-        micro_batches: Batches of an update.
+        cluster, model, make: See `probe_largest_batches`, which must run first to compile the
+            update.
+        shape: A shape from `largest_shapes`.
+        micro_batches: Batches per update.
 
     Returns:
         Seconds.
@@ -100,31 +102,27 @@ def seconds_per_update(
     before = training_arrays(model)
     batch = _largest_batch(shape, make)
     seconds = []
-    for count in (1, 1 + _TIMED):
+    for count in (1, 1 + _TIMED_UPDATES):
         begin = time.perf_counter()
         batches = functools.partial(itertools.repeat, batch, count)
         run_fit(cluster, model, batches, batch, steps_per_epoch=count)
         seconds.append(time.perf_counter() - begin)
         restore_arrays(model, before)
-    # The difference is free of what `fit` does before and after the updates.
-    return max(seconds[1] - seconds[0], 0.0) / _TIMED * micro_batches
+    # The difference excludes the time before the first and after the last update of `fit`.
+    return max(seconds[1] - seconds[0], 0.0) / _TIMED_UPDATES * micro_batches
 
 
 def _largest_batch(shape: Shape, make: MakeFitBatch) -> FitBatch:
     rows, source_steps, target_steps = shape
-    # The first id that is a token, and a label.
+    # The first id that is both a token and a label.
     target = np.full((rows, target_steps), FIRST_LABEL, np.int32)
     source = np.full((rows, source_steps), FIRST_LABEL, np.int32)
     weights = np.full(rows, 1 / (rows * target_steps), np.float32)
     return make({"source": source, "target_input": target, "target_output": target}, weights)
 
 
-def _only(batch: FitBatch) -> Iterator[FitBatch]:
-    yield batch
-
-
 def out_of_memory(shape: Shape, batch_tokens: int) -> OutOfMemoryError:
-    """The error for a batch that does not fit."""
+    """The error for a batch that does not fit into memory."""
     rows, source_steps, target_steps = shape
     return OutOfMemoryError(
         f"out of memory with a batch of {rows:,} pairs, {source_steps:,} source and "

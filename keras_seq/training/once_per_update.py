@@ -1,4 +1,4 @@
-"""Callbacks for trainings whose updates are made of several batches."""
+"""Callbacks for trainings with several batches per update."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import keras
 
 
 class OncePerUpdate(keras.callbacks.CallbackList):
-    """Shows other callbacks one batch for each update of several batches.
+    """Calls other callbacks once per update of several batches.
 
-    Where an optimizer adds up the gradients of N batches, `fit` still calls its
-    callbacks at every batch. Those given here are called at the first and after the last
-    of N, with the number of the update in the epoch. Where `compile` was told
-    `steps_per_execution`, as often as whole updates have been made.
+    If an optimizer accumulates the gradients of N batches, `fit` still calls its callbacks for each
+    batch. The callbacks in this list are called before the first and after the last of the N
+    batches, with the index of the update in the epoch. With `steps_per_execution` in `compile`,
+    they are called when whole updates have been made.
 
     Args:
         callbacks: Keras callbacks.
-        micro_batches: Positive integer N, batches that make an update.
+        micro_batches: Positive integer N, batches per update.
 
     Raises:
-        ValueError: If `micro_batches` is not a positive integer, or `fit` is called with a
-            number of steps in an epoch that is not a multiple of it, or with a
-            `steps_per_execution` that is neither a multiple nor a divisor.
+        ValueError: If `micro_batches` is not a positive integer; in `fit`, if the number of steps
+            per epoch is not a multiple of it, or `steps_per_execution` is neither a multiple nor a
+            divisor of it.
 
     Example:
 

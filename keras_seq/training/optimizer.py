@@ -1,4 +1,4 @@
-"""How a model is compiled for training, from its settings."""
+"""Compiles a model as its settings say."""
 
 from typing import Any
 
@@ -12,13 +12,10 @@ from keras_seq.training.skipping_adam import SkippingAdam
 
 
 def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
-    """Adam with the schedule, clipping and moving average that settings name.
+    """Returns Adam with the schedule, clipping and moving average of the settings.
 
     Args:
-        settings: Those of a run.
-
-    Returns:
-        A Keras optimizer.
+        settings: Settings of a run.
     """
     training = settings.training
     rate: Any = training.learning_rate
@@ -36,7 +33,7 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
         initial_loss_scale=2.0**15 if training.precision == "float16" else None,
         use_ema=bool(training.ema),
         ema_momentum=training.ema or 0.99,
-        # Its variables are stored under this; a second one would be called adam_1 by itself.
+        # Checkpoints contain this name. Keras would name a second optimizer differently.
         name="adam",
     )
 
@@ -45,17 +42,17 @@ def compile_model(model: keras.Model, settings: Settings, loss: Any = None) -> N
     """Compiles a model for `fit`.
 
     Args:
-        model: What the run's `Objective` gave.
-        settings: Those of a run.
-        loss: That of the objective; by default that of tokens, summed.
+        model: The model of the run's `Objective`.
+        settings: Settings of the run.
+        loss: The loss of the objective. Defaults to the summed cross-entropy of tokens.
     """
     model.compile(
         optimizer=make_optimizer(settings),
-        # The weights that `fit_batch` gives make a mean of it.
+        # A sum, which the weights of `fit_batch` turn into a mean.
         loss=loss or SequenceCrossEntropy(settings.training.label_smoothing, "sum"),
-        # XLA on a CPU compiles each shape for longer than it saves.
+        # On CPUs, the compilation of each shape by XLA takes longer than it saves.
         jit_compile=False if backend.name() == "tensorflow" else "auto",
-        # Ours scales the loss itself, where it has to.
+        # SkippingAdam scales the loss.
         auto_scale_loss=False,
     )
     model.optimizer.build(model.trainable_variables)

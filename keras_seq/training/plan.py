@@ -1,21 +1,21 @@
-"""What a training would be, without doing it."""
+"""Describes a training without running it."""
 
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model
 from keras_seq.settings import TASKS
 from keras_seq.training.feed import training_stream
 
-# What Python with TensorFlow and a traced training step take before the first tensor.
+# Memory of Python, TensorFlow and a traced training step, without tensors.
 _RUNTIME_BYTES = 700 * 2**20
-# Rows of the first batch to show.
+# Number of rows of the first batch to show.
 _ROWS = 3
 
 
 def plan(run: Run) -> str:
-    """Describes the training of a prepared run: settings, size, first batch as text.
+    """Describes the training of a prepared run: settings, size and first batch.
 
     Args:
-        run: Made by `prepare_run`.
+        run: A run from `prepare_run`.
 
     Returns:
         Lines of text.
@@ -38,13 +38,14 @@ def plan(run: Run) -> str:
 
 
 def _memory(run: Run, parameters: int) -> int:
-    """Bytes of weights, gradients, optimizer and the largest tensors of a step; a guess."""
+    """Estimates the bytes of weights, gradients, optimizer and the largest tensors of a step."""
     settings = run.settings
     tokens = settings.training.batch_tokens
-    # Weights, gradients and Adam's two moments; the moving average; the sums of gradients.
+    # Weights, gradients and two moments; the moving average; accumulated gradients.
     copies = 4 + bool(settings.training.ema) + (settings.training.micro_batches > 1)
     fixed = parameters * 4 * copies
-    # Logits, their softmax and their gradient, one of them twice, are a step's largest tensors.
+    # The largest tensors of a step are the logits, their softmax and their gradient, one of them
+    # twice.
     targets = tokens if settings.task != "classify" else 1
     logits = targets * run.vocabularies[1].vocabulary_size * 4 * 4
     activations = tokens * settings.model.activations * 4

@@ -1,4 +1,4 @@
-"""The arithmetic of a training: what is asked for, and what is fastest on a device."""
+"""The precision of a training: the requested one, or the fastest on a device."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from keras_seq.run import Run
 Precision = Literal["float32", "bfloat16", "float16"]
 
 _POLICIES = {"float32": None, "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
-# Of narrower models a CPU's time goes elsewhere: benchmarks/NOTES.md has the figures.
+# Narrower models spend most CPU time outside matrix products; see benchmarks/NOTES.md.
 _NARROWEST_ON_CPU = 128
-# What products must gain on a CPU to make up for what the rest of an update loses.
+# Smallest speedup of matrix products on a CPU that outweighs the slowdown of other operations.
 _SMALLEST_GAIN_ON_CPU = 1.4
 
 
 @dataclass(frozen=True)
 class Device:
-    """What the choice of a precision goes by.
+    """Properties of a device that determine the precision.
 
     Attributes:
         backend: "tensorflow" or "jax".
         kind: "cpu", "gpu" or "tpu".
-        capability: Compute capability of an NVIDIA GPU, None for others.
-        bfloat16_gain: How many times as fast as those of float32 a CPU computes products of
-            matrices of bfloat16; 0 where nobody measured it.
+        capability: Compute capability of an NVIDIA GPU, otherwise None.
+        bfloat16_gain: Speedup of matrix products in bfloat16 over float32 on a CPU; 0 if not
+            measured.
     """
 
     backend: str
@@ -38,10 +38,10 @@ class Device:
 
 
 def this_device() -> Device:
-    """The device that Keras computes on in this process.
+    """The device that Keras uses in this process.
 
-    What a CPU's products gain is measured, for its name and its instructions do not tell:
-    with `avx512_bf16` alone one processor was found to gain twofold and another to lose half.
+    The speedup of bfloat16 on a CPU is measured, because it does not follow from the instruction
+    set: of two processors with `avx512_bf16`, one was twice as fast and the other half as fast.
     """
     device = Device(backend.name(), *backend.device())
     if device.kind != "cpu" or device.backend != "tensorflow":
@@ -51,11 +51,11 @@ def this_device() -> Device:
 
 
 def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
-    """The fastest precision for a model on a device, and why, in words.
+    """Returns the fastest precision for a model on a device, and the reason as text.
 
     Args:
-        device: From `this_device`.
-        width: Units of the model, of a recurrent one those of its decoder.
+        device: The device; see `this_device`.
+        width: Units of the model; for recurrent models, units of the decoder.
 
     >>> choose_precision(Device("jax", "gpu", capability=(9, 0)), 512)
     ('bfloat16', 'a GPU of compute capability 9.0')
@@ -82,45 +82,45 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
     )
 
 
-def faster_precision(device: Device, width: int, asked: str) -> tuple[Precision, str] | None:
-    """What is probably faster than the half precision that is asked for, and why, in words.
+def faster_precision(device: Device, width: int, requested: str) -> tuple[Precision, str] | None:
+    """Returns a precision that is probably faster than the requested one.
 
     Args:
-        device: From `this_device`.
-        width: Units of the model, of a recurrent one those of its decoder.
-        asked: "float32", "bfloat16" or "float16".
+        device: The device; see `this_device`.
+        width: Units of the model; for recurrent models, units of the decoder.
+        requested: "float32", "bfloat16" or "float16".
 
     Returns:
-        As `choose_precision`, or None if nothing is.
+        See `choose_precision`; None if no other precision is faster.
 
     >>> faster_precision(Device("jax", "cpu"), 512, "bfloat16")
     ('float32', 'on a CPU, JAX is slower in bfloat16')
     >>> faster_precision(Device("jax", "gpu", capability=(9, 0)), 512, "float16")
     """
-    if asked == "float32":
+    if requested == "float32":
         return None
     chosen, reason = choose_precision(device, width)
-    # GPUs that compute in bfloat16 do so in float16 as fast.
+    # GPUs with bfloat16 are equally fast in float16.
     as_fast = device.kind == "gpu" and chosen == "bfloat16"
     unknown = device.kind == "gpu" and device.capability is None
-    return None if chosen == asked or as_fast or unknown else (chosen, reason)
+    return None if chosen == requested or as_fast or unknown else (chosen, reason)
 
 
 def dtype_policy(precision: str) -> str | None:
-    """The Keras dtype policy of a training's model; None is the global one."""
+    """The Keras dtype policy of a precision; None for the global policy."""
     return _POLICIES[precision]
 
 
 def resolve_precision(run: Run, notice: Callable[[str], None], cluster: Cluster) -> None:
-    """Puts what is chosen in the place of "auto" in a run's settings, and says so.
+    """Replaces the precision "auto" in the settings of a run, and reports the choice.
 
-    In the directory, too: a training goes on in the precision that it began with. Where
-    one is asked for by name that is probably slower here, that is said.
+    The settings are also updated on disk, so that a resumed training keeps its precision. If the
+    settings name a precision that is probably slower on this device, a notice says so.
 
     Args:
         run: A prepared run.
-        notice: Called with the line for the user.
-        cluster: Of all its hosts the first one's measurement counts.
+        notice: Called with each line for the user.
+        cluster: The cluster. The measurement of its first host counts.
     """
     training = run.settings.training
     if training.precision == "float32":

@@ -1,4 +1,4 @@
-"""The weights of a pretrained encoder, put into a model that is new."""
+"""Loads the weights of a pretrained encoder into a new model."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from keras_seq.run.models import named_weights
 from keras_seq.settings import SettingsError, read_backbone
 from keras_seq.text import InputError, WordPieceTokenizer
 
-# What a model may do without.
-_BEHIND = "pooled_dense/"
-# What has a row for each word piece.
-_TABLE = "token_embedding/embeddings"
+# A layer after the encoder, which a model may lack.
+_POOLER = "pooled_dense/"
+# The embedding, with one row per word piece.
+_EMBEDDING = "token_embedding/embeddings"
 
 
 def set_pretrained(run: Run, model: keras.Model) -> None:
-    """Gives the encoder of a model the weights that its run was prepared with.
+    """Loads the pretrained weights of a run into the encoder of its model.
 
-    Rows of its table are brought into the order of the run's vocabulary. What the
-    pretrained encoder has behind its steps, as BERT's layer over the first, begins
-    the model's own layer of that name, if it has one.
+    The rows of the embedding are reordered to the run's vocabulary. If the model has a layer with
+    the name of the pretrained pooler (BERT's layer over the first step), its weights are loaded as
+    well.
 
     Args:
-        run: Prepared with `training.from_hub`.
-        model: Its model.
+        run: A run prepared with `training.from_hub`.
+        model: The run's model.
 
     Raises:
-        InputError: The run is not as it was prepared.
+        InputError: If the files of the run have changed since its preparation.
     """
     directory = run.pretrained_directory
     tokenizer = run.source_tokenizer
@@ -49,10 +49,10 @@ def set_pretrained(run: Run, model: keras.Model) -> None:
     weights = named_weights(model)
     for name, weight in named_weights(encoder).items():
         if name not in weights:
-            if name.startswith(_BEHIND):
+            if name.startswith(_POOLER):
                 continue
             raise InputError(f"{directory}: the model has no weight {name}")
         array = backend.to_numpy(weight)
-        if name.endswith(_TABLE):
+        if name.endswith(_EMBEDDING):
             array = array[list(tokenizer.original_ids)]
         weights[name].assign(array)

@@ -1,4 +1,4 @@
-"""Where a training stands after an update, as `state.json` of a checkpoint keeps it."""
+"""Training progress, as stored in `state.json` of a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """All that goes on counting when a training goes on, besides the arrays.
+    """The state of a training, apart from its arrays.
 
     Attributes:
-        step: Updates done. With N batches an update, N times that is the number of the next batch.
+        step: Number of updates. With N batches per update, N times this is the number of the next
+            batch.
         minutes: Wall time so far.
         validation: The state of `Validation`.
-        signature: sacreBLEU's signature of the last score.
-        backend: The Keras backend. Another one has batches of other shapes.
-        log_sizes: Bytes of each log; what was appended later did not happen.
+        signature: The sacreBLEU signature of the last score.
+        backend: The Keras backend. Backends have batches of different shapes.
+        log_sizes: Size of each log in bytes. Later entries are removed on resume.
     """
 
     step: int = 0
@@ -28,15 +29,15 @@ class TrainingProgress:
     log_sizes: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """What JSON can hold."""
+        """Returns a dict for JSON."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainingProgress:
-        """Reads what `to_json` gave.
+        """Reads the result of `to_json`.
 
         Raises:
-            ValueError: Something else.
+            ValueError: If a value is missing or invalid.
         """
         default = asdict(cls())
         wrong = [

@@ -1,4 +1,4 @@
-"""Scheduled sampling: a decoder that learns to go on from its own words."""
+"""Scheduled sampling: training on the predictions of the model."""
 
 import keras
 from keras import ops
@@ -7,48 +7,47 @@ from keras import ops
 
 
 class ScheduledSampling(keras.Model):
-    """A model that is trained on its own words in the place of some of the true ones.
+    """Training wrapper that replaces some target tokens with predictions of the model.
 
-    In training the decoder sees the true words, in use its own. With the share `rate`
-    of the target's tokens replaced by what the model itself would put there it learns
-    to go on from its errors.
+    With teacher forcing, the decoder sees the true tokens in training but its own predictions in
+    use. If a share `rate` of the target tokens is replaced with predictions, the model learns to
+    recover from its errors.
 
-    This is the parallel form: a first pass over the true target, without dropout and
-    without gradient, says what the model would put at each place; in the second
-    pass a share of the tokens are replaced by these. The form of Bengio et al. takes T
-    passes, one after the other; here the words before the one replaced are the true ones.
+    This is the parallel form. A first pass over the true target, without dropout and gradient,
+    predicts each token. In the second pass, a random share of the tokens is replaced with these
+    predictions. The form of Bengio et al. needs T sequential passes; here, each prediction follows
+    the true tokens before it.
 
-    Compile and fit this in the place of `model`, whose weights it has, and save, evaluate and
-    decode with `model`. Outside training the two give the same.
+    Compile and fit this model instead of `model`. The two share their weights; save, evaluate and
+    decode with `model`. Outside training, both compute the same outputs.
 
     Shapes: B batch, S source steps, T target steps, V vocabulary.
 
     Args:
-        model: One of `keras_seq.models`, or another of the same inputs and outputs.
-        rate: The share to replace, in [0, 1]: a float, a function of the update, such as
-            `rates.scheduled_sampling_rate` gives, or a `keras.Variable` that is not
-            trainable, for `callbacks.FollowSchedule` to set. The variable becomes a weight of
+        model: A model of `keras_seq.models`, or a model with the same inputs and outputs.
+        rate: Share of the tokens to replace, in [0, 1]: a float, a function of the number of
+            updates, such as `rates.scheduled_sampling_rate` returns, or a non-trainable
+            `keras.Variable` that `callbacks.FollowSchedule` sets. The variable becomes a weight of
             this model.
-        micro_batches: Positive integer, batches that make an update.
-        seed: Integer, of what is replaced.
-        attention_layer: Which of the decoder's layers gives its attention as a second output, or
-            None for logits alone.
+        micro_batches: Positive integer, batches per update.
+        seed: Integer, random seed of the replacements.
+        attention_layer: Index of the decoder layer whose attention is a second output, or None.
 
     Call arguments:
-        inputs: Dict of `source`, integer ids `(B, S)`, and `target`, integer ids `(B, T)`, the
-            start token and then the true words.
-        training: Whether words are replaced.
+        inputs: Dict of `source`, integer ids `(B, S)`, and `target`, integer ids `(B, T)`: the
+            start token followed by the true tokens.
+        training: Whether to replace tokens.
 
     Returns:
         Float32 logits `(B, T, V)`; with `attention_layer` a dict of `logits` and
         `attention` `(B, T, S)`.
 
-    Masks: id 0 is padding. The first token of a target and padding are never replaced, and
-    nothing is replaced by padding.
+    Masks: id 0 is padding. The first token of a target and padding are never replaced, and tokens
+    are never replaced with padding.
 
     Raises:
-        TypeError: If `rate` is none of those.
-        ValueError: If `rate` is a number outside [0, 1], or a variable that is trainable.
+        TypeError: If `rate` has a different type.
+        ValueError: If `rate` is a number outside [0, 1] or a trainable variable.
 
     Example:
 
@@ -69,37 +68,37 @@ class ScheduledSampling(keras.Model):
     """
 
     def __init__(self, model, rate, micro_batches=1, seed=0, attention_layer=None):
-        super().__init__(name="teaching")
+        super().__init__(name="training_wrapper")
         self.plain = model
-        self.taught = model if attention_layer is None else model.with_attention(attention_layer)
+        self.guided = model if attention_layer is None else model.with_attention(attention_layer)
         self.rate = _checked(rate)
         self.micro_batches = micro_batches
-        # Its count of draws is the number of batches so far, so that the rate goes on where it was
-        # when the generator is restored.
+        # The counter of the generator is the number of batches so far, so that the schedule of the
+        # rate resumes when the generator is restored.
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
 
     def call(self, inputs, training=None):
         if training:
-            # On JAX `fit` without compilation gives numpy arrays, which go not with tensors.
+            # On JAX, `fit` without compilation passes numpy arrays.
             inputs = {name: ops.convert_to_tensor(array) for name, array in inputs.items()}
             inputs["target"] = self._replace(inputs)
-        return self.taught(inputs, training=training)
+        return self.guided(inputs, training=training)
 
     def _replace(self, inputs):
         target = inputs["target"]  # (B, T)
-        share = self._share()
+        rate = self._current_rate()
         logits = self.plain(inputs, training=False)  # (B, T, V)
-        likeliest = ops.cast(ops.argmax(ops.stop_gradient(logits), axis=-1), target.dtype)
-        # Step t says what comes at t + 1.
-        shifted = ops.concatenate([target[:, :1], likeliest[:, :-1]], axis=1)
-        drawn = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
-        places = ops.logical_and(ops.less(drawn, share), ops.not_equal(target, 0))
-        # The start stays, and padding is no word to go on from.
-        places = ops.logical_and(places, ops.arange(ops.shape(target)[1]) > 0)
-        return ops.where(ops.logical_and(places, ops.not_equal(shifted, 0)), shifted, target)
+        best = ops.cast(ops.argmax(ops.stop_gradient(logits), axis=-1), target.dtype)
+        # Step t predicts the token at step t + 1.
+        predicted = ops.concatenate([target[:, :1], best[:, :-1]], axis=1)
+        random = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
+        replace = ops.logical_and(ops.less(random, rate), ops.not_equal(target, 0))
+        replace = ops.logical_and(replace, ops.arange(ops.shape(target)[1]) > 0)
+        replace = ops.logical_and(replace, ops.not_equal(predicted, 0))
+        return ops.where(replace, predicted, target)
 
-    def _share(self):
+    def _current_rate(self):
         if not callable(self.rate):
             return ops.convert_to_tensor(self.rate)
         batches = ops.cast(self.seed_generator.state.value[1], "int32")

@@ -1,4 +1,4 @@
-"""Text is learned token by token."""
+"""The objective of translation and language models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
 from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
-from keras_seq.training.teaching import training_model
+from keras_seq.training.training_model import training_model
 
 
 class SequenceObjective:
-    """Cross-entropy of the target's tokens, and of the attention where it is guided.
+    """Cross-entropy of the target tokens and, with guided alignment, of the attention.
 
     Args:
-        settings: Those of a run; see `Objective`.
+        settings: Settings of the run; see `Objective`.
     """
 
     first_counted = 0
@@ -29,18 +29,18 @@ class SequenceObjective:
 
     def model(self, model: Any) -> keras.Model:
         """See `training_model`."""
-        fitted: keras.Model = training_model(model, self._settings)
-        return fitted
+        train_model: keras.Model = training_model(model, self._settings)
+        return train_model
 
     def loss(self, model: Any = None) -> Any:
-        """Of the logits, and of the attention."""
+        """Returns the loss of the logits or, with guided alignment, of both outputs."""
         loss = ComparableCrossEntropy(self._settings.training.label_smoothing, "sum")
         if not self._guided:
             return loss
         return {"logits": loss, "attention": GuidedAlignmentLoss(self._guided)}
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """See `make_fit_batch`; without alignments where they are no target."""
+        """See `make_fit_batch`. Alignments are dropped without guided alignment."""
         if not self._guided:
             return make_fit_batch(
                 {key: array for key, array in batch.items() if key != "alignment"}, weights
@@ -51,6 +51,6 @@ class SequenceObjective:
         return make_fit_batch(batch, weights)
 
     def tokens(self, batch: FitBatch) -> int:
-        """The real target tokens."""
+        """Counts the target tokens."""
         targets = batch[1]["logits"] if isinstance(batch[1], dict) else batch[1]
         return int(np.count_nonzero(targets))

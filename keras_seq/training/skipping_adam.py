@@ -336,7 +336,10 @@ class SkippingAdam(keras.optimizers.Adam):
             average.assign(ops.cast(momentum, dtype) * average + ops.cast(rest, dtype) * variable)
             if self.ema_overwrite_frequency:
                 is_due = ops.equal((updates + 1.0) % self.ema_overwrite_frequency, 0.0)
-                variable.assign(ops.where(is_due, average, variable))
+                new = ops.where(
+                    is_due, ops.convert_to_tensor(average), ops.convert_to_tensor(variable)
+                )
+                variable.assign(new)
 
     def _skip(self):
         counted = 1

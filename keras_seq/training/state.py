@@ -1,4 +1,4 @@
-"""All that an update reads and writes, out of a model and back into it."""
+"""The complete state of a model in training, as arrays."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from keras_seq.run.models import named_weights
 
 
 def training_arrays(model: keras.Model) -> dict[str, np.ndarray]:
-    """Copies of weights, optimizer variables and seed generators, by name.
+    """Copies the weights, the variables of the optimizer and the states of seed generators.
 
     Args:
-        model: A compiled model whose optimizer is built.
+        model: A compiled model with a built optimizer.
 
     Returns:
         Arrays by name: `weight/<path>`, `optimizer/<number>/<path>`, `seed/<number>`.
@@ -26,12 +26,12 @@ def training_arrays(model: keras.Model) -> dict[str, np.ndarray]:
 
 
 def seed_arrays(model: keras.Model) -> dict[str, np.ndarray]:
-    """Copies of the seed generators alone, under the names of `training_arrays`."""
+    """Copies the states of the seed generators, with the names of `training_arrays`."""
     return {name: backend.to_numpy(variable) for name, variable in _seeds(model).items()}
 
 
 def training_shapes(model: keras.Model) -> Shapes:
-    """Shape and dtype of each array that `training_arrays` gives."""
+    """The shape and dtype of each array of `training_arrays`."""
     return {
         name: (tuple(variable.shape), keras.backend.standardize_dtype(variable.dtype))
         for name, variable in _variables(model).items()
@@ -39,11 +39,11 @@ def training_shapes(model: keras.Model) -> Shapes:
 
 
 def restore_arrays(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Puts back what `training_arrays` took: the next update is the one that came next then.
+    """Restores the state of `training_arrays`, so that the same update comes next.
 
     Args:
-        model: The same model, compiled in the same way.
-        arrays: From `training_arrays`.
+        model: A model that is built and compiled in the same way.
+        arrays: Arrays from `training_arrays`.
     """
     for name, variable in _variables(model).items():
         variable.assign(arrays[name])
@@ -51,7 +51,7 @@ def restore_arrays(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None
 
 def _variables(model: keras.Model) -> dict[str, Any]:
     weights = {f"weight/{name}": weight for name, weight in named_weights(model).items()}
-    # States are taken between updates, where some of the optimizer's variables mean nothing.
+    # The state is copied between updates, when these variables have no meaning.
     scratch = {id(variable) for variable in getattr(model.optimizer, "scratch", ())}
     optimizer = {
         f"optimizer/{i}/{variable.path}": variable
@@ -62,7 +62,7 @@ def _variables(model: keras.Model) -> dict[str, Any]:
 
 
 def _seeds(model: keras.Model) -> dict[str, Any]:
-    # What the model has besides its weights is the state of the seed generators.
-    known = {id(weight) for weight in model.weights}
-    others = [variable for variable in model.variables if id(variable) not in known]
-    return {f"seed/{i}": variable for i, variable in enumerate(others)}
+    # The only variables of a model that are not weights are the states of seed generators.
+    weights = {id(weight) for weight in model.weights}
+    seeds = [variable for variable in model.variables if id(variable) not in weights]
+    return {f"seed/{i}": variable for i, variable in enumerate(seeds)}

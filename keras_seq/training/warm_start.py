@@ -1,4 +1,4 @@
-"""The weights that a training starts from, where these are not drawn by chance."""
+"""Warm start: initial weights from another run, a pretrained encoder or word vectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Notice = Callable[[str], None]
 
 # Shape letters: V vocabulary, D units, N vectors.
 
-# Layers whose weights have a row, or a last dimension, for each token, and of which side.
+# Layers whose weights have a row, or a last dimension, per token, and the side of the tokens.
 _TABLES = {
     "embedding": "source",
     "source_embedding": "source",
@@ -30,15 +30,15 @@ _TABLES = {
 
 
 def initialize_weights(run: Run, model: keras.Model, notice: Notice) -> None:
-    """Gives a new model the weights and the word vectors that its run was prepared with.
+    """Sets the initial weights of a model that its run was prepared with.
 
     Args:
-        run: Prepared, without a checkpoint.
-        model: Its model.
-        notice: Called with what was done.
+        run: A prepared run without a checkpoint.
+        model: The run's model.
+        notice: Called with each line for the user.
 
     Raises:
-        InputError: The run is not as it was prepared.
+        InputError: If the files of the run have changed since its preparation.
     """
     if run.settings.training.from_hub is not None:
         set_pretrained(run, model)
@@ -50,17 +50,17 @@ def initialize_weights(run: Run, model: keras.Model, notice: Notice) -> None:
             arrays = _with_new_vocabulary(run, base, model, notice)
         for name, weight in named_weights(model).items():
             weight.assign(arrays[name])
-    taken: set[int] = set()
+    assigned: set[int] = set()
     for side in sides_with_vectors(run.settings):
         weight = _embedding(model, side)
-        kept = copied_vectors(run, side, int(weight.shape[1]))
-        if kept is not None:
-            ids, vectors = kept
-            # One table may be for both sides; what the source's file has stays.
-            new = [place for place, id in enumerate(ids) if id not in taken]
+        stored = copied_vectors(run, side, int(weight.shape[1]))
+        if stored is not None:
+            ids, vectors = stored
+            # Both sides may share an embedding. The vectors of the source take precedence.
+            new = [i for i, id in enumerate(ids) if id not in assigned]
             _set_rows(weight, ids[new], vectors[new])
             if run.settings.tokenizer.joint:
-                taken.update(int(id) for id in ids)
+                assigned.update(int(id) for id in ids)
 
 
 def load_word_vectors(
@@ -69,23 +69,24 @@ def load_word_vectors(
     path: str | os.PathLike[str],
     side: Literal["source", "target"] = "source",
 ) -> int:
-    """Lets rows of a model's embedding start from a file of word vectors.
+    """Initializes rows of a model's embedding with word vectors from a file.
 
-    Rows of tokens that the file has no word for stay as they are. All vectors are
-    multiplied by one factor, which makes their mean square that of the table's rows.
+    Rows of tokens that are not in the file do not change. The vectors are scaled by a common factor
+    so that their mean square equals that of the embedding.
 
     Args:
         model: A model of `keras_seq.models`.
-        tokenizer: Its vocabulary of that side.
-        path: As for `keras_seq.text.read_word_vectors`.
-        side: "source" or "target"; the same where one table is for both.
+        tokenizer: The vocabulary of that side.
+        path: File of word vectors; see `keras_seq.text.read_word_vectors`.
+        side: "source" or "target". The result is the same if both sides share an embedding.
 
     Returns:
-        How many rows were set.
+        The number of rows set.
 
     Raises:
-        InputError: A file that is none of word vectors, or of vectors of another width.
-        ValueError: Another side, or a vocabulary of another size than the model's.
+        InputError: If the file does not contain word vectors, or their width differs from that of
+            the embedding.
+        ValueError: If `side` is invalid, or the vocabulary and the embedding differ in size.
 
     Example:
 
@@ -128,7 +129,7 @@ def _embedding(model: keras.Model, side: str) -> Any:
 
 
 def _set_rows(weight: Any, ids: np.ndarray, vectors: np.ndarray) -> None:
-    """Puts vectors `(N, D)` into a table `(V, D)`, as large as the rows that are there."""
+    """Sets rows of an embedding `(V, D)` to vectors `(N, D)`, scaled to its mean square."""
     table = backend.to_numpy(weight)
     size = _root_mean_square(vectors)
     if size:
@@ -144,7 +145,7 @@ def _root_mean_square(array: np.ndarray) -> float:
 def _with_new_vocabulary(
     run: Run, base: Run, model: keras.Model, notice: Notice
 ) -> dict[str, np.ndarray]:
-    """The other run's arrays, with the rows of its tables where the new vocabulary has them."""
+    """The weights of another run, with the rows of its embeddings moved to a new vocabulary."""
     arrays = base.load_weights(weight_shapes(build_run_model(base)))
     rows = {
         "source": pieces_in(base.source_tokenizer, run.source_tokenizer),
@@ -154,23 +155,25 @@ def _with_new_vocabulary(
         side = _TABLES.get(name.split("/")[0])
         if side is None:
             continue
-        # A table has tokens first, what makes logits has them last.
-        place = -1 if name.startswith("logits/") else 0
-        old = np.moveaxis(arrays[name], place, 0)
+        # Tokens are the first axis of an embedding and the last axis of the output layer.
+        axis = -1 if name.startswith("logits/") else 0
+        old = np.moveaxis(arrays[name], axis, 0)
         arrays[name] = backend.to_numpy(weight)
-        new = np.moveaxis(arrays[name], place, 0)
+        new = np.moveaxis(arrays[name], axis, 0)
         for id, ids in enumerate(rows[side]):
             if ids:
                 new[id] = old[ids].mean(axis=0)
-    if run.settings.tokenizer.joint:
-        notice(_say_rows("joint", base.source_tokenizer, run.source_tokenizer, rows["source"]))
-    else:
-        notice(_say_rows("source", base.source_tokenizer, run.source_tokenizer, rows["source"]))
-        notice(_say_rows("target", base.target_tokenizer, run.target_tokenizer, rows["target"]))
+    joint = run.settings.tokenizer.joint
+    name = "joint" if joint else "source"
+    notice(_describe_rows(name, base.source_tokenizer, run.source_tokenizer, rows["source"]))
+    if not joint:
+        notice(
+            _describe_rows("target", base.target_tokenizer, run.target_tokenizer, rows["target"])
+        )
     return arrays
 
 
-def _say_rows(side: str, old: Tokenizer, new: Tokenizer, rows: list[list[int]]) -> str:
+def _describe_rows(side: str, old: Tokenizer, new: Tokenizer, rows: list[list[int]]) -> str:
     copied = sum(
         len(ids) == 1 and old.pieces[ids[0]].text == piece.text
         for piece, ids in zip(new.pieces, rows, strict=True)

@@ -11,7 +11,7 @@ from keras_seq.models import SequenceVAE
 from keras_seq.schedules.rates import linear_annealing
 from keras_seq.training.latent_evaluation import make_latent_evaluation
 from keras_seq.training.latent_measures import active_units, mutual_information
-from keras_seq.training.latent_teaching import DivergenceLoss, LatentTeaching
+from keras_seq.training.vae_training_model import DivergenceLoss, VAETrainingModel
 
 pytestmark = pytest.mark.jax
 
@@ -42,14 +42,14 @@ def divergences(model):
 
 
 def test_divergence_of_each_unit_is_at_least_the_free_bits(model):
-    taught = LatentTeaching(model, 0.5, free_bits=0.25)
+    taught = VAETrainingModel(model, 0.5, free_bits=0.25)
     expected = 0.5 * np.maximum(divergences(model), 0.25).sum(1)
     assert (divergences(model) < 0.25).any()
     np.testing.assert_allclose(numbers(taught(INPUTS)["divergence"]), expected, rtol=1e-4)
 
 
 def test_divergence_weight_follows_the_schedule_per_update(model):
-    taught = LatentTeaching(model, linear_annealing(4), micro_batches=2)
+    taught = VAETrainingModel(model, linear_annealing(4), micro_batches=2)
     whole = divergences(model).sum(1)
     before = int(numbers(model.seed_generator.state.value)[1])
     for batch in range(before, before + 6):
@@ -69,7 +69,7 @@ def test_divergence_loss_ignores_padding_rows():
 
 def test_gradients_of_batch_parts_add_up_to_that_of_the_full_batch(model):
     """By any cut, and with rows of zeros: as devices and micro-batches share them out."""
-    taught = LatentTeaching(model, 0.7, free_bits=0.1)
+    taught = VAETrainingModel(model, 0.7, free_bits=0.1)
     losses = SequenceCrossEntropy(reduction="sum"), DivergenceLoss()
     weights = np.array([0.1, 0.2, 0.3, 0.4], "float32")
 
@@ -95,7 +95,7 @@ def test_gradients_of_batch_parts_add_up_to_that_of_the_full_batch(model):
 
 def test_negative_free_bits_raise_value_error(model):
     with pytest.raises(ValueError, match="`free_bits` must not be negative, received -1"):
-        LatentTeaching(model, free_bits=-1)
+        VAETrainingModel(model, free_bits=-1)
 
 
 random = np.random.default_rng(3)

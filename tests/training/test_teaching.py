@@ -11,7 +11,7 @@ from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.settings import load_settings
 from keras_seq.training import ScheduledSampling
-from keras_seq.training.teaching import training_model
+from keras_seq.training.training_model import training_model
 
 pytestmark = pytest.mark.jax
 

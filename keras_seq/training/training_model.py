@@ -1,4 +1,4 @@
-"""What is compiled and trained, where that is not the run's model itself."""
+"""Training wrappers: models that are compiled and trained instead of the run's model."""
 
 import keras
 from keras import ops
@@ -9,18 +9,18 @@ from keras_seq.training.scheduled_sampling import ScheduledSampling
 
 
 class GuidedModel(keras.Model):
-    """A model whose decoder's attention is a second output, with its weights; internal.
+    """A model with the attention of a decoder layer as a second output; internal.
 
-    `model.with_attention` alone would have them in another order, by which checkpoints
-    of the optimizer go.
+    The wrapper keeps the order of the weights, on which checkpoints of the optimizer depend.
+    `model.with_attention` has a different order.
 
     Args:
         model: A model of `keras_seq.models`.
-        layer: Which of the decoder's layers.
+        layer: Index of the decoder layer.
     """
 
     def __init__(self, model, layer):
-        super().__init__(name="teaching")
+        super().__init__(name="training_wrapper")
         self.plain = model
         self.guided = model.with_attention(layer)
         self.built = True
@@ -30,7 +30,7 @@ class GuidedModel(keras.Model):
 
 
 class StackedMembers(keras.Model):
-    """An ensemble whose output is the logits of each member, with its weights; internal.
+    """An ensemble with the logits of each member as output; internal.
 
     Args:
         model: An `EnsembleSeq2Seq` of M members.
@@ -40,7 +40,7 @@ class StackedMembers(keras.Model):
     """
 
     def __init__(self, model):
-        super().__init__(name="teaching")
+        super().__init__(name="training_wrapper")
         self.plain = model
         self.built = True
 
@@ -50,18 +50,18 @@ class StackedMembers(keras.Model):
 
 
 def training_model(model, settings):
-    """The model that `fit` is given: `model` itself, or one around it with its weights.
+    """Returns the model for `fit`: `model` itself, or a wrapper with its weights.
 
     Args:
         model: A model of `keras_seq.models`.
-        settings: Those of a run.
+        settings: Settings of the run.
 
     Returns:
-        A Keras model of `{"source", "target"}`, whose outputs are logits, or, with
-        guided alignment, `{"logits", "attention"}`.
+        A Keras model with the inputs `{"source", "target"}`. Its outputs are logits, or with guided
+        alignment `{"logits", "attention"}`.
 
     Raises:
-        ValueError: If the model has no such layer to guide.
+        ValueError: If the model lacks the layer of the guided attention.
     """
     training = settings.training
     if isinstance(model, EnsembleSeq2Seq):

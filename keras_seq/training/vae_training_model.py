@@ -1,4 +1,4 @@
-"""What trains a variational autoencoder: its model, with the divergence as a second output."""
+"""Training wrapper of a variational autoencoder, with the KL divergence as a second output."""
 
 import keras
 from keras import ops
@@ -9,31 +9,30 @@ from keras_seq.layers.reparameterized_sampling import kl_of_units
 # Shape letters: B batch, T target steps, Z latent units.
 
 
-class LatentTeaching(keras.Model):
-    """A `models.SequenceVAE` with its divergence from the prior, weighted, besides its logits.
+class VAETrainingModel(keras.Model):
+    """A `models.SequenceVAE` with the weighted KL divergence from the prior as a second output.
 
         divergence[b] = beta(i) * sum over z of max(free_bits, KL_bz)
         KL_bz = 1/2 (mean_bz^2 + exp(log_variance_bz) - 1 - log_variance_bz)
 
-    with i the updates made so far. Compile and fit this in the place of `model`, whose weights
-    it has, with `SequenceCrossEntropy` and `DivergenceLoss`; save, evaluate and decode
-    with `model`.
+    where i is the number of updates so far. Compile and fit this model instead of `model`, with
+    `SequenceCrossEntropy` and `DivergenceLoss`. The two share their weights; save, evaluate and
+    decode with `model`.
 
-    Each row has its own free bits: what is free of a mean over rows would depend on which rows
-    come together, and a training on several devices, or with several batches an update, would
-    be another one.
+    Free bits apply to each row. If they applied to the mean over rows, the loss would depend on how
+    rows are grouped into batches and devices.
 
     Args:
         model: A `models.SequenceVAE`.
-        weight: beta, a float or a function of the updates made so far, such as
-            `rates.cyclical_annealing` gives. It follows the noise's count of draws, so that it
-            goes on where it was when that is restored.
-        free_bits: Float, nats of each unit that cost nothing.
-        micro_batches: Positive integer, batches that make an update.
+        weight: beta, a float or a function of the number of updates so far, such as
+            `rates.cyclical_annealing` returns. The number of updates is read from the seed
+            generator of the noise, so that the schedule resumes when the generator is restored.
+        free_bits: Float, nats per unit that are free of cost.
+        micro_batches: Positive integer, batches per update.
 
     Call arguments:
         inputs: Dict of int32 ids, `source` `(B, S)` and `target` `(B, T)`.
-        training: Whether z is drawn and the updates are counted.
+        training: Whether to sample z and count the updates.
 
     Returns:
         Dict of `logits` `(B, T, V)` and `divergence` `(B,)`, float32.
@@ -47,9 +46,9 @@ class LatentTeaching(keras.Model):
     >>> from keras_seq.schedules.rates import linear_annealing
     >>> model = SequenceVAE(20, latent_units=3, embedding_units=4, encoder_units=4,
     ...     decoder_units=8)
-    >>> taught = LatentTeaching(model, linear_annealing(1000))
+    >>> train_model = VAETrainingModel(model, linear_annealing(1000))
     >>> ids = {"source": ops.ones((2, 3), "int32"), "target": ops.ones((2, 4), "int32")}
-    >>> [float(divergence) for divergence in taught(ids, training=True)["divergence"]]
+    >>> [float(divergence) for divergence in train_model(ids, training=True)["divergence"]]
     [0.0, 0.0]
 
     Reference:
@@ -60,21 +59,21 @@ class LatentTeaching(keras.Model):
     """
 
     def __init__(self, model, weight=1.0, free_bits=0.0, micro_batches=1):
-        super().__init__(name="teaching")
+        super().__init__(name="training_wrapper")
         for name, value in (("weight", weight), ("free_bits", free_bits)):
             if not callable(value) and not value >= 0:
                 raise ValueError(f"`{name}` must not be negative, received {value!r}.")
         self.plain = model
-        self.taught = model.with_posterior
+        self.with_posterior = model.with_posterior
         self.weight = weight
         self.free_bits = free_bits
         self.micro_batches = micro_batches
         self.built = True
 
     def call(self, inputs, training=None):
-        # Before the draw, which counts on.
+        # Computed before the forward pass, which advances the counter of the seed generator.
         weight = self._weight()
-        outputs = self.taught(inputs, training=training)
+        outputs = self.with_posterior(inputs, training=training)
         divergence = kl_of_units(
             at_least_float32(outputs["mean"]), at_least_float32(outputs["log_variance"])
         )
@@ -93,17 +92,17 @@ class LatentTeaching(keras.Model):
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class DivergenceLoss(keras.losses.Loss):
-    """The weighted sum of what each row of a batch diverges from the prior.
+    """The weighted sum of the KL divergences of the rows of a batch.
 
         loss = sum over b of  w_b * divergence[b]
 
-    A row of nothing but padding, which fills up a batch, counts nothing.
+    Rows that consist only of padding do not count.
 
     Shapes: B batch, T target steps.
 
     Call arguments:
         y_true: Integer ids `(B, T)`, the targets; id 0 is padding.
-        y_pred: Float tensor `(B,)`, that of `LatentTeaching`.
+        y_pred: Float tensor `(B,)`, the `divergence` of `VAETrainingModel`.
         sample_weight: Optional float tensor w `(B,)`.
 
     Returns:
@@ -126,6 +125,6 @@ class DivergenceLoss(keras.losses.Loss):
         return ops.sum(losses)
 
     def call(self, y_true, y_pred):
-        """Divergence of each row, `(B,)`, 0 for rows of padding."""
+        """Divergence of each row, `(B,)`; 0 for rows of padding."""
         real = ops.any(ops.not_equal(ops.convert_to_tensor(y_true), 0), axis=1)
         return ops.where(real, ops.cast(y_pred, "float32"), 0.0)
