@@ -33,7 +33,7 @@ class SequenceVAE(SearchableModel):
 
         log p(x) >= E[log p(x | z)] - KL(q(z | x) || N(0, 1)).
 
-    The logits give the first term; `training.LatentTeaching` adds the second. Encoder and decoder
+    The logits give the first term; `training.VAETrainingModel` adds the second. Encoder and decoder
     share the table E. Id 0 is padding. Source and target are the same text, so that the same code
     trains, searches and exports this model and encoder-decoder models.
 

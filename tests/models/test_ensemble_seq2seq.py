@@ -10,7 +10,7 @@ from keras_seq.models import Ensemble, EnsembleSeq2Seq, RecurrentSeq2Seq, Transf
 from keras_seq.run.models import build_model, named_weights
 from keras_seq.search import beam_search
 from keras_seq.settings import SettingsError, load_settings
-from keras_seq.training.teaching import StackedMembers
+from keras_seq.training.training_model import StackedMembers
 
 SOURCE = np.array([[5, 6, 3, 0], [7, 8, 9, 3]])
 TARGET = np.array([[2, 4, 5], [2, 6, 0]])
