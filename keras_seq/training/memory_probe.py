@@ -76,8 +76,8 @@ def probe_largest_batches(
             if is_out_of_memory(error):
                 raise out_of_memory(shape, batch_tokens) from None
             raise
-        # Restored after each `fit`, which assigns the average to the weights at its end. On JAX both
-        # then share a buffer, which another `fit` cannot donate twice.
+        # `fit` ends by assigning the averages to the weights. On JAX both then share a buffer, which
+        # the next `fit` cannot donate twice.
         restore_arrays(model, before)
 
 
