@@ -168,8 +168,8 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
         more = f" and {count} more" if count > 0 else ""
         raise InputError(
             f"{run.path}: this run was started with different settings: "
-            f"{'; '.join(differences[:_MAX_DIFFERENCES])}{more}: use its own settings, train in "
-            "another directory, or start again with --overwrite"
+            f"{'; '.join(differences[:_MAX_DIFFERENCES])}{more}: use the original settings, train "
+            "in another directory, or start again with --overwrite"
         )
     for key in changed:
         if notice and not key.startswith("data."):

@@ -110,7 +110,7 @@ def test_changed_settings_are_all_listed_in_the_resume_error(settings, prepared,
         open_or_prepare(other, prepared.path)
     message = str(error.value)
     assert "seed 1 -> 3; model.family transformer -> rnn" in message
-    assert "more: use its own settings" in message
+    assert "more: use the original settings" in message
     assert "max_steps" not in message
     assert Run.open(prepared.path).settings == prepared.settings
 
