@@ -233,7 +233,8 @@ def test_a_long_text_is_tagged_in_pieces(tagger_run):
 def test_loading_a_run_of_another_task_names_the_right_command(classifier_run, tagger_run):
     with pytest.raises(InputError, match="task 'tag', expected 'classify': use `keras-seq tag"):
         keras_seq.Classifier.load(tagger_run)
-    with pytest.raises(InputError, match="task 'classify', expected 'tag': use `keras-seq"):
+    message = "task 'classify', expected 'tag': use `keras-seq classify`"
+    with pytest.raises(InputError, match=message):
         keras_seq.Tagger.load(classifier_run)
     with pytest.raises(InputError, match="task 'tag', expected 'translate'"):
         keras_seq.Translator.load(tagger_run)

@@ -258,7 +258,7 @@ def test_resume_runs_the_missing_last_validation(folder, stopped):
         ({"training__validation_beam_size": 4}, "training.validation_beam_size 1 -> 4"),
         (
             {"seed": 2, "training__ema": 0.9},
-            "seed 1 -> 2; training.ema 0.5 -> 0.9: give what it was begun with",
+            "seed 1 -> 2; training.ema 0.5 -> 0.9: use the original settings",
         ),
     ],
 )
