@@ -76,7 +76,7 @@ def probe_largest_batches(
             if is_out_of_memory(error):
                 raise out_of_memory(shape, batch_tokens) from None
             raise
-        # `fit` ends by assigning the averages to the weights. On JAX both then share a buffer, which
+        # `fit` ends by assigning the averages to the weights. On JAX both then share a buffer that
         # the next `fit` cannot donate twice.
         restore_arrays(model, before)
 
