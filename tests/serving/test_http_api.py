@@ -122,8 +122,8 @@ def test_megabyte_text_is_answered_and_oversized_body_gets_413(served):
         ({"signature_name": 100, "instances": ["a"]}, "must be a string"),
         ({"signature_name": "ids", "instances": [[1], [1, 2]]}, "unexpected size"),
         ({"signature_name": "ids", "instances": [[100]]}, "the model rejects this input"),
-        ({"signature_name": "ids", "instances": [[2**40]]}, "out of the bounds"),
-        ({"instances": ["a"] * 300}, "300 rows in one request, of which 256"),
+        ({"signature_name": "ids", "instances": [[2**40]]}, "outside of the range"),
+        ({"instances": ["a"] * 300}, "300 rows in one request, at most 256"),
     ],
 )
 def test_invalid_body_gets_400_with_a_one_line_error(served, body, words):
