@@ -1,4 +1,4 @@
-"""Loops over numbers as machine code, made by Numba when first called and kept on disk."""
+"""Numba compilation of loops, at the first call and cached on disk."""
 
 from __future__ import annotations
 
@@ -14,28 +14,22 @@ except ImportError:
         "training word vectors needs Numba: pip install 'keras-seq[vectors]'"
     ) from None
 
-# Sums may be taken in another order, so that several numbers are added at once. Infinities stay
-# what they are: a vector that overflows must be seen.
-_FREEDOM = {"reassoc", "contract", "arcp", "nsz"}
+# Sums may be reordered, which allows vector instructions. Infinities must remain, so that an
+# overflow is detected.
+_FAST_MATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Has a function compiled; threads run it at the same time."""
+    """Compiles a function that releases the GIL."""
+    is_entry_point = function.__name__ in ("train_block", "glove_steps")
+    options = {
+        "nogil": True,
+        "fastmath": _FAST_MATH,
+        "error_model": "numpy",
+        "inline": "never" if is_entry_point else "always",
+    }
     try:
-        return numba.njit(
-            function,
-            nogil=True,
-            fastmath=_FREEDOM,
-            cache=True,
-            error_model="numpy",
-            inline="never" if function.__name__ in ("train_block", "glove_steps") else "always",
-        )
+        return numba.njit(function, cache=True, **options)
     except RuntimeError:
-        # There is no folder to keep it in: it is compiled anew in each process.
-        return numba.njit(
-            function,
-            nogil=True,
-            fastmath=_FREEDOM,
-            error_model="numpy",
-            inline="never" if function.__name__ in ("train_block", "glove_steps") else "always",
-        )
+        # Without a writable cache folder, each process compiles anew.
+        return numba.njit(function, **options)

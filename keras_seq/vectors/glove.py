@@ -1,4 +1,4 @@
-"""GloVe: vectors whose products are the logarithms of how often words stand near each other."""
+"""GloVe: vectors whose dot products approximate the log of co-occurrence counts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from keras_seq.vectors.compiling import compiled
 
-# Counts above this weigh no more, and the power of those below; section 4.2 of the paper.
+# Maximum count and exponent of the weighting function; section 4.2 of the paper.
 LARGEST_COUNT = np.float32(100)
 POWER = np.float32(0.75)
 
 
 class GloveTables(NamedTuple):
-    """What is learnt, each with its sums of squared gradients, which begin at 1.
+    """Trained tables, each with its sums of squared gradients, which start at 1.
 
     Attributes:
-        vectors: `(2, V, D)`, of words in the middle and of words around.
+        vectors: `(2, V, D)`, of middle words and of context words.
         biases: `(2, V)`.
-        vector_squares, bias_squares: As these.
+        vector_squares, bias_squares: The sums for `vectors` and `biases`.
     """
 
     vectors: np.ndarray
@@ -30,17 +30,17 @@ class GloveTables(NamedTuple):
 
 
 def glove_tables(words: int, units: int, seed: int) -> GloveTables:
-    """Tables to begin with: small numbers by chance."""
-    chance = np.random.default_rng(seed)
+    """Returns tables with small random numbers."""
+    generator = np.random.default_rng(seed)
     shape = (2, words, units)
-    vectors = (chance.random(shape, np.float32) - np.float32(0.5)) / np.float32(units + 1)
-    biases = (chance.random((2, words), np.float32) - np.float32(0.5)) / np.float32(units + 1)
+    vectors = (generator.random(shape, np.float32) - np.float32(0.5)) / np.float32(units + 1)
+    biases = (generator.random((2, words), np.float32) - np.float32(0.5)) / np.float32(units + 1)
     return GloveTables(vectors, biases, np.ones(shape, np.float32), np.ones((2, words), np.float32))
 
 
 @compiled
 def weight(count: Any) -> Any:
-    """f(x) = min(1, (x / 100)^0.75)."""
+    """Weighting function f(x) = min(1, (x / 100)^0.75)."""
     if count >= LARGEST_COUNT:
         return np.float32(1)
     return np.float32((count / LARGEST_COUNT) ** POWER)
@@ -55,18 +55,18 @@ def glove_steps(
     tables: Any,
     rate: Any,
 ) -> Any:
-    """An update of AdaGrad for each of some entries of the matrix X.
+    """Takes an AdaGrad step for each of some entries of the matrix X.
 
     The loss of an entry is f(X_ij) (w_i . v_j + b_i + c_j - log X_ij)^2 / 2.
 
     Args:
-        order: Which entries, one after the other.
-        rows, columns, counts: The matrix.
-        tables: `GloveTables`, changed in place.
+        order: The indices of the entries, in the order of the steps.
+        rows, columns, counts: The sparse matrix X.
+        tables: `GloveTables`, updated in place.
         rate: Float32.
 
     Returns:
-        The sum of the losses, each before its update.
+        The sum of the losses, each before its step.
 
     References:
         Pennington, Socher and Manning, "GloVe: Global Vectors for Word Representation", EMNLP

@@ -1,4 +1,4 @@
-"""A binary tree in which frequent words are near the root."""
+"""Huffman tree of a vocabulary."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 
 class HuffmanPaths(NamedTuple):
-    """The way from the root to each word.
+    """The path from the root to each word.
 
     Attributes:
-        starts: Where the path of each word begins, and the last ends, int64 `(words + 1,)`.
-        nodes: The inner nodes on all paths, from the root on, int32; there are `words - 1`.
+        starts: The start of each path in `nodes`, and the end of the last, int64 `(words + 1,)`.
+        nodes: The inner nodes of all paths, each from the root, int32 below `words - 1`.
         labels: 1 where the path goes left, 0 where it goes right, float32.
     """
 
@@ -22,13 +22,13 @@ class HuffmanPaths(NamedTuple):
 
 
 def huffman_paths(counts: np.ndarray) -> HuffmanPaths:
-    """The Huffman code of words, of which none is the beginning of another.
+    """Computes the Huffman code of words, a prefix-free code.
 
     Args:
-        counts: How often each comes, falling.
+        counts: Frequency of each word, in descending order.
 
     Returns:
-        Paths whose mean length, weighted by the counts, is the least that there can be.
+        The paths with the minimum mean length, weighted by the counts.
 
     Example:
 
@@ -41,7 +41,7 @@ def huffman_paths(counts: np.ndarray) -> HuffmanPaths:
         section 3, https://arxiv.org/abs/1301.3781
     """
     size = len(counts)
-    # Words, then inner nodes; both come in the order of their weight, so two queues do.
+    # Words, then inner nodes. Both are in the order of their weights, so two queues suffice.
     weights = [int(count) for count in counts]
     parents = [0] * (2 * size - 1)
     labels = [0.0] * (2 * size - 1)

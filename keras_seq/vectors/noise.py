@@ -1,4 +1,4 @@
-"""Words drawn by chance, each draw in the same short time whatever the vocabulary."""
+"""Sampling of noise words in constant time, and subsampling of frequent words."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Frequent words are drawn less often, and rare ones more, than they come.
+# Exponent of the frequencies, which favors rare words.
 POWER = 0.75
 
 
 class Noise(NamedTuple):
-    """An alias table: draw a place; keep it with its chance, else take its alias.
+    """Alias table: sample an index, and keep it with its probability or take its alias.
 
     Attributes:
         chances: Float32 `(words,)`.
@@ -23,10 +23,10 @@ class Noise(NamedTuple):
 
 
 def noise_table(counts: np.ndarray) -> Noise:
-    """The table for words drawn in proportion to count^(3/4).
+    """Builds the table to sample words in proportion to count^(3/4).
 
     Args:
-        counts: How often each word comes.
+        counts: Frequency of each word.
 
     References:
         Mikolov et al., "Distributed Representations of Words and Phrases and their
@@ -50,13 +50,13 @@ def noise_table(counts: np.ndarray) -> Noise:
 
 
 def keep_chances(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """With which probability a word of the text stays in it.
+    """Computes the probability of each word to stay in the text.
 
-    A word whose share of the text is f is dropped with probability 1 - sqrt(t / f).
+    A word of relative frequency f is dropped with probability 1 - sqrt(t / f).
 
     Args:
-        counts: How often each word comes.
-        threshold: The share t; 0 keeps all.
+        counts: Frequency of each word.
+        threshold: The relative frequency t; 0 keeps all words.
 
     Returns:
         Float32 `(words,)`, at most 1.

@@ -1,7 +1,7 @@
-"""Words that predict their neighbours, or are predicted by them.
+"""Skip-gram and CBOW: training steps of word2vec and fastText.
 
-All in one file: what Numba keeps on disk of a file it makes anew when that file changes, and not
-when another does from which a function comes.
+All compiled functions are in this file, because Numba recompiles a cached function only if its own
+file changes, not if a function that it calls changes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from keras_seq.vectors.compiling import compiled
 from keras_seq.vectors.corpus import LONGEST
 
-# Shape letters: V words, R rows of the input table, D numbers of a vector.
+# Shape letters: V words, R rows of the input table, D units.
 
 NEGATIVE, HIERARCHICAL, SOFTMAX = range(3)
 ONE = np.float32(1)
@@ -27,7 +27,7 @@ _FACTOR = np.uint64(2685821657736338717)
 
 @compiled
 def draw(state: np.ndarray) -> Any:
-    """32 random bits as uint64 (xorshift64*); `state` is one uint64 that is not 0."""
+    """Returns 32 random bits as uint64 (xorshift64*); `state` is one nonzero uint64."""
     bits = state[0]
     bits ^= bits >> _A
     bits ^= bits << _B
@@ -38,28 +38,28 @@ def draw(state: np.ndarray) -> Any:
 
 @compiled
 def draw_share(state: np.ndarray) -> Any:
-    """A random number from 0 to 1."""
+    """Returns a random number in [0, 1]."""
     return np.float32(draw(state)) * _PART
 
 
 @compiled
 def draw_noise(state: np.ndarray, chances: np.ndarray, aliases: np.ndarray) -> Any:
-    """A word of noise, by an alias table."""
+    """Samples a noise word from an alias table."""
     place = np.int64((draw(state) * np.uint64(len(chances))) >> _HALF)
     if draw_share(state) < chances[place]:
         return place
     return np.int64(aliases[place])
 
 
-# Each step changes rows of `outputs` at once and adds to `gradient` what is to be added to the
-# `hidden` vector that predicts: both are minus the gradient of the loss, times the rate.
+# Each step updates rows of `outputs` at once, and adds the update of the `hidden` vector to
+# `gradient`. Both updates are minus the gradient of the loss, times the rate.
 
 
 @compiled
 def logistic_step(
     hidden: np.ndarray, gradient: np.ndarray, outputs: np.ndarray, row: Any, label: Any, rate: Any
 ) -> None:
-    """For -log s(o_row . h) where label is 1, and -log s(-o_row . h) where it is 0.
+    """Step of -log s(o_row . h) for label 1, and of -log s(-o_row . h) for label 0.
 
     The derivative by o_row . h is s(o_row . h) - label, where s is the logistic function.
     """
@@ -84,11 +84,11 @@ def negative_step(
     rate: Any,
     state: np.ndarray,
 ) -> None:
-    """Negative sampling: -log s(o_target . h) - sum over words k of noise of log s(-o_k . h)."""
+    """Negative sampling: -log s(o_target . h) - sum over noise words k of log s(-o_k . h)."""
     logistic_step(hidden, gradient, outputs, target, ONE, rate)
     for _ in range(negatives):
         word = draw_noise(state, chances, aliases)
-        # What is noise by chance and right all the same teaches nothing.
+        # The target is not noise.
         if word != target:
             logistic_step(hidden, gradient, outputs, word, ZERO, rate)
 
@@ -104,7 +104,7 @@ def hierarchical_step(
     labels: np.ndarray,
     rate: Any,
 ) -> None:
-    """Hierarchical softmax: minus the logarithm of the product of s(+-o_n . h) on a path."""
+    """Hierarchical softmax: -log of the product of s(+-o_n . h) over the nodes of a path."""
     for place in range(starts[target], starts[target + 1]):
         logistic_step(hidden, gradient, outputs, nodes[place], labels[place], rate)
 
@@ -118,9 +118,9 @@ def softmax_step(
     rate: Any,
     chances: np.ndarray,
 ) -> None:
-    """The whole softmax: -o_target . h + log sum over all words v of exp(o_v . h).
+    """Full softmax: -o_target . h + log sum over all words v of exp(o_v . h).
 
-    `chances` is room for a number of each word.
+    `chances` is scratch memory, one number per word.
     """
     words, units = outputs.shape
     largest = np.float32(-np.inf)
@@ -144,14 +144,14 @@ def softmax_step(
 
 
 class Tables(NamedTuple):
-    """All that a training of predictions reads, and the two tables that it changes.
+    """The two trained tables, and the constants of the training.
 
     Attributes:
-        inputs: `(R, D)`, the vectors that become those of the words.
-        outputs: `(V, D)`, or a row for each inner node of the tree.
-        row_starts, rows: Which rows of `inputs` a word is the mean of.
-        keep: The chance of each word to stay in the text.
-        chances, aliases: The table of noise.
+        inputs: `(R, D)`, the vectors that the words are made of.
+        outputs: `(V, D)`, or a row for each inner node of the Huffman tree.
+        row_starts, rows: The rows of `inputs` whose mean is the vector of a word.
+        keep: The probability of each word to stay in the text.
+        chances, aliases: The alias table of the noise words.
         path_starts, path_nodes, path_labels: The Huffman paths.
     """
 
@@ -171,7 +171,7 @@ class Tables(NamedTuple):
 def _gather(
     inputs: np.ndarray, starts: np.ndarray, rows: np.ndarray, word: Any, scale: Any, hidden: Any
 ) -> None:
-    """Adds the mean of a word's rows, times a scale."""
+    """Adds the mean of a word's rows, times `scale`, to `hidden`."""
     start, end = starts[word], starts[word + 1]
     scale /= np.float32(end - start)
     for place in range(start, end):
@@ -184,15 +184,39 @@ def _gather(
 def _scatter(
     inputs: np.ndarray, starts: np.ndarray, rows: np.ndarray, word: Any, gradient: np.ndarray
 ) -> None:
-    """Adds to each of a word's rows.
+    """Adds the gradient to each of a word's rows.
 
-    The whole step, as word2vec and fastText do: by the gradient of a mean it would be shared out
-    among those that the mean is of, and they would learn as many times more slowly.
+    As in word2vec and fastText, each row receives the full gradient, not the gradient of a mean,
+    which would be divided by the number of rows and slow down learning by that factor.
     """
     for place in range(starts[word], starts[word + 1]):
         row = rows[place]
         for unit in range(len(gradient)):
             inputs[row, unit] += gradient[unit]
+
+
+@compiled
+def _predict(
+    hidden: np.ndarray,
+    gradient: np.ndarray,
+    tables: Any,
+    target: Any,
+    loss: Any,
+    negatives: Any,
+    rate: Any,
+    state: np.ndarray,
+    scratch: np.ndarray,
+) -> None:
+    """Takes a step of the chosen loss for one target word."""
+    outputs = tables.outputs
+    if loss == NEGATIVE:
+        chances, aliases = tables.chances, tables.aliases
+        negative_step(hidden, gradient, outputs, target, negatives, chances, aliases, rate, state)
+    elif loss == HIERARCHICAL:
+        starts, nodes, labels = tables.path_starts, tables.path_nodes, tables.path_labels
+        hierarchical_step(hidden, gradient, outputs, target, starts, nodes, labels, rate)
+    else:
+        softmax_step(hidden, gradient, outputs, target, rate, scratch)
 
 
 @compiled
@@ -206,31 +230,29 @@ def train_block(
     rate: Any,
     state: np.ndarray,
 ) -> Any:
-    """Goes once over a block of the text.
+    """Trains once on a block of the text.
 
-    Skip-gram: the word in the middle predicts each one around it; its vector is changed once for
-    all of them. CBOW: the mean of those around it predicts the one in the middle.
+    Skip-gram: the middle word predicts each context word, and its vector is updated once for all of
+    them. CBOW: the mean of the context words predicts the middle word.
 
     Args:
         words: Int32, -1 after each sentence.
         tables: `Tables`.
-        bag: Whether CBOW.
+        bag: True for CBOW.
         loss: `NEGATIVE`, `HIERARCHICAL` or `SOFTMAX`.
-        window: The words on each side, at most; how many is drawn for each word.
-        negatives: Words of noise for each real one.
+        window: Maximum number of context words on each side; each middle word samples its own.
+        negatives: Noise words for each target word.
         rate: Float32.
-        state: Of the random numbers.
+        state: State of the random numbers.
 
     Returns:
-        How many predictions were made.
+        The number of predictions.
     """
-    inputs, outputs, starts, rows, keep, chances, aliases = tables[:7]
-    path_starts, path_nodes, path_labels = tables[7:]
-    units = inputs.shape[1]
-    hidden, gradient = np.zeros(units, np.float32), np.zeros(units, np.float32)
-    room = np.zeros(len(keep) if loss == SOFTMAX else 0, np.float32)
+    inputs, starts, rows, keep = tables.inputs, tables.row_starts, tables.rows, tables.keep
+    hidden, gradient = np.zeros(inputs.shape[1], np.float32), np.zeros(inputs.shape[1], np.float32)
+    scratch = np.zeros(len(keep) if loss == SOFTMAX else 0, np.float32)
     sentence = np.empty(LONGEST, np.int32)
-    length = made = 0
+    length = predictions = 0
     for word in words:
         if word >= 0:
             if keep[word] >= 1 or draw_share(state) < keep[word]:
@@ -240,45 +262,24 @@ def train_block(
         for middle in range(length):
             near = 1 + int(draw(state) % np.uint64(window))
             first, last = max(0, middle - near), min(length - 1, middle + near)
-            around = last - first
-            if around == 0:
+            if first == last:
                 continue
             hidden[:] = 0
             gradient[:] = 0
-            share = np.float32(1) / np.float32(around)
-            if bag:
-                for place in range(first, last + 1):
-                    if place != middle:
-                        _gather(inputs, starts, rows, sentence[place], share, hidden)
-            else:
-                _gather(inputs, starts, rows, sentence[middle], np.float32(1), hidden)
+            # CBOW predicts from the context words, skip-gram from the middle word.
+            scale = np.float32(1) / np.float32(last - first) if bag else np.float32(1)
             for place in range(first, last + 1):
                 if (place == middle) != bag:
-                    continue
-                target = sentence[place]
-                made += 1
-                if loss == NEGATIVE:
-                    negative_step(
-                        hidden, gradient, outputs, target, negatives, chances, aliases, rate, state
+                    _gather(inputs, starts, rows, sentence[place], scale, hidden)
+            for place in range(first, last + 1):
+                if (place == middle) == bag:
+                    target = sentence[place]
+                    _predict(
+                        hidden, gradient, tables, target, loss, negatives, rate, state, scratch
                     )
-                elif loss == HIERARCHICAL:
-                    hierarchical_step(
-                        hidden,
-                        gradient,
-                        outputs,
-                        target,
-                        path_starts,
-                        path_nodes,
-                        path_labels,
-                        rate,
-                    )
-                else:
-                    softmax_step(hidden, gradient, outputs, target, rate, room)
-            if bag:
-                for place in range(first, last + 1):
-                    if place != middle:
-                        _scatter(inputs, starts, rows, sentence[place], gradient)
-            else:
-                _scatter(inputs, starts, rows, sentence[middle], gradient)
+                    predictions += 1
+            for place in range(first, last + 1):
+                if (place == middle) != bag:
+                    _scatter(inputs, starts, rows, sentence[place], gradient)
         length = 0
-    return made
+    return predictions

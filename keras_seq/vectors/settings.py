@@ -1,4 +1,4 @@
-"""What a training of word vectors is told."""
+"""Settings of the training of word vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Loss = Literal["negative", "hierarchical", "softmax"]
 
 METHODS: tuple[str, ...] = get_args(Method)
 LOSSES: tuple[str, ...] = get_args(Loss)
-# As in the papers' own programs.
+# Defaults of the original implementations.
 _WINDOWS = {"glove": 15}
 _RATES = {"cbow": 0.05, "fasttext": 0.05, "glove": 0.05}
 _EPOCHS = {"glove": 25}
@@ -21,31 +21,29 @@ _EPOCHS = {"glove": 25}
 
 @dataclass(frozen=True)
 class VectorSettings:
-    """How word vectors are trained; None stands for what suits the method.
+    """Settings of `train_vectors`; None is the default of the method.
 
     Args:
-        method: `"skipgram"`, `"cbow"`, `"glove"` or `"fasttext"` (skip-gram over the parts of
-            words).
-        loss: `"negative"` (sampling), `"hierarchical"` (softmax) or `"softmax"` (the whole
-            one, for small vocabularies); negative sampling if None. GloVe has a loss of its
-            own.
-        units: The width of a vector.
-        window: Words on each side of a word, at most; 5 if None, 15 for GloVe.
-        min_count: Words that come less often are left out of the text.
-        negatives: Words of noise for each real one, for negative sampling.
-        subsample: The share of all words t above which a word is skipped at times; 0 never.
-            GloVe skips none.
-        rate: The learning rate to begin with; 0.025 if None, and 0.05 but for skip-gram.
-        epochs: Times over the text; 5 if None, 25 for GloVe.
-        min_ngram, max_ngram: The least and the most characters of a part of a word, for
-            fastText.
-        buckets: How many numbers the parts of words are hashed to. Only those that a word of the
-            vocabulary has take memory.
-        threads: At work at once. The result is the same each time with one only.
-        seed: Of everything random.
+        method: `"skipgram"`, `"cbow"`, `"glove"` or `"fasttext"` (skip-gram over
+            character n-grams).
+        loss: `"negative"` (negative sampling), `"hierarchical"` (hierarchical softmax) or
+            `"softmax"` (full softmax, for small vocabularies); negative sampling if None. GloVe
+            has its own loss.
+        units: Dimension of the vectors.
+        window: Maximum number of context words on each side; 5 if None, 15 for GloVe.
+        min_count: Minimum frequency of a word; rarer words are removed from the text.
+        negatives: Noise words for each target word in negative sampling.
+        subsample: Relative frequency t above which words are subsampled; 0 disables subsampling.
+            GloVe does not subsample.
+        rate: Initial learning rate; if None, 0.025 for skip-gram and 0.05 otherwise.
+        epochs: Passes over the text; 5 if None, 25 for GloVe.
+        min_ngram, max_ngram: Minimum and maximum length of the character n-grams of fastText.
+        buckets: Number of hash buckets for n-grams. Only buckets in use take memory.
+        threads: Number of threads. Only a single thread gives reproducible results.
+        seed: Random seed.
 
     Raises:
-        SettingsError: A value out of bounds, or one that the method has no use for.
+        SettingsError: If a value is out of bounds, or does not apply to the method.
 
     Example:
 

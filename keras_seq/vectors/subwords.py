@@ -1,4 +1,4 @@
-"""Words as the parts of characters they are made of, and those as hashed numbers."""
+"""Character n-grams of words, hashed to buckets."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Subwords:
-    """Vectors of the parts of words, by which words never seen have a vector too.
+    """Vectors of character n-grams, which give unseen words a vector.
 
     Args:
-        min_ngram, max_ngram: The least and the most characters of a part.
-        buckets: How many numbers the parts are hashed to.
-        places: The numbers that have a vector, ascending, int32 `(N,)`.
+        min_ngram, max_ngram: Minimum and maximum length of the n-grams.
+        buckets: Number of hash buckets.
+        places: The buckets that have a vector, ascending, int32 `(N,)`.
         vectors: Float32 `(N, D)`.
     """
 
@@ -27,7 +27,7 @@ class Subwords:
     vectors: np.ndarray
 
     def vector(self, word: str) -> np.ndarray | None:
-        """The mean of the vectors of a word's parts; None where no part has one."""
+        """Returns the mean of the vectors of a word's n-grams; None if no n-gram has a vector."""
         hashed = hashed_parts(word, self.min_ngram, self.max_ngram, self.buckets)
         wanted = np.array(hashed, np.int64)
         rows = np.searchsorted(self.places, wanted)
@@ -37,9 +37,9 @@ class Subwords:
 
 
 def character_ngrams(word: str, shortest: int = 3, longest: int = 6) -> list[str]:
-    """The parts of a word with `<` and `>` for its bounds.
+    """Returns the n-grams of a word between `<` and `>`, shorter than the whole.
 
-    The whole is none of them: no other word has it, and a word has a vector of its own besides.
+    The whole word is not included, because it has its own vector.
 
     >>> character_ngrams("where", 3, 3)
     ['<wh', 'whe', 'her', 'ere', 're>']
@@ -59,7 +59,7 @@ def character_ngrams(word: str, shortest: int = 3, longest: int = 6) -> list[str
 
 
 def hashed_parts(word: str, shortest: int, longest: int, buckets: int) -> list[int]:
-    """The parts of a word as numbers below `buckets`, by CRC-32 of their UTF-8."""
+    """Returns the bucket of each n-gram of a word, by CRC-32 of its UTF-8 bytes."""
     return [
         zlib.crc32(part.encode("utf-8", "replace")) % buckets
         for part in character_ngrams(word, shortest, longest)
@@ -69,15 +69,15 @@ def hashed_parts(word: str, shortest: int, longest: int, buckets: int) -> list[i
 def rows_of_words(
     words: Sequence[str], shortest: int, longest: int, buckets: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which rows of a table each word is the mean of: its own, and those of its parts.
+    """Lists the table rows whose mean is the vector of each word: its own row and its n-grams'.
 
     Args:
-        words: The vocabulary. Row N is word N's own; those of the parts come after all words.
-        shortest, longest, buckets: As for `Subwords`.
+        words: The vocabulary. Row N belongs to word N; the rows of the n-grams follow.
+        shortest, longest, buckets: As in `Subwords`.
 
     Returns:
-        Where the rows of each word begin, int64 `(words + 1,)`; the rows, int32; and the hashed
-        numbers that the rows after the words stand for, ascending, int32.
+        The start of each word in the list of rows, int64 `(words + 1,)`; the rows, int32; and the
+        bucket of each row after those of the words, ascending, int32.
     """
     parts = [hashed_parts(word, shortest, longest, buckets) for word in words]
     lengths = np.array([len(hashed) for hashed in parts], np.int64)
