@@ -1,4 +1,4 @@
-"""`with_attention`: the same logits, and what was looked at."""
+"""`with_attention`: the same logits, and the attention weights."""
 
 import keras
 import numpy as np
@@ -43,7 +43,7 @@ def test_with_attention_keeps_logits_and_attends_to_real_tokens_only(make):
     before = arrays(model.variables)
     attending = model.with_attention()
     assert model.with_attention() is attending
-    # The same weights and seeds, none new and none drawn from.
+    # It shares weights and seeds, adds none, and draws no random numbers.
     assert [weight.path for weight in attending.weights] == [w.path for w in model.weights]
     assert {id(v) for v in attending.variables} == {id(v) for v in model.variables}
     for old, new in zip(before, arrays(model.variables), strict=True):
@@ -58,14 +58,14 @@ def test_with_attention_keeps_logits_and_attends_to_real_tokens_only(make):
 
 
 def test_attention_is_the_mean_over_heads_of_the_chosen_layer():
-    """Against the formula on the block's own weights, in numpy."""
+    """The expected value is the formula in numpy on the weights of the block."""
     model = transformer()
     encoder_output = model.get_layer("encoder_norm").output
     hidden = model.get_layer("decoder_block_0").output
     inner = keras.Model(model.input, [encoder_output, hidden])
     memory, x = (ops.convert_to_numpy(part) for part in quick(inner)(INPUTS))
     block = model.get_layer("decoder_block_1")
-    # The second block up to its attention to the source, by layers that have tests of their own.
+    # The second block up to its cross-attention, by layers that are tested elsewhere.
     x = block.self_attention_residual.around(block.self_attention, ops.convert_to_tensor(x))
     x = ops.convert_to_numpy(block.cross_attention_residual.layer_norm(x))
     weights = {
@@ -84,7 +84,7 @@ def test_attention_is_the_mean_over_heads_of_the_chosen_layer():
     real = TARGET != 0
     for layer in (-1, 1):
         attention = ops.convert_to_numpy(quick(model.with_attention(layer))(INPUTS)["attention"])
-        # Where the target is padding, the model looks from nothing, and this formula does not.
+        # The model has no query where the target is padding; this formula has one.
         np.testing.assert_allclose(attention[real], expected[real], atol=1e-5)
     first = ops.convert_to_numpy(quick(model.with_attention(0))(INPUTS)["attention"])
     assert np.abs(first - expected)[real].max() > 1e-4

@@ -1,4 +1,4 @@
-"""The recogniser against a slow numpy one, through its search, and on lengths that are odd."""
+"""The recognizer compared with numpy, its search, and odd lengths."""
 
 import json
 
@@ -65,7 +65,7 @@ def listener(x, weights, cell, num_layers):
     x = x * weights["normalization/gamma"] + weights["normalization/beta"]
     for i in range(num_layers):
         if i:
-            # Two steps one behind the other, 0 behind the last of an odd number.
+            # Pairs of steps; an unpaired last step is joined with 0.
             x = np.concatenate([x, np.zeros((len(x) % 2, x.shape[1]))]).reshape(-1, 2 * x.shape[1])
         renamed = {
             path.replace(f"encoder_{i}/", "encoder_0/"): array
@@ -148,7 +148,7 @@ def test_padding_content_does_not_change_recognizer_logits(model):
 
 
 def searcher(model, **options):
-    """One program for all sizes, on JAX for each."""
+    """One compiled program for all sizes; on JAX one for each size."""
 
     def find(source):
         return beam_search(model, source, **options)

@@ -1,4 +1,4 @@
-"""Models with an encoder of KerasHub: what the contract and the pretrained weights do not show."""
+"""Models with an encoder of KerasHub: properties that no other test covers."""
 
 import numpy as np
 import pytest

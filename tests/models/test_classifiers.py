@@ -1,4 +1,4 @@
-"""Classifiers against slow numpy ones, and what each can learn."""
+"""Classifiers compared with numpy, and what each of them can learn."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ POOLED = {
 
 
 def check(model, vector_of):
-    """The logits are the last layer's of a vector that numpy makes of a row without padding."""
+    """The logits equal the last layer applied to the vector that numpy computes without padding."""
     reference.randomize(model)
     weights = reference.named_arrays(model)
     found = ops.convert_to_numpy(model.predict_on_batch({"source": SOURCE}))
@@ -62,7 +62,7 @@ def test_recurrent_classifier_equals_numpy(cell, num_layers, pooling):
         outputs, last = reference_recurrent.bidirectional(
             embedded(row, weights), cell, weights, num_layers
         )
-        # Of the topmost layer, both directions; the second state of an LSTM is its carry.
+        # Both directions of the topmost layer; the second state of an LSTM is its carry.
         return last[-1][0] if pooling == "last" else POOLED[pooling](outputs)
 
     model = RecurrentClassifier(
@@ -112,7 +112,7 @@ MODELS = {
 
 
 def texts_in_both_orders(seed):
-    """Texts twice, with two words among others the one way round and the other."""
+    """Pairs of texts that differ in the order of two words."""
     generator = np.random.default_rng(seed)
     source = generator.integers(6, 20, (64, 6)).astype("int32")
     source[:, 4:] *= generator.random((64, 1)) < 0.5
@@ -147,7 +147,7 @@ def test_classifiers_with_order_learn_the_order_of_two_words(name):
 
 
 def test_bag_classifier_ignores_the_order_of_two_words():
-    """Each text and its twin have the same logits, and one of both another label."""
+    """Both texts of a pair get the same logits but have different labels."""
     source, labels = texts_in_both_orders(0)
     model = MODELS["bag"]()
     reference.randomize(model)
@@ -158,7 +158,7 @@ def test_bag_classifier_ignores_the_order_of_two_words():
 
 def test_bag_classifier_learns_labels_from_word_counts():
     source, _ = texts_in_both_orders(0)
-    # More of the words from 13 on, or fewer.
+    # The label depends on the share of words from 13 on.
     labels = ((source >= 13).sum(axis=1) > ((source > 0) & (source < 13)).sum(axis=1)).astype(int)
     model = trained("bag", source, labels)
     predicted = ops.convert_to_numpy(model({"source": source})).argmax(axis=1)

@@ -1,4 +1,4 @@
-"""The generator about any vector against a slow numpy one: whole, searched, saved, exported."""
+"""The conditioned generator compared with numpy, and its search, files and export."""
 
 import keras
 import numpy as np
@@ -82,7 +82,7 @@ def made(encoder=network, **options):
 
 
 def weights_of(model):
-    """By path, without the name of the encoder."""
+    """Arrays by path, without the name of the encoder."""
     named = reference.named_arrays(model)
     return {path.removeprefix("network/"): array for path, array in named.items()}
 
@@ -126,7 +126,7 @@ def test_generator_search_scores_equal_forced_decoding_scores(model):
 
 @on_tensorflow
 def test_only_max_length_limits_targets_of_non_text_sources(model):
-    """The picture is one step, of which a ratio would allow two tokens."""
+    """The image counts as one step, for which a length ratio would allow two tokens."""
     options = {"min_length": 12, "max_length": 12, "max_length_ratio": 2.0, "max_length_extra": 1}
     found = beam_search(model, IMAGES, beam_size=2, **options)
     np.testing.assert_array_equal(ops.convert_to_numpy(found.lengths), 12)
@@ -150,7 +150,7 @@ def test_sample_frequencies_match_the_model_probabilities(model):
     weights = weights_of(model)
     logits = plain_logits(IMAGES[0], (2,), weights, cell="gru", context="every_step")[0]
     expected = 4000 * np.exp(logits) / np.exp(logits).sum()
-    # Eight degrees of freedom: above 26.1 in one of a thousand draws.
+    # With eight degrees of freedom the statistic exceeds 26.1 once in a thousand draws.
     assert ((counts - expected) ** 2 / expected).sum() < 26.1
 
 
@@ -200,7 +200,7 @@ def test_exported_generator_maps_images_to_token_ids(model, tmp_path):
     import tensorflow as tf
 
     module = tf.Module()
-    # The raw variables: a Keras object as attribute loads in Python, but not in a model server.
+    # Raw variables, because a Keras object as attribute does not load in a model server.
     module.of_model = [weight.value for weight in model.weights]
     signature = [tf.TensorSpec((None, 4, 4, 1), tf.float32, name="image")]
 

@@ -1,4 +1,4 @@
-"""The CTC recogniser against slow numpy, and training that goes on."""
+"""The CTC recognizer compared with numpy, and resumed training."""
 
 import json
 
@@ -46,7 +46,7 @@ def test_ctc_recognizer_equals_numpy(strides):
     randomize(model)
     weights = named_arrays(model)
     features = np.random.default_rng(1).normal(size=(3, 9, 4)).astype("float32")
-    # What is behind the end of a sound may be anything.
+    # Samples after the end may have any value.
     features[1, 6:] = np.nan
     inputs = {"features": features, "lengths": np.array(LENGTHS, "int32")}
     logits = ops.convert_to_numpy(quick(model)(inputs))
@@ -55,7 +55,7 @@ def test_ctc_recognizer_equals_numpy(strides):
         real = len(expected)
         np.testing.assert_allclose(logits[row, :real], expected, atol=1e-5)
         assert (logits[row, real:, 0] == 0).all() and (logits[row, real:, 1:] < -1e8).all()
-        # One step is added to the nine.
+        # The model adds one step to the nine.
         assert logits.shape[1] >= real
 
 
@@ -75,7 +75,7 @@ def test_config_with_a_nested_layer_rebuilds_the_ctc_recognizer():
 
 
 def training(folder, epochs, stop=()):
-    """The weights after so many epochs, of a training that goes on where there is one."""
+    """The weights after a number of epochs; training resumes if there is a checkpoint."""
     keras.utils.set_random_seed(1)
     model = CTCRecognizer(4, 3, convolution_units=4, num_layers=1, units=4, seed=1)
     model.compile(keras.optimizers.Adam(0.01), CTCLoss())

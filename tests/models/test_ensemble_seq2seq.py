@@ -1,4 +1,4 @@
-"""A deep ensemble as one model: the mean of its members, trained each by itself."""
+"""A deep ensemble as one model: the mean of independently trained members."""
 
 import keras
 import numpy as np

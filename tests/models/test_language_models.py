@@ -1,4 +1,4 @@
-"""Language models against slow numpy ones, whole and step by step."""
+"""Language models compared with numpy, whole targets and single steps."""
 
 import keras
 import numpy as np
@@ -20,7 +20,7 @@ SOURCE = np.array([[3], [3], [3]], "int32")
 
 
 def transformer_logits(row, weights, norm):
-    """`(T, V)` of a row without padding."""
+    """Logits `(T, V)` of a row without padding."""
     table = weights["embedding/embeddings"]
     x = reference.embed(row, table)
     for i in range(SIZES["num_layers"]):
@@ -33,7 +33,7 @@ def transformer_logits(row, weights, norm):
 
 
 def recurrent_logits(row, weights, cell, num_layers, tied):
-    """`(T, V)` of a row without padding."""
+    """Logits `(T, V)` of a row without padding."""
     table = weights["embedding/embeddings"]
     compute, num_states = reference_recurrent.CELLS[cell]
     units = weights[f"{cell}_0/{cell}_cell/recurrent_kernel"].shape[0]

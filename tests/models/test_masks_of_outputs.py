@@ -1,4 +1,4 @@
-"""Keras' own losses and metrics leave out padding, for every model whose outputs have steps."""
+"""Losses and metrics of Keras ignore padding in the outputs of every model with steps."""
 
 import keras
 import numpy as np
@@ -81,7 +81,7 @@ WRITERS = {
 
 
 def perplexing(logits, true, real):
-    """Share of the real places that are ranked first, and their mean cross-entropy."""
+    """Accuracy and mean cross-entropy of the real steps."""
     shifted = logits - logits.max(-1, keepdims=True)
     log_probabilities = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
     chosen = np.take_along_axis(log_probabilities, true[..., None], -1)[..., 0]
@@ -107,7 +107,7 @@ def test_keras_counts_no_padding_of_a_target(name):
     model = make()
     logits = model.predict_on_batch(inputs)
     real = FOLLOWING != 0
-    # Real tokens are right in part; padding never, so that counting it shows.
+    # Some real tokens are right and no padding is, so that counting padding changes the result.
     true = np.where(np.arange(4) % 2, FOLLOWING, logits.argmax(-1)).astype("int32")
     true = np.where(real, true, 0)
     accuracy, loss = perplexing(logits, true, real)
@@ -197,7 +197,7 @@ def test_models_with_further_outputs_carry_the_mask_too():
     ):
         found = model.predict_on_batch(IDS)
         accuracy, loss = perplexing(found["logits"], FOLLOWING, FOLLOWING != 0)
-        # Keras wants a truth for every output, also for those without a loss.
+        # Keras expects targets for every output, even for outputs without a loss.
         true = {name: np.zeros(output.shape) for name, output in found.items()}
         model.compile(
             loss={"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)},

@@ -1,4 +1,4 @@
-"""The recurrent encoder-decoder against a slow numpy one, whole and step by step."""
+"""The recurrent encoder-decoder compared with numpy, whole targets and single steps."""
 
 import json
 
@@ -91,7 +91,7 @@ def logits_of(model, source=SOURCE, target=TARGET):
 
 
 def expected_logits(model, options, target=TARGET):
-    """Real rows of `(B, T, V)`; the rest is NaN."""
+    """Logits `(B, T, V)`, NaN on padding."""
     named = reference.named_arrays(model)
     expected = np.full((*target.shape, VOCABULARY), np.nan)
     for row, (source_ids, target_ids) in enumerate(zip(SOURCE, target, strict=True)):
@@ -112,7 +112,7 @@ def test_recurrent_seq2seq_equals_numpy(variant):
 
 
 def test_reordered_hypotheses_equal_numpy(variant):
-    """Steps as a search takes them: parents are drawn anew at each step, and gathered."""
+    """Steps as in a search, with random parents at each step."""
     options, model = variant
     beam, steps, rows = 3, 4, len(SOURCE)
     memory = quick(model.encoder)(SOURCE)
@@ -203,7 +203,7 @@ def test_every_weight_belongs_to_the_model_with_a_unique_path(variant):
 
 
 def training_logits(model, times):
-    """Of `times` passes in training mode, one after the other."""
+    """Outputs of `times` successive passes in training mode."""
     inputs = {"source": ops.convert_to_tensor(SOURCE), "target": ops.convert_to_tensor(TARGET)}
     run = quick(lambda *weights: model.stateless_call(*weights, inputs, training=True))
     values = [weight.value for weight in model.trainable_variables]
@@ -270,7 +270,7 @@ def test_recurrent_seq2seq_learns_to_copy():
     history = model.fit(
         {"source": tokens, "target": target}, labels, batch_size=64, epochs=12, verbose=0
     ).history["loss"]
-    # A model that does not look at the source stays above log(8) * 5 / 6, which is 1.73.
+    # A model that ignores the source stays above log(8) * 5 / 6, which is 1.73.
     assert history[0] > 1.7
     assert history[-1] < 0.5
 

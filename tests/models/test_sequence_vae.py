@@ -1,4 +1,4 @@
-"""The variational autoencoder against a slow numpy one, and decoding from its codes."""
+"""The variational autoencoder compared with numpy, and decoding of latent codes."""
 
 import keras
 import numpy as np
@@ -87,7 +87,7 @@ def test_decoder_of_any_latent_code_equals_numpy():
 
 
 def test_decoder_of_one_row_with_as_many_steps_as_units_equals_numpy():
-    """Then a code looks like a bias of the steps."""
+    """With these sizes Keras could take a latent code for a bias of the steps."""
     model = made()
     z = np.array([[0.3, -2.0, 1.0]], "float32")
     target = TARGET[:1, : z.shape[1]]
@@ -97,7 +97,7 @@ def test_decoder_of_one_row_with_as_many_steps_as_units_equals_numpy():
 
 
 def test_training_samples_codes_with_the_posterior_mean_and_variance():
-    # With one row many times over, and a decoder in which z alone is seen.
+    # One row repeated many times, and a decoder that depends on z only.
     model = made(dropout=0.0)
     rows = 4000
     inputs = {name: np.repeat(ids[:1, :2], rows, axis=0) for name, ids in INPUTS.items()}

@@ -1,4 +1,4 @@
-"""Taggers against slow numpy ones, and what a field of tags adds."""
+"""Taggers compared with numpy, and what a conditional random field adds."""
 
 import itertools
 
@@ -51,7 +51,7 @@ MODELS = {
 
 
 def likeliest(potentials, weights):
-    """The best of all sequences of tags of the words, tried one by one."""
+    """The best sequence of tags, found by exhaustive search."""
 
     def score(tags):
         return (
@@ -85,13 +85,13 @@ def test_tagger_logits_and_tags_equal_numpy(name, crf):
 
 
 def trained(crf):
-    """The words say nothing: with the share given, the tags of both are these.
+    """The words carry no information. Their tags occur in these shares:
 
         4 / 10: 0, 0      3 / 10: 1, 2      3 / 10: 2, 2
 
-    The likeliest tag of the first is 0, that of the second 2, which together never occur. A
-    tagger without a field says so. The least its tags cost, -log P, is what both cost by
-    themselves; with a field it is the entropy of these three.
+    The most likely tag of the first word is 0, of the second 2, and these never occur together. A
+    tagger without a field predicts them. Its minimal loss, -log P, is the sum of the entropies of
+    both tags; with a field it is the entropy of these three pairs.
     """
     keras.utils.set_random_seed(1)
     model = RecurrentTagger(VOCABULARY, TAGS, crf, embedding_units=4, units=4, dropout=0.0)

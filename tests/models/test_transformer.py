@@ -1,4 +1,4 @@
-"""The Transformer against a slow numpy one, whole and step by step."""
+"""The Transformer compared with numpy, whole targets and single steps."""
 
 import functools
 import json
@@ -41,7 +41,7 @@ def made(source_vocabulary_size=VOCABULARY, **arguments):
 
 @functools.cache
 def small():
-    """One layer a side, shared by the tests that leave it as it is."""
+    """One layer on each side, shared by the tests that do not change it."""
     return made(**ONE_LAYER)
 
 
@@ -90,7 +90,7 @@ def test_transformer_with_two_vocabulary_sizes_equals_numpy():
 
 @pytest.mark.parametrize("room", [2, 5])
 def test_reordered_hypotheses_equal_numpy(variant, room):
-    """Steps as a search takes them: parents are drawn anew at each step, and gathered."""
+    """Steps as in a search, with random parents at each step."""
     name, model = variant
     beam, steps, rows = 3, 5, len(SOURCE)
     memory = quick(model.encoder)(SOURCE)
@@ -115,7 +115,7 @@ def test_reordered_hypotheses_equal_numpy(variant, room):
         parents = generator.integers(0, beam, (rows, beam))
         place = np.arange(rows)[:, None], parents
         targets, logits = targets[place], logits[place]
-        # What the contract allows a search to do: gather the `beam` part, leave the rest.
+        # The contract lets a search gather the `beam` part only.
         moved = keras.tree.map_structure(
             lambda tensor, place=place: ops.convert_to_tensor(numpy_of(tensor)[place]),
             result["state"]["beam"],
@@ -136,7 +136,7 @@ def test_encoder_memory_is_not_copied_per_hypothesis(variant):
     }
     np.testing.assert_array_equal(memory["mask"], SOURCE != 0)
     state = model.initial_state(memory, 7, 11)
-    # Only a table of what is whose past moves with a hypothesis.
+    # Only the ancestors of the cache entries move with a hypothesis.
     assert {name: tuple(t.shape) for name, t in state["beam"].items()} == {
         "ancestors": (3, 7, 11, 7)
     }
@@ -214,7 +214,7 @@ def test_saved_transformer_loads_with_its_encoder(tmp_path):
 def test_dropout_acts_only_in_training_and_follows_the_seed():
     models = [made(dropout=0.3, **ONE_LAYER, seed=seed) for seed in (1, 1, 2)]
     inputs = {"source": SOURCE, "target": TARGET}
-    # One program for all three: the seeds are among the values it is given.
+    # One program for all three, because the seeds are among its inputs.
     run = quick(lambda *values: models[0].stateless_call(*values, inputs, training=True)[0])
     first, again, other = (
         numpy_of(
@@ -239,7 +239,7 @@ def test_half_precision_keeps_float32_weights_and_logits_and_stays_near():
     assert logits.dtype == np.float32
     real = TARGET != 0
     exact = logits_of(small())
-    # Of numbers of size 3 after some thirty roundings to 8 bits.
+    # For values of about 3 after some thirty roundings to 8 bits.
     assert abs(logits - exact)[real].max() < 0.3
     memory = quick(model.encoder)(SOURCE)
     state = model.initial_state(memory, 2, 3)
@@ -264,7 +264,7 @@ def test_half_precision_keeps_float32_weights_and_logits_and_stays_near():
 
 @pytest.mark.slow
 def test_transformer_learns_in_a_plain_fit():
-    """Targets that repeat the source's first token: a few updates must halve the loss."""
+    """Targets repeat the first source token, so that a few updates must halve the loss."""
     model = Transformer(VOCABULARY, VOCABULARY, **SIZES | ONE_LAYER, dropout=0.0)
     model.compile(keras.optimizers.Adam(0.02), loss=SequenceCrossEntropy())
     generator = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The detector against a slow numpy one; it looks at nothing that is still to come."""
+"""The detector compared with numpy, and its causality."""
 
 import json
 
@@ -74,7 +74,7 @@ def test_later_audio_does_not_change_earlier_logits(model):
         changed[:, frame * STEP :] = 7 * noise(1, (10 - frame) * STEP) + 1
         found = logits_of(model, changed)
         np.testing.assert_array_equal(found[:, :frame], whole[:, :frame])
-        # It does hear the sample after.
+        # The next sample does change the logits.
         assert np.abs(found[:, frame] - whole[:, frame]).max() > 1e-3
 
 
