@@ -105,26 +105,24 @@ class Turn:
         from keras_seq.cluster import start_cluster
         from keras_seq.run.models import build_run_model
         from keras_seq.runtime.devices import Devices
+        from keras_seq.settings import TASKS
         from keras_seq.training.feed import training_stream
-        from keras_seq.training.objectives import make_objective
         from keras_seq.training.optimizer import compile_model
         from keras_seq.training.precision import dtype_policy, resolve_precision
 
         self.cluster = start_cluster(Devices(), tell)
         resolve_precision(run, tell, self.cluster)
         keras.utils.set_random_seed(run.settings.seed)
-        self.settings = run.settings
         self.training = run.settings.training
         self.stream = training_stream(run)
         self.model = build_run_model(run, dtype_policy(self.training.precision))
-        self.objective = make_objective(run.settings)
-        self.fitted = self.objective.model(self.model)
-        compile_model(self.fitted, run.settings, self.objective.loss(self.model))
+        self.objective = TASKS[run.settings.task].objective(run.settings)
+        self.train_model = self.objective.model(self.model)
+        compile_model(self.train_model, run.settings, self.objective.loss(self.model))
         self.windows = []
 
     def train(self, start, stop):
         """Wall and processor seconds of these batches, and their tokens."""
-        from keras_seq.training.batch_splitting import parts_by
         from keras_seq.training.feed import fit_batches
         from keras_seq.training.state import restore_arrays, training_arrays
 
@@ -137,16 +135,15 @@ class Turn:
         batches = batches[start % count :][: stop - start]
         wall, cpu = time.perf_counter(), time.process_time()
         self.cluster.fit(
-            self.fitted,
+            self.train_model,
             # Keras takes a generator, and no other iterator.
             lambda: (batch for batch in batches),
             batches[0],
-            parts_by(self.settings),
             steps_per_epoch=stop - start,
         )
         seconds = time.perf_counter() - wall, time.process_time() - cpu
         # `fit` ends with the average in place of the weights: on JAX they are one buffer then.
-        restore_arrays(self.fitted, training_arrays(self.fitted))
+        restore_arrays(self.train_model, training_arrays(self.train_model))
         return *seconds, sum(map(self.objective.tokens, batches))
 
 
