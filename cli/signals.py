@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
-from keras_seq.runtime.signals import raise_outside_libraries
+from keras_seq.runtime.signals import forget_deferred, raise_outside_libraries, safe_point
 
 
 @contextlib.contextmanager
@@ -23,7 +23,9 @@ def sigterm_exits() -> Iterator[None]:
     previous = signal.signal(signal.SIGTERM, _exit)
     try:
         yield
+        safe_point()
     finally:
+        forget_deferred()
         signal.signal(signal.SIGTERM, previous)
 
 
@@ -40,7 +42,10 @@ def interrupts_leave_our_code() -> Iterator[None]:
     signal.signal(signal.SIGINT, _interrupt)
     try:
         yield
+        safe_point()
     finally:
+        # Its timer would end a process that goes on after the command, such as a test run.
+        forget_deferred()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

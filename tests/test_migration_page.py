@@ -62,7 +62,7 @@ def test_every_new_name_exists():
 
 def arguments_of(name):
     """Of a new part, with those that its bases take."""
-    part = next(vars(module)[name] for module in MODULES.values() if name in module.__all__)
+    part = next(getattr(module, name) for module in MODULES.values() if name in module.__all__)
     makers = [base.__init__ for base in part.__mro__[:-1]] if isinstance(part, type) else [part]
     return {argument for maker in makers for argument in inspect.signature(maker).parameters}
 

@@ -122,6 +122,6 @@ def _check_columns(data: Any, roles: Roles) -> None:
     if tables == (None,) * len(tables):
         name = "pairs" if roles == PAIR else "labelled"
         raise ValueError(
-            f"data.columns: received {show(data.columns)} without data.{name}, the file with "
-            "these columns"
+            f"data.columns: received {show(data.columns)} without data.{name}, expected a "
+            "file with these columns"
         )

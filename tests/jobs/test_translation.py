@@ -401,7 +401,7 @@ def test_unreachable_ray_cluster_is_reported(
         monkeypatch.setenv("RAY_ADDRESS", address)
         outcome = keras_seq_command("translate", tiny_run, *job)
         assert outcome.code == 2
-        assert "no Ray cluster to work on" in outcome.error
+        assert "no Ray cluster is available" in outcome.error
 
 
 def test_second_job_in_the_same_directory_is_rejected(translate, texts, tmp_path):
