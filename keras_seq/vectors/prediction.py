@@ -196,30 +196,6 @@ def _scatter(
 
 
 @compiled
-def _predict(
-    hidden: np.ndarray,
-    gradient: np.ndarray,
-    tables: Any,
-    target: Any,
-    loss: Any,
-    negatives: Any,
-    rate: Any,
-    state: np.ndarray,
-    scratch: np.ndarray,
-) -> None:
-    """Takes a step of the chosen loss for one target word."""
-    outputs = tables.outputs
-    if loss == NEGATIVE:
-        chances, aliases = tables.chances, tables.aliases
-        negative_step(hidden, gradient, outputs, target, negatives, chances, aliases, rate, state)
-    elif loss == HIERARCHICAL:
-        starts, nodes, labels = tables.path_starts, tables.path_nodes, tables.path_labels
-        hierarchical_step(hidden, gradient, outputs, target, starts, nodes, labels, rate)
-    else:
-        softmax_step(hidden, gradient, outputs, target, rate, scratch)
-
-
-@compiled
 def train_block(
     words: np.ndarray,
     tables: Any,
@@ -248,7 +224,8 @@ def train_block(
     Returns:
         The number of predictions.
     """
-    inputs, starts, rows, keep = tables.inputs, tables.row_starts, tables.rows, tables.keep
+    inputs, outputs, starts, rows, keep, chances, aliases = tables[:7]
+    paths, nodes, labels = tables[7:]
     hidden, gradient = np.zeros(inputs.shape[1], np.float32), np.zeros(inputs.shape[1], np.float32)
     scratch = np.zeros(len(keep) if loss == SOFTMAX else 0, np.float32)
     sentence = np.empty(LONGEST, np.int32)
@@ -266,20 +243,31 @@ def train_block(
                 continue
             hidden[:] = 0
             gradient[:] = 0
-            # CBOW predicts from the context words, skip-gram from the middle word.
-            scale = np.float32(1) / np.float32(last - first) if bag else np.float32(1)
+            share = np.float32(1) / np.float32(last - first)
+            if bag:
+                for place in range(first, last + 1):
+                    if place != middle:
+                        _gather(inputs, starts, rows, sentence[place], share, hidden)
+            else:
+                _gather(inputs, starts, rows, sentence[middle], np.float32(1), hidden)
             for place in range(first, last + 1):
                 if (place == middle) != bag:
-                    _gather(inputs, starts, rows, sentence[place], scale, hidden)
-            for place in range(first, last + 1):
-                if (place == middle) == bag:
-                    target = sentence[place]
-                    _predict(
-                        hidden, gradient, tables, target, loss, negatives, rate, state, scratch
+                    continue
+                target = sentence[place]
+                predictions += 1
+                if loss == NEGATIVE:
+                    negative_step(
+                        hidden, gradient, outputs, target, negatives, chances, aliases, rate, state
                     )
-                    predictions += 1
-            for place in range(first, last + 1):
-                if (place == middle) != bag:
-                    _scatter(inputs, starts, rows, sentence[place], gradient)
+                elif loss == HIERARCHICAL:
+                    hierarchical_step(hidden, gradient, outputs, target, paths, nodes, labels, rate)
+                else:
+                    softmax_step(hidden, gradient, outputs, target, rate, scratch)
+            if bag:
+                for place in range(first, last + 1):
+                    if place != middle:
+                        _scatter(inputs, starts, rows, sentence[place], gradient)
+            else:
+                _scatter(inputs, starts, rows, sentence[middle], gradient)
         length = 0
     return predictions
