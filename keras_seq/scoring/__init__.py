@@ -1,5 +1,4 @@
-"""Strings to exact match, error rates, chrF, BLEU and TER, each with the signature that makes it
-repeatable; labels and tags to accuracy and F1."""
+"""Scores of text, each with a signature that makes it reproducible; scores of labels and tags."""
 
 from .bleu_tokenizers import TOKENIZERS, bleu_tokenizer
 from .comparison import TESTS, Comparison, compare, with_intervals

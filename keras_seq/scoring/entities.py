@@ -1,4 +1,4 @@
-"""Scores of entities: names of several words, each found as a whole or not."""
+"""Precision, recall and F1 of named entities."""
 
 import re
 from collections import Counter
@@ -12,24 +12,24 @@ _TAG = re.compile(r"(?P<place>[BIES])-(?P<kind>.+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class EntityScores(Counts):
-    """How many entities were found, to the word and with their type.
+    """Counts of entities. A correct entity has the right words and type.
 
     Attributes:
-        correct: How many of those found are right.
-        found: How many were found.
-        expected: How many there are.
-        by_type: The same for each type, sorted.
+        correct: Number of correct predicted entities.
+        found: Number of predicted entities.
+        expected: Number of true entities.
+        by_type: The counts of each type, sorted by type.
     """
 
     by_type: dict[str, Counts] = field(default_factory=dict)
 
     def table(self) -> str:
-        """The text to print: the scores of each type, and of all."""
+        """Returns a table of the scores of each type and of all entities."""
         return "\n".join(counts_table("entities", {**self.by_type, "all": self}))
 
 
 def are_entity_tags(tags: Iterable[str]) -> bool:
-    """Whether these are tags of entities: "O", and "B-", "I-", "E-" or "S-" with a type.
+    """Returns True for entity tags: "O", and "B-", "I-", "E-" or "S-" with a type.
 
     >>> are_entity_tags(["O", "B-place", "I-place"]), are_entity_tags(["NOUN", "VERB"])
     (True, False)
@@ -39,18 +39,17 @@ def are_entity_tags(tags: Iterable[str]) -> bool:
 
 
 def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
-    """The entities of a sentence: first word, the word after the last, and type.
+    """Returns the entities of a sentence: first word, the word after the last, and type.
 
-    An entity begins at "B-" or "S-", after "E-" or "S-", after "O" or at the
-    beginning of the sentence, and where the type changes. So an "I-" or "E-"
-    that goes on from nothing of its type begins an entity of its own, as in
-    conlleval.
+    An entity begins at "B-" or "S-", after "E-" or "S-", after "O" or at the beginning of the
+    sentence, and where the type changes. Therefore, an "I-" or "E-" without a preceding tag of its
+    type begins an entity, as in conlleval.
 
     Args:
-        tags: A tag for each word, as IOB2 (B, I, O) or BIOES has them.
+        tags: A tag for each word, in IOB2 (B, I, O) or BIOES format.
 
     Raises:
-        ValueError: If a tag is none of these.
+        ValueError: If a tag has another format.
 
     Example:
 
@@ -58,7 +57,7 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     [(0, 2, 'person'), (3, 4, 'place'), (4, 5, 'place')]
     """
     found: list[tuple[int, int, str]] = []
-    # The type of an entity that the next word may go on with.
+    # The type of an entity that the next word may continue.
     is_open = None
     for word, tag in enumerate(tags):
         if tag == "O":
@@ -82,23 +81,21 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
 def entity_scores(
     references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> EntityScores:
-    """Compares entities that were found with the true ones, as conlleval does.
+    """Scores predicted entities over a corpus, as conlleval does.
 
-    An entity is right if its first word, its last and its type are; all of a
-    corpus are counted together.
+    An entity is correct if its first word, last word and type are correct.
 
     Args:
-        references: For each sentence the true tags, one for each word: IOB2
-            (B, I, O) or BIOES; both may occur.
-        predictions: The tags that were given, as many.
+        references: The true tags of each sentence, one for each word, in IOB2 (B, I, O) or BIOES
+            format; both may occur.
+        predictions: The predicted tags, in the same shape.
 
     Returns:
-        The scores, of all entities and of each type.
+        The scores of all entities and of each type.
 
     Raises:
         TypeError: If a sentence is a string.
-        ValueError: If there are not as many sentences, or words of one, on both
-            sides, or a tag is none of these.
+        ValueError: If the numbers of sentences or words differ, or a tag has another format.
 
     Example:
 
@@ -119,11 +116,11 @@ def entity_scores(
     correct: Counter[str] = Counter()
     found: Counter[str] = Counter()
     expected: Counter[str] = Counter()
-    for truth, given in zip(references, predictions, strict=True):
-        true_ones, given_ones = entities(truth), entities(given)
-        correct.update(kind for *_, kind in true_ones & given_ones)
-        found.update(kind for *_, kind in given_ones)
-        expected.update(kind for *_, kind in true_ones)
+    for true_tags, predicted_tags in zip(references, predictions, strict=True):
+        truth, predicted = entities(true_tags), entities(predicted_tags)
+        correct.update(kind for *_, kind in truth & predicted)
+        found.update(kind for *_, kind in predicted)
+        expected.update(kind for *_, kind in truth)
     by_type = {
         kind: Counts(correct[kind], found[kind], expected[kind])
         for kind in sorted(found.keys() | expected.keys())
@@ -134,17 +131,17 @@ def entity_scores(
 def check_sentences(
     references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> None:
-    """Raises TypeError or ValueError where not every word has a tag on both sides."""
+    """Raises `TypeError` or `ValueError` unless every word has a tag on both sides."""
     if len(references) != len(predictions):
         raise ValueError(
             f"received references of {len(references)} sentences and predictions of "
             f"{len(predictions)}"
         )
-    for number, (truth, given) in enumerate(zip(references, predictions, strict=True), 1):
-        if isinstance(truth, str) or isinstance(given, str):
+    for number, (truth, predicted) in enumerate(zip(references, predictions, strict=True), 1):
+        if isinstance(truth, str) or isinstance(predicted, str):
             raise TypeError(f"sentence {number} must be a list of tags, not one string")
-        if len(truth) != len(given):
+        if len(truth) != len(predicted):
             raise ValueError(
-                f"sentence {number} has {len(truth)} tags in the references and {len(given)} in "
-                "the predictions"
+                f"sentence {number} has {len(truth)} tags in the references and "
+                f"{len(predicted)} in the predictions"
             )

@@ -1,8 +1,7 @@
-"""Word and character error rate, as speech recognition counts them.
+"""Word and character error rate of speech recognition.
 
-By numpy, a row of the table of Levenshtein for many lines at a time. jiwer would bring RapidFuzz,
-a compiled library, for these few lines, and splits the errors of an alignment by the order in
-which it happens to walk back; the sums are the same.
+numpy computes a row of the Levenshtein table for many lines at once. jiwer gives the same sums, but
+needs RapidFuzz, a compiled library, and splits the errors by the arbitrary order of its traceback.
 """
 
 from collections.abc import Sequence
@@ -11,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-# What an error costs beside a substitution, of which only the number is counted in the rest: so
-# the fewest errors are found, and of their alignments one with the fewest substitutions.
+# Cost of an error; a substitution costs 1 more. The minimum has the fewest errors, and among such
+# alignments the fewest substitutions.
 _ERROR = 1 << 32
-# So many cells of a row of the table are computed at once.
+# Cells of a table row computed at once.
 _CELLS = 1 << 18
 
 
@@ -23,10 +22,10 @@ class Errors:
     """The errors of a corpus.
 
     Attributes:
-        substitutions: Units of the references that have become others.
-        insertions: Units that are in no reference.
-        deletions: Units of the references that are missing.
-        length: Units of the references.
+        substitutions: Number of substituted words or characters.
+        insertions: Number of insertions.
+        deletions: Number of deletions.
+        length: Number of words or characters of the references.
     """
 
     substitutions: int
@@ -36,7 +35,7 @@ class Errors:
 
     @property
     def rate(self) -> float:
-        """Errors for each unit of the references; 0 where there is nothing and no error."""
+        """Errors divided by the length of the references; 0 if both are 0."""
         errors = self.substitutions + self.insertions + self.deletions
         if not self.length:
             return float("inf") if errors else 0.0
@@ -48,7 +47,7 @@ class LineErrors:
     """The errors of each line, in the order of the lines.
 
     Attributes:
-        substitutions, insertions, deletions, lengths: As those of `Errors`, int64 `(lines,)`.
+        substitutions, insertions, deletions, lengths: As in `Errors`, int64 `(lines,)`.
     """
 
     substitutions: np.ndarray
@@ -69,23 +68,23 @@ class LineErrors:
 
 
 def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
-    """Counts wrong words, of which spaces are the bounds.
+    """Counts errors of words separated by spaces.
 
         rate = (substitutions + insertions + deletions) / words of the references
 
-    Over the corpus, not a mean over lines, as NIST's sclite and jiwer do. The
-    errors are the fewest that turn a reference into its hypothesis (Levenshtein);
-    where several alignments have as few, one with the fewest substitutions counts.
+    The rate is that of the corpus, not a mean over lines, as in NIST's sclite and jiwer. Errors
+    are those of an alignment with the minimum edit distance (Levenshtein), and among such
+    alignments with the fewest substitutions.
 
     Args:
-        hypotheses: What was recognised, a string for each line.
-        references: What was said.
+        hypotheses: The recognized lines.
+        references: The reference lines.
 
     Returns:
         The `Errors`, whose `rate` may exceed 1.
 
     Raises:
-        ValueError: If there are not as many of both.
+        ValueError: If the numbers of lines differ.
 
     Example:
 
@@ -100,20 +99,17 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
 
 
 def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
-    """Counts wrong characters, as `word_errors` words.
+    """Counts errors of characters, as `word_errors` does of words.
 
-    A character is a code point. Spaces count, but not how many there are in a row, nor
-    those at the ends of a line.
+    A character is a code point. Repeated spaces count as one, and spaces at the ends of a line do
+    not count.
 
     Args:
-        hypotheses: What was recognised, a string for each line.
-        references: What was said.
-
-    Returns:
-        The `Errors`.
+        hypotheses: The recognized lines.
+        references: The reference lines.
 
     Raises:
-        ValueError: If there are not as many of both.
+        ValueError: If the numbers of lines differ.
 
     Example:
 
@@ -124,33 +120,33 @@ def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Er
 
 
 def line_word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> LineErrors:
-    """Counts wrong words of each line, as `word_errors` does of the corpus."""
+    """Counts word errors of each line, as `word_errors` does of the corpus."""
     return _errors(hypotheses, references, str.split)
 
 
 def line_character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> LineErrors:
-    """Counts wrong characters of each line, as `character_errors` does of the corpus."""
+    """Counts character errors of each line, as `character_errors` does of the corpus."""
     return _errors(hypotheses, references, lambda line: list(" ".join(line.split())))
 
 
-def _errors(hypotheses: Sequence[str], references: Sequence[str], cut: Any) -> LineErrors:
+def _errors(hypotheses: Sequence[str], references: Sequence[str], split: Any) -> LineErrors:
     if len(hypotheses) != len(references):
         raise ValueError(f"received {len(hypotheses)} hypotheses and {len(references)} references")
     numbers: dict[str, int] = {}
 
     def units(line: str) -> list[int]:
-        return [numbers.setdefault(unit, len(numbers)) for unit in cut(line)]
+        return [numbers.setdefault(unit, len(numbers)) for unit in split(line)]
 
     pairs = [
         (units(reference), units(hypothesis))
         for reference, hypothesis in zip(references, hypotheses, strict=True)
     ]
-    # Lines of like length together, so that little is computed of what is not there.
+    # Sorting groups lines of similar length, which need little padding.
     order = sorted(range(len(pairs)), key=lambda line: (len(pairs[line][1]), len(pairs[line][0])))
     found = np.zeros((3, len(pairs)), np.int64)
     at = 0
     while at < len(order):
-        # The lines to come are longer, but twice as long at most.
+        # A group contains lines of at most twice the shortest length.
         limit = 2 * len(pairs[order[at]][1]) + 1
         count = max(1, _CELLS // (limit + 1))
         lines = [line for line in order[at : at + count] if len(pairs[line][1]) <= limit]
@@ -159,16 +155,16 @@ def _errors(hypotheses: Sequence[str], references: Sequence[str], cut: Any) -> L
         costs = _costs(some)
         replaced = costs % _ERROR
         lengths = np.array([[len(side) for side in pair] for pair in some])
-        # What is missing less what is too much is the difference of the lengths.
-        missing = (costs // _ERROR - replaced + lengths[:, 0] - lengths[:, 1]) // 2
-        found[:, lines] = replaced, missing - lengths[:, 0] + lengths[:, 1], missing
+        # Deletions minus insertions is the difference of the lengths.
+        deleted = (costs // _ERROR - replaced + lengths[:, 0] - lengths[:, 1]) // 2
+        found[:, lines] = replaced, deleted - lengths[:, 0] + lengths[:, 1], deleted
     substitutions, insertions, deletions = found
     sizes = np.array([len(reference) for reference, _ in pairs], np.int64)
     return LineErrors(substitutions, insertions, deletions, sizes)
 
 
 def _costs(pairs: Sequence[tuple[list[int], list[int]]]) -> np.ndarray:
-    """Of each pair the errors times `_ERROR`, plus the substitutions among them."""
+    """Returns the errors of each pair times `_ERROR`, plus the number of substitutions."""
     references = _padded([reference for reference, _ in pairs], -1)
     hypotheses = _padded([hypothesis for _, hypothesis in pairs], -2)
     lines = np.arange(len(pairs))
@@ -180,7 +176,7 @@ def _costs(pairs: Sequence[tuple[list[int], list[int]]]) -> np.ndarray:
         wrong = references[:, place : place + 1] != hypotheses
         best = row + _ERROR
         np.minimum(best[:, 1:], row[:, :-1] + wrong * (_ERROR + 1), out=best[:, 1:])
-        # Any number of insertions after each, without a loop over them.
+        # Adds any number of insertions without a loop.
         row = np.minimum.accumulate(best - inserted, axis=1) + inserted
         found = np.where(lengths[:, 0] == place + 1, row[lines, lengths[:, 1]], found)
     return found

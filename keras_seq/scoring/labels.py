@@ -1,4 +1,4 @@
-"""Scores of labels: accuracy, F1, and which label is taken for which."""
+"""Scores of labels: accuracy, F1 and the confusion matrix."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ import numpy as np
 
 from .counts import Counts, counts_table
 
-# A table of confusion between more labels fits no terminal.
-_PRINTED = 20
+# A terminal has no room for a larger confusion matrix.
+_MAX_PRINTED_LABELS = 20
 
 
 @dataclass(frozen=True)
 class LabelScores:
-    """How the labels that were given agree with the true ones.
+    """Agreement of predicted and true labels.
 
     Attributes:
-        labels: All labels, true or given, in their order.
-        confusion: Integers `(L, L)`: how often a text of label i (row) was
-            given label j (column).
+        labels: All L labels, true or predicted, sorted.
+        confusion: Integers `(L, L)`; the number of texts with the true label i (row) and the
+            predicted label j (column).
     """
 
     labels: tuple[str, ...]
@@ -26,17 +26,17 @@ class LabelScores:
 
     @property
     def accuracy(self) -> float:
-        """The share of texts whose label is right."""
+        """The fraction of texts with a correct label."""
         return float(np.trace(self.confusion) / self.confusion.sum())
 
     @property
     def macro_f1(self) -> float:
-        """The mean of the labels' F1: a rare one counts as much as a frequent one."""
+        """The mean of the F1 of all labels, rare or frequent."""
         return float(np.mean([counts.f1 for counts in self.by_label.values()]))
 
     @property
     def micro_f1(self) -> float:
-        """F1 of all labels' counts together; of texts with one label each it is the accuracy."""
+        """F1 of the summed counts; equals the accuracy if each text has one label."""
         total = int(self.confusion.sum())
         return Counts(int(np.trace(self.confusion)), total, total).f1
 
@@ -55,23 +55,23 @@ class LabelScores:
         }
 
     def table(self) -> str:
-        """The text to print: all scores, and the confusion where there are 20 labels or fewer."""
+        """Returns a table of all scores, with the confusion matrix for at most 20 labels."""
         total = int(self.confusion.sum())
         scores = f"{self.accuracy:.3f}, macro F1 {self.macro_f1:.3f}, micro F1 {self.micro_f1:.3f}"
         lines = [f"accuracy {scores}, {total:,} labels", "", *counts_table("label", self.by_label)]
-        if len(self.labels) <= _PRINTED:
+        if len(self.labels) <= _MAX_PRINTED_LABELS:
             lines += ["", *self._confusion_lines()]
         return "\n".join(lines)
 
     def _confusion_lines(self) -> list[str]:
-        # Columns are numbered: names would make the table too wide for a terminal.
+        # Columns have numbers, because names would be too wide for a terminal.
         numbers = range(1, len(self.labels) + 1)
         cells = [[f"{count:,}" for count in row] for row in self.confusion]
         width = max(len(cell) for row in [*cells, [str(numbers[-1])]] for cell in row)
         name_width = max(len(label) for label in self.labels)
         number_width = len(str(numbers[-1]))
         lines = [
-            "confusion: a row for each true label, a column for each that was given",
+            "confusion: a row for each true label, a column for each predicted label",
             " " * (number_width + 1 + name_width) + _row(map(str, numbers), width),
         ]
         for number, label, row in zip(numbers, self.labels, cells, strict=True):
@@ -84,32 +84,32 @@ def _row(cells: Iterable[str], width: int) -> str:
 
 
 def label_scores(references: Sequence[str], predictions: Sequence[str]) -> LabelScores:
-    """Compares labels that were given with the true ones.
+    """Scores predicted labels.
 
     Args:
         references: The true label of each text.
-        predictions: The label that each was given, in the same order.
+        predictions: The predicted label of each text.
 
     Returns:
-        The scores. Labels are those that occur on either side, sorted.
+        The scores.
 
     Raises:
         TypeError: If either is a string.
-        ValueError: If there are none, or not as many of both.
+        ValueError: If there are no labels, or the numbers of labels differ.
 
     Example:
 
-    >>> found = label_scores(["cat", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog"])
-    >>> found.accuracy, found.by_label["cat"].recall
+    >>> scores = label_scores(["cat", "cat", "dog", "dog"], ["cat", "dog", "dog", "dog"])
+    >>> scores.accuracy, scores.by_label["cat"].recall
     (0.75, 0.5)
-    >>> print(found.table())
+    >>> print(scores.table())
     accuracy 0.750, macro F1 0.733, micro F1 0.750, 4 labels
     <BLANKLINE>
     label  precision  recall      F1  support
     cat        1.000   0.500   0.667        2
     dog        0.667   1.000   0.800        2
     <BLANKLINE>
-    confusion: a row for each true label, a column for each that was given
+    confusion: a row for each true label, a column for each predicted label
            1  2
     1 cat  1  1
     2 dog  0  2
@@ -130,7 +130,7 @@ def label_scores(references: Sequence[str], predictions: Sequence[str]) -> Label
     if len(references) == 0:
         raise ValueError("no labels: expected at least one text")
     labels, places = np.unique(np.array([*references, *predictions]), return_inverse=True)
-    truth, given = np.split(places, 2)
+    truth, predicted = np.split(places, 2)
     confusion = np.zeros((len(labels), len(labels)), np.int64)
-    np.add.at(confusion, (truth, given), 1)
+    np.add.at(confusion, (truth, predicted), 1)
     return LabelScores(tuple(str(label) for label in labels), confusion)

@@ -13,16 +13,16 @@ _SEED = 12345
 
 @dataclass(frozen=True)
 class LineCounts:
-    """A metric as 100 times a sum over lines divided by another.
+    """A metric that is 100 times the ratio of two sums over lines.
 
         value = 100 sum over lines of counts / sum over lines of sizes
 
     Attributes:
         name: `EXACT`, `CER` or `WER`.
         counts: Int64 `(lines,)`, equal lines or errors.
-        sizes: Int64 `(lines,)`, 1, or the units of the reference.
+        sizes: Int64 `(lines,)`, 1, or the length of the reference.
         signature: The fields of the signature after `nrefs`.
-        details: What the metric adds to its value.
+        details: Text after the value of the metric.
     """
 
     name: str
@@ -37,10 +37,10 @@ class LineCounts:
         return _ratio(int(self.counts.sum()), int(self.sizes.sum()))
 
     def interval(self, samples: int) -> tuple[float | None, float | None, str]:
-        """The mean over resamples of the lines, and half the width of their 95 % interval.
+        """Computes the mean over resamples and half the width of the 95 % interval.
 
-        sacreBLEU has the same definition: half the distance between the 2.5 % and the 97.5 %
-        quantile of the scores of `samples` resamples, each of as many lines as there are.
+        As in sacreBLEU, the half width is half the distance between the 2.5 % and the 97.5 %
+        quantiles of the scores of `samples` resamples, each as long as the corpus.
 
         Args:
             samples: Positive integer, number of resamples.
@@ -62,7 +62,7 @@ class LineCounts:
 
 
 def resampled_rows(lines: int, samples: int) -> Iterator[np.ndarray]:
-    """Yields the rows of each resample, as many as there are lines."""
+    """Yields the line indices of each resample."""
     generator = np.random.default_rng(_SEED)
     for _ in range(samples):
         yield generator.integers(lines, size=lines)
@@ -74,19 +74,17 @@ def line_counts(
     references: Sequence[Sequence[str]],
     lowercase: bool = False,
 ) -> LineCounts:
-    """Counts of each line for `"exact"`, `"cer"` or `"wer"`.
+    """Counts each line for `"exact"`, `"cer"` or `"wer"`.
 
     Args:
         name: The metric.
-        hypotheses, references, lowercase: As for `score`.
+        hypotheses, references, lowercase: As in `score`.
 
     Raises:
         ValueError: If an error rate has several sets of references.
     """
     if name != "exact" and len(references) > 1:
-        raise ValueError(
-            f"{name!r} takes one set of references, received {len(references)}: one thing was said"
-        )
+        raise ValueError(f"{name!r} takes one set of references, received {len(references)}")
     if lowercase:
         hypotheses = [line.lower() for line in hypotheses]
         references = [[line.lower() for line in lines] for lines in references]

@@ -1,4 +1,4 @@
-"""The metric that fits a text, chosen by ordered rules from the references alone."""
+"""Choice of a metric that fits the references."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _UNSPACED_SCRIPTS = (
 
 @dataclass(frozen=True)
 class MetricChoice:
-    """A metric and why it was taken.
+    """A metric and the reason for its choice.
 
     Attributes:
         metric: `"exact"`, `"chrf"` or `"bleu"`.
@@ -36,7 +36,7 @@ class MetricChoice:
 
 @dataclass(frozen=True)
 class _Text:
-    """What the rules read of the references."""
+    """Statistics of the references."""
 
     lines: int
     distinct: int
@@ -55,7 +55,7 @@ class _Text:
         tokens = [token for line in words for token in line]
         counts = [len(line) for line in words]
         lines = len(references)
-        # White space is no character of a script.
+        # Whitespace is not counted as characters of a script.
         characters = sum(map(len, tokens))
         unspaced = sum(_is_unspaced(character) for token in tokens for character in token)
         return cls(
@@ -73,12 +73,12 @@ class _Text:
 
     @property
     def is_unsegmented(self) -> bool:
-        """Words have no spaces between them: fewer than one in 20 characters."""
+        """True if words are not separated: fewer than one space per 20 characters."""
         return self.spaces < 1 / 20 and self.unspaced_script > 0.5
 
 
 def choose_metric(references: Sequence[str]) -> MetricChoice:
-    """The metric that fits references. The first rule that applies decides:
+    """Chooses a metric that fits the references. The first rule that applies decides:
 
     1. A closed set, at most 20 distinct lines or 5 % of the lines, and each twice on average or
        more: exact match.
@@ -92,14 +92,10 @@ def choose_metric(references: Sequence[str]) -> MetricChoice:
     5. Longer lines with as few words: chrF.
     6. Everything else: BLEU.
 
-    Lengths of lines are medians. Nothing but the references is read, so the same text always
-    gives the same choice.
+    Lengths of lines are medians. The choice depends only on the references.
 
     Args:
-        references: A string for each line.
-
-    Returns:
-        The choice.
+        references: The reference lines.
 
     Example:
 
@@ -138,10 +134,10 @@ def choose_metric(references: Sequence[str]) -> MetricChoice:
 
 
 def choose_bleu_tokenizer(references: Sequence[str]) -> str:
-    """The tokenizer of BLEU that fits references.
+    """Chooses a BLEU tokenizer that fits the references.
 
     Args:
-        references: A string for each line.
+        references: The reference lines.
 
     Returns:
         `"char"` if words have no spaces between them, in a script that has none, else `"13a"`.

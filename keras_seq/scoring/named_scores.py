@@ -1,4 +1,4 @@
-"""Corpus scores by the names of their metrics, in the order of the request."""
+"""Corpus scores by metric name, in the requested order."""
 
 from collections.abc import Sequence
 
@@ -19,20 +19,20 @@ def scores_by_name(
     """Scores hypotheses by several metrics, with 95 % confidence intervals on request.
 
     Args:
-        hypotheses, references, metrics, lowercase, tokenize: As for `score`.
-        confidence: Whether to add intervals by bootstrap resampling.
+        hypotheses, references, metrics, lowercase, tokenize: As in `score`.
+        confidence: If True, add intervals by bootstrap resampling.
         samples: Number of resamples; 1,000 if None.
 
     Returns:
-        A `Comparison` of each metric with `confidence`, else a `Score`.
+        A `Comparison` for each metric with `confidence`, otherwise a `Score`.
 
     Raises:
         TypeError, ValueError: As `score`.
 
     Example:
 
-    >>> found = scores_by_name(["a", "b"], [["a", "c"]], ["exact", "cer"])
-    >>> {name: one.value for name, one in found.items()}
+    >>> scores = scores_by_name(["a", "b"], [["a", "c"]], ["exact", "cer"])
+    >>> {name: one.value for name, one in scores.items()}
     {'exact': 50.0, 'cer': 50.0}
     """
     found: dict[str, Score | Comparison] = {}

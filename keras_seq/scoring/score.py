@@ -1,4 +1,4 @@
-"""Corpus scores: those of sacreBLEU to every digit, exact match, and error rates."""
+"""Corpus scores: the metrics of sacreBLEU, exact match and error rates."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from .bleu_tokenizers import bleu_tokenizer
 from .line_scores import line_counts
 
-# Those of sacreBLEU, computed by default.
+# Metrics of sacreBLEU, computed by default.
 METRICS = ("bleu", "chrf", "ter")
 # Sums over lines, computed on request.
 LINE_METRICS = ("exact", "cer", "wer")
@@ -21,11 +21,11 @@ class Score:
     """One corpus score.
 
     Attributes:
-        name: As sacreBLEU writes it: `BLEU`, `chrF2`, `TER`; or `EXACT`, `CER`, `WER`.
+        name: The name in sacreBLEU: `BLEU`, `chrF2`, `TER`; or `EXACT`, `CER`, `WER`.
         value: The score, usually 0 to 100; for TER, WER and CER, lower is better.
-        signature: What somebody else needs to get the same number.
-        details: What the metric adds, as BLEU its precisions and brevity
-            penalty; empty where it adds nothing.
+        signature: The parameters that reproduce the score.
+        details: Further numbers of the metric, such as the precisions and brevity penalty of
+            BLEU; may be empty.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one set of hypotheses; iterating gives those asked for.
+    """Scores of one set of hypotheses; iterates over the requested scores.
 
     Attributes:
-        bleu, chrf, ter, wer, cer, exact: Each a `Score`, or None if it was not asked for.
+        bleu, chrf, ter, wer, cer, exact: A `Score`, or None if not requested.
     """
 
     bleu: Score | None = None
@@ -55,7 +55,7 @@ class Scores:
     exact: Score | None = None
 
     def __iter__(self) -> Iterator[Score]:
-        return (found for found in vars(self).values() if found is not None)
+        return (value for value in vars(self).values() if value is not None)
 
 
 def score(
@@ -66,38 +66,36 @@ def score(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> Scores:
-    """Score hypotheses against one or more sets of references.
+    """Scores hypotheses against one or more sets of references.
 
-    BLEU, chrF and TER are sacreBLEU's own, with its defaults (so TER ignores case). `exact` is
-    the share of lines that equal one of their references, in percent; no character is ignored.
-    Word and character error rate are those of `word_errors` and `character_errors`, in
-    percent. If tokens are separated by spaces, such as phones, the word error rate is their
-    token error rate.
+    BLEU, chrF and TER are those of sacreBLEU with its defaults (so TER ignores case). `exact` is
+    the percentage of lines that equal one of their references in every character. Word and
+    character error rate are those of `word_errors` and `character_errors`, in percent. If tokens
+    are separated by spaces, such as phones, the word error rate is their token error rate.
 
     Args:
-        hypotheses: The output, a string for each line.
-        references: A list of sets, each with one string for each hypothesis:
-            `[lines]` for one reference file.
-        metrics: Which of `ALL_METRICS`: `"exact"`, `"cer"`, `"wer"`, `"chrf"`, `"bleu"` and
+        hypotheses: The output lines.
+        references: A list of sets, each with one line for each hypothesis: `[lines]` for one
+            reference file.
+        metrics: A selection of `ALL_METRICS`: `"exact"`, `"cer"`, `"wer"`, `"chrf"`, `"bleu"` and
             `"ter"`; the error rates only with one set of references.
-        lowercase: Whether all but TER ignore case.
-        tokenize: The tokenizer of BLEU, one of `TOKENIZERS`; None is
-            sacreBLEU's choice (`"13a"`).
+        lowercase: If True, all metrics ignore case; TER always does.
+        tokenize: The tokenizer of BLEU, one of `TOKENIZERS`; None is the default of sacreBLEU,
+            `"13a"`.
 
     Returns:
         The scores, with a signature each.
 
     Raises:
         TypeError: If `hypotheses` or a set of references is a string.
-        ValueError: If a set of references is empty or has another number of
-            lines than the hypotheses (with both counts); if a metric or
-            tokenizer is unknown; if a package or a file of the tokenizer is missing;
-            if an error rate is asked for with several sets.
+        ValueError: If a set of references is empty or differs in length from the hypotheses; if a
+            metric or tokenizer is unknown; if a package or file of the tokenizer is missing; if an
+            error rate is requested with several sets of references.
 
     Example:
 
-    >>> found = score(["a dog runs"], [["A dog runs"]], metrics=["chrf"], lowercase=True)
-    >>> found.chrf.value
+    >>> scores = score(["a dog runs"], [["A dog runs"]], metrics=["chrf"], lowercase=True)
+    >>> scores.chrf.value
     100.0
     >>> score(["a dog", "runs"], [["a dog", "ran"]], metrics=["exact"]).exact.text
     'EXACT = 50.00 nrefs:1|case:mixed|unit:line'
@@ -110,8 +108,10 @@ def score(
     if unknown := [name for name in metrics if name not in ALL_METRICS]:
         raise ValueError(f"unknown metric {unknown[0]!r}, expected one of {', '.join(ALL_METRICS)}")
     translation = [name for name in metrics if name in METRICS]
-    made = make_metrics(translation, lowercase=lowercase, tokenize=tokenize)
-    found = {name: _scored(made[name], hypotheses, references) for name in made}
+    sacrebleu_metrics = make_metrics(translation, lowercase=lowercase, tokenize=tokenize)
+    found = {
+        name: _scored(metric, hypotheses, references) for name, metric in sacrebleu_metrics.items()
+    }
     for name in metrics:
         if name in LINE_METRICS:
             counts = line_counts(name, hypotheses, references, lowercase)
@@ -127,13 +127,13 @@ def bleu(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> Score:
-    """Score hypotheses by BLEU alone, and without advice on their punctuation.
+    """Scores hypotheses by BLEU, without the warning of sacreBLEU about tokenized text.
 
     Args:
-        hypotheses, references, lowercase, tokenize: As for `score`.
+        hypotheses, references, lowercase, tokenize: As in `score`.
 
     Returns:
-        The BLEU score with its signature, the same as `score` gives.
+        The BLEU score of `score`.
 
     Raises:
         TypeError, ValueError: As `score`.
@@ -144,7 +144,7 @@ def bleu(
     'BLEU = 100.00 '
     """
     _check(hypotheses, references)
-    # force only keeps sacreBLEU from logging that the text looks tokenized.
+    # `force` only disables the warning of sacreBLEU that the text looks tokenized.
     metric = BLEU(lowercase=lowercase, tokenize=bleu_tokenizer(tokenize), force=True)
     return _scored(metric, hypotheses, references)
 
@@ -152,11 +152,11 @@ def bleu(
 def make_metrics(
     names: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
 ) -> dict[str, Any]:
-    """sacreBLEU's metrics by name.
+    """Creates sacreBLEU metrics by name.
 
     Args:
-        names: Which of `METRICS`.
-        lowercase, tokenize: As for `score`.
+        names: A selection of `METRICS`.
+        lowercase, tokenize: As in `score`.
 
     Raises:
         ValueError: If a metric or tokenizer is unknown.

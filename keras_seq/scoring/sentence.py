@@ -1,4 +1,4 @@
-"""How good single lines are, for sorting them."""
+"""Scores of single lines."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,19 @@ from sacrebleu.metrics import CHRF
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-    """chrF of each line alone, 0 to 100.
+    """Computes chrF of each line, 0 to 100.
 
-    Of one line chrF says more than BLEU, which is 0 where no four words in a row agree.
+    chrF suits single lines better than BLEU, which is 0 if no sequence of four words matches.
 
     Args:
-        hypotheses: The output, a string for each line.
-        references: As many strings.
+        hypotheses: The output lines.
+        references: The reference lines.
 
     Returns:
-        As many scores, those of sacreBLEU with its defaults.
+        The scores of sacreBLEU with its defaults.
 
     Raises:
-        ValueError: If there are not as many of both.
+        ValueError: If the numbers of lines differ.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Scores of a tagger: of its words, and of its entities if it tags such."""
+"""Scores of a tagger by word and by entity."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from .labels import LabelScores, label_scores
 
 @dataclass(frozen=True)
 class TagScores:
-    """How tags agree with the true ones.
+    """Agreement of predicted and true tags.
 
     Attributes:
-        words: Of the words, each by itself.
-        entities: Of the entities; None where tags are not theirs.
+        words: The scores of single words.
+        entities: The scores of entities; None if the tags are not entity tags.
     """
 
     words: LabelScores
     entities: EntityScores | None
 
     def table(self) -> str:
-        """The text to print, entities first."""
+        """Returns the tables of all scores, entities first."""
         tables = [self.words.table()]
         if self.entities is not None:
             tables.insert(0, self.entities.table())
@@ -30,32 +30,29 @@ class TagScores:
 def tag_scores(
     references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> TagScores:
-    """Compares the tags of sentences, by word and, where tags are of entities, by entity.
+    """Scores predicted tags by word and, for entity tags, by entity.
 
     Args:
-        references: For each sentence the true tags, one for each word.
-        predictions: The tags that were given, as many.
-
-    Returns:
-        The scores.
+        references: The true tags of each sentence, one for each word.
+        predictions: The predicted tags, in the same shape.
 
     Raises:
         TypeError, ValueError: As `label_scores` and `entity_scores`.
 
     Example:
 
-    >>> found = tag_scores([["O", "B-place"], ["O"]], [["O", "B-place"], ["B-place"]])
-    >>> round(found.words.accuracy, 3), found.entities.precision
+    >>> scores = tag_scores([["O", "B-place"], ["O"]], [["O", "B-place"], ["B-place"]])
+    >>> round(scores.words.accuracy, 3), scores.entities.precision
     (0.667, 0.5)
     >>> tag_scores([["NOUN", "VERB"]], [["NOUN", "NOUN"]]).entities is None
     True
     """
     check_sentences(references, predictions)
-    truth, given = (
+    truth, predicted = (
         [tag for sentence in sentences for tag in sentence]
         for sentences in (references, predictions)
     )
     entities = None
-    if are_entity_tags({*truth, *given}):
+    if are_entity_tags({*truth, *predicted}):
         entities = entity_scores(references, predictions)
-    return TagScores(label_scores(truth, given), entities)
+    return TagScores(label_scores(truth, predicted), entities)

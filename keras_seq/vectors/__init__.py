@@ -1,7 +1,7 @@
-"""Vectors of words: trained on a text, kept in a text file, asked for neighbours and analogies.
+"""Word vectors: training, files, nearest neighbors and analogies.
 
-Training is loops over numbers, compiled by Numba: `pip install 'keras-seq[vectors]'`. What reads,
-writes and compares vectors needs numpy alone. The public names load when first used.
+Training needs Numba: `pip install 'keras-seq[vectors]'`. Everything else needs only numpy.
+The public names load at their first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How often words stand near each other: the matrix that GloVe factors."""
+"""Word co-occurrence counts, the matrix that GloVe factorizes."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 from keras_seq.vectors.compiling import compiled
 from keras_seq.vectors.corpus import LONGEST
 
-# A prime near 2^64 divided by the golden ratio: spreads what is close.
+# Fibonacci hashing: a prime near 2^64 divided by the golden ratio spreads close keys.
 _SPREAD = np.uint64(11400714819323198485)
 _EMPTY = -1
 
 
 class Cooccurrences:
-    """Sums of 1 / distance over all pairs of words not farther apart than a window.
+    """Sums of 1 / distance over all pairs of words within a window, in a hash table.
 
-    Memory is that of the different pairs, 16 bytes and as much again for room.
+    Memory is about 32 bytes for each distinct pair.
 
     Args:
-        words: The size V of the vocabulary.
-        window: How far apart at most.
+        words: Size V of the vocabulary.
+        window: Maximum distance of a pair.
 
     Example:
 
-    >>> counted = Cooccurrences(3, window=2)
-    >>> counted.add(np.array([0, 1, 2, -1], np.int32))
-    >>> rows, columns, sums = counted.entries()
+    >>> counts = Cooccurrences(3, window=2)
+    >>> counts.add(np.array([0, 1, 2, -1], np.int32))
+    >>> rows, columns, sums = counts.entries()
     >>> sorted(zip(rows.tolist(), columns.tolist(), sums.tolist()))
     [(0, 1, 1.0), (0, 2, 0.5), (1, 0, 1.0), (1, 2, 1.0), (2, 0, 0.5), (2, 1, 1.0)]
     """
@@ -42,7 +42,7 @@ class Cooccurrences:
     def add(self, block: np.ndarray) -> None:
         """Counts a block of the text, int32 with -1 after each sentence."""
         for part in _parts(block):
-            # As many pairs as there may be, so that none has to look for room.
+            # The table has room for all pairs that the part can add.
             most = self._used + len(part) * self._window
             if 2 * most > len(self._keys):
                 size = 1 << (2 * most).bit_length()
@@ -52,15 +52,15 @@ class Cooccurrences:
             self._used += _count(part, self._window, self._words, self._keys, self._sums)
 
     def entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The matrix, which is symmetric: rows and columns, int32, and sums, float32.
+        """Returns the symmetric matrix: rows and columns, int32, and sums, float32.
 
-        In the order of rows and columns.
+        Entries are sorted by row, then by column.
         """
         taken = self._keys != _EMPTY
         keys, sums = self._keys[taken], self._sums[taken]
         rows, columns = (keys // self._words, keys % self._words)
         both = rows != columns
-        # A word beside itself is near it from either side.
+        # A pair of equal words counts in both directions.
         sums = np.where(both, sums, 2 * sums)
         all_rows = np.concatenate([rows, columns[both]])
         all_columns = np.concatenate([columns, rows[both]])
@@ -70,7 +70,7 @@ class Cooccurrences:
 
 
 def _parts(block: np.ndarray) -> Iterator[np.ndarray]:
-    """Sentences, some at a time: little room is to be kept free for them."""
+    """Yields groups of sentences, short enough for the table to need little free room."""
     ends = (np.flatnonzero(block == -1) + 1).tolist()
     start = 0
     for end, following in zip(ends, [*ends[1:], None], strict=True):
@@ -85,7 +85,7 @@ def _room(size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def _place(keys: np.ndarray, key: Any) -> Any:
-    """Where a key is, or may be put."""
+    """Returns the slot of a key, or a free slot for it."""
     last = np.uint64(len(keys) - 1)
     place = ((np.uint64(key) * _SPREAD) >> np.uint64(20)) & last
     while keys[place] != key and keys[place] != _EMPTY:
@@ -104,7 +104,7 @@ def _move(keys: np.ndarray, sums: np.ndarray, new_keys: np.ndarray, new_sums: np
 
 @compiled
 def _count(block: np.ndarray, window: Any, words: Any, keys: np.ndarray, sums: np.ndarray) -> Any:
-    """Adds a block; returns how many pairs are new."""
+    """Adds a block; returns the number of new pairs."""
     new = 0
     for end in range(len(block)):
         if block[end] < 0:

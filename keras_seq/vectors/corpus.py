@@ -1,4 +1,4 @@
-"""A text as the numbers of its words, on disk, so that it is read and cut into words once."""
+"""A text as word numbers in a temporary file, so that the text is read and split only once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 from keras_seq.text import InputError, Notice, read_lines
 from keras_seq.text.reading import Path
 
-# What ends a sentence in a block of words.
+# Marks the end of a sentence in a block of words.
 END = -1
-# A line of more words is taken for several sentences, as in word2vec.
+# Longer lines are split into sentences of this many words, as in word2vec.
 LONGEST = 1_000
-# Words of a block: the learning rate is the same within it.
+# Words per block. The learning rate is constant within a block.
 _BLOCK = 10_000
-# Characters of a line that are cut into words at once: a whole corpus may be one line.
+# Characters of a line split at once, because a whole corpus may be one line.
 _CHARACTERS = 1 << 20
 _BUFFER = 1 << 20
 _SECONDS = 10.0
@@ -28,26 +28,25 @@ _OUT = -2
 
 
 class Corpus:
-    """The words of a text that come often enough, and the text as their numbers.
+    """The vocabulary of a text, and the text as word numbers.
 
-    Read once from beginning to end, so it may be a pipe. Memory is that of the different words;
-    the numbers are in a temporary file without a name, 4 bytes a word.
+    The text is read once from beginning to end, so it may be a pipe. Memory is proportional to the
+    number of distinct words; the word numbers are in an unnamed temporary file, 4 bytes per word.
 
     Args:
-        path: A text as `keras_seq.text.read_lines` takes it. A line is a sentence; what white
-            space parts is a word. Text is brought to NFKC, as for a `Tokenizer`.
-        min_count: Words that come less often are left out.
-        lowercase: Whether to make no difference between `Dog` and `dog`.
-        notice: Called with a line about the text, or how far it is read.
+        path: A text for `keras_seq.text.read_lines`. A line is a sentence; words are separated by
+            whitespace. Text is normalized to NFKC, as in a `Tokenizer`.
+        min_count: Minimum frequency of a word; rarer words are dropped.
+        lowercase: If True, lowercase the text.
+        notice: Receives lines that report progress.
 
     Attributes:
-        words: From the most frequent on; of equals that which comes first in the text.
-        counts: How often each comes, int64.
-        total: The sum of these.
+        words: The words by descending frequency; ties in the order of the text.
+        counts: The frequency of each word, int64.
+        total: The sum of `counts`.
 
     Raises:
-        InputError: As `read_lines` does; a text without words, or with less than two
-            that come often enough.
+        InputError: As `read_lines`; or if fewer than two words reach `min_count`.
 
     Example:
 
@@ -98,17 +97,17 @@ class Corpus:
         self._places[0] = END
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Some thousand words at a time, int32, with `END` at the end of each sentence."""
+        """Yields blocks of some thousand words, int32, with `END` after each sentence."""
         for number in range(self.block_count):
             yield self.block(number)
 
     @property
     def block_count(self) -> int:
-        """How many blocks there are."""
+        """The number of blocks."""
         return len(self._ends) - 1
 
     def block(self, number: int) -> np.ndarray:
-        """One block; for one thread at a time."""
+        """Returns one block. Not thread-safe."""
         start, end = self._ends[number : number + 2]
         self._file.seek(4 * start)
         places = self._places[np.frombuffer(self._file.read(4 * (end - start)), np.int32)]
@@ -122,11 +121,11 @@ class Corpus:
         name: str,
         notice: Notice | None,
     ) -> np.ndarray:
-        """Writes the text as numbers in the order in which the words come; returns their counts."""
+        """Writes the text as numbers by first occurrence; returns the count of each number."""
         counts = np.zeros(1, np.int64)
         buffer: list[int] = []
         written = block = 0
-        said = time.monotonic()
+        last_report = time.monotonic()
         for line in lines:
             for words in _cut(line, lowercase):
                 for start in range(0, len(words), LONGEST):
@@ -139,8 +138,8 @@ class Corpus:
                     counts = self._flush(buffer, counts, len(numbers))
                     written += len(buffer)
                     buffer.clear()
-                    if notice is not None and time.monotonic() - said >= _SECONDS:
-                        said = time.monotonic()
+                    if notice is not None and time.monotonic() - last_report >= _SECONDS:
+                        last_report = time.monotonic()
                         notice(f"{name}: {written:,} words read, {len(numbers):,} different ones")
         counts = self._flush(buffer, counts, len(numbers))
         written += len(buffer)
@@ -158,7 +157,7 @@ class Corpus:
 
 
 class _Numbers(dict[str, int]):
-    """A number for each word, from 1 on, given when it is first asked for."""
+    """Word numbers from 1, assigned at the first lookup."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self) + 1
@@ -166,7 +165,7 @@ class _Numbers(dict[str, int]):
 
 
 def _cut(line: str, lowercase: bool) -> Iterator[list[str]]:
-    """The words of a line, some at a time."""
+    """Yields the words of a line in chunks."""
     start = 0
     while start < len(line):
         end = start + _CHARACTERS

@@ -1,4 +1,4 @@
-"""Words as points on a plane: near each other where their vectors are."""
+"""Two-dimensional maps of word vectors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keras_seq.text import InputError
 from keras_seq.text.reading import Path
 from keras_seq.vectors.word_vectors import WordVectors
 
-_NEIGHBOURS = 8
+_NEIGHBORS = 8
 
 
 def vector_map(
@@ -23,20 +23,20 @@ def vector_map(
     perplexity: float | None = None,
     seed: int = 0,
 ) -> np.ndarray:
-    """Places words on a plane by t-SNE of the cosines between their vectors.
+    """Computes a two-dimensional map of words by t-SNE on cosine distances.
 
     Args:
         vectors: `WordVectors`.
-        words: Which, three at least.
-        perplexity: About how many neighbours of a word count, less than there are words; 30, or
-            a third of the words where they are few, if None.
-        seed: Of the random numbers.
+        words: The words of the map, at least three.
+        perplexity: Effective number of neighbors of a word, below the number of words; if None,
+            30 or a third of the words, whichever is smaller.
+        seed: Random seed.
 
     Returns:
         Float32 `(len(words), 2)`.
 
     Raises:
-        InputError: A word without a vector, or too few words; scikit-learn is not installed.
+        InputError: If a word has no vector, there are too few words, or scikit-learn is missing.
 
     Reference:
         Van der Maaten and Hinton, "Visualizing Data using t-SNE", JMLR 2008
@@ -63,15 +63,15 @@ def vector_map(
         random_state=np.random.RandomState(seed % 2**32),
         n_jobs=1,
     )
-    # Its threads wait for each other all the time: beside other work they take 15 times as long.
+    # The threads of t-SNE synchronize often: on a busy machine they are 15 times slower than one.
     with threadpool_limits(1):
         return np.asarray(method.fit_transform(matrix), np.float32)
 
 
 def map_page(vectors: WordVectors, words: Sequence[str], places: np.ndarray) -> dict[str, Any]:
-    """What the page `vectors` of `keras_seq.analysis.pages` shows."""
-    neighbours = [
-        [[near, round(cosine, 4)] for near, cosine in vectors.nearest(word, _NEIGHBOURS)]
+    """Builds the data of the page `vectors` of `keras_seq.analysis.pages`."""
+    neighbors = [
+        [[near, round(cosine, 4)] for near, cosine in vectors.nearest(word, _NEIGHBORS)]
         for word in words
     ]
     return {
@@ -80,25 +80,25 @@ def map_page(vectors: WordVectors, words: Sequence[str], places: np.ndarray) -> 
         "width": int(vectors.matrix.shape[1]),
         "words": [
             {"word": word, "x": float(x), "y": float(y), "nearest": near}
-            for word, (x, y), near in zip(words, places.tolist(), neighbours, strict=True)
+            for word, (x, y), near in zip(words, places.tolist(), neighbors, strict=True)
         ],
     }
 
 
 def save_map_image(path: Path, title: str, words: Sequence[str], places: np.ndarray) -> None:
-    """Writes a map as PNG, each word beside its point.
+    """Writes a map as a PNG file, each word next to its point.
 
     Raises:
-        InputError: Matplotlib is not installed.
+        InputError: If matplotlib is not installed.
     """
     require("matplotlib", "matplotlib")
-    # Without pyplot, which would look for a display and keep every figure.
+    # pyplot would need a display and keep every figure in memory.
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with warnings.catch_warnings(), rc_context({"text.parse_math": False}):
-        # A character that no font has is drawn as a box.
+        # A character without a glyph is drawn as a box.
         warnings.filterwarnings("ignore", message="Glyph")
         figure = Figure(figsize=(12, 12), layout="constrained")
         FigureCanvasAgg(figure)
@@ -113,7 +113,7 @@ def save_map_image(path: Path, title: str, words: Sequence[str], places: np.ndar
 
 
 def require(module: str, package: str) -> None:
-    """InputError if a package of the extra `plot` is not installed; it is not imported."""
+    """Raises `InputError` if a package of the extra `plot` is missing, without importing it."""
     try:
         missing = importlib.util.find_spec(module) is None
     except ValueError:

@@ -1,4 +1,4 @@
-"""From a text to the vectors of its words."""
+"""Training of word vectors on a text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from keras_seq.vectors.subwords import Subwords, rows_of_words
 from keras_seq.vectors.word_vectors import WordVectors
 
 _LOSSES = {"negative": NEGATIVE, "hierarchical": HIERARCHICAL, "softmax": SOFTMAX}
-# The learning rate falls in a line to this share of itself.
+# The learning rate decays linearly to this fraction of its initial value.
 _LAST_RATE = 1e-4
+# Co-occurrence entries per task of GloVe.
 _ENTRIES = 100_000
 _SECONDS = 10.0
 
@@ -40,21 +41,21 @@ def train_vectors(
     """Trains a vector for each word of a text.
 
     Args:
-        text: A file as `Corpus` takes it, or a `Corpus`.
-        settings: `VectorSettings()` if None. With one thread the same text, settings and seed give
-            the same vectors, to the bit, on one machine. Several threads change the same
-            tables without waiting for each other (Recht et al., "Hogwild!", 2011): as good,
-            but different each time.
-        lowercase: Whether to make no difference between `Dog` and `dog`, where `text` is a file.
-        notice: Called with a line about what is read and how far the training is.
+        text: A file for `Corpus`, or a `Corpus`.
+        settings: `VectorSettings()` if None. On one machine, one thread gives bit-identical
+            vectors for the same text, settings and seed. Several threads update the same tables
+            without locks (Recht et al., "Hogwild!", 2011): the quality is the same, but the
+            vectors differ between runs.
+        lowercase: If True and `text` is a file, lowercase the text.
+        notice: Receives lines that report progress.
 
     Returns:
-        The vectors, of words from the most frequent on. Those of GloVe are the mean of the two
-        tables that it learns.
+        The vectors of the words, by descending frequency. Those of GloVe are the mean of its two
+        tables.
 
     Raises:
-        InputError: As `Corpus` does, and where Numba is not installed.
-        SettingsError: The training diverged, which a lower rate prevents.
+        InputError: As `Corpus`; or if Numba is not installed.
+        SettingsError: If the training diverges; a lower rate prevents that.
 
     Example:
 
@@ -73,14 +74,14 @@ def train_vectors(
         else Corpus(text, min_count=settings.min_count, lowercase=lowercase, notice=notice)
     )
     train = _train_glove if settings.method == "glove" else _train_predictions
-    found = train(corpus, settings, notice or _silent)
-    if not np.isfinite(found.matrix).all():
+    vectors = train(corpus, settings, notice or _silent)
+    if not np.isfinite(vectors.matrix).all():
         raise SettingsError(f"rate: {settings.rate:g} is too high, the training diverged: lower it")
-    return found
+    return vectors
 
 
 def memory_of_training(corpus: Corpus, settings: VectorSettings) -> int:
-    """About how many bytes the tables of a training take, without the pairs that GloVe counts."""
+    """Estimates the bytes of the tables of a training, without the co-occurrences of GloVe."""
     numbers = len(corpus.words) * settings.units
     if settings.method == "glove":
         return 16 * numbers
@@ -96,15 +97,16 @@ def _rows(corpus: Corpus, settings: VectorSettings) -> tuple[np.ndarray, np.ndar
 
 
 def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice) -> WordVectors:
-    chance = np.random.default_rng(settings.seed)
+    generator = np.random.default_rng(settings.seed)
     words, units = len(corpus.words), settings.units
     starts, rows, places = _rows(corpus, settings)
-    nothing = np.zeros(0, np.int32)
-    tree: tuple[np.ndarray, ...] = (np.zeros(0, np.int64), nothing, nothing.astype(np.float32))
+    tree: tuple[np.ndarray, ...] = tuple(
+        np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32)
+    )
     if settings.loss == "hierarchical":
         tree = tuple(huffman_paths(corpus.counts))
     noise = noise_table(corpus.counts)
-    inputs = chance.random((words + len(places), units), np.float32) - np.float32(0.5)
+    inputs = generator.random((words + len(places), units), np.float32) - np.float32(0.5)
     inputs /= np.float32(units)
     tables = Tables(
         inputs,
@@ -125,7 +127,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
         with reading:
             block = corpus.block(task[1])
         now = rate * max(1 - progress.share, _LAST_RATE)
-        # Of the block alone, so that a thread more or less changes no draw.
+        # A seed per block makes the random numbers independent of the number of threads.
         state = np.random.SeedSequence([settings.seed, *task]).generate_state(1, np.uint64) | 1
         train_block(
             block,
@@ -140,7 +142,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
         progress.add(int((block >= 0).sum()))
 
     tasks = ((epoch, block) for epoch in range(epochs) for block in range(corpus.block_count))
-    _share_out(tasks, learn, settings.threads)
+    _run_tasks(tasks, learn, settings.threads)
     progress.end()
     if settings.method != "fasttext":
         return WordVectors(corpus.words, inputs)
@@ -173,21 +175,21 @@ def _train_glove(corpus: Corpus, settings: VectorSettings, notice: Notice) -> Wo
             losses.append(glove_steps(part, rows, columns, counts, tables, rate))
             progress.add(len(part))
 
-        _share_out(iter(range(0, len(order), _ENTRIES)), learn, settings.threads)
-        progress.told = f"loss {sum(losses) / max(len(order), 1):.4f}"
+        _run_tasks(iter(range(0, len(order), _ENTRIES)), learn, settings.threads)
+        progress.details = f"loss {sum(losses) / max(len(order), 1):.4f}"
     progress.end()
     return WordVectors(corpus.words, (tables.vectors[0] + tables.vectors[1]) / 2)
 
 
-def _share_out(tasks: Iterator[Any], work: Callable[[Any], None], threads: int) -> None:
-    """Does tasks in their order, several at once."""
+def _run_tasks(tasks: Iterator[Any], work: Callable[[Any], None], threads: int) -> None:
+    """Runs tasks in their order on several threads."""
     if threads == 1:
         for task in tasks:
             work(task)
         return
     lock, stop = threading.Lock(), threading.Event()
 
-    def go_on() -> None:
+    def worker() -> None:
         while not stop.is_set():
             with lock:
                 task = next(tasks, None)
@@ -196,9 +198,9 @@ def _share_out(tasks: Iterator[Any], work: Callable[[Any], None], threads: int) 
             work(task)
 
     with ThreadPoolExecutor(threads) as pool:
-        running = [pool.submit(go_on) for _ in range(threads)]
+        running = [pool.submit(worker) for _ in range(threads)]
         try:
-            # What Ctrl-C or a mistake ends, ends for all.
+            # Ctrl-C or an exception in one thread stops all threads.
             wait(running, return_when="FIRST_EXCEPTION")
         finally:
             failed = any(one.done() and one.exception() for one in running)
@@ -209,14 +211,14 @@ def _share_out(tasks: Iterator[Any], work: Callable[[Any], None], threads: int) 
 
 
 class _Progress:
-    """How much is done, said every ten seconds."""
+    """Progress report every ten seconds."""
 
     def __init__(self, total: int, what: str, notice: Notice) -> None:
         self._total, self._what, self._notice = max(total, 1), what, notice
         self._done = 0
         self._lock = threading.Lock()
-        self._start = self._said = time.monotonic()
-        self.told = ""
+        self._start = self._last_report = time.monotonic()
+        self.details = ""
 
     @property
     def share(self) -> float:
@@ -225,17 +227,19 @@ class _Progress:
     def add(self, count: int) -> None:
         with self._lock:
             self._done += count
-            if time.monotonic() - self._said >= _SECONDS:
-                self._said = time.monotonic()
-                self._say()
+            if time.monotonic() - self._last_report >= _SECONDS:
+                self._last_report = time.monotonic()
+                self._report()
 
     def end(self) -> None:
-        self._say()
+        self._report()
 
-    def _say(self) -> None:
+    def _report(self) -> None:
         speed = self._done / max(time.monotonic() - self._start, 1e-9)
-        more = f", {self.told}" if self.told else ""
-        self._notice(f"{self._done:,} of {self._total:,} {self._what}, {speed:,.0f} a second{more}")
+        details = f", {self.details}" if self.details else ""
+        self._notice(
+            f"{self._done:,} of {self._total:,} {self._what}, {speed:,.0f} a second{details}"
+        )
 
 
 def _silent(line: str) -> None:

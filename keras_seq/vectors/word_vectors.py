@@ -1,4 +1,4 @@
-"""Vectors by word: from a file and to one, near each other or not."""
+"""Word vectors: lookup, files, nearest neighbors and analogies."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ from keras_seq.text import InputError, Notice, read_word_vectors
 from keras_seq.text.reading import Path
 from keras_seq.vectors.subwords import Subwords
 
-# The file of the parts of words, beside that of the words.
+# Suffix of the file of n-gram vectors.
 PARTS = ".ngrams"
-# Among so many words one is looked for that was probably meant.
-_LOOKED_THROUGH = 50_000
+# Number of frequent words that suggestions are taken from.
+_SUGGESTIONS_FROM = 50_000
 
 
 class WordVectors:
     """Words and their vectors.
 
-    Shape letters: N words, D numbers of a vector.
+    Shape letters: N words, D units.
 
     Args:
-        words: The words, each once.
-        matrix: Float array `(N, D)`, a row for each.
-        subwords: The vectors of parts of words, if there are any: words that are not among
-            `words` have a vector by them.
-        name: What messages call this; the file's name, for one.
+        words: The words, without duplicates.
+        matrix: Float array `(N, D)`, one row per word.
+        subwords: Vectors of character n-grams, for words that are not in `words`; or None.
+        name: Name in messages, such as the file name.
 
     Raises:
-        ValueError: If the rows are not as many as the words, or a word comes twice.
+        ValueError: If the number of rows differs from the number of words, or a word is repeated.
 
     Example:
 
@@ -69,7 +68,7 @@ class WordVectors:
             )
         self._places = {word: place for place, word in enumerate(self.words)}
         if len(self._places) < len(self.words):
-            raise ValueError("words: one of them comes twice")
+            raise ValueError("words: received a word twice, expected distinct words")
         self._unit_rows: np.ndarray | None = None
 
     @classmethod
@@ -77,13 +76,12 @@ class WordVectors:
         """Reads a file in the text format of word2vec, GloVe or fastText.
 
         Args:
-            path: As for `keras_seq.text.read_word_vectors`. The parts of words are read from
-                the file beside it, if there is one.
-            notice: As for `read_lines`.
+            path: As in `keras_seq.text.read_word_vectors`. N-gram vectors are read from
+                `PATH.ngrams`, if that file exists.
+            notice: As in `read_lines`.
 
         Raises:
-            InputError: As `read_word_vectors` does; a file of parts that is none, or of
-                another width.
+            InputError: As `read_word_vectors`; or if the file of n-gram vectors is invalid.
         """
         found, _ = read_word_vectors(path, notice=notice)
         name = "standard input" if str(path) == "-" else str(path)
@@ -93,15 +91,15 @@ class WordVectors:
     def save(self, path: Path) -> None:
         """Writes the text format: `N D`, then a word and its numbers on each line.
 
-        Numbers have nine digits, so a float32 is read back as it was. The parts of words, if there
-        are any, go to a file with `.ngrams` behind the name, in the format safetensors; if there
-        are none, such a file from before is deleted. Either is whole or not there.
+        Numbers have nine digits, which restores a float32 exactly. N-gram vectors are written to
+        `PATH.ngrams` in the safetensors format; without n-gram vectors, an existing file of that
+        name is deleted. Both files are written atomically.
 
         Args:
-            path: The file; packed where its name ends in `.gz`.
+            path: The file, compressed if its name ends in `.gz`.
 
         Raises:
-            InputError: It cannot be written.
+            InputError: If the file cannot be written.
         """
         place = pathlib.Path(path)
         parts = place.with_name(place.name + PARTS)
@@ -112,7 +110,7 @@ class WordVectors:
                         self._write(packed)
                 else:
                     self._write(file)
-                # A full disk is found here, while the old files are still complete.
+                # Raises if the disk is full, while the old files are still complete.
                 file.flush()
                 if self.subwords is None:
                     parts.unlink(missing_ok=True)
@@ -136,64 +134,64 @@ class WordVectors:
         return len(self.words)
 
     def __contains__(self, word: str) -> bool:
-        """Whether there is a vector for a word, by its parts as well."""
+        """Returns True if a word has a vector of its own or from its n-grams."""
         return self._find(word) is not None
 
     def __getitem__(self, word: str) -> np.ndarray:
-        """The vector of a word, float32 `(D,)`.
+        """Returns the vector of a word, float32 `(D,)`.
 
         Raises:
-            InputError: There is none; with the nearest words by their letters.
+            InputError: If the word has no vector; the message suggests similar words.
         """
         vector = self._find(word)
         if vector is None:
-            raise InputError(f"{self.name}: no vector for {word[:60]!r}{self._meant(word)}")
+            raise InputError(f"{self.name}: no vector for {word[:60]!r}{self._suggestion(word)}")
         return vector
 
     def nearest(
         self, word: str | np.ndarray, count: int = 10, *, without: Iterable[str] = ()
     ) -> list[tuple[str, float]]:
-        """The words whose vectors point most nearly the same way.
+        """Finds the words with the highest cosine similarity.
 
         Args:
-            word: A word, which is not among its own neighbours, or a vector `(D,)`.
-            count: How many.
-            without: Words that are left out.
+            word: A word, which is excluded from the result, or a vector `(D,)`.
+            count: Maximum number of words.
+            without: Words to exclude.
 
         Returns:
-            Words with their cosine, the nearest first; of equals that which comes first.
+            Pairs of a word and its cosine, nearest first; ties in the order of `words`.
 
         Raises:
-            InputError: There is no vector for the word.
+            InputError: If the word has no vector.
         """
-        left_out = {*without, word} if isinstance(word, str) else set(without)
+        excluded = {*without, word} if isinstance(word, str) else set(without)
         vector = self[word] if isinstance(word, str) else np.asarray(word, np.float32)
         if self._unit_rows is None:
             self._unit_rows = _unit(self.matrix)
         cosines = self._unit_rows @ _unit(vector)
-        wanted = min(count + len(left_out), len(cosines))
+        wanted = min(count + len(excluded), len(cosines))
         if wanted < len(cosines):
-            # All that may be among the first, and those as near as the last of them.
+            # All candidates, including ties with the last one.
             least = np.partition(cosines, -wanted)[-wanted] if wanted else np.inf
             places = np.flatnonzero(cosines >= least)
         else:
             places = np.arange(len(cosines))
         places = places[np.argsort(-cosines[places], kind="stable")]
         found = ((self.words[place], float(cosines[place])) for place in places)
-        return [pair for pair in found if pair[0] not in left_out][:count]
+        return [pair for pair in found if pair[0] not in excluded][:count]
 
     def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[tuple[str, float]]:
-        """What is to c as b is to a: the words nearest to b - a + c, each of length 1.
+        """Completes "a is to b as c is to ...": the words nearest to b - a + c, all unit vectors.
 
         Args:
-            a, b, c: Words, which are not among the answers.
-            count: How many answers.
+            a, b, c: Words, which are excluded from the result.
+            count: Maximum number of words.
 
         Returns:
-            As `nearest` does.
+            As `nearest`.
 
         Raises:
-            InputError: There is no vector for one of the words.
+            InputError: If one of the words has no vector.
 
         Reference:
             Mikolov, Yih and Zweig, "Linguistic Regularities in Continuous Space Word
@@ -203,18 +201,18 @@ class WordVectors:
         return self.nearest(second - first + third, count, without=(a, b, c))
 
     def cosine(self, one: str, other: str) -> float:
-        """The cosine of the angle between the vectors of two words."""
+        """Returns the cosine similarity of two words."""
         return cosine(self[one], self[other])
 
     def embedding_matrix(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The vectors of another vocabulary, for the table of an embedding.
+        """Builds the initial matrix of an embedding layer.
 
         Args:
-            words: Its words, in the order of their ids.
+            words: The words of the vocabulary, in the order of their ids.
 
         Returns:
-            Float32 `(len(words), D)`, zeros where there is no vector; and bool
-            `(len(words),)`, where there is one.
+            Float32 `(len(words), D)`, zeros for words without a vector; and bool `(len(words),)`,
+            True for words with a vector.
         """
         matrix = np.zeros((len(words), self.matrix.shape[1]), np.float32)
         found = np.zeros(len(words), bool)
@@ -230,15 +228,15 @@ class WordVectors:
             return self.matrix[place]
         return self.subwords.vector(word) if self.subwords is not None else None
 
-    def _meant(self, word: str) -> str:
+    def _suggestion(self, word: str) -> str:
         lower = [one for one in (word.lower(), word.capitalize()) if one in self._places]
-        near = difflib.get_close_matches(word[:60], self.words[:_LOOKED_THROUGH], n=3)
+        near = difflib.get_close_matches(word[:60], self.words[:_SUGGESTIONS_FROM], n=3)
         known = list(dict.fromkeys([*lower, *near]))[:3]
         return f" - did you mean {' or '.join(known)}?" if known else ""
 
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
-    """The cosine of the angle between two vectors; 0 where one is all zeros.
+    """Returns the cosine similarity of two vectors; 0 if one of them is zero.
 
     >>> round(cosine(np.array([1.0, 0.0]), np.array([1.0, 1.0])), 4)
     0.7071
@@ -247,8 +245,8 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _unit(vectors: np.ndarray) -> Any:
-    """Vectors of length 1, or of zeros."""
-    # What is very large or small has a square that no float32 holds.
+    """Scales vectors to length 1; zero vectors stay zero."""
+    # Scaling first avoids overflow and underflow of the squares in float32.
     largest = np.abs(vectors).max(axis=-1, keepdims=True)
     scaled = vectors / np.where(largest > 0, largest, 1)
     lengths = np.sqrt((scaled * scaled).sum(axis=-1, keepdims=True))
@@ -264,7 +262,7 @@ def _read_parts(path: Path, width: int) -> Subwords | None:
         size = file.stat().st_size
         with open_regular(file) as stream:
             header = int.from_bytes(stream.read(8), "little")
-        # A place and a vector for each part, and three sizes.
+        # The file holds a bucket and a vector for each n-gram, and three sizes.
         count = max((size - 8 - header - 12) // (4 + 4 * width), 0)
         found = read_tensors(
             file,
@@ -278,10 +276,10 @@ def _read_parts(path: Path, width: int) -> Subwords | None:
         places = found["places"]
         in_order = count == 0 or (places[0] >= 0 and (np.diff(places) > 0).all())
         if not (1 <= shortest <= longest <= 100 and buckets >= 1 and in_order):
-            raise TensorFileError("not the parts of words")
+            raise TensorFileError("invalid n-gram vectors")
     except TensorFileError as error:
         raise InputError(
-            f"{file}: not the parts of the words of {path}: {error}: delete it, or train again"
+            f"{file}: not the n-gram vectors of {path}: {error}: delete the file, or train again"
         ) from None
     except OSError as error:
         raise InputError(f"{file}: {reason(error)}") from None

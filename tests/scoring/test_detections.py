@@ -36,7 +36,7 @@ def test_detections_are_yielded_while_the_stream_is_read():
 
 
 def test_refractory_time_of_zero_raises_value_error():
-    with pytest.raises(ValueError, match="`refractory` must be 1 at least, received 0"):
+    with pytest.raises(ValueError, match="`refractory` must be at least 1, received 0"):
         detections([], refractory=0)
 
 

@@ -53,7 +53,7 @@ def test_label_score_table_is_formatted_as_expected():
         "positive      1.000   0.917   0.957       12",
         "so-so         0.000   0.000   0.000        0",
         "",
-        "confusion: a row for each true label, a column for each that was given",
+        "confusion: a row for each true label, a column for each predicted label",
         "             1   2   3",
         "1 no         2   0   1",
         "2 positive   1  11   0",
