@@ -67,6 +67,12 @@ class SearchConfig(SearchOptions):
     Raises:
         ValueError: If an option is out of its bounds.
 
+    Example:
+
+    >>> config = SearchConfig(beam_size=4, max_length=40)
+    >>> config.n_best, config.length_normalization
+    (1, 'average')
+
     Reference:
         Patience: Kasai et al., "A Call for Clarity in Beam Search", 2024,
         https://arxiv.org/abs/2204.05424. Repetition penalty: Keskar et al., "CTRL", 2019,
