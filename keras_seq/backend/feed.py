@@ -16,17 +16,18 @@ _feed_numbers = itertools.count()
 
 
 def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
-    """Wraps a generator function so that `fit` accepts batches of changing shapes.
+    """Wraps a function that returns an iterator, so that `fit` accepts batches of changing shapes.
 
     Args:
-        batches: Returns an iterator over nested structures of arrays.
+        batches: Function that returns an iterator over nested structures of arrays.
         example: One such structure, for its ranks.
 
     Returns:
         Data for `keras.Model.fit`.
     """
     if name() != "tensorflow":
-        return batches()
+        # Keras accepts generators, but no other iterators.
+        return (batch for batch in batches())
     import tensorflow as tf
 
     signature = keras.tree.map_structure(

@@ -132,6 +132,14 @@ def test_fit_takes_batches_of_changing_shapes():
     assert float(ops.convert_to_numpy(model.weight.value)) == pytest.approx(weight, rel=1e-5)
 
 
+def test_fit_takes_iterators_that_are_not_generators():
+    model = MeanOfIds()
+    model.compile(keras.optimizers.SGD(0.05), "mse")
+    feed = backend.batch_feed(lambda: iter(list(batches())), next(batches()))
+    model.fit(feed, steps_per_epoch=4, verbose=0, shuffle=False)
+    assert model.optimizer.iterations == 4
+
+
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="TensorFlow's pipeline")
 def test_batch_feed_disables_autotuning():
     options = backend.batch_feed(batches, next(batches())).options()
