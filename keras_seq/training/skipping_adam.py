@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.training.replica_update import sum_of_squares, update_replicas
 
 # Without a bound, updates whose gradients are all zero would double the scale up to infinity.
 _MAX_LOSS_SCALE = 2.0**24
@@ -67,7 +68,7 @@ class SkippingAdam(keras.optimizers.Adam):
     (1.0, 1, 0)
     """
 
-    use_ema: bool
+    use_ema: bool  # Set by Keras.
     # Created by `build`.
     skipped: Any = None
     skipped_in_row: Any = None
@@ -271,7 +272,7 @@ class SkippingAdam(keras.optimizers.Adam):
             with self._without_ema_of_keras():
                 super().apply(grads, variables)
         else:
-            self._update_replicas(strategy, grads, variables)
+            update_replicas(self, strategy, grads, variables)
         self._update_averages(updates)
         self.skipped_in_row.assign(0)
         if self.initial_loss_scale is not None:
@@ -280,29 +281,6 @@ class SkippingAdam(keras.optimizers.Adam):
             doubled = ops.minimum(scale * 2.0, _MAX_LOSS_SCALE)
             self.loss_scale.assign(ops.where(grow, doubled, scale))
             self.steps_since_change.assign(ops.where(grow, 0, steps))
-
-    def _update_replicas(self, strategy, grads, variables):
-        """Updates all replicas. `apply` of Keras runs only inside one replica."""
-        if self.clipnorm or self.clipvalue or self.weight_decay is not None:
-            raise ValueError(
-                "SkippingAdam supports neither `clipnorm`, `clipvalue` nor `weight_decay` on "
-                "several devices: use `global_clipnorm`, or train on one device."
-            )
-        pairs = [pair for pair in zip(grads, variables, strict=True) if pair[0] is not None]
-        if self.global_clipnorm:
-            norm = ops.sqrt(_sum_of_squares(grads))
-            factor = self.global_clipnorm / ops.maximum(norm, self.global_clipnorm)
-            pairs = [(grad * ops.cast(factor, grad.dtype), variable) for grad, variable in pairs]
-
-        def update_replica(variable, gradient, learning_rate):
-            self.update_step(gradient, variable, learning_rate)
-
-        learning_rate = self.learning_rate
-        for gradient, variable in pairs:
-            strategy.extended.update(
-                variable.value, update_replica, args=(gradient, learning_rate), group=False
-            )
-        self.iterations.assign_add(1)
 
     def update_step(self, gradient, variable, learning_rate):
         moments = self._of_weights.moments.get(id(variable))
@@ -369,8 +347,4 @@ class SkippingAdam(keras.optimizers.Adam):
 
 
 def _are_finite(gradients):
-    return ops.isfinite(_sum_of_squares(gradients))
-
-
-def _sum_of_squares(gradients):
-    return backend.sum_of_squares([gradient for gradient in gradients if gradient is not None])
+    return ops.isfinite(sum_of_squares(gradients))
