@@ -239,7 +239,6 @@ def collects(*_, **__):
     ended, said = begun(folder, "callback", code).end()
     assert ended == 143, said
     assert said.endswith(
-        "went on\nstopped by a signal; nothing was trained yet: "
-        "the same command resumes from there"
+        "went on\nstopped by a signal; nothing was trained yet: the same command resumes from there"
     )
     assert Run.open(folder / "callback").checkpoints.steps == []
