@@ -1,4 +1,1 @@
-"""Views of a translation: attention, word alignments, the beam, and what went wrong.
-
-This file imports nothing, so that parts of this folder load without Keras.
-"""
+"""Attention, word alignments, beams, and errors. Imports nothing, so parts load without Keras."""

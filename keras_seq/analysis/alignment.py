@@ -16,18 +16,12 @@ Words = list[list[int]]
 
 
 def word_weights(weights: np.ndarray, source: Words, target: Words) -> np.ndarray:
-    """Returns attention weights between words.
+    """Converts attention weights between tokens `(T, S)` to weights between words.
 
         a[word t, word s] = mean over tokens of t of the sum over tokens of s of a[t, s]
 
-    Args:
-        weights: Float array `(T, S)`, the weights between tokens.
-        source: The tokens of each source word.
-        target: The tokens of each target word.
-
-    Returns:
-        Float array `(target words, source words)`; 0 for a word without tokens. A row sums to 1
-        minus the weights of tokens that belong to no word, such as the end token.
+    `source` and `target` list the tokens of each word; a word without tokens has weights of 0. A
+    row sums to 1 minus the weights of tokens that belong to no word, such as the end token.
 
     Example:
 
@@ -45,13 +39,7 @@ def word_weights(weights: np.ndarray, source: Words, target: Words) -> np.ndarra
 
 
 class Aligner:
-    """Links words by attention, and replaces unknown tokens by words of the source.
-
-    Args:
-        source_tokenizer: The tokenizer of the source.
-        target_tokenizer: The tokenizer of the target.
-        max_source_length: Maximum number of source tokens.
-    """
+    """Links words by attention, and replaces unknown tokens by words of the source."""
 
     def __init__(
         self, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, max_source_length: int = 200
@@ -65,15 +53,8 @@ class Aligner:
     ) -> list[tuple[int, int]]:
         """Links each target word with the source word that has the largest attention weight.
 
-        Words are those of `str.split`. The end token of the source belongs to no word.
-
-        Args:
-            line: The source.
-            hypothesis: Its translation.
-            attention: From `AttentionExtractor`.
-
-        Returns:
-            `(source word, target word)`, counted from 0, in the order of the target.
+        Words are those of `str.split`, counted from 0. The end token of the source belongs to no
+        word.
         """
         source = self._source_words(line, attention)
         surfaces = self._target_tokenizer.surfaces([hypothesis.tokens])[0]
@@ -90,14 +71,6 @@ class Aligner:
         """Replaces each unknown token by the source word with the largest attention weight.
 
         If that word has unknown tokens itself, only their characters are copied.
-
-        Args:
-            line: The source.
-            hypothesis: Its translation.
-            attention: From `AttentionExtractor`.
-
-        Returns:
-            The translation with the new text.
 
         Reference:
             Jean et al., "On Using Very Large Target Vocabulary for Neural Machine

@@ -40,20 +40,9 @@ class AttentionExtractor:
     """Computes attention weights by a forced pass over existing translations.
 
     Row t belongs to the step that generates token t. The forced pass costs about as much as the
-    forward pass of a training step; the search itself costs nothing more.
-
-    Shapes: T target tokens, S source tokens, L decoder layers with cross-attention, H heads.
-
-    Args:
-        model: A model of `keras_seq.models`.
-        source_tokenizer: The tokenizer of the source.
-        max_source_length: Maximum number of source tokens; longer sources are cut.
-        layer: The layer whose attention is computed; -1 is the last.
-        head: The head whose attention is computed; None for the mean over the heads.
-
-    Raises:
-        ValueError: If the layer or head does not exist, or the model is an ensemble, whose
-            members have one attention each.
+    forward pass of a training step; the search itself costs nothing more. `layer` -1 is the last,
+    and `head` None means the mean over the heads. An ensemble raises ValueError, because each
+    member has its own attention.
 
     Example:
 
@@ -89,12 +78,7 @@ class AttentionExtractor:
     def __call__(
         self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
     ) -> list[list[Attention]]:
-        """Returns the attention of the selected layer and head for each translation.
-
-        Args:
-            lines: Lines of text.
-            translations: Translations of each line.
-        """
+        """Returns the attention of the selected layer and head for each translation."""
         return self._attend(self._selected, lines, translations)
 
     def all_layers(

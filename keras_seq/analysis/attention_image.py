@@ -25,14 +25,7 @@ def save_attention_image(
     target: Sequence[str],
     weights: np.ndarray,
 ) -> None:
-    """Writes a heat map as PNG.
-
-    Args:
-        path: Of the file.
-        title: Above the picture.
-        source, target: Names of the columns and of the rows.
-        weights: Float array `(T, S)`, from 0 to 1.
-    """
+    """Writes attention weights `(T, S)` as a heat map in a PNG file."""
     # Without pyplot, which would look for a display and keep every figure.
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg

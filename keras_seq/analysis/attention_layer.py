@@ -11,9 +11,6 @@ def alignment_layer(settings: Settings) -> int:
     This is the layer trained by `training.guided_alignment`, or else the layer before the last
     one of a Transformer.
 
-    Args:
-        settings: The settings of a run.
-
     Reference:
         Garg et al., "Jointly Learning to Align and Translate with Transformer Models", 2019,
         section 3, https://arxiv.org/abs/1909.02074

@@ -21,18 +21,7 @@ _NONE = -1e29
 
 
 class BeamView:
-    """The tree of hypotheses of a beam search.
-
-    Args:
-        model: A model of `keras_seq.models`, or an `Ensemble`.
-        source_tokenizer: Turns lines into ids.
-        target_tokenizer: Names the tokens.
-        search: Settings of the search.
-        max_source_length: Longer sources are cut to so many tokens.
-        unknown: Whether the search may generate the unknown token.
-
-    Raises:
-        SettingsError: If the search is no beam search.
+    """The tree of hypotheses of a beam search; raises SettingsError for any other search.
 
     Example:
 
@@ -62,24 +51,16 @@ class BeamView:
         self._max_source_length = max_source_length
 
     def __call__(self, line: str) -> dict[str, Any]:
-        """Searches one line and tells what was looked at.
+        """Searches one line that is not blank, and returns the tree as JSON data.
 
-        Args:
-            line: A line of text that is not blank.
+        The keys are `source`; `source_tokens`; `steps`, for each a list of its candidates, best
+        first; and `results`, best first.
 
-        Returns:
-            What JSON can hold: `source`; `source_tokens`; `steps`, for each a list of its
-            candidates, best first; and `results`, what was found, best first.
-
-            A candidate has `token`, `log_probability` of the token and `total` of all up to
-            it; `parent`, the place among the candidates of the step before, None in the
-            first; and `state`: `"live"` where it was continued or could have been, `"ended"`
-            where it is a whole translation, then with its `score`, or `"pruned"` where others
-            left it no place. A result has `text`, `score`, `truncated`, and `path`, the
-            place of its candidate at each step.
-
-        Raises:
-            ValueError: If the line is blank.
+        A candidate has `token`; `log_probability` of the token; `total` of all tokens up to it;
+        `parent`, the index of a candidate of the previous step, None in the first; and `state`:
+        `"live"` if it was or could have been continued, `"ended"` if it is a complete translation,
+        which has a `score`, or `"pruned"` if better candidates filled the beam. A result has
+        `text`, `score`, `truncated`, and `path`, the index of its candidate at each step.
         """
         ((ids,), _) = encode_sources([line], self._source_tokenizer, self._max_source_length)
         if not ids:

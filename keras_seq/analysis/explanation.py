@@ -17,14 +17,8 @@ from keras_seq.text import EOS_ID, UNK_ID, Piece
 class Explainer:
     """Adds attention to translations of the same model.
 
-    Args:
-        run: The run of the model.
-        model: The model.
-        alignment: `"hard"` for links between words, `"soft"` for all weights between tokens,
-            None for neither.
-        replace_unknown: Whether words of the source replace unknown tokens.
-        layer: The layer of the attention; None for `alignment_layer`.
-        head: See `AttentionExtractor`.
+    `alignment` is `"hard"` for links between words, `"soft"` for all weights between tokens.
+    `layer` is that of the attention, None for `alignment_layer`.
     """
 
     def __init__(
@@ -52,16 +46,7 @@ class Explainer:
     def __call__(
         self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
     ) -> tuple[list[list[Hypothesis]], list[list[Alignment]] | None]:
-        """Replaces unknown tokens and aligns.
-
-        Args:
-            lines: Lines of text.
-            translations: The translations of each line.
-
-        Returns:
-            The translations, with unknown tokens replaced if asked for; and the `Alignment` of
-            each, or None without alignment.
-        """
+        """Replaces unknown tokens, if requested, and aligns (None without alignment)."""
         if self._alignment is None:
             # Only unknown tokens need the forced pass.
             needed = [[row for row in rows if UNK_ID in row.tokens] for rows in translations]
@@ -93,10 +78,7 @@ class Explainer:
     ) -> list[Attention | None]:
         """Returns the attention of the best translation of each line, None for a blank line.
 
-        Args:
-            lines: Lines of text.
-            translations: The translations of each line.
-            all_layers: Whether the weights are those of all layers and heads.
+        With `all_layers`, the weights are those of all layers and heads.
         """
         best = [list(hypotheses[:1]) for hypotheses in translations]
         extract = self._extractor.all_layers if all_layers else self._extractor

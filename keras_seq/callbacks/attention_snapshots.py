@@ -68,17 +68,9 @@ class AttentionSnapshots(CountingCallback):
 
 
 def attention_picture(weights: Any, cell: int = 12) -> bytes:
-    """Draws attention weights as a grayscale PNG file. Weight 1 is black.
+    """Draws attention weights `(T, S)` as a grayscale PNG file. Weight 1 is black.
 
-    Args:
-        weights: Float array or tensor `(T, S)` in [0, 1].
-        cell: Positive integer, side of the square of each weight in pixels.
-
-    Returns:
-        The content of the file.
-
-    Raises:
-        ValueError: If the array does not have two axes.
+    Each weight is a square of `cell` pixels. Raises ValueError if the array does not have two axes.
     """
     weights = np.asarray(keras.ops.convert_to_numpy(weights), np.float64)
     if weights.ndim != 2:

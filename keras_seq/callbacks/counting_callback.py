@@ -8,19 +8,10 @@ import keras
 class CountingCallback(keras.callbacks.Callback):
     """Base class of callbacks that count updates; abstract.
 
-    `fit` calls its callbacks after each execution, which makes as many updates as
-    `steps_per_execution` of `compile` says. The callback counts all of them. An action that is due
-    at one of them happens after the last.
-
-    Args:
-        initial_step: Number of updates before this `fit`.
-
-    Attributes:
-        step: Number of updates so far.
-
-    Raises:
-        ValueError: In `fit`, if an execution makes several updates and their number does not divide
-            the number of batches in an epoch.
+    `fit` calls its callbacks after each execution, which makes `steps_per_execution` updates. The
+    callback counts all of them. An action that is due at one of them happens after the last. `fit`
+    raises ValueError if the number of updates per execution does not divide the batches of an
+    epoch.
     """
 
     def __init__(self, initial_step: int = 0) -> None:

@@ -15,16 +15,11 @@ class RecentLoss:
         self._last = (0, 0.0)
 
     def __call__(self, batch: int, mean: float | None, params: Mapping[str, Any]) -> float | None:
-        """Returns the mean loss of the batches since the last call.
+        """Returns the mean loss of the batches since the last call, None if `fit` reports no loss.
 
-        Args:
-            batch: Index of the last batch in the epoch.
-            mean: The `loss` that `fit` reports for this batch, or None.
-            params: `params` of the callback. If `ExactCheckpoint` has resumed within an epoch,
-                `batches_before` is the number of earlier batches that the mean includes.
-
-        Returns:
-            The mean loss, or None if `fit` reports no loss.
+        `mean` is the `loss` that `fit` reports for this batch. If `ExactCheckpoint` has resumed
+        within an epoch, `params["batches_before"]` is the number of earlier batches that the mean
+        includes.
         """
         if mean is None:
             return None

@@ -29,11 +29,7 @@ def configure(devices: Devices) -> None:
 
 
 def count_devices(devices: Devices) -> int:
-    """The number of devices to use on this host.
-
-    Raises:
-        InputError: If this host has fewer devices, or they cannot be divided as requested.
-    """
+    """The number of devices to use on this host."""
     local = jax.local_devices()
     return count_used(devices, len(local), local[0].platform)
 
@@ -49,12 +45,7 @@ def start(devices: Devices) -> Cluster:
 
 
 class JaxCluster(Cluster):
-    """Several devices of one or more hosts.
-
-    Args:
-        count: Number of devices of each host.
-        model_devices: Number of devices that share one copy of the weights.
-    """
+    """Devices of one or more hosts; `model_devices` of them share one copy of the weights."""
 
     def __init__(self, count: int, model_devices: int) -> None:
         self.host = jax.process_index()

@@ -28,9 +28,6 @@ class TensorFlowCores(TensorFlowLoop):
     computes the gradients of a part of the batch, so threads synchronize once per update. This
     needs one TensorFlow thread per operation and as many concurrent operations as there are parts
     (`threads.configure_threads`).
-
-    Args:
-        parts: Number of parts of a batch. A batch with fewer rows has one part per row.
     """
 
     def __init__(self, parts: int) -> None:
@@ -55,14 +52,9 @@ class TensorFlowCores(TensorFlowLoop):
 
 
 def split_batch(batch: Any, count: int) -> list[Any]:
-    """Splits a batch into parts with equally many rows, up to one.
+    """Splits a batch of nested arrays `(B, ...)` into at most `count` parts.
 
-    Args:
-        batch: Nested structure of arrays or tensors `(B, ...)`.
-        count: Positive integer, the maximum number of parts.
-
-    Returns:
-        List of structures like `batch`, each with at least one row.
+    The numbers of rows differ by at most one, and no part is empty.
     """
     rows = len(tf.nest.flatten(batch)[0])
     count = min(count, rows)

@@ -1,8 +1,4 @@
-"""Several devices or hosts on TensorFlow: `tf.distribute` with a training loop of our own.
-
-`fit` of Keras does not support several hosts and divides losses by the number of replicas, and the
-optimizers of Keras do not support conditional updates within a replica.
-"""
+"""Several devices or hosts on TensorFlow: `tf.distribute` with a custom training loop."""
 
 from __future__ import annotations
 
@@ -47,11 +43,7 @@ def configure(devices: Devices) -> None:
 
 
 def count_devices(devices: Devices) -> int:
-    """The number of devices to use on this host.
-
-    Raises:
-        InputError: If this host has fewer devices.
-    """
+    """The number of devices to use on this host."""
     names = _names(devices)
     kind = names[0].split(":")[-2].lower()
     return count_used(devices, len(names), kind)
@@ -83,10 +75,8 @@ def _multi_worker_strategy() -> Any:
 class TensorFlowCluster(TensorFlowLoop):
     """Replicas of a model on several devices of one or more hosts.
 
-    Args:
-        strategy: A `tf.distribute` strategy.
-        host: Index of this process.
-        hosts: Number of processes.
+    `fit` of Keras does not support several hosts and divides losses by the number of replicas, and
+    the optimizers of Keras do not support conditional updates within a replica.
     """
 
     _total: Any = None

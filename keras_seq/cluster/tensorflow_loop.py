@@ -77,11 +77,7 @@ class TensorFlowLoop(Cluster):
 
 
 class PartialGradients:
-    """The gradients of a part of a batch; assigns no variable.
-
-    Args:
-        model: A compiled model with a built optimizer.
-    """
+    """The gradients of a part of a batch; assigns no variable."""
 
     def __init__(self, model: keras.Model) -> None:
         weights = {id(weight) for weight in model.weights}
@@ -90,16 +86,11 @@ class PartialGradients:
         self.variables = model.trainable_variables
 
     def __call__(self, part: Any, number: Any) -> tuple[list[Any], Any, list[Any]]:
-        """Computes the gradients.
+        """Computes the gradients of a part: inputs, targets and weights.
 
-        Args:
-            part: Inputs, targets and weights.
-            number: Int32 scalar, index of the part. Part 0 has the random numbers of a batch that
-                is not split.
-
-        Returns:
-            A gradient or None for each of `variables`; the loss; the counter of each random seed
-            after the pass, which is the same for all parts.
+        Part 0 has the random numbers of a batch that is not split. Returns a gradient or None for
+        each of `variables`; the loss; and the counter of each random seed after the pass, which is
+        the same for all parts.
         """
         inputs, targets, weights = part
         model = self._model
@@ -118,12 +109,7 @@ class PartialGradients:
         return dense, loss, [scope.get_current_value(seed)[1] for seed in self._seeds]
 
     def apply(self, gradients: Sequence[Any], counters: Sequence[Any]) -> None:
-        """Updates the weights and the random seeds.
-
-        Args:
-            gradients: Sums over all parts.
-            counters: Counters of the random seeds, from any part.
-        """
+        """Updates the weights with summed gradients, and the seeds with counters of any part."""
         self._model.optimizer.apply(gradients, self.variables)
         for seed, counter in zip(self._seeds, counters, strict=True):
             seed.assign(tf.stack([seed.value[0], counter]))

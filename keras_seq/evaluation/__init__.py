@@ -1,8 +1,4 @@
-"""Evaluation of a run on a test set: which metrics, which files, and the values.
-
-Importing the package imports neither Keras nor a backend, so wrong options and files are
-reported at once. `evaluation.evaluating` loads the model.
-"""
+"""Evaluation of a run on a test set. Imports neither Keras nor a backend; `evaluating` does."""
 
 from keras_seq.evaluation.files import EvaluationFiles
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics

@@ -19,18 +19,10 @@ Lines = Sequence[Sequence[str]]
 def label_values(
     references: Lines, predictions: Lines, metrics: Sequence[str], samples: int | None = None
 ) -> dict[str, MetricValue]:
-    """Computes metrics of labels.
+    """Computes metrics of the labels of each line: one label, or one tag for each word.
 
-    Bootstrap resampling draws lines, because the tags of one line depend on each other.
-
-    Args:
-        references: The true labels of each line: one label, or one tag for each word.
-        predictions: The predicted labels of each line.
-        metrics: Any of `"accuracy"`, `"macro_f1"` and `"entity_f1"`.
-        samples: Number of resamples; None for no intervals.
-
-    Raises:
-        TypeError, ValueError: See `label_scores` and `entity_scores`.
+    Bootstrap resampling draws lines, because the tags of one line depend on each other. Without
+    `samples`, there are no intervals.
 
     Example:
 

@@ -15,15 +15,8 @@ def resampled(
     """Mean and half width of the 95 % interval of a metric, by bootstrap resampling.
 
     The interval is defined as by sacreBLEU: half the distance between the 2.5 % and the 97.5 %
-    quantile of the values of `samples` resamples, each of as many lines as there are.
-
-    Args:
-        metric: Takes how often each line is in a resample, int64 `(lines,)`.
-        lines: Number of lines.
-        samples: Number of resamples.
-
-    Returns:
-        Mean and half width. They are None if the metric of a resample is not finite.
+    quantile of the values of `samples` resamples of `lines` lines each. `metric` takes how often
+    each line is in a resample, int64 `(lines,)`. Both results are None if a value is not finite.
 
     Example:
 

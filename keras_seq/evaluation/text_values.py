@@ -21,14 +21,9 @@ def text_values(
     tokenize: str,
     samples: int | None,
 ) -> dict[str, MetricValue]:
-    """Computes metrics of translations.
+    """Computes metrics of translations; `tokenize` "auto" chooses the tokenizer of BLEU.
 
-    Args:
-        outputs: Translations.
-        references: The reference of each.
-        metrics: Names of metrics.
-        tokenize: Tokenizer of BLEU; `auto` to choose one by the references.
-        samples: Number of bootstrap resamples; None for no confidence intervals.
+    `samples` is the number of bootstrap resamples, None for no confidence intervals.
     """
     if tokenize == "auto":
         tokenize = choose_bleu_tokenizer(references)
@@ -48,15 +43,7 @@ def text_values(
 
 
 def perplexity_value(likelihoods: Sequence[Likelihood], samples: int | None) -> MetricValue:
-    """Computes the perplexity of texts.
-
-    Args:
-        likelihoods: The likelihood of each text.
-        samples: Number of bootstrap resamples; None for no confidence interval.
-
-    Raises:
-        InputError: If there are no tokens.
-    """
+    """Computes the perplexity of texts, or raises InputError if there are no tokens."""
     totals = np.array([likelihood.total for likelihood in likelihoods])
     tokens = np.array([len(likelihood.tokens) for likelihood in likelihoods])
     if not tokens.any():

@@ -40,11 +40,8 @@ class MetricValue:
 class EvaluationOptions(NamedTuple):
     """Options of an evaluation.
 
-    Attributes:
-        metrics: Names of the metrics to compute.
-        tokenize: Tokenizer of BLEU; None for the setting of the run.
-        samples: Number of bootstrap resamples; None for no confidence intervals.
-        search: Search settings that replace those of the run.
+    `tokenize` is the tokenizer of BLEU, None for the setting of the run. `samples` is the number of
+    bootstrap resamples, None for no confidence intervals. `search` replaces settings of the run.
     """
 
     metrics: Sequence[str]

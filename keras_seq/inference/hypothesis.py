@@ -43,23 +43,10 @@ def translate_lines(
     search: Callable[..., Iterable[list[Found]]],
     prefixes: Sequence[str] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Translates lines with a search over ids.
+    """Translates lines with a search over ids; a blank line has no translations.
 
-    Args:
-        lines: Lines of text.
-        source_tokenizer: The tokenizer of the source.
-        target_tokenizer: The tokenizer of the target.
-        max_source_length: Maximum number of source tokens; longer sources are cut.
-        search: Maps the ids of all lines that are not blank, without end tokens and the longest
-            first, to hypotheses for each. A second argument are the ids of the prefixes.
-        prefixes: The beginning of each translation, "" for none.
-
-    Returns:
-        The translations of each line, best first; an empty list for a blank line.
-
-    Raises:
-        TypeError: If `lines` or `prefixes` is one string.
-        ValueError: If the numbers of prefixes and lines differ.
+    `search` maps the ids of all lines that are not blank, without end tokens and the longest first,
+    to hypotheses for each. Its second argument are the ids of the prefixes.
     """
     check_is_list("lines", lines)
     if prefixes is not None:
@@ -85,13 +72,7 @@ def translate_lines(
 def decode_hypotheses(
     found: Sequence[Found], tokenizer: Tokenizer, source_cut: bool = False
 ) -> list[Hypothesis]:
-    """Returns the hypotheses of one source with their texts.
-
-    Args:
-        found: The hypotheses of a search.
-        tokenizer: The tokenizer of the target.
-        source_cut: True if the source was cut at its maximum length.
-    """
+    """Returns the hypotheses of one source with their texts."""
     hypotheses = []
     for text, row in zip(tokenizer.decode([row.tokens for row in found]), found, strict=True):
         tokens = tuple(int(token) for token in row.tokens)

@@ -20,13 +20,8 @@ from keras_seq.text import EOS_ID, InputError, Tokenizer
 class IdSearch:
     """Searches the targets of many sources, both as ids; compiles at the first call.
 
-    The hypotheses of a source do not depend on its batch.
-
-    Args:
-        model: A model of `keras_seq.models`, or an `Ensemble` of them.
-        search: Settings of the search.
-        tokenizer: Tokenizer of the target, for the texts in the settings.
-        unknown: If True, targets may contain the unknown token.
+    The hypotheses of a source do not depend on its batch. With `unknown`, targets may contain the
+    unknown token.
     """
 
     def __init__(
@@ -42,12 +37,8 @@ class IdSearch:
     ) -> Iterator[list[Found]]:
         """Yields the hypotheses of each source, best first.
 
-        Args:
-            sources: Ids without end tokens. Sorting them by length reduces padding.
-            prefixes: Ids that the targets of each source begin with, instead of `search.prefix`.
-
-        Raises:
-            InputError: If a prefix has `search.max_length` tokens or more.
+        Sources have no end tokens; sorting them by length reduces padding. `prefixes` replace
+        `search.prefix`. Raises InputError if a prefix has `search.max_length` tokens or more.
         """
         size, longest = self._settings.batch_size, self._settings.max_length
         for prefix in prefixes or ():

@@ -13,15 +13,7 @@ from keras_seq.text import Labels, Tokenizer
 
 
 class Labeler:
-    """Base of models that map text to labels.
-
-    Args:
-        model: A model of `keras_seq.models`.
-        tokenizer: The tokenizer of the texts.
-        labels: The labels, in the order of the model's logits.
-        max_length: Maximum number of tokens that the model reads at once.
-        batch_size: Texts per batch.
-    """
+    """Base of models that map text to labels, which are in the order of the model's logits."""
 
     task: ClassVar[str]
 

@@ -61,12 +61,7 @@ class Likelihood(NamedTuple):
 
 
 class LongTargetError(InputError):
-    """Raised for a translation that is too long to be scored.
-
-    Args:
-        index: The index of the translation, from 0.
-        length: Its number of tokens.
-    """
+    """Raised for a translation at `index` that is too long to be scored."""
 
     def __init__(self, index: int, length: int) -> None:
         self.index = index
@@ -78,11 +73,7 @@ class LongTargetError(InputError):
 
 
 def check_target_lengths(targets: Iterable[Sequence[int]]) -> None:
-    """Raises LongTargetError for the first translation that is too long to be scored.
-
-    Args:
-        targets: Ids of translations, without end tokens.
-    """
+    """Raises LongTargetError for the first translation that is too long to be scored."""
     for index, ids in enumerate(targets):
         if len(ids) > MAX_TARGET_LENGTH:
             raise LongTargetError(index, len(ids))
@@ -90,9 +81,6 @@ def check_target_lengths(targets: Iterable[Sequence[int]]) -> None:
 
 def perplexity(likelihoods: Iterable[Likelihood]) -> float:
     """Returns exp of the mean negative log-probability of a token, over all translations.
-
-    Raises:
-        ValueError: If there are no tokens.
 
     Example:
 
@@ -105,11 +93,7 @@ def perplexity(likelihoods: Iterable[Likelihood]) -> float:
 
 
 def perplexity_of(log_probability: float, tokens: int) -> float:
-    """Returns exp(-log_probability / tokens), infinity if a float cannot hold it.
-
-    Raises:
-        ValueError: If there are no tokens.
-    """
+    """Returns exp(-log_probability / tokens), infinity if a float cannot hold it."""
     if not tokens:
         raise ValueError("no tokens to take a mean of: every pair is blank, or there is none.")
     mean = log_probability / tokens

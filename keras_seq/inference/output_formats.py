@@ -22,13 +22,10 @@ _DIGITS = 6
 def format_lines(
     results: Iterable[Sequence[Hypothesis]], first: int, *, n_best: int, scores: bool
 ) -> Iterator[str]:
-    """Yields translations in the plain text format.
+    """Yields translations in the plain text format; `first` is the number of the first line.
 
-    Args:
-        results: The translations of each line.
-        first: The number of the first line.
-        n_best: Translations per line. Above 1, each has a line `number<TAB>score<TAB>translation`.
-        scores: Whether a line is `score<TAB>translation` if `n_best` is 1.
+    If `n_best` is above 1, each translation has a line `number<TAB>score<TAB>translation`.
+    Otherwise a line is the translation, with `scores` `score<TAB>translation`.
     """
     for number, hypotheses in enumerate(results, first):
         rows = [(f"{hypothesis.score:.4f}", hypothesis.text) for hypothesis in hypotheses]
@@ -58,10 +55,8 @@ def line_range(first: int, count: int) -> str:
 class Alignment(NamedTuple):
     """The alignment of a translation with its source, from the attention of the model.
 
-    Attributes:
-        links: `(source word, target word)`; None without links.
-        weights: Float array `(T, S)` of attention weights; None without weights.
-        source: The tokens of the source, which are the columns of the weights, the end last.
+    `links` are pairs `(source word, target word)`. `weights` are `(T, S)`, and `source` has the
+    tokens of the columns, the end last.
     """
 
     links: Sequence[tuple[int, int]] | None = None
@@ -118,14 +113,7 @@ class OutputFormat:
         hypotheses: Sequence[Hypothesis],
         alignments: Sequence[Alignment] | None = None,
     ) -> Iterator[str]:
-        """Yields the output for one line of the input.
-
-        Args:
-            number: The number of the line, from 1.
-            source: The line.
-            hypotheses: Its translations, best first; empty for a blank line.
-            alignments: The alignment of each translation.
-        """
+        """Yields the output for line `number` of the input, counted from 1."""
         alignments = alignments or [Alignment()] * len(hypotheses)
         if self._name == "jsonl":
             yield self._object(number, source, hypotheses, alignments)

@@ -25,14 +25,8 @@ def predict_by_length(
 ) -> list[Output]:
     """Predicts in batches of inputs of similar length, which need little padding.
 
-    Args:
-        inputs: The inputs.
-        predict: Maps a list of inputs, the longest first, to one output for each.
-        batch_size: Inputs per call of `predict`; None for one call with all of them.
-        length: The sort key of an input.
-
-    Returns:
-        The outputs, in the order of the inputs.
+    `predict` maps a list of inputs, the longest first, to one output for each. Without
+    `batch_size`, it is called once. The outputs have the order of the inputs.
 
     Example:
 
@@ -60,10 +54,7 @@ def encode_sources(
 ) -> tuple[list[list[int]], list[bool]]:
     """Returns the token ids that a model reads of each line, and whether they were cut.
 
-    Args:
-        lines: Lines of text.
-        tokenizer: The tokenizer of the source.
-        max_source_length: Maximum number of tokens per line, without the end token.
+    `max_source_length` does not include the end token.
     """
     clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
     ids = tokenizer.encode(clipped)
@@ -80,17 +71,7 @@ def open_trained_run(
     which: str | int,
     notice: Callable[[str], None] | None,
 ) -> Run:
-    """Opens a run that has weights.
-
-    Args:
-        path: The run directory.
-        task: The task that the run must have; None for any task.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        notice: Receives a line for each damaged checkpoint that is skipped.
-
-    Raises:
-        InputError: If `path` is not a run, has another task, or has no such checkpoint.
-    """
+    """Opens a run that has the task (None for any) and a checkpoint, or raises InputError."""
     run = Run.open(path, notice=notice)
     if task is not None:
         run.require_task(task)

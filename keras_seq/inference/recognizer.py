@@ -103,13 +103,8 @@ def pad_sounds(audio: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 def heard_lengths(name: str, audio: Any, lengths: Any) -> Any:
     """Returns the lengths, with 0 for recordings whose samples are all 0.
 
-    A microphone that is off records such samples. Training recordings have none, so the output
-    of a model for them is arbitrary.
-
-    Args:
-        name: The model's name of its audio input. Features of 0 are not known to be silence.
-        audio: Tensor `(B, samples)`.
-        lengths: Integers `(B,)`.
+    A microphone that is off records such samples. Training recordings have none, so the output of a
+    model for them is arbitrary. Features of 0 are not known to be silence, so only audio counts.
     """
     if name != "samples":
         return lengths

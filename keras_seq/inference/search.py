@@ -25,21 +25,10 @@ def make_search(
 ) -> Callable[..., Any]:
     """Builds a search function from `SearchSettings`, to be compiled or put into a graph.
 
-    Args:
-        model: A model of `keras_seq.models`, or an `Ensemble`.
-        settings: Settings of the search.
-        tokenizer: Tokenizer of the target, for the texts in the settings.
-        unknown: If True, the search may generate the unknown token.
-        record: If True, the function also returns a `SearchRecord`.
-
-    Returns:
-        A function of `source` `(B, S)` and `prefix`, `(B, P)` padded with 0, or None for that of
-        the settings. It returns a `SearchResult`; with `record`, a pair of it and a
-        `SearchRecord`.
-
-    Raises:
-        SettingsError: If a forbidden text or a prefix has no tokens, a prefix has
-            `search.max_length` tokens or more, or `record` is combined with sampling.
+    The function takes `source` `(B, S)` and `prefix`, `(B, P)` padded with 0, or None for that of
+    the settings. It returns a `SearchResult`; with `record`, also a `SearchRecord`. With `unknown`,
+    it may generate the unknown token. Raises SettingsError if a forbidden text or a prefix has no
+    tokens, a prefix is too long, or `record` is combined with sampling.
     """
     config = search_config(settings, tokenizer, unknown=unknown)
     options: dict[str, Any] = {}
@@ -73,13 +62,7 @@ def search_config(
 ) -> SearchConfig:
     """Converts the settings of a search to options over token ids.
 
-    Args:
-        settings: Settings of the search.
-        tokenizer: Tokenizer of the target.
-        unknown: If True, the search may generate the unknown token.
-
-    Raises:
-        SettingsError: If a forbidden text has no tokens.
+    Raises SettingsError if a forbidden text has no tokens.
     """
     texts = settings.forbidden or []
     sequences = [

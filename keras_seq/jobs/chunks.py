@@ -18,14 +18,10 @@ _KEY_DIGITS = 16
 
 
 class Chunk(NamedTuple):
-    """Consecutive lines of a file.
+    """Consecutive lines of a file, encoded for the task of the job.
 
-    Attributes:
-        file: The number of the file in its job, from 0.
-        number: The number of the chunk in its file, from 0.
-        first: The number of its first line in the file, from 1.
-        where: The file and the lines, for messages.
-        body: The lines, encoded for the task of the job.
+    `file` and `number` count from 0, `first` is a line number from 1. `where` names the file and
+    the lines in messages.
     """
 
     file: int
@@ -43,12 +39,7 @@ class Chunk(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The result of a chunk.
-
-    Attributes:
-        body: The output, encoded by the task of the job.
-        notices: Lines for the user.
-    """
+    """The output for a chunk, encoded by the task of the job, and lines for the user."""
 
     body: bytes
     notices: tuple[str, ...] = ()
@@ -83,17 +74,7 @@ class Runner(Protocol):
 
 
 def line_chunks(file: int, path: str, count: int, notice: Notice | None = None) -> Iterator[Chunk]:
-    """Yields the chunks of a text file; their bodies are lines joined by line feeds.
-
-    Args:
-        file: The number of the file in the job.
-        path: The path of the file.
-        count: Lines per chunk.
-        notice: See `read_lines`.
-
-    Raises:
-        InputError: During iteration, if the file cannot be read.
-    """
+    """Yields the chunks of a text file; their bodies are `count` lines joined by line feeds."""
     lines = read_lines(path, errors="replace", notice=notice)
     first = 1
     for number, block in enumerate(blocks(lines, count, len)):

@@ -19,12 +19,9 @@ from keras_seq.text import Example, tokenizer_from_bytes
 
 @dataclass(frozen=True)
 class EncodingTask:
-    """Encodes chunks of pairs.
+    """Encodes chunks of pairs; pairs longer than `max_lengths`, in tokens, are dropped.
 
-    Args:
-        source: The file of the source tokenizer.
-        target: The file of the target tokenizer; None if source and target share one.
-        max_lengths: Maximum number of tokens of source and target; longer pairs are dropped.
+    `source` and `target` are tokenizer files; `target` is None if source and target share one.
     """
 
     source: bytes

@@ -15,11 +15,7 @@ _SHOWN = 4
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """Reads a JSON object; None if the file is missing.
-
-    Raises:
-        InputError: If the file holds no JSON object.
-    """
+    """Reads a JSON object, or raises InputError; None if the file is missing."""
     if not path.exists():
         return None
     content = read_file(path, _MAX_BYTES)
@@ -33,13 +29,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def check_same_job(stored: Mapping[str, Any], requested: Mapping[str, Any], where: Path) -> None:
-    """Raises InputError if a directory has results of a job with other inputs.
-
-    Args:
-        stored: The inputs of the job in the directory.
-        requested: The inputs of this job.
-        where: The directory.
-    """
+    """Raises InputError if the directory `where` has results of a job with other inputs."""
     differences = [
         f"{key} {_show(stored.get(key))} -> {_show(requested.get(key))}"
         for key in {**stored, **requested}

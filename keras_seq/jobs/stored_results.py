@@ -10,13 +10,10 @@ from keras_seq.storage import make_directory, remove, write_file
 
 
 class StoredResults:
-    """A directory with one file for each completed chunk.
+    """A directory with one file for each completed chunk, created with the first result.
 
     The name of a file has the number and the key of its chunk. Files are written atomically, so a
     file is valid as long as the text and the task are the same.
-
-    Args:
-        directory: The directory, created with the first result.
     """
 
     def __init__(self, directory: Path) -> None:

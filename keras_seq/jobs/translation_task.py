@@ -19,15 +19,10 @@ Engine = Literal["tensorflow", "ctranslate2"]
 
 @dataclass(frozen=True)
 class TranslationTask:
-    """Translates chunks of lines.
+    """Translates chunks of lines with the run in a directory.
 
-    Args:
-        run: The directory of the run.
-        search: All settings of the search.
-        engine: The engine.
-        quantize: Arithmetic of ctranslate2.
-        scores: Whether scores are written.
-        files: The files of the run by name, if its directory is on another machine.
+    `quantize` is the arithmetic of CTranslate2. `files` has the files of the run by name, if its
+    directory is on another machine.
     """
 
     run: str

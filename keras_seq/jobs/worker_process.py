@@ -1,8 +1,4 @@
-"""The main function of a worker process, which reads chunks on stdin and writes results to stdout.
-
-Started by `keras_seq.jobs.local_workers`. Messages are pickled: both ends of the pipes are the
-same program, and no other process can reach them.
-"""
+"""The main function of a worker process, started by `keras_seq.jobs.local_workers`."""
 
 from __future__ import annotations
 
@@ -42,6 +38,7 @@ def main() -> None:
 
 def send(stream: IO[bytes], message: Any) -> None:
     """Sends a message."""
+    # Pickle is safe here: both ends are the same program, and no other process reaches the pipes.
     content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(len(content).to_bytes(_LENGTH_BYTES, "big"))
     stream.write(content)

@@ -1,7 +1,4 @@
-"""Exports of a run: SavedModel, CTranslate2 model, and `.keras` file.
-
-Each name is imported at its first use, because each needs other packages.
-"""
+"""Exports of a run, each imported at its first use because each needs other packages."""
 
 from __future__ import annotations
 

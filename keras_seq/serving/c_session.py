@@ -22,12 +22,6 @@ class CSession:
 
     Model servers use a session, too: it loads the variables by name and prunes the graph to the
     requested outputs. `keras_seq.runtime.threads.configure_threads` sets the number of threads.
-
-    Args:
-        version: The directory that contains `saved_model.pb`.
-
-    Raises:
-        InputError: The SavedModel cannot be loaded.
     """
 
     def __init__(self, version: Path) -> None:
@@ -49,18 +43,7 @@ class CSession:
             lib.delete_options(options)
 
     def run(self, signature: Signature, texts: Sequence[bytes]) -> dict[str, list[Any]]:
-        """Calls a signature whose only input is text.
-
-        Args:
-            signature: The signature.
-            texts: The rows, in UTF-8.
-
-        Returns:
-            The values of each output, row by row.
-
-        Raises:
-            InputError: The graph fails.
-        """
+        """Calls a signature whose only input is text, in UTF-8; returns the rows of each output."""
         lib = self._library
         (text_input,) = signature.inputs.values()
         fetches = [self._output(info.name) for info in signature.outputs.values()]

@@ -11,10 +11,6 @@ RECORD_NAME = "checkpoint.json"
 
 
 def checkpoint_record(runs: Sequence[Run]) -> bytes:
-    """Returns the content of `checkpoint.json`, the name and step of each run.
-
-    Args:
-        runs: Runs whose weights were read, in the order of the ensemble.
-    """
+    """Returns the content of `checkpoint.json`: name and step of each run, in ensemble order."""
     record = {"runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]}
     return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()

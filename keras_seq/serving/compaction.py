@@ -22,9 +22,6 @@ def compact(version: Path) -> None:
     Removes redundant attributes, nodes that no signature needs, and functions that are never
     called. Among them are the operations that save the variables: a served model has no operation
     that writes a file.
-
-    Args:
-        version: The directory that contains `saved_model.pb`.
     """
     from tensorflow.core.protobuf import saved_model_pb2
 

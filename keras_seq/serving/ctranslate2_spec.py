@@ -1,8 +1,4 @@
-"""Converts the weights of a run to a CTranslate2 model, without Keras.
-
-`layout` maps each weight to a variable of CTranslate2. CTranslate2 stores kernels as outputs by
-inputs. In both models, projections with the same input share one matrix.
-"""
+"""Converts the weights of a run to a CTranslate2 model, without Keras."""
 
 from __future__ import annotations
 
@@ -75,11 +71,8 @@ def layout(
 ) -> Iterator[Slot]:
     """Yields the weights of a Transformer of `keras_seq.models` and their CTranslate2 variables.
 
-    Args:
-        model: Settings of the model.
-        source_size: Number of source tokens.
-        target_size: Number of target tokens.
-        joint: Whether source and target share one embedding table.
+    CTranslate2 stores kernels as outputs by inputs. In both models, projections with the same input
+    share one matrix. `joint` means that source and target share one embedding table.
     """
     units, inner = model.units, model.feedforward_units
 
@@ -131,19 +124,9 @@ def layout(
 
 
 def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
-    """Reads a run's weights into a specification of CTranslate2.
+    """Reads a run's weights into a validated float32 `ctranslate2.specs.TransformerSpec`.
 
-    Args:
-        run: An opened run.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        positions: Maximum length of a source or target, in tokens.
-
-    Returns:
-        A `ctranslate2.specs.TransformerSpec` in float32, validated.
-
-    Raises:
-        InputError: CTranslate2 is not installed, the model is not a Transformer, or there is no
-            complete checkpoint.
+    `positions` is the maximum length of a source or target, in tokens.
     """
     specs = require_ctranslate2().specs
     model = require_transformer(run)
@@ -178,12 +161,7 @@ def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
 
 
 def open_spec(spec: Any, compute_type: str) -> Any:
-    """Returns a `ctranslate2.Translator` of a specification, which is modified.
-
-    Args:
-        spec: A specification from `make_spec`.
-        compute_type: Arithmetic, such as `"float32"` or `"int8"`.
-    """
+    """Returns a `ctranslate2.Translator` of a specification, which is modified."""
     spec.optimize(quantization="float32")
     # CTranslate2 reads the files completely, so they can be deleted.
     with tempfile.TemporaryDirectory() as folder:

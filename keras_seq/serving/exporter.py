@@ -12,10 +12,8 @@ if TYPE_CHECKING:
 class Exporter(Protocol):
     """The parts of a SavedModel export that depend on the task.
 
-    Attributes:
-        outputs: Names of the outputs of `serving_default`, the text first.
-        verb: What the model does with a line, such as "translates".
-        limit: Number of tokens of the longest input that the model reads.
+    `outputs` are the names of the outputs of `serving_default`, the text first. `verb` says what
+    the model does with a line, such as "translates". `limit` is the maximum input length in tokens.
     """
 
     outputs: tuple[str, ...]
@@ -26,19 +24,10 @@ class Exporter(Protocol):
         """Returns texts of the validation set to verify the export with."""
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
-        """Returns the outputs of the run, which the export must reproduce.
-
-        Args:
-            model: The model of the run, or an ensemble.
-            texts: Lines of text.
-        """
+        """Returns the outputs of the run, which the export must reproduce."""
 
     def module(self, model: Any) -> SignatureModule:
-        """Returns the module that is saved.
-
-        Args:
-            model: The model of the run, or an ensemble.
-        """
+        """Returns the module to save; `model` is the model of the run, or an ensemble."""
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         """Returns the inputs of the signature without text operations, by name."""

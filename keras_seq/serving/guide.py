@@ -171,13 +171,7 @@ class GuideParts:
 
 
 def text_guide(exporter: Exporter, example: str, example_output: str) -> GuideParts:
-    """Returns the guide of a model whose input is text.
-
-    Args:
-        exporter: The exporter of the run's task.
-        example: A text for the client code.
-        example_output: The output of the model for it.
-    """
+    """Returns the guide of a model whose input is text, with an example and its output."""
     # Any JSON string is a Python string with the same value.
     literal = json.dumps(example, ensure_ascii=False)
     printed = ", ".join(f'prediction["{name}"]' for name in exporter.outputs)
@@ -207,25 +201,10 @@ def write_guide(
     max_batch: int,
     tensorflow_version: str,
 ) -> Path:
-    """Writes `serving/README.md` and `serving/batching.txt` next to the versions.
+    """Writes `serving/README.md` and `serving/batching.txt` next to the versions in `base`.
 
     The commands contain no path above `base`, so they also work after `base` is copied to another
-    machine.
-
-    Args:
-        base: Directory of the versions.
-        parts: The parts that depend on the model.
-        model_name: The name of the model in requests.
-        operations: The operations of the graph.
-        max_batch: Maximum number of rows that a server runs together.
-        tensorflow_version: The TensorFlow that wrote the SavedModel.
-
-    Returns:
-        The directory `serving`.
-
-    Raises:
-        ValueError: A model server does not accept `model_name`.
-        InputError: The disk is full or read-only.
+    machine. Raises ValueError if a model server does not accept `model_name`.
     """
     if not model_name or set(model_name) & set("/:\n"):
         raise ValueError(f'`model_name` must be without "/" and ":", received {model_name!r}')

@@ -25,12 +25,7 @@ def label_signatures(
     * `ranked`: text `(B,)` -> label, probability and truncated, each `(B, N)`, most probable first;
     * `ids`: int32 `(B, S)` -> label and probability, each `(B,)`.
 
-    Args:
-        model: A classifier of `keras_seq.models`.
-        tokenizer: Text to ids.
-        labels: Labels in the order of the logits.
-        max_length: Longer texts are cut to this many tokens.
-        max_characters: Longer texts are cut before they are tokenized.
+    Texts are cut to `max_characters` before they are tokenized, and to `max_length` tokens.
     """
     vocabulary_size = tokenizer.vocabulary_size
 
@@ -78,12 +73,7 @@ def tag_signatures(
       truncated `(B,)`;
     * `ids`: int32 ids and bool begins `(B, S)` -> tags `(B, S)`, "" at steps where no word begins.
 
-    Args:
-        model: A tagger of `keras_seq.models`.
-        tokenizer: Words to ids.
-        labels: Tags in the order of the logits.
-        max_length: Longer texts are cut to this many tokens; words after them have no tag.
-        max_characters: Longer texts are cut before they are tokenized.
+    Texts are cut as in `label_signatures`; words beyond `max_length` tokens have no tag.
     """
     vocabulary_size = tokenizer.vocabulary_size
 

@@ -12,24 +12,9 @@ class LineTranslator(ABC):
     """Translates lines of text."""
 
     def __call__(self, lines: Sequence[str]) -> list[str]:
-        """Returns the best translation of each line; a blank line stays blank.
-
-        Args:
-            lines: Lines of text.
-        """
+        """Returns the best translation of each line; a blank line stays blank."""
         return best_texts(self.translate(lines))
 
     @abstractmethod
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
-        """Returns the n best translations of each line.
-
-        Args:
-            lines: Lines of text.
-
-        Returns:
-            For each line, up to `n_best` translations, best first; none for a blank line.
-
-        Raises:
-            TypeError: `lines` is a single string.
-            InputError: The engine fails.
-        """
+        """Returns up to `n_best` translations of each line, best first; none for a blank line."""

@@ -1,9 +1,4 @@
-"""Atomic publication of exports: an export appears complete, by one rename, or not at all.
-
-A model server polls a base directory and loads each subdirectory whose name is an integer. So a
-version is written under another name, flushed to the disk and renamed. Exports of a single file or
-directory are published in the same way.
-"""
+"""Atomic publication of exports: an export appears complete, by one rename, or not at all."""
 
 from __future__ import annotations
 
@@ -29,13 +24,7 @@ _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACC
 def check_base(base: Path) -> None:
     """Checks that versions can be published in a directory, without changing anything.
 
-    Call it before an export that takes minutes.
-
-    Args:
-        base: The directory of the versions; it need not exist.
-
-    Raises:
-        InputError: `base` is a file, a run directory or a SavedModel, or cannot be written.
+    The directory need not exist. Call this before an export that takes minutes.
     """
     base = Path(base)
     try:
@@ -54,14 +43,7 @@ def check_base(base: Path) -> None:
 
 
 def check_destination(destination: Path) -> None:
-    """Checks that a new file or directory can be published, without changing anything.
-
-    Args:
-        destination: The path of the export.
-
-    Raises:
-        InputError: `destination` exists, or cannot be created.
-    """
+    """Checks that a new file or directory can be published, without changing anything."""
     destination = Path(destination)
     try:
         if os.path.lexists(destination):
@@ -72,18 +54,11 @@ def check_destination(destination: Path) -> None:
 
 
 def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
-    """Publishes the next version, the largest existing number plus 1.
+    """Publishes the next version, the largest existing number plus 1, and returns its directory.
 
-    Args:
-        base: Directory of the versions; created if it is missing.
-        write: Called with the path of a new, empty directory to fill. If it raises an error,
-            everything is removed.
-
-    Returns:
-        The version's directory, `base/N`.
-
-    Raises:
-        InputError: The disk is full or read-only, or `base` is a file.
+    `write` is called with a new, empty directory to fill; if it fails, everything is removed. A
+    model server polls `base` and loads each subdirectory whose name is an integer, so the version
+    is written under another name, flushed to the disk and renamed.
 
     Example:
 
@@ -109,18 +84,10 @@ def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
 
 
 def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
-    """Publishes one new directory or file.
+    """Publishes one new directory or file, and returns `destination`.
 
-    Args:
-        destination: The path of the export; it must not exist.
-        write: Called with a path of the same name in a temporary directory, at which it creates a
-            directory or a file.
-
-    Returns:
-        `destination`.
-
-    Raises:
-        InputError: `destination` exists, or the disk is full or read-only.
+    `write` is called with a path of the same name in a temporary directory, at which it creates a
+    directory or a file.
 
     Example:
 

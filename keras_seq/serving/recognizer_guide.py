@@ -46,12 +46,7 @@ def recognizer_guide(
 ) -> GuideParts:
     """Returns the guide of a speech recognizer, with the request `example.json`.
 
-    Args:
-        folder: The name of the directory of the versions.
-        source: The name of the input, "samples" or "features".
-        example: A recording for the client code.
-        example_output: The output of the model for it.
-        n_best: The number of texts that the signature `n_best` returns.
+    `source` is the name of the input, "samples" or "features".
     """
     path = json.dumps(f"{folder}/serving/example.json", ensure_ascii=False)
     request = {"inputs": {source: [_numbers(example)], "lengths": [len(example)]}}

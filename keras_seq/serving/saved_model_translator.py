@@ -21,17 +21,10 @@ _MIN_SCORE = -1e29
 
 
 def find_export(path: str | os.PathLike[str]) -> Path | None:
-    """Finds the exported version that a path names.
+    """Finds the exported version that a path names; None if there is none.
 
-    Args:
-        path: A version, or a directory of versions named 1, 2, ..., whose newest version is
-            returned, as in model servers.
-
-    Returns:
-        The version's directory; None if the path is neither.
-
-    Raises:
-        InputError: The newest version is not a SavedModel, or the directory cannot be read.
+    The path is a version, or a directory of versions, whose newest version is returned. Raises
+    InputError if that version is not a SavedModel.
     """
     path = Path(path)
     if not path.is_dir() or is_run(path):

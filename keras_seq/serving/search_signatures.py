@@ -34,15 +34,9 @@ def translation_signatures(
     max_characters: int,
     output: str = "translation",
 ) -> dict[str, Any]:
-    """Signatures from a source text to its n best outputs.
+    """Signatures from a source text to its n best outputs; `output` names the output text.
 
-    Args:
-        model: A model of `keras_seq.models` or an `Ensemble`.
-        source_tokenizer, target_tokenizer: Text to ids, and ids to text.
-        search: Search settings.
-        max_length: Longer sources are cut to this many tokens.
-        max_characters: Longer sources are cut before they are tokenized.
-        output: Name of the output text.
+    Sources are cut to `max_characters` before they are tokenized, and to `max_length` tokens.
     """
     vocabulary_size = source_tokenizer.vocabulary_size
     run_search = make_search(model, search, target_tokenizer)
@@ -67,11 +61,7 @@ def generation_signatures(
 ) -> dict[str, Any]:
     """Signatures from a prompt to the n best texts that begin with it.
 
-    Args:
-        model: A language model of `keras_seq.models` or an `Ensemble`.
-        tokenizer: Text to ids and back.
-        search: Search settings.
-        max_characters: Longer prompts are cut before they are tokenized.
+    Prompts are cut to `max_characters` before they are tokenized.
     """
     vocabulary_size = tokenizer.vocabulary_size
     # The model generates at least one step.
@@ -94,13 +84,7 @@ def generation_signatures(
 
 
 def latent_signature(model: Any, tokenizer: Tokenizer, search: SearchSettings) -> Any:
-    """The signature from a latent code to its best text.
-
-    Args:
-        model: A `models.SequenceVAE`.
-        tokenizer: Ids to text.
-        search: Search settings.
-    """
+    """The signature from a latent code of a `models.SequenceVAE` to its best text."""
     search_codes = make_search(model.from_latent, search, tokenizer)
     units = int(model.posterior.output["mean"].shape[-1])
 

@@ -23,13 +23,9 @@ _WIDTH = 8
 class SignatureModule(tf.Module):
     """Variables of a model, and the functions that a server offers over them.
 
-    The model itself must not be an attribute: Keras objects restore their variables in Python,
-    but not in the session of a model server.
-
-    Args:
-        model: A model of `keras_seq.models` or an `Ensemble`, on the TensorFlow backend.
-        functions: Signatures by name. A signature `ids` has no text operations; `text=False`
-            needs it.
+    The model itself must not be an attribute: Keras objects restore their variables in Python, but
+    not in the session of a model server. Of the signatures in `functions`, `ids` has no text
+    operations; `text=False` needs it.
     """
 
     def __init__(self, model: Any, functions: Mapping[str, Any]) -> None:
@@ -41,21 +37,15 @@ class SignatureModule(tf.Module):
     def signatures(self, *, text: bool = True) -> dict[str, Any]:
         """Returns the functions that a server offers, by name.
 
-        Args:
-            text: Whether the server has the operations that turn text into ids. A server without
-                them cannot load a graph that contains one.
+        `text` means that the server has the operations that turn text into ids. A server without
+        them cannot load a graph that contains one.
         """
         if not text:
             return {name: self._functions.ids for name in ("serving_default", "ids")}
         return dict(vars(self._functions))
 
     def save(self, version: Path, *, text: bool = True) -> None:
-        """Writes a SavedModel.
-
-        Args:
-            version: An empty directory.
-            text: See `signatures`.
-        """
+        """Writes a SavedModel into an empty directory; for `text`, see `signatures`."""
         tf.saved_model.save(
             self,
             str(version),
@@ -76,11 +66,9 @@ def require_tensorflow() -> None:
 
 
 def signature(**inputs: tuple[int | Sequence[int | None], Any]) -> Any:
-    """Decorator that makes a function into a signature.
+    """Decorator that makes a function into a signature, from the shape and dtype of each input.
 
-    Args:
-        **inputs: Shape and dtype of each input. A rank instead of a shape leaves every dimension
-            unknown.
+    A rank instead of a shape leaves every dimension unknown.
     """
     specs = [
         tf.TensorSpec([None] * shape if isinstance(shape, int) else shape, dtype, name=name)
@@ -109,16 +97,11 @@ def with_end_token(source: Any) -> Any:
 
 
 def valid_ids(ids: Any, vocabulary_size: int, *, end_stops: bool = True) -> Any:
-    """Replaces ids from a client that a tokenizer would not produce.
+    """Replaces ids from a client, int32 `(B, S)`, that a tokenizer would not produce.
 
-    Begin tokens and ids outside the vocabulary become the unknown token. Everything after the
-    first padding becomes padding.
-
-    Args:
-        ids: Int32 `(B, S)`.
-        vocabulary_size: Number of ids.
-        end_stops: Whether the end token and everything after it become padding; if False, the
-            end token becomes the unknown token.
+    Begin tokens and ids outside the vocabulary become the unknown token. Everything after the first
+    padding becomes padding. With `end_stops`, the end token and everything after it also become
+    padding; otherwise the end token becomes the unknown token.
     """
     stop = (ids == PAD_ID) | (ids == EOS_ID) if end_stops else ids == PAD_ID
     real = tf.cumsum(tf.cast(stop, tf.int32), axis=1) == 0

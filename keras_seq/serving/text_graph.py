@@ -29,9 +29,6 @@ class TextGraph:
 
     Create it inside the `tf.function` that uses it. The tokenizer has already checked its model:
     the older SentencePiece in TensorFlow crashes on crafted models.
-
-    Args:
-        tokenizer: The tokenizer to copy.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -43,16 +40,10 @@ class TextGraph:
         self._processor = _OPERATIONS.sentencepiece_op(model=model)
 
     def encode(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any]:
-        """Converts text to ids.
+        """Converts text to ids, int32 `(B, S)` padded with 0, and bool `(B,)`: True for cut texts.
 
-        Args:
-            text: String tensor `(B,)`; invalid UTF-8 becomes U+FFFD.
-            max_characters: Longer texts are cut before they are tokenized, which limits the cost of
-                very long texts.
-            max_tokens: Longer rows of ids are cut.
-
-        Returns:
-            Ids, int32 `(B, S)` padded with 0, and whether a text was cut, bool `(B,)`.
+        Invalid UTF-8 becomes U+FFFD. Texts are cut to `max_characters` before they are tokenized,
+        which limits the cost of very long texts.
         """
         text, clipped = _clipped(text, max_characters)
         rows = self._tokenized(clipped)
@@ -63,13 +54,8 @@ class TextGraph:
     def encode_words(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any, Any]:
         """Converts text to ids word by word, like `keras_seq.text.word_tokens`.
 
-        Args:
-            text: String tensor `(B,)`.
-            max_characters, max_tokens: See `encode`.
-
-        Returns:
-            Ids, int32 `(B, S)` padded with 0; whether a word begins, bool `(B, S)`; and whether a
-            text was cut, bool `(B,)`.
+        Returns ids, int32 `(B, S)` padded with 0; whether a word begins, bool `(B, S)`; and whether
+        a text was cut, bool `(B,)`.
         """
         text, clipped = _clipped(text, max_characters)
         words = tf.strings.split(clipped)
@@ -113,13 +99,9 @@ class TextGraph:
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
     def decode(self, ids: Any) -> Any:
-        """Converts rows of ids to text without padding, unknown, begin and end tokens.
+        """Converts ids `(N, L)` to text `(N,)` without padding, unknown, begin and end tokens.
 
-        Args:
-            ids: Int32 tensor `(N, L)`.
-
-        Returns:
-            String tensor `(N,)`; each text is one line of valid UTF-8.
+        Each text is one line of valid UTF-8.
         """
         # An id outside the vocabulary would fail the whole request.
         valid = (ids > EOS_ID) & (ids < self._vocabulary_size)  # (N, L)
@@ -148,15 +130,7 @@ def _clipped(text: Any, max_characters: int) -> tuple[Any, Any]:
 
 
 def normalized(texts: Any, rules: TextRules) -> Any:
-    """Applies the rules of a tokenizer to text, like `TextRules.apply`.
-
-    Args:
-        texts: String tensor of any shape, valid UTF-8.
-        rules: The rules.
-
-    Returns:
-        String tensor of the same shape.
-    """
+    """Applies the rules of a tokenizer to valid UTF-8 of any shape, like `TextRules.apply`."""
     blank = tf.strings.regex_full_match(texts, _BLANK)
     texts = tf.strings.regex_replace(texts, "[\n\r]", " ")
     if rules.lowercase:

@@ -18,20 +18,9 @@ def write_warmup(
     signature: str = "serving_default",
     input_name: str = "text",
 ) -> Path:
-    """Writes requests into a SavedModel, so that no client has to wait for the first run.
+    """Writes requests of text into a SavedModel, so that no client has to wait for the first run.
 
-    Args:
-        version: The directory of the SavedModel.
-        batches: The texts of each request.
-        signature: The signature to call.
-        input_name: The name of its only input.
-
-    Returns:
-        The file.
-
-    Raises:
-        ValueError: No request, more requests than the server accepts, or a string instead of a
-            sequence of strings.
+    Returns the file. Raises ValueError without a request, or with more than the server accepts.
     """
     import tensorflow as tf
 

@@ -28,9 +28,6 @@ class WordPieceGraph(TextGraph):
     """A word-piece tokenizer as operations of a graph that contains its vocabulary.
 
     Create it inside the `tf.function` that uses it. It encodes only.
-
-    Args:
-        tokenizer: The tokenizer to copy.
     """
 
     def __init__(self, tokenizer: WordPieceTokenizer) -> None:
@@ -68,9 +65,6 @@ def text_graph(tokenizer: Tokenizer) -> TextGraph:
     """Returns a tokenizer of any kind as operations of a graph.
 
     Call it inside the `tf.function` that uses the result.
-
-    Args:
-        tokenizer: The tokenizer to copy.
     """
     if isinstance(tokenizer, WordPieceTokenizer):
         return WordPieceGraph(tokenizer)

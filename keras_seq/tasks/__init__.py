@@ -1,8 +1,4 @@
-"""Tasks: one module for each thing that a run can learn.
-
-`keras_seq.settings.TASKS` has the tasks by name and imports their modules at their first use.
-`register_task` adds one, and `unregister_task` removes it.
-"""
+"""Tasks: one module for each thing that a run can learn, imported at its first use."""
 
 from keras_seq.settings import FAMILIES, TASKS
 from keras_seq.settings.section import ModelSection

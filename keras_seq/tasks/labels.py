@@ -57,14 +57,7 @@ class LabelTask(Task):
     def predict(
         self, run: Run, model: Any, texts: Sequence[str], batch_size: int | None = None
     ) -> tuple[tuple[str, ...], int]:
-        """Returns the label of each text, or its tags with spaces between; and how many were cut.
-
-        Args:
-            run: An opened run.
-            model: Its model.
-            texts: Lines of text.
-            batch_size: Texts per batch; None for the setting of the run.
-        """
+        """Returns each text's label, or its tags separated by spaces; and how many were cut."""
         from keras_seq.inference.classifier import Classifier
 
         results = Classifier.of_run(run, model, batch_size).classify(texts)
@@ -96,12 +89,8 @@ class LabelTask(Task):
 class LabelEvaluation:
     """Loss, accuracy and F1 on the validation text; see `Evaluation`.
 
-    Args:
-        run: A prepared run.
-        loss: Mean loss of a label over batches.
-        answer: Texts to their labels, as lines.
-        score: References and answers to values by name.
-        monitor: The monitor that `auto` takes.
+    `answer` maps texts to their labels as lines, and `score` maps references and answers to values
+    by name.
     """
 
     tie_break: str | None = None
@@ -148,13 +137,7 @@ class LabelEvaluation:
 
 
 class LabelExporter:
-    """A text in, labels out; see `Exporter`.
-
-    Args:
-        task: The task of the run.
-        run: Opened, with weights.
-        settings: Its settings.
-    """
+    """A text in, labels out; see `Exporter`."""
 
     def __init__(self, task: LabelTask, run: Run, settings: Settings) -> None:
         self._task = task

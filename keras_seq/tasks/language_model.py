@@ -78,12 +78,7 @@ class LanguageModel(Task):
 
 
 class LanguageModelEvaluation:
-    """Perplexity of the validation text, and texts that the model generates; see `Evaluation`.
-
-    Args:
-        run: A prepared run.
-        model: Its model.
-    """
+    """Perplexity of the validation text, and texts that the model generates; see `Evaluation`."""
 
     tie_break: str | None = None
     reason = ""
@@ -117,12 +112,7 @@ class LanguageModelEvaluation:
 
 
 class GenerationExporter(TranslationExporter):
-    """A prompt in, a text that begins with it out; see `Exporter`.
-
-    Args:
-        run: Opened, with weights.
-        settings: Its settings, or those with another search.
-    """
+    """A prompt in, a text that begins with it out; see `Exporter`."""
 
     outputs: tuple[str, ...] = ("text", "score", "truncated")
     verb = "writes"

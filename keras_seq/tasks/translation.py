@@ -137,16 +137,7 @@ def validation_search(run: Run) -> SearchSettings:
 
 
 class TranslationEvaluation:
-    """Loss, accuracy and two metrics of the translated validation text; see `Evaluation`.
-
-    Args:
-        run: A prepared run.
-        model: Its model.
-        resumed_monitor: The monitor of the checkpoint that the training resumes from, or None.
-
-    Raises:
-        InputError: If the tokenizer of BLEU needs a package or a file that is missing.
-    """
+    """Loss, accuracy and two metrics of the translated validation text; see `Evaluation`."""
 
     def __init__(self, run: Run, model: Any, resumed_monitor: str | None = None) -> None:
         from keras_seq.training.evaluation import make_evaluation
@@ -214,12 +205,7 @@ class TranslationEvaluation:
 
 
 class TranslationExporter:
-    """A source text in, its translation out; see `Exporter`.
-
-    Args:
-        run: Opened, with weights.
-        settings: Its settings, or those with another search.
-    """
+    """A source text in, its translation out; see `Exporter`."""
 
     outputs: tuple[str, ...] = ("translation", "score", "truncated")
     verb = "translates"

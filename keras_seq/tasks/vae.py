@@ -71,10 +71,6 @@ class LatentEvaluation:
     """The bound on the validation text, and the information in the latent codes.
 
     See `Evaluation`.
-
-    Args:
-        run: A prepared run.
-        model: Its model.
     """
 
     tie_break: str | None = None
@@ -122,12 +118,7 @@ class LatentEvaluation:
 
 
 class ReconstructionExporter(TranslationExporter):
-    """A text in, the text that its latent code is decoded to out; see `Exporter`.
-
-    Args:
-        run: Opened, with weights.
-        settings: Its settings, or those with another search.
-    """
+    """A text in, the text that its latent code decodes to out; see `Exporter`."""
 
     outputs: tuple[str, ...] = ("text", "score", "truncated")
     verb = "writes"

@@ -15,9 +15,6 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
     Without an average (no `use_ema`, or no update so far), the weights do not change. On exit, the
     weights are restored exactly.
 
-    Args:
-        model: A compiled model with a built optimizer.
-
     Example:
 
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])

@@ -1,7 +1,4 @@
-"""Process that tries whether the largest batches of a token budget fit into memory.
-
-`keras_seq.preparation.batch_size` starts it.
-"""
+"""Process that tries whether the largest batches of a token budget fit into memory."""
 
 from __future__ import annotations
 

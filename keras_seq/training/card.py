@@ -13,17 +13,7 @@ if TYPE_CHECKING:
 def model_card(
     settings: Settings, result: TrainingResult, parameters: int, start_step: int | None = None
 ) -> str:
-    """Describes a run in Markdown.
-
-    Args:
-        settings: Settings of the run.
-        result: Result of its training.
-        parameters: Number of parameters.
-        start_step: Update of the initial checkpoint, if the training started from another run.
-
-    Returns:
-        The text of the card.
-    """
+    """Describes a run in Markdown; `start_step` is the update of the initial checkpoint, if any."""
     data = settings.data
     source = _names(data.text) or _names(data.pairs) or _names(data.labelled)
     source = source or f"{_names(data.source)} -> {_names(data.target)}"

@@ -18,15 +18,7 @@ from keras_seq.training.warm_start import initialize_weights
 
 
 class Checkpointer:
-    """Saves the state of a training in its run, and restores it.
-
-    Args:
-        setup: The model and batches of the training.
-        stop: Notified of each save.
-
-    Attributes:
-        saved_step: The update of the last checkpoint.
-    """
+    """Saves the state of a training in its run, and restores it; notifies `stop` of each save."""
 
     def __init__(self, setup: TrainingSetup, stop: SignalStop) -> None:
         self._setup = setup
@@ -38,14 +30,7 @@ class Checkpointer:
     def restore(self, notice: Notice) -> TrainingProgress:
         """Restores the latest checkpoint; without one, initializes the weights.
 
-        Args:
-            notice: Called with each line for the user.
-
-        Returns:
-            The progress stored in the checkpoint.
-
-        Raises:
-            InputError: If the training cannot resume from the checkpoint.
+        Raises InputError if the training cannot resume from the checkpoint.
         """
         run, setup = self._run, self._setup
         if not run.checkpoints.steps:
@@ -84,11 +69,7 @@ class Checkpointer:
     def save(self, progress: TrainingProgress) -> None:
         """Saves a checkpoint, unless the last one is of the same update.
 
-        Args:
-            progress: The progress to store.
-
-        Raises:
-            DivergedError: If a weight is not finite.
+        Raises DivergedError if a weight is not finite.
         """
         if progress.step == self.saved_step:
             return

@@ -27,12 +27,9 @@ def batch_shapes() -> Literal["exact", "buckets"]:
 def training_stream(
     run: Run, cluster: Cluster | None = None, first_counted: int = 0
 ) -> BatchStream:
-    """Opens the training batches of a run.
+    """Opens the training batches of a prepared run.
 
-    Args:
-        run: A prepared run.
-        cluster: The cluster that trains. By default, a single device.
-        first_counted: The first target id that counts for the mean of the loss.
+    Target ids below `first_counted` do not count for the mean of the loss.
     """
     cluster = cluster or Cluster()
     return BatchStream(
@@ -63,12 +60,9 @@ def _pair_sampling(run: Run) -> PairSampling | None:
 
 
 def make_fit_batch(batch: Arrays, weights: np.ndarray) -> FitBatch:
-    """Converts a batch to the arguments of `fit`.
+    """Converts a batch and the float32 weights `(B,)` of its rows to the arguments of `fit`.
 
-    Args:
-        batch: `source` `(B, S)`, `target_input` and `target_output` `(B, T)`, and for models with
-            attention as a second output `alignment` `(B, T, S)`.
-        weights: Float32 `(B,)`.
+    For models with attention as a second output, the batch has `alignment` `(B, T, S)`.
     """
     inputs = {"source": batch["source"], "target": batch["target_input"]}
     targets = batch["target_output"]
@@ -81,23 +75,12 @@ def make_fit_batch(batch: Arrays, weights: np.ndarray) -> FitBatch:
 def fit_batches(
     stream: BatchStream, update: int, micro_batches: int = 1, make: MakeFitBatch = make_fit_batch
 ) -> Iterator[FitBatch]:
-    """Yields the batches of one update.
+    """Yields the batches of one update, each converted by `make`.
 
     The loss is a sum, and the weights contain the divisor: the total weight of all rows of the
     update on all hosts. The gradients of parts of the update thus add up to the gradient of the
     weighted mean over all real tokens, however the rows are distributed. With N batches per update,
     the weights are N times larger, because the optimizer averages the N gradients.
-
-    Args:
-        stream: The batches.
-        update: Non-negative integer, number of the update.
-        micro_batches: Positive integer N, batches per update.
-        make: Converts a batch and the weights of its rows to the arguments of `fit`; see
-            `Objective`.
-
-    Yields:
-        N results of `make`. For pairs, these are the inputs `{"source": (B, S), "target": (B, T)}`,
-        the targets `(B, T)` and the weights of the rows, float32 `(B,)`.
     """
     numbers = range(update * micro_batches, (update + 1) * micro_batches)
     total = np.float32(sum(stream.total_weight(k) for k in numbers))

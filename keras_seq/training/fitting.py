@@ -26,13 +26,6 @@ def run_fit(
     The iterator of TensorFlow has threads that run Python code. A process that exits while such a
     thread is alive can hang. The iterator is part of a reference cycle, and the frames of an
     exception refer to it.
-
-    Args:
-        cluster: The cluster whose `fit` is called.
-        model: A compiled model.
-        batches: Function that returns an iterator over batches.
-        example: One of the batches.
-        **options: `steps_per_epoch`, `epochs` and `callbacks` of `fit`.
     """
     try:
         with _full_tracebacks():

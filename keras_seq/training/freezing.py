@@ -12,18 +12,11 @@ from keras_seq.text import InputError
 
 
 def freeze(model: keras.Model, patterns: str | Sequence[str] | None) -> list[str]:
-    """Excludes weights from training. Call it before `compile`.
+    """Excludes weights from training, and returns their paths. Call it before `compile`.
 
-    Args:
-        model: A built model.
-        patterns: Patterns of weight paths, or of their beginnings up to a slash, with the wildcards
-            `*` and `?`: `"embedding"`, `"encoder_*"`, `"*/bias"`.
-
-    Returns:
-        The paths of the frozen weights.
-
-    Raises:
-        InputError: If a pattern matches no weight, or all weights are frozen.
+    A pattern is a weight path, or its beginning up to a slash, with the wildcards `*` and `?`:
+    `"embedding"`, `"encoder_*"`, `"*/bias"`. Raises InputError if a pattern matches no weight, or
+    if all weights are frozen.
     """
     names = named_weights(model)
     frozen: dict[str, None] = {}

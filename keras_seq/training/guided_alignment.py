@@ -12,23 +12,8 @@ class GuidedAlignmentLoss(keras.losses.Loss):
 
         loss = factor * sum over b, t of  w_b * -(sum over s of A_bts log a_bts)
 
-    A target token without an alignment link, which is a row of zeros in A, does not count.
-
-    Shapes: B batch, T target steps, S source steps.
-
-    Args:
-        factor: Non-negative float.
-
-    Call arguments:
-        y_true: Float tensor A `(B, T, S)` whose rows sum to 1 or are all 0.
-        y_pred: Float tensor a `(B, T, S)`, attention weights.
-        sample_weight: Optional float tensor w `(B,)`.
-
-    Returns:
-        Float32 scalar.
-
-    Raises:
-        ValueError: If `factor` is negative.
+    A target token without an alignment link, which is a row of zeros in A, does not count. A
+    (`y_true`) and a (`y_pred`) are `(B, T, S)`, and w (`sample_weight`) is `(B,)`.
 
     Example:
 

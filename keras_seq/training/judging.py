@@ -34,14 +34,11 @@ _HIGH_ACCURACY = 0.9
 
 @dataclass(frozen=True)
 class Judging:
-    """The metrics of a validation of translations, and the one that decides.
+    """The metrics of a validation of translations, and the `monitor` that decides.
 
-    Attributes:
-        monitor: A key of `keras_seq.settings.MONITORS`.
-        metrics: The metrics of text that are computed, the monitor first if it is among them.
-        tokenize: The tokenizer of BLEU.
-        reason: Why `auto` took the monitor, "" if the settings name it.
-        tokenize_reason: Why `auto` took a tokenizer other than `13a`, or "".
+    `metrics` are the metrics of text, the monitor first if it is among them. `tokenize` is the
+    tokenizer of BLEU. The reasons say why `auto` chose as it did, and are "" if the settings name
+    the choice.
     """
 
     monitor: str
@@ -70,11 +67,7 @@ class Judging:
         return lines
 
     def contradiction(self, results: Mapping[str, float]) -> str | None:
-        """A warning if the model has learned much and the monitored value shows nothing of it.
-
-        Args:
-            results: Those of a validation, `accuracy` among them.
-        """
+        """A warning if the accuracy is high but the monitored value is its worst possible one."""
         monitor, accuracy = MONITORS[self.monitor], results["accuracy"]
         if accuracy < _HIGH_ACCURACY or not monitor.is_worst(results[self.monitor]):
             return None
@@ -97,14 +90,9 @@ def judging_of(
 ) -> Judging:
     """Chooses the metrics of a run's validations.
 
-    Args:
-        settings: Those of the run.
-        references: The validation references.
-        resumed_monitor: The monitor of the checkpoint that the training resumes from. `auto`
-            keeps it, because values of another metric cannot be compared with the best so far.
-
-    Raises:
-        InputError: If the tokenizer of BLEU needs a package or a file that is missing.
+    `auto` keeps the monitor of the checkpoint that the training resumes from, because values of
+    another metric cannot be compared with the best so far. Raises InputError if the tokenizer of
+    BLEU needs a package or a file that is missing.
     """
     choice = choose_metric(references)
     monitor: str = settings.training.monitor

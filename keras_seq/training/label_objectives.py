@@ -22,11 +22,7 @@ def label_numbers(ids: np.ndarray) -> np.ndarray:
 
 
 def tag_arrays(batch: Arrays) -> tuple[Arrays, np.ndarray]:
-    """Returns the inputs of a tagger and the label numbers of the tags, int32 `(B, S)`.
-
-    Args:
-        batch: A batch of tags from `BatchStream`.
-    """
+    """Returns the inputs of a tagger and the label numbers of the tags, int32 `(B, S)`."""
     source, tags = batch["source"], np.zeros_like(batch["source"])
     steps = min(source.shape[1], batch["target_output"].shape[1])
     tags[:, :steps] = batch["target_output"][:, :steps]
@@ -35,11 +31,7 @@ def tag_arrays(batch: Arrays) -> tuple[Arrays, np.ndarray]:
 
 
 class _LabelObjective:
-    """Base class of objectives whose targets are labels.
-
-    Args:
-        settings: Settings of the run; see `Objective`.
-    """
+    """Base class of objectives whose targets are labels."""
 
     first_counted = FIRST_LABEL
 
@@ -86,11 +78,7 @@ class TaggingObjective(_LabelObjective):
 
 
 class LogitsOfTagger(keras.Model):
-    """The logits of a tagger, without the search for the best tags; internal.
-
-    Args:
-        tagger: A tagger of `keras_seq.models`.
-    """
+    """The logits of a tagger, without the search for the best tags; internal."""
 
     def __init__(self, tagger: keras.Model) -> None:
         super().__init__(name="training_wrapper")
@@ -106,13 +94,7 @@ def make_label_loss(
 ) -> Callable[[Iterable[Arrays]], float]:
     """Compiles a function that computes the mean loss per label, without label smoothing.
 
-    Args:
-        settings: Settings of a run whose task has labels.
-        model: The run's model.
-        train_model: The compiled model, with the same weights.
-
-    Returns:
-        A function of batches.
+    `train_model` is the compiled model, with the same weights as `model`.
     """
     plain = settings.training.model_copy(update={"label_smoothing": 0.0})
     tags = settings.task == "tag"

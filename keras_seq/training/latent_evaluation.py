@@ -24,23 +24,18 @@ _MAX_COMPARED = 2000
 
 
 def make_latent_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]:
-    """Compiles a function that evaluates a `models.SequenceVAE`.
+    """Compiles a function that evaluates a `models.SequenceVAE` on batches of `BatchStream`.
 
-    Args:
-        model: The model.
+    Each call samples the same z for each text. The values are in nats:
 
-    Returns:
-        A function that takes batches of `BatchStream` and returns a dict of values, in nats. Each
-        call samples the same z for each text.
-
-        * `reconstruction`: mean of -log p(x | z) per token, with z sampled from q(z | x);
-        * `kl`: mean of KL(q(z | x) || p) per line;
-        * `elbo`: mean lower bound on log p(x) per line;
-        * `perplexity`: exponential of the negative bound per token, an upper bound on the true
-          perplexity;
-        * `reconstruction_perplexity`: exponential of `reconstruction`;
-        * `accuracy`: share of tokens ranked first, given z and the preceding tokens;
-        * `active_units`, `mutual_information`: see `latent_measures`.
+    * `reconstruction`: mean of -log p(x | z) per token, with z sampled from q(z | x);
+    * `kl`: mean of KL(q(z | x) || p) per line;
+    * `elbo`: mean lower bound on log p(x) per line;
+    * `perplexity`: exponential of the negative bound per token, an upper bound on the true
+      perplexity;
+    * `reconstruction_perplexity`: exponential of `reconstruction`;
+    * `accuracy`: share of tokens ranked first, given z and the preceding tokens;
+    * `active_units`, `mutual_information`: see `latent_measures`.
     """
 
     units = model.posterior.output["mean"].shape[-1]

@@ -13,12 +13,9 @@ ACTIVE = 0.01
 
 
 def active_units(means: np.ndarray) -> int:
-    """Counts the latent units that depend on the text.
+    """Counts the latent units that depend on the text, from means `(N, Z)`.
 
         A_z = variance over texts x of the mean of q(z | x);  active where A_z > 0.01
-
-    Args:
-        means: Float array `(N, Z)`.
 
     >>> active_units(np.array([[1.0, 0.0], [-1.0, 0.1]]))
     1
@@ -39,15 +36,8 @@ def mutual_information(
                 = mean over n of [log q(z_n | x_n) - log q(z_n)]
         q(z) = 1/N sum over n of q(z | x_n),  z_n = mean_n + exp(log_variance_n / 2) noise_n
 
-    The estimate cannot exceed log N.
-
-    Args:
-        means: Float array `(N, Z)`.
-        log_variances: Float array `(N, Z)`.
-        noise: Float array `(N, Z)`, standard normal.
-
-    Returns:
-        I(x; z) and KL(q(z) || p), where q(z) is the aggregate posterior.
+    The arrays are `(N, Z)`; `noise` is standard normal. The estimate cannot exceed log N. The
+    second result is KL(q(z) || p), where q(z) is the aggregate posterior.
 
     Reference:
         Hoffman and Johnson, "ELBO Surgery: Yet Another Way to Carve Up the Variational

@@ -15,11 +15,7 @@ from keras_seq.training.vae_training_model import DivergenceLoss, VAETrainingMod
 
 
 class LatentObjective:
-    """The negative evidence lower bound: cross-entropy of the tokens plus KL divergence, summed.
-
-    Args:
-        settings: Settings of the run; see `Objective`.
-    """
+    """The negative evidence lower bound: cross-entropy of the tokens plus KL divergence, summed."""
 
     first_counted = 0
 

@@ -35,15 +35,9 @@ _MIN_ANNOUNCED_UPDATES = 200
 class TrainingLoop:
     """One training of a run, from its latest checkpoint to a limit.
 
-    Args:
-        run: A prepared run, locked by this process.
-        notice: Called with each line for the user.
-        stop: The entered handler of signals. The loop marks each update and each save.
-        cluster: The devices to train on. The loop is created and used in its scope. All hosts run
-            the same loop; where their measurements differ, those of the first host count.
-
-    Raises:
-        InputError: If the training cannot resume from the checkpoint of the run.
+    This process has locked the run. `stop` is the entered handler of signals; the loop marks each
+    update and each save. The loop is created and used in the scope of the cluster. All hosts run
+    the same loop; where their measurements differ, those of the first host count.
     """
 
     def __init__(
@@ -119,8 +113,7 @@ class TrainingLoop:
     def fit(self) -> TrainingResult:
         """Trains until a limit is reached.
 
-        Raises:
-            TrainingError: If memory runs out, or gradients or weights are not finite.
+        Raises TrainingError if memory runs out, or gradients or weights are not finite.
         """
         stream = self.setup.stream
         per_update = f", {self.micro_batches:,} an update" if self.micro_batches > 1 else ""

@@ -26,14 +26,7 @@ _TIMED_UPDATES = 3
 
 
 def largest_shapes(stream: BatchStream) -> list[Shape]:
-    """The batch shape with the most positions, and the one with the largest attention maps.
-
-    Args:
-        stream: The training batches.
-
-    Returns:
-        One or two shapes `(B, S, T)`.
-    """
+    """The shape `(B, S, T)` with the most positions, and that with the largest attention maps."""
     rows, source, target = stream.bounds.T
     positions = rows * (source + target)
     maps = rows * np.maximum(source, target) ** 2
@@ -55,15 +48,7 @@ def probe_largest_batches(
 ) -> None:
     """Makes an update with each shape, and restores weights, moments and seeds.
 
-    Args:
-        cluster: The cluster that trains the model.
-        model: A compiled model with a built optimizer.
-        shapes: Shapes from `largest_shapes`.
-        batch_tokens: Token budget of the batches, for the error message.
-        make: See `fit_batches`.
-
-    Raises:
-        OutOfMemoryError: If a batch does not fit into memory.
+    Raises OutOfMemoryError, which names `batch_tokens`, if a batch does not fit into memory.
     """
     before = training_arrays(model)
     for shape in shapes:
@@ -90,14 +75,7 @@ def seconds_per_update(
 ) -> float:
     """Measures the duration of an update with batches of one shape, and restores the state.
 
-    Args:
-        cluster, model, make: See `probe_largest_batches`, which must run first to compile the
-            update.
-        shape: A shape from `largest_shapes`.
-        micro_batches: Batches per update.
-
-    Returns:
-        Seconds.
+    `probe_largest_batches` must run first to compile the update.
     """
     before = training_arrays(model)
     batch = _largest_batch(shape, make)

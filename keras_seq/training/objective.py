@@ -13,8 +13,7 @@ from keras_seq.training.feed import Arrays, FitBatch
 class Objective(Protocol):
     """What a task trains; made from the settings of a run.
 
-    Attributes:
-        first_counted: The first target id that counts in the mean of the loss.
+    Target ids below `first_counted` do not count in the mean of the loss.
     """
 
     first_counted: int
@@ -23,19 +22,10 @@ class Objective(Protocol):
         """Returns the model for `fit`: the run's model itself, or a wrapper with its weights."""
 
     def loss(self, model: Any) -> Any:
-        """Returns the loss to compile. It is a sum: the weights of a batch hold the divisor.
-
-        Args:
-            model: The run's model.
-        """
+        """Returns the loss to compile. It is a sum: the weights of a batch hold the divisor."""
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """Converts a batch to the arguments of `fit`.
-
-        Args:
-            batch: As `BatchStream` makes it.
-            weights: Float32 `(B,)`, of the targets of each row.
-        """
+        """Converts a batch and the float32 weights `(B,)` of its rows to the arguments of `fit`."""
 
     def tokens(self, batch: FitBatch) -> int:
         """Counts the tokens of a batch that enter the speed of a training."""

@@ -12,11 +12,7 @@ from keras_seq.training.skipping_adam import SkippingAdam
 
 
 def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
-    """Returns Adam with the schedule, clipping and moving average of the settings.
-
-    Args:
-        settings: Settings of a run.
-    """
+    """Returns Adam with the schedule, clipping and moving average of the settings."""
     training = settings.training
     rate: Any = training.learning_rate
     if training.schedule == "inverse_sqrt":
@@ -39,13 +35,7 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
 
 
 def compile_model(model: keras.Model, settings: Settings, loss: Any = None) -> None:
-    """Compiles a model for `fit`.
-
-    Args:
-        model: The model of the run's `Objective`.
-        settings: Settings of the run.
-        loss: The loss of the objective. Defaults to the summed cross-entropy of tokens.
-    """
+    """Compiles a model for `fit`; the default loss is the summed cross-entropy of tokens."""
     model.compile(
         optimizer=make_optimizer(settings),
         # A sum, which the weights of `fit_batch` turn into a mean.

@@ -23,12 +23,8 @@ _SMALLEST_GAIN_ON_CPU = 1.4
 class Device:
     """Properties of a device that determine the precision.
 
-    Attributes:
-        backend: "tensorflow" or "jax".
-        kind: "cpu", "gpu" or "tpu".
-        capability: Compute capability of an NVIDIA GPU, otherwise None.
-        bfloat16_gain: Speedup of matrix products in bfloat16 over float32 on a CPU; 0 if not
-            measured.
+    `capability` is the compute capability of an NVIDIA GPU. `bfloat16_gain` is the speedup of
+    matrix products in bfloat16 over float32 on a CPU, 0 if not measured.
     """
 
     backend: str
@@ -53,9 +49,7 @@ def this_device() -> Device:
 def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
     """Returns the fastest precision for a model on a device, and the reason as text.
 
-    Args:
-        device: The device; see `this_device`.
-        width: Units of the model; for recurrent models, units of the decoder.
+    `width` is the number of units of the model; for recurrent models, of the decoder.
 
     >>> choose_precision(Device("jax", "gpu", capability=(9, 0)), 512)
     ('bfloat16', 'a GPU of compute capability 9.0')
@@ -83,15 +77,7 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
 
 
 def faster_precision(device: Device, width: int, requested: str) -> tuple[Precision, str] | None:
-    """Returns a precision that is probably faster than the requested one.
-
-    Args:
-        device: The device; see `this_device`.
-        width: Units of the model; for recurrent models, units of the decoder.
-        requested: "float32", "bfloat16" or "float16".
-
-    Returns:
-        See `choose_precision`; None if no other precision is faster.
+    """Returns a precision that is probably faster than the requested one, or None.
 
     >>> faster_precision(Device("jax", "cpu"), 512, "bfloat16")
     ('float32', 'on a CPU, JAX is slower in bfloat16')
@@ -116,11 +102,6 @@ def resolve_precision(run: Run, notice: Callable[[str], None], cluster: Cluster)
 
     The settings are also updated on disk, so that a resumed training keeps its precision. If the
     settings name a precision that is probably slower on this device, a notice says so.
-
-    Args:
-        run: A prepared run.
-        notice: Called with each line for the user.
-        cluster: The cluster. The measurement of its first host counts.
     """
     training = run.settings.training
     if training.precision == "float32":

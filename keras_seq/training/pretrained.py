@@ -23,13 +23,6 @@ def set_pretrained(run: Run, model: keras.Model) -> None:
     The rows of the embedding are reordered to the run's vocabulary. If the model has a layer with
     the name of the pretrained pooler (BERT's layer over the first step), its weights are loaded as
     well.
-
-    Args:
-        run: A run prepared with `training.from_hub`.
-        model: The run's model.
-
-    Raises:
-        InputError: If the files of the run have changed since its preparation.
     """
     directory = run.pretrained_directory
     tokenizer = run.source_tokenizer

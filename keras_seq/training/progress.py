@@ -11,14 +11,10 @@ from typing import Any
 class TrainingProgress:
     """The state of a training, apart from its arrays.
 
-    Attributes:
-        step: Number of updates. With N batches per update, N times this is the number of the next
-            batch.
-        minutes: Wall time so far.
-        validation: The state of `Validation`.
-        signature: The sacreBLEU signature of the last score.
-        backend: The Keras backend. Backends have batches of different shapes.
-        log_sizes: Size of each log in bytes. Later entries are removed on resume.
+    With N batches per update, the next batch is number N * `step`. `validation` is the state of
+    `Validation`, and `signature` the sacreBLEU signature of the last score. `backend` is stored
+    because backends have batches of different shapes. `log_sizes` has the size of each log in
+    bytes; later entries are removed on resume.
     """
 
     step: int = 0
@@ -34,11 +30,7 @@ class TrainingProgress:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainingProgress:
-        """Reads the result of `to_json`.
-
-        Raises:
-            ValueError: If a value is missing or invalid.
-        """
+        """Reads the result of `to_json`, or raises ValueError."""
         default = asdict(cls())
         wrong = [
             key

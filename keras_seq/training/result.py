@@ -46,13 +46,7 @@ class TrainingResult:
 
 
 def store_result(run: Run, result: TrainingResult, wait: int) -> None:
-    """Writes a result to the run directory.
-
-    Args:
-        run: The run.
-        result: The result of its training.
-        wait: Validations since the best one, at the end.
-    """
+    """Writes a result to the run directory; `wait` counts the validations since the best one."""
     values = asdict(result)
     del values["path"]
     run.write_result({"result": values, "without_better": wait})

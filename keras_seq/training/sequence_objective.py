@@ -15,11 +15,7 @@ from keras_seq.training.training_model import training_model
 
 
 class SequenceObjective:
-    """Cross-entropy of the target tokens and, with guided alignment, of the attention.
-
-    Args:
-        settings: Settings of the run; see `Objective`.
-    """
+    """Cross-entropy of the target tokens and, with guided alignment, of the attention."""
 
     first_counted = 0
 

@@ -31,20 +31,9 @@ Notice = Callable[[str], None]
 class TrainingSetup:
     """The compiled model, objective and batches of a run.
 
-    Args:
-        run: A prepared run.
-        notice: Called with each line for the user.
-        cluster: The devices to train on. The setup is created and used in its scope.
-
-    Attributes:
-        model: The run's model, used for decoding.
-        train_model: The compiled model: `model` itself, or a wrapper with its weights.
-        stream: The batches.
-        micro_batches: Batches per update.
-        largest: The shapes of the largest batches.
-
-    Raises:
-        InputError: If the hosts of the cluster see different files.
+    The setup is created and used in the scope of the cluster. `model` is used for decoding, and
+    `train_model` for training: `model` itself, or a wrapper with its weights. Raises InputError if
+    the hosts of the cluster see different files.
     """
 
     def __init__(self, run: Run, notice: Notice, cluster: Cluster) -> None:
@@ -89,13 +78,7 @@ class TrainingSetup:
             )
 
     def fit(self, batches: Callable[[], Iterator[FitBatch]], updates: int, **options: Any) -> None:
-        """Trains with `updates` updates per epoch.
-
-        Args:
-            batches: Function that returns an iterator over batches.
-            updates: Positive integer.
-            **options: `epochs` and `callbacks` of `keras.Model.fit`.
-        """
+        """Trains with `updates` updates per epoch."""
         run_fit(
             self.cluster,
             self.train_model,
@@ -106,11 +89,7 @@ class TrainingSetup:
         )
 
     def probe_largest_batches(self) -> None:
-        """Makes updates with the largest batches and undoes them.
-
-        Raises:
-            OutOfMemoryError: If one of the batches does not fit into memory.
-        """
+        """Makes updates with the largest batches and undoes them."""
         probe_largest_batches(
             self.cluster,
             self.train_model,
@@ -130,14 +109,7 @@ class TrainingSetup:
         )
 
     def check_hosts(self, *numbers: int) -> None:
-        """Checks that all hosts see the same files.
-
-        Args:
-            *numbers: Numbers that depend on the files.
-
-        Raises:
-            InputError: If the numbers differ between hosts.
-        """
+        """Raises InputError if `numbers`, which depend on the files, differ between hosts."""
         if self.cluster.differs(numbers):
             raise InputError(
                 f"{self.run.path}: hosts disagree about its checkpoint, its text, its model or the "

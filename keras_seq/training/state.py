@@ -16,11 +16,7 @@ from keras_seq.run.models import named_weights
 def training_arrays(model: keras.Model) -> dict[str, np.ndarray]:
     """Copies the weights, the variables of the optimizer and the states of seed generators.
 
-    Args:
-        model: A compiled model with a built optimizer.
-
-    Returns:
-        Arrays by name: `weight/<path>`, `optimizer/<number>/<path>`, `seed/<number>`.
+    The names are `weight/<path>`, `optimizer/<number>/<path>` and `seed/<number>`.
     """
     return {name: backend.to_numpy(variable) for name, variable in _variables(model).items()}
 
@@ -39,12 +35,7 @@ def training_shapes(model: keras.Model) -> Shapes:
 
 
 def restore_arrays(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None:
-    """Restores the state of `training_arrays`, so that the same update comes next.
-
-    Args:
-        model: A model that is built and compiled in the same way.
-        arrays: Arrays from `training_arrays`.
-    """
+    """Restores `training_arrays` to a model that is built and compiled in the same way."""
     for name, variable in _variables(model).items():
         variable.assign(arrays[name])
 

@@ -1,6 +1,6 @@
-"""Stops a training on a signal or at a given time without losing an update.
+"""Stops a training on a signal or deadline, even within the backend, without losing an update.
 
-This also works during long calls of the backend. docs/decisions/0007-stopping.md has the reasons.
+docs/decisions/0007-stopping.md has the reasons.
 """
 
 from __future__ import annotations
@@ -118,12 +118,7 @@ class SignalStop:
         self._clean_since = None
 
     def mark_clean(self) -> None:
-        """Records that everything is saved.
-
-        Raises:
-            KeyboardInterrupt: If SIGINT was received.
-            SystemExit: If SIGTERM was received, or the deadline has passed.
-        """
+        """Records that everything is saved; raises the exception of a signal that was received."""
         if self._clean_since is None:
             self._clean_since = time.monotonic()
         self._raise_if_clean()

@@ -13,10 +13,6 @@ class GuidedModel(keras.Model):
 
     The wrapper keeps the order of the weights, on which checkpoints of the optimizer depend.
     `model.with_attention` has a different order.
-
-    Args:
-        model: A model of `keras_seq.models`.
-        layer: Index of the decoder layer.
     """
 
     def __init__(self, model, layer):
@@ -30,14 +26,7 @@ class GuidedModel(keras.Model):
 
 
 class StackedMembers(keras.Model):
-    """An ensemble with the logits of each member as output; internal.
-
-    Args:
-        model: An `EnsembleSeq2Seq` of M members.
-
-    Returns:
-        Logits `(B, T, M, V)`.
-    """
+    """An ensemble of M members whose output is the logits of each, `(B, T, M, V)`; internal."""
 
     def __init__(self, model):
         super().__init__(name="training_wrapper")
@@ -52,16 +41,8 @@ class StackedMembers(keras.Model):
 def training_model(model, settings):
     """Returns the model for `fit`: `model` itself, or a wrapper with its weights.
 
-    Args:
-        model: A model of `keras_seq.models`.
-        settings: Settings of the run.
-
-    Returns:
-        A Keras model with the inputs `{"source", "target"}`. Its outputs are logits, or with guided
-        alignment `{"logits", "attention"}`.
-
-    Raises:
-        ValueError: If the model lacks the layer of the guided attention.
+    The outputs are logits, or with guided alignment `{"logits", "attention"}`. Raises ValueError if
+    the model lacks the layer of the guided attention.
     """
     training = settings.training
     if isinstance(model, EnsembleSeq2Seq):

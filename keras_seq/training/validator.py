@@ -24,9 +24,7 @@ Batches = Iterable[dict[str, np.ndarray]]
 class Sample:
     """One line of the validation text, and what the model makes of it.
 
-    Attributes:
-        title: Names the line, such as "line 3".
-        fields: Labels and texts; a label "" puts the text next to the title.
+    `title` is a name such as "line 3". A field with the label "" is shown next to the title.
     """
 
     title: str
@@ -82,26 +80,14 @@ class Evaluation(Protocol):
     notices: Sequence[str]
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
-        """Evaluates the model with the weights that it has now.
-
-        Args:
-            batches: The validation text, as `sequential_batches` makes it.
-            pictures: Whether pictures are wanted.
-        """
+        """Evaluates the model with its current weights on batches of `sequential_batches`."""
 
 
 class Validator:
     """Runs a task's evaluation with the averaged weights, and writes the results to all logs.
 
-    Args:
-        run: A prepared run; metrics and samples are appended to its logs.
-        train_model: The compiled model, with the weights of the run's model.
-        evaluation: Of the run's model, by its task.
-        notice: Called with each line for the user.
-        events: Receives samples and pictures.
-
-    Attributes:
-        signature: The signature of the last monitored score, "" before the first.
+    `train_model` is the compiled model, with the weights of the run's model. `events` receives
+    samples and pictures. `signature` is that of the last monitored score, "" before the first.
     """
 
     def __init__(
@@ -124,15 +110,7 @@ class Validator:
             notice(line)
 
     def __call__(self, step: int, minutes: float) -> dict[str, float]:
-        """Validates, and reports the results.
-
-        Args:
-            step: Updates done.
-            minutes: Minutes trained.
-
-        Returns:
-            The values of the evaluation.
-        """
+        """Validates after `step` updates, reports the results and returns the values."""
         backend.sync_variables(self._train_model)
         tokens = self._run.settings.training.batch_tokens
         batches = sequential_batches(self._corpus, batch_tokens=tokens, shapes=batch_shapes())
@@ -165,9 +143,7 @@ class Validator:
 
 
 def spread(count: int, total: int) -> list[int]:
-    """Positions of `count` samples, spread evenly over `total` lines.
-
-    The same positions come out at every validation.
+    """The same positions of `count` samples at each validation, spread evenly over `total` lines.
 
     Example:
 

@@ -30,15 +30,9 @@ _TABLES = {
 
 
 def initialize_weights(run: Run, model: keras.Model, notice: Notice) -> None:
-    """Sets the initial weights of a model that its run was prepared with.
+    """Sets the initial weights that a run was prepared with; the run has no checkpoint.
 
-    Args:
-        run: A prepared run without a checkpoint.
-        model: The run's model.
-        notice: Called with each line for the user.
-
-    Raises:
-        InputError: If the files of the run have changed since its preparation.
+    Raises InputError if the files of the run have changed since its preparation.
     """
     if run.settings.training.from_hub is not None:
         set_pretrained(run, model)

@@ -15,12 +15,9 @@ POWER = np.float32(0.75)
 
 
 class GloveTables(NamedTuple):
-    """Trained tables, each with its sums of squared gradients, which start at 1.
+    """Trained tables, and their sums of squared gradients, which start at 1.
 
-    Attributes:
-        vectors: `(2, V, D)`, of middle words and of context words.
-        biases: `(2, V)`.
-        vector_squares, bias_squares: The sums for `vectors` and `biases`.
+    `vectors` `(2, V, D)` and `biases` `(2, V)` are those of middle words and of context words.
     """
 
     vectors: np.ndarray
@@ -55,18 +52,10 @@ def glove_steps(
     tables: Any,
     rate: Any,
 ) -> Any:
-    """Takes an AdaGrad step for each of some entries of the matrix X.
+    """Takes an AdaGrad step for each entry of the sparse matrix X in `order`, and sums the losses.
 
-    The loss of an entry is f(X_ij) (w_i . v_j + b_i + c_j - log X_ij)^2 / 2.
-
-    Args:
-        order: The indices of the entries, in the order of the steps.
-        rows, columns, counts: The sparse matrix X.
-        tables: `GloveTables`, updated in place.
-        rate: Float32.
-
-    Returns:
-        The sum of the losses, each before its step.
+    The loss of an entry is f(X_ij) (w_i . v_j + b_i + c_j - log X_ij)^2 / 2, before its step.
+    `tables` are `GloveTables`, updated in place.
 
     References:
         Pennington, Socher and Manning, "GloVe: Global Vectors for Word Representation", EMNLP

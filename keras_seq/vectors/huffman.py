@@ -10,10 +10,9 @@ import numpy as np
 class HuffmanPaths(NamedTuple):
     """The path from the root to each word.
 
-    Attributes:
-        starts: The start of each path in `nodes`, and the end of the last, int64 `(words + 1,)`.
-        nodes: The inner nodes of all paths, each from the root, int32 below `words - 1`.
-        labels: 1 where the path goes left, 0 where it goes right, float32.
+    `starts` has the start of each path in `nodes`, and the end of the last, int64 `(words + 1,)`.
+    `nodes` are inner nodes, int32 below `words - 1`. `labels` are 1 where a path goes left, 0 where
+    it goes right, float32.
     """
 
     starts: np.ndarray
@@ -22,13 +21,9 @@ class HuffmanPaths(NamedTuple):
 
 
 def huffman_paths(counts: np.ndarray) -> HuffmanPaths:
-    """Computes the Huffman code of words, a prefix-free code.
+    """Computes the Huffman code of words, a prefix-free code, from counts in descending order.
 
-    Args:
-        counts: Frequency of each word, in descending order.
-
-    Returns:
-        The paths with the minimum mean length, weighted by the counts.
+    The paths have the minimum mean length, weighted by the counts.
 
     Example:
 

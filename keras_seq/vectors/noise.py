@@ -11,11 +11,9 @@ POWER = 0.75
 
 
 class Noise(NamedTuple):
-    """Alias table: sample an index, and keep it with its probability or take its alias.
+    """Alias table, float32 and int32 `(words,)`.
 
-    Attributes:
-        chances: Float32 `(words,)`.
-        aliases: Int32 `(words,)`.
+    An index is sampled, and kept with its probability or replaced by its alias.
     """
 
     chances: np.ndarray
@@ -24,9 +22,6 @@ class Noise(NamedTuple):
 
 def noise_table(counts: np.ndarray) -> Noise:
     """Builds the table to sample words in proportion to count^(3/4).
-
-    Args:
-        counts: Frequency of each word.
 
     References:
         Mikolov et al., "Distributed Representations of Words and Phrases and their
@@ -50,16 +45,10 @@ def noise_table(counts: np.ndarray) -> Noise:
 
 
 def keep_chances(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """Computes the probability of each word to stay in the text.
+    """Computes the probability of each word to stay in the text, float32 `(words,)`.
 
-    A word of relative frequency f is dropped with probability 1 - sqrt(t / f).
-
-    Args:
-        counts: Frequency of each word.
-        threshold: The relative frequency t; 0 keeps all words.
-
-    Returns:
-        Float32 `(words,)`, at most 1.
+    A word of relative frequency f is dropped with probability 1 - sqrt(t / f), where t is
+    `threshold`; 0 keeps all words.
 
     Reference:
         Mikolov et al., "Distributed Representations of Words and Phrases and their

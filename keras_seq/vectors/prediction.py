@@ -1,8 +1,4 @@
-"""Skip-gram and CBOW: training steps of word2vec and fastText.
-
-All compiled functions are in this file, because Numba recompiles a cached function only if its own
-file changes, not if a function that it calls changes.
-"""
+"""Skip-gram and CBOW: training steps of word2vec and fastText."""
 
 from __future__ import annotations
 
@@ -13,6 +9,9 @@ import numpy as np
 
 from keras_seq.vectors.compiling import compiled
 from keras_seq.vectors.corpus import LONGEST
+
+# All compiled functions are in this file, because Numba recompiles a cached function only if its
+# own file changes, not if a function that it calls changes.
 
 # Shape letters: V words, R rows of the input table, D units.
 
@@ -146,13 +145,9 @@ def softmax_step(
 class Tables(NamedTuple):
     """The two trained tables, and the constants of the training.
 
-    Attributes:
-        inputs: `(R, D)`, the vectors that the words are made of.
-        outputs: `(V, D)`, or a row for each inner node of the Huffman tree.
-        row_starts, rows: The rows of `inputs` whose mean is the vector of a word.
-        keep: The probability of each word to stay in the text.
-        chances, aliases: The alias table of the noise words.
-        path_starts, path_nodes, path_labels: The Huffman paths.
+    `inputs` `(R, D)` are the vectors that the words are made of: the vector of a word is the mean
+    of its `rows`. `outputs` has a row for each word, or for each inner node of the Huffman tree.
+    `chances` and `aliases` are the alias table of the noise words.
     """
 
     inputs: np.ndarray
@@ -206,23 +201,13 @@ def train_block(
     rate: Any,
     state: np.ndarray,
 ) -> Any:
-    """Trains once on a block of the text.
+    """Trains once on a block of the text, and returns the number of predictions.
 
     Skip-gram: the middle word predicts each context word, and its vector is updated once for all of
-    them. CBOW: the mean of the context words predicts the middle word.
+    them. CBOW (`bag`): the mean of the context words predicts the middle word.
 
-    Args:
-        words: Int32, -1 after each sentence.
-        tables: `Tables`.
-        bag: True for CBOW.
-        loss: `NEGATIVE`, `HIERARCHICAL` or `SOFTMAX`.
-        window: Maximum number of context words on each side; each middle word samples its own.
-        negatives: Noise words for each target word.
-        rate: Float32.
-        state: State of the random numbers.
-
-    Returns:
-        The number of predictions.
+    `words` are int32, with -1 after each sentence. Each middle word samples its window, of at most
+    `window` words on each side. `negatives` is the number of noise words for each target word.
     """
     inputs, outputs, starts, rows, keep, chances, aliases = tables[:7]
     paths, nodes, labels = tables[7:]

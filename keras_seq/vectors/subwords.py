@@ -71,13 +71,9 @@ def rows_of_words(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lists the table rows whose mean is the vector of each word: its own row and its n-grams'.
 
-    Args:
-        words: The vocabulary. Row N belongs to word N; the rows of the n-grams follow.
-        shortest, longest, buckets: As in `Subwords`.
-
-    Returns:
-        The start of each word in the list of rows, int64 `(words + 1,)`; the rows, int32; and the
-        bucket of each row after those of the words, ascending, int32.
+    Row N belongs to word N; the rows of the n-grams follow. Returns the start of each word in the
+    list of rows, int64 `(words + 1,)`; the rows, int32; and the bucket of each row after those of
+    the words, ascending, int32.
     """
     parts = [hashed_parts(word, shortest, longest, buckets) for word in words]
     lengths = np.array([len(hashed) for hashed in parts], np.int64)

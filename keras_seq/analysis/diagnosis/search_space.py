@@ -17,12 +17,7 @@ _CHUNK = 4096
 
 
 class SearchSpace:
-    """The space of a search: what its limits and rules leave of all targets.
-
-    Args:
-        search: Settings of the search.
-        tokenizer: Of the target.
-    """
+    """The space of a search: the targets that its limits and rules allow."""
 
     def __init__(self, search: SearchSettings, tokenizer: Tokenizer) -> None:
         self._search = search
@@ -33,10 +28,9 @@ class SearchSpace:
         self._forbidden = [tuple(ids) for ids in tokenizer.encode(texts)] if texts else []
 
     def limits(self, source_lengths: Sequence[int]) -> list[tuple[int, int]]:
-        """Fewest and most tokens of a target, the end token included, for each source.
+        """Minimum and maximum tokens of a target, with the end token, for each source length.
 
-        Args:
-            source_lengths: Tokens of each source, without its end token.
+        Source lengths do not include end tokens.
         """
         found: list[tuple[int, int]] = []
         for start in range(0, len(source_lengths), _CHUNK):
@@ -55,12 +49,7 @@ class SearchSpace:
         return found
 
     def out_of_reach(self, tokens: Sequence[int], limits: tuple[int, int]) -> str | None:
-        """Why no such search can find a target, None if it can.
-
-        Args:
-            tokens: Its ids, without an end token.
-            limits: Of its source, one of `limits`.
-        """
+        """Why no search within the `limits` of its source can find a target, None if one can."""
         target, start = [*tokens, EOS_ID], len(self._prefix)
         least, most = limits
         if len(target) > most:

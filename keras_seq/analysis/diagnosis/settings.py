@@ -18,17 +18,10 @@ def diagnosis_settings(
     search: Mapping[str, Any] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> dict[int, SearchSettings]:
-    """Settings of the search of each beam, checked before a model is loaded.
+    """Search settings of each beam, checked before a model is loaded; `search` replaces the run's.
 
-    Args:
-        settings: Those of a run.
-        beams: Beam sizes, in the order that the diagnosis is to have them.
-        search: Settings of the search to use in place of the run's.
-        notice: Called with a line if the run samples, which a diagnosis does not.
-
-    Raises:
-        SettingsError: No beam, or one twice; a setting that is out of bounds, or under which
-            scores are not log-probabilities.
+    If the run samples, `notice` is called, because a diagnosis does not. Raises SettingsError if a
+    beam is missing or repeated, or if scores would not be log-probabilities.
     """
     if not beams or len(set(beams)) < len(beams):
         raise SettingsError(f"beams: received {list(beams)}, expected different beam sizes")

@@ -36,10 +36,7 @@ def is_copy(source: str, text: str) -> bool:
 def repeats(pieces: Sequence[str]) -> bool:
     """Returns True if 1 to 8 consecutive pieces occur at least three times in a row.
 
-    Digits of a number do not count.
-
-    Args:
-        pieces: The tokens of a translation as text.
+    The pieces are the tokens of a translation as text. Digits of a number do not count.
 
     Example:
 

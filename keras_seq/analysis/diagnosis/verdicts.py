@@ -37,17 +37,6 @@ def judge(
     The reference is encoded as in training; an output has the tokens of the search. Forced
     decoding scores both. An output that reached the maximum length is scored with an end token
     after it.
-
-    Args:
-        sources: Lines of text.
-        references: The reference of each line.
-        translations: The hypotheses of each line by beam size; the first beam is judged.
-        scorer: A scorer with the same model.
-        search: Settings of the search; see `diagnosis_settings`.
-
-    Raises:
-        ValueError: If there are no lines or no beams, or their numbers differ.
-        InputError: See `LikelihoodScorer`.
     """
     lines = len(sources)
     if not lines or any(len(rows) != lines for rows in (references, *translations.values())):

@@ -1,10 +1,4 @@
-"""The operations that an exported graph may contain, and the check of untrusted SavedModels.
-
-A SavedModel is a program. An untrusted one is loaded only if it contains no other operations than
-those listed below. They read and write no files (except `RestoreV2`, which reads the variables
-while the model is loaded), run no Python, open no connection and start no process. An endless loop
-or an enormous tensor remains possible.
-"""
+"""The operations that an exported graph may contain, and the check of untrusted SavedModels."""
 
 from __future__ import annotations
 
@@ -16,6 +10,10 @@ from keras_seq.serving.graph_file import wire
 from keras_seq.serving.graph_file.wire import entries, fields_of, text, values
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
+
+# A SavedModel is a program. These operations read and write no files (except `RestoreV2`, which
+# reads the variables while the model is loaded), run no Python, open no connection and start no
+# process. An endless loop or an enormous tensor remains possible.
 
 # Operations of tensorflow-text; stock TensorFlow Serving links them all.
 SENTENCEPIECE = frozenset(
@@ -55,14 +53,7 @@ _ADVICE = "a SavedModel is a program: use --trust if you know who made it"
 
 
 def operations(version: Path) -> set[str]:
-    """Returns the names of all operations of a SavedModel, including those inside its functions.
-
-    Args:
-        version: The directory that contains `saved_model.pb`.
-
-    Raises:
-        InputError: The file is missing or damaged.
-    """
+    """Returns the names of all operations of a SavedModel, including those inside its functions."""
     graphs = wire.meta_graphs(version)
     try:
         return {
@@ -76,15 +67,10 @@ def operations(version: Path) -> set[str]:
 
 
 def check_trusted(version: Path) -> None:
-    """Raises an error if a SavedModel could do more than compute. Nothing is loaded.
+    """Raises InputError if a SavedModel could do more than compute. Nothing is loaded.
 
-    Args:
-        version: The directory that contains `saved_model.pb`.
-
-    Raises:
-        InputError: An operation that no export of this package contains, a read of variables
-            outside of the restore operation, a link or a pipe among the files, a graph in a form
-            that cannot be checked, or a damaged file.
+    The error is also raised for links and pipes among the files, for a graph in a form that cannot
+    be checked, and for a read of variables outside of the restore operation.
     """
     check_tree(version.resolve())
     for name in _OTHER_FORMS:
@@ -107,14 +93,7 @@ def check_trusted(version: Path) -> None:
 
 
 class _Node(NamedTuple):
-    """A `NodeDef`.
-
-    Attributes:
-        op: The name of the operation.
-        name: The name of the node.
-        inputs: The names of the input tensors and of the control inputs.
-        called: The functions that the attributes name.
-    """
+    """A `NodeDef`; `inputs` includes control inputs, `called` the functions in attributes."""
 
     op: str
     name: str

@@ -1,8 +1,4 @@
-"""Signatures of a SavedModel, read from its file without TensorFlow.
-
-Reading takes milliseconds, so a wrong file is reported before a library of 300 MB is loaded. Field
-numbers: tensorflow/core/protobuf/meta_graph.proto.
-"""
+"""Signatures of a SavedModel, read from its file without TensorFlow, which takes milliseconds."""
 
 from __future__ import annotations
 
@@ -23,11 +19,8 @@ _DTYPES = dict(
 class TensorInfo(NamedTuple):
     """An input or output of a signature.
 
-    Attributes:
-        dtype: TensorFlow's name, such as `"DT_STRING"`; `"DT_INVALID"` for types that no export
-            uses.
-        shape: The size of each axis, None for an unknown size; None for an unknown rank.
-        name: The name of the tensor in the graph, such as `"StatefulPartitionedCall:1"`.
+    `dtype` is TensorFlow's name, `"DT_INVALID"` for types that no export uses. `shape` is None for
+    an unknown rank, and has None for an unknown size. `name` is a tensor of the graph.
     """
 
     dtype: str
@@ -43,13 +36,9 @@ class Signature(NamedTuple):
 
 
 def read_signatures(version: Path) -> dict[str, Signature]:
-    """Returns the signatures of a SavedModel, by name.
+    """Returns the signatures of a SavedModel by name, or raises InputError.
 
-    Args:
-        version: The directory that contains `saved_model.pb`.
-
-    Raises:
-        InputError: The file is missing, or is not a SavedModel.
+    The field numbers are those of tensorflow/core/protobuf/meta_graph.proto.
     """
     graphs = wire.meta_graphs(version)
     try:

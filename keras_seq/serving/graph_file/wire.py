@@ -1,8 +1,4 @@
-"""A minimal reader of protocol buffers, enough to walk through the file of a SavedModel.
-
-The encoding: https://protobuf.dev/programming-guides/encoding. The field numbers:
-tensorflow/core/protobuf/saved_model.proto.
-"""
+"""A minimal reader of protocol buffers (https://protobuf.dev/programming-guides/encoding)."""
 
 from __future__ import annotations
 
@@ -21,13 +17,9 @@ DAMAGE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
 def meta_graphs(version: Path) -> list[memoryview]:
-    """Returns the `MetaGraphDef` messages of a SavedModel, not parsed.
+    """Returns the `MetaGraphDef` messages of a SavedModel, not parsed, or raises InputError.
 
-    Args:
-        version: The directory that contains `saved_model.pb`.
-
-    Raises:
-        InputError: The file is missing, damaged, too large, or not a regular file.
+    The field numbers are those of tensorflow/core/protobuf/saved_model.proto.
     """
     content = memoryview(read_file(version / FILE, _MAX_BYTES))
     try:

@@ -1,8 +1,4 @@
-"""The routes: TensorFlow Serving's REST API, health, metrics, and the demo page.
-
-https://www.tensorflow.org/tfx/serving/api_rest. Errors have the status codes of TensorFlow Serving
-and similar messages.
-"""
+"""The routes: TensorFlow Serving's REST API, health, metrics, and the demo page."""
 
 from __future__ import annotations
 
@@ -47,13 +43,9 @@ _CLIENT_GONE = 499
 class Api:
     """The application behind the routes.
 
-    Attributes:
-        name: The model's name in URLs.
-        watcher: Provides the model.
-        batcher: Runs the model.
-        metrics: Counts requests.
-        max_body: Maximum number of bytes of a request.
-        ready: Returns whether the server accepts new requests.
+    Status codes and messages of errors follow https://www.tensorflow.org/tfx/serving/api_rest.
+    `max_body` is the maximum number of bytes of a request. `ready` returns whether the server
+    accepts new requests.
     """
 
     name: str

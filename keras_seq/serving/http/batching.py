@@ -19,11 +19,7 @@ Arrays = dict[str, np.ndarray]
 
 
 class QueueFullError(Exception):
-    """More rows are waiting than the queue may hold.
-
-    Attributes:
-        retry_after: Seconds after which the client may try again.
-    """
+    """The queue of rows is full; the client may retry after `retry_after` seconds."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("too many requests are waiting")
@@ -128,20 +124,10 @@ class Batcher:
         self.waiting_rows = 0
 
     async def run(self, model: Model, signature: str, inputs: Arrays) -> Arrays:
-        """Runs the rows of a request, batched with those of others.
+        """Runs the rows of a request, batched with those of others; holds the model until the end.
 
-        Args:
-            model: The model; it is held until the result is there.
-            signature: The name of a signature of the model.
-            inputs: An array for each input, all with the same number of rows.
-
-        Returns:
-            An array for each output.
-
-        Raises:
-            QueueFullError: The queue is full.
-            RequestError: The request has more rows than the queue may hold, or the model rejects
-                them.
+        All inputs have the same number of rows. Raises QueueFullError, or RequestError if the
+        request has more rows than the queue may hold or the model rejects them.
         """
         rows = len(next(iter(inputs.values())))
         if rows > self._queue_size:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 
 class RequestError(ValueError):
-    """A request that cannot be answered.
+    """A request that cannot be answered; `code` is the HTTP status.
 
     The client receives the message, so the message is one line without details of the server.
-
-    Attributes:
-        code: The HTTP status.
     """
 
     def __init__(self, message: str, code: int = 400) -> None:

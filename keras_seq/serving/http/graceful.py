@@ -13,17 +13,10 @@ from starlette.types import ASGIApp
 
 
 class GracefulServer(uvicorn.Server):
-    """Serves until SIGTERM or Ctrl-C, and then answers the pending requests.
+    """Serves until SIGTERM or Ctrl-C, and then answers pending requests for at most `stop_seconds`.
 
-    A second Ctrl-C stops the server at once.
-
-    Args:
-        app: The ASGI application.
-        stop_seconds: Maximum seconds from the signal to the end.
-        listening: Called when the server accepts requests.
-
-    Attributes:
-        interrupted: Whether Ctrl-C stopped the server.
+    A second Ctrl-C stops the server at once. `listening` is called when the server accepts
+    requests.
     """
 
     def __init__(self, app: ASGIApp, stop_seconds: int, listening: Callable[[], None]) -> None:

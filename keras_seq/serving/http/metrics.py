@@ -20,12 +20,7 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Counters and histograms of the server, in a separate registry.
-
-    Args:
-        version: Returns the served version.
-        waiting_rows: Returns the number of rows in the queue.
-    """
+    """Counters and histograms of the server, in a separate registry."""
 
     def __init__(self, version: Callable[[], int], waiting_rows: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()

@@ -35,24 +35,13 @@ class LoadedModel:
 
     The model is loaded into a session instead of by `tf.saved_model.load`, as in model servers: a
     session loads the variables by name, prunes the graph to the outputs of a signature, and is
-    thread-safe.
+    thread-safe. `check_trusted` must accept the graph, unless `trust` is True.
 
     A search consists of many small operations, which are slower if several threads share them. So
-    each run has one thread for its operations, and parallel runs use the cores. If there are more
-    cores than parallel runs, the operations themselves are parallel.
+    each run has one thread for its operations, and up to `threads` parallel runs use the cores. If
+    there are more cores than parallel runs, the operations themselves are parallel.
 
-    Args:
-        path: Directory with `saved_model.pb`.
-        version: The number of the version.
-        threads: Maximum number of parallel runs.
-        trust: True loads any graph; by default `check_trusted` must accept it.
-
-    Attributes:
-        signatures: The signatures by name.
-        definitions: The signatures in the form of TensorFlow Serving's metadata.
-
-    Raises:
-        ModelError: The SavedModel cannot be loaded, or `serving_default` does not take text.
+    Raises ModelError if the SavedModel cannot be loaded, or `serving_default` does not take text.
     """
 
     def __init__(self, path: Path, version: int, threads: int = 1, *, trust: bool = False) -> None:
@@ -102,17 +91,10 @@ class LoadedModel:
             raise ModelError(f"not a SavedModel that can be served: {_line(error)}") from None
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Runs a signature; thread-safe.
+        """Runs a signature on arrays with rows first; thread-safe.
 
-        Args:
-            name: The name of the signature.
-            inputs: An array for each input of the signature, rows first.
-
-        Returns:
-            An array for each output, in the order of the signature.
-
-        Raises:
-            RequestError: The model rejects these inputs.
+        Returns the outputs in the order of the signature. Raises RequestError if the model rejects
+        these inputs.
         """
         feeds = [inputs[key] for key in self.signatures[name].inputs]
         pool = self._pools.get()

@@ -64,16 +64,6 @@ class Server:
 
     The constructor checks the directory, the model name, the port and the installation before
     TensorFlow is imported.
-
-    Args:
-        options: Options of the server.
-        notice: Called with lines that report what the server does.
-
-    Attributes:
-        name: The model's name in URLs.
-
-    Raises:
-        InputError: A check fails.
     """
 
     def __init__(self, options: Options, notice: Callable[[str], None]) -> None:
@@ -100,11 +90,7 @@ class Server:
     def run(self) -> int:
         """Loads the model and serves until SIGTERM or Ctrl-C, then answers the pending requests.
 
-        Returns:
-            The exit code: 0, or 130 after Ctrl-C.
-
-        Raises:
-            InputError: The version cannot be served.
+        Returns the exit code: 0, or 130 after Ctrl-C.
         """
         # SIGTERM exits at once until requests are accepted.
         with contextlib.closing(self._socket), _exit_on_terminate():

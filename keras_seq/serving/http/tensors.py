@@ -1,6 +1,6 @@
 """Conversion between JSON and arrays by the rules of TensorFlow Serving's REST API.
 
-https://www.tensorflow.org/tfx/serving/api_rest, "Predict API" and "JSON mapping".
+See https://www.tensorflow.org/tfx/serving/api_rest, "Predict API" and "JSON mapping".
 """
 
 from __future__ import annotations
@@ -37,11 +37,7 @@ _MAX_QUOTED = 80
 
 
 def parse_body(body: bytes) -> dict[str, Any]:
-    """Returns the JSON object of a request.
-
-    Raises:
-        RequestError: The bytes are not UTF-8, not JSON, or not an object.
-    """
+    """Returns the JSON object of a request, or raises RequestError."""
     if not body:
         raise RequestError("JSON Parse error: The document is empty")
     try:
@@ -73,18 +69,9 @@ def signature_name(document: Mapping[str, Any]) -> str:
 def read_inputs(
     document: Mapping[str, Any], signature: Signature
 ) -> tuple[dict[str, np.ndarray], bool]:
-    """Returns the input arrays of a predict request.
+    """Returns the input arrays of a predict request, and whether the request is in rows.
 
-    Args:
-        document: The request, with `"instances"` (a list of rows) or `"inputs"` (a column for each
-            input).
-        signature: The signature to call.
-
-    Returns:
-        An array for each input, and whether the request is in rows.
-
-    Raises:
-        RequestError: The request does not fit the signature.
+    The document has `"instances"`, a list of rows, or `"inputs"`, a column for each input.
     """
     if ("instances" in document) == ("inputs" in document):
         raise RequestError(
@@ -261,13 +248,9 @@ def _quote(value: Any) -> str:
 
 
 def write_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
-    """Returns the body of a response.
+    """Returns the body of a response: `{"predictions": [...]}` by row, or else `{"outputs": ...}`.
 
-    Args:
-        outputs: An array for each output, rows first.
-        by_row: Whether the response is `{"predictions": [...]}` with a list of rows, or
-            `{"outputs": ...}` with a column for each output. The name of a single output is
-            omitted.
+    The name of a single output is omitted.
     """
     columns = {name: _values(array, name) for name, array in outputs.items()}
     names = list(columns)

@@ -1,7 +1,4 @@
-"""Libraries of tensorflow-text with the operations of exports.
-
-They are loaded directly, because `import tensorflow_text` imports Keras.
-"""
+"""Libraries of tensorflow-text, loaded directly because `import tensorflow_text` imports Keras."""
 
 # Paths inside the package. A stock model server links all of these operations.
 SENTENCEPIECE = "python/ops/_sentencepiece_tokenizer.so"

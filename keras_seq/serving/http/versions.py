@@ -19,9 +19,6 @@ def find_versions(base: Path) -> dict[int, Path]:
 
     A version is a directory whose name is an integer. Everything else is ignored, such as the
     `.tmp-*` of a running export.
-
-    Raises:
-        InputError: `base` cannot be read.
     """
     try:
         versions = {
@@ -45,11 +42,7 @@ def check_version(path: Path) -> None:
 
 
 def newest_version(base: Path) -> tuple[int, Path]:
-    """Returns the number and the directory of the newest version.
-
-    Raises:
-        InputError: There is no version.
-    """
+    """Returns the number and directory of the newest version, or raises InputError."""
     if not base.exists():
         raise InputError(f"{base}: no such directory; keras-seq export makes one")
     if not base.is_dir():

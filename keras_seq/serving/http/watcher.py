@@ -15,11 +15,9 @@ from keras_seq.text import InputError
 
 @dataclass(frozen=True)
 class VersionState:
-    """A version's state, with the names of TensorFlow Serving.
+    """A version's state by TensorFlow Serving's names: LOADING, AVAILABLE, UNLOADING or END.
 
-    Attributes:
-        state: `LOADING`, `AVAILABLE`, `UNLOADING` or `END`.
-        error: Why the version could not be loaded, or "".
+    `error` says why the version could not be loaded, or is "".
     """
 
     state: str
@@ -33,12 +31,6 @@ class ModelWatcher:
     running requests. A version that cannot be loaded is reported once and skipped until its files
     change. If the served version is deleted, the newest remaining version is served; if none
     remains, the version in memory is served further.
-
-    Args:
-        base: Directory of the versions.
-        notice: Called with a line for each change.
-        threads: Maximum number of parallel runs of a model.
-        trust: See `LoadedModel`.
     """
 
     def __init__(
@@ -72,11 +64,7 @@ class ModelWatcher:
         return dict(sorted(self._states.items(), reverse=True))
 
     def start(self, version: int, path: Path) -> None:
-        """Loads the first version.
-
-        Raises:
-            InputError: The version cannot be served.
-        """
+        """Loads the first version, or raises InputError."""
         try:
             self._current = self._load(version, path)
         except ModelError as error:
