@@ -93,9 +93,9 @@ def test_a_stream_on_jax_is_translated_as_on_tensorflow(folder, keras_seq_proces
 
 
 def test_search_page_python_sets_the_thread_variables(monkeypatch):
-    for name in (threads._WITHIN, threads._BETWEEN):
+    for name in (threads._INTRA_OP, threads._INTER_OP):
         monkeypatch.setenv(name, "")
     (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     exec(block, {})
-    assert os.environ[threads._WITHIN] == "1"
+    assert os.environ[threads._INTRA_OP] == "1"
     assert threads.num_search_threads() == os.cpu_count()
