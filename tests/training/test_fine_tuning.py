@@ -153,7 +153,7 @@ def test_changed_vocabulary_copies_or_averages_embedding_rows(request, folder, f
     weights, said = begun(make(folder, **options), folder / f"new-{family}")
     run, before = Run.open(folder / f"new-{family}"), Run.open(base)
     averaged = 0
-    for name, array in saved(base, before.best_step).items():
+    for name, array in saved(base, before.checkpoints.best_step).items():
         if name not in TABLES:
             np.testing.assert_array_equal(weights[name], array, err_msg=name)
             continue
