@@ -1,4 +1,4 @@
-"""Attention as a map of shades on a terminal."""
+"""Attention weights as a shaded map on the terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
 
-_MOST = 14
-# From white, or black on black, to blue.
+_MAX_LENGTH = 14
+# Colors of the weights 0 and 1: almost white, and blue.
 _LIGHT, _DARK = (235, 238, 242), (20, 82, 180)
 _SHADES = " ░▒▓█"
 _CELL = 2
@@ -23,51 +23,51 @@ def print_map(
     target: Sequence[str],
     weights: Sequence[Sequence[float]],
 ) -> None:
-    """Prints a row for each token of the translation, a column for each of the source.
+    """Prints a row for each target token and a column for each source token.
 
     Args:
-        console: Where to; shades are colours where it has them, characters elsewhere.
-        title: Comes first.
-        source, target: Names of the columns and of the rows.
-        weights: A row for each of the target, a number for each of the source.
+        console: Prints the map, with colors if it supports them, otherwise with block characters.
+        title: Printed above the map.
+        source, target: The tokens.
+        weights: Shape `(target, source)`, values from 0 to 1.
     """
     left = max([cell_len(_cut(name)) for name in target], default=0) + 1
     room = max((console.width - left) // _CELL, 1)
-    coloured = console.color_system is not None
+    colored = console.color_system is not None
     lines: list[list[Segment]] = [[Segment(title)]]
-    # As many columns as the terminal is wide, the others below.
+    # If the source is wider than the terminal, print the map in several pieces.
     for start in range(0, len(source), room):
         columns = slice(start, start + room)
         lines += ([Segment(" " * left), *row] for row in _head(source[columns]))
         for name, row in zip(target, weights, strict=True):
             text = _cut(name)
             label = Segment(" " * (left - 1 - cell_len(text)) + text + " ")
-            lines.append([label, *(_square(value, coloured) for value in row[columns])])
+            lines.append([label, *(_square(value, colored) for value in row[columns])])
         lines.append([])
     for line in lines:
         console.print(Segments([*line, Segment.line()]), end="", soft_wrap=True)
 
 
 def _head(names: Sequence[str]) -> Iterator[list[Segment]]:
-    """Names from top to bottom, so that a column is as narrow as a character."""
-    cut = [_cut(name) for name in names]
-    height = max(map(len, cut))
+    """Yields the column names, written from top to bottom because columns are narrow."""
+    short = [_cut(name) for name in names]
+    height = max(map(len, short))
     for line in range(height):
-        yield [Segment(_padded(name.rjust(height)[line])) for name in cut]
+        yield [Segment(_padded(name.rjust(height)[line])) for name in short]
 
 
-def _square(value: float, coloured: bool) -> Segment:
-    if not coloured:
+def _square(value: float, colored: bool) -> Segment:
+    if not colored:
         return Segment(_SHADES[round(value * (len(_SHADES) - 1))] * _CELL)
     mixed = (round(a + (b - a) * value) for a, b in zip(_LIGHT, _DARK, strict=True))
     return Segment(" " * _CELL, Style(bgcolor="#" + "".join(f"{part:02x}" for part in mixed)))
 
 
 def _padded(character: str) -> str:
-    # What joins with its neighbour has no width of its own.
+    # Combining characters have no width.
     return character + " " * (_CELL - cell_len(character))
 
 
 def _cut(name: str) -> str:
-    shown = "".join(character if character.isprintable() else "\ufffd" for character in name)
-    return shown if len(shown) <= _MOST else shown[: _MOST - 1] + "…"
+    text = "".join(character if character.isprintable() else "\ufffd" for character in name)
+    return text if len(text) <= _MAX_LENGTH else text[: _MAX_LENGTH - 1] + "…"

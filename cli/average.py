@@ -1,4 +1,4 @@
-"""`keras-seq average`: several checkpoints of a run to a run with their mean."""
+"""`keras-seq average`: averages checkpoints of a run."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ import typer
 
 from keras_seq_cli.output import notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.shared_options import Overwrite
 
 
 def average(
-    run: Annotated[str, typer.Argument(help="Run directory whose checkpoints are averaged.")],
-    output: Annotated[str, typer.Argument(help="Run directory to make.")],
-    last: Annotated[int | None, typer.Option(min=1, help="So many of the newest.")] = None,
+    run: Annotated[str, typer.Argument(help="Run directory.")],
+    output: Annotated[str, typer.Argument(help="Run directory to create.")],
+    last: Annotated[int | None, typer.Option(min=1, help="Average the N newest.")] = None,
     best: Annotated[
-        int | None, typer.Option(min=1, help="This many of those with the best validations.")
+        int | None, typer.Option(min=1, help="Average the N with the best validation metric.")
     ] = None,
     which: Annotated[
         list[str] | None,
         typer.Option(
             metavar="best|latest|STEP",
-            help="A checkpoint to average, instead of --last or --best; may be given again.",
+            help="Checkpoint to average, instead of --last or --best; repeatable.",
         ),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Delete the run that is at OUTPUT.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Average checkpoints of a run into a run that translates and exports.
+    """Average the weights of checkpoints into a new run.
 
-    Checkpoints there are as many as training.keep_checkpoints, and the best.
+    A run keeps the newest training.keep_checkpoints checkpoints and the best one.
     """
     from keras_seq.run import check_new
     from keras_seq.text import InputError
 
-    if sum(bool(given) for given in (last, best, which)) != 1:
-        raise InputError(
-            "give either --last or --best, with how many checkpoints to average, or --which"
-        )
+    if sum(map(bool, (last, best, which))) != 1:
+        present = [("--last", last), ("--best", best), ("--which", which)]
+        received = " and ".join(name for name, value in present if value) or "none"
+        raise InputError(f"received {received}, expected one of --last, --best and --which")
     check_new(output, overwrite=overwrite)
     averaging = import_quietly("keras_seq.run.averaging")
     averaging.average_run(

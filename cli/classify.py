@@ -1,4 +1,4 @@
-"""`keras-seq classify`: the label of each line."""
+"""`keras-seq classify`: predicts the label of each line."""
 
 from __future__ import annotations
 
@@ -9,94 +9,98 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.shared_options import (
+    BatchSize,
+    TextsArgument,
+    Which,
+    check_label_options,
+)
 
-# Lines that are classified together, so that a large file takes little memory.
+# Lines per call of the model, which limits the memory for a large file.
 _LINES = 4096
 
 
 def classify(
-    run: Annotated[str, typer.Argument(help="Directory that train made, of a classifier.")],
-    texts: Annotated[
-        str | None, typer.Argument(help="File of texts, one a line; stdin if absent.")
-    ] = None,
-    data: Annotated[
+    run: Annotated[str, typer.Argument(help="Run directory of a classifier.")],
+    texts: TextsArgument = None,
+    labeled: Annotated[
         str | None,
-        typer.Option(help="text<TAB>label lines: print how well the classifier does on them."),
+        typer.Option(help="text<TAB>label lines: print scores of the classifier on them."),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns of --data, as text=1,label=3; those of the training if absent."),
+        typer.Option(help="Columns of --labeled, as in text=1,label=3; by default as in training."),
     ] = None,
     output_format: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option(
             "--format",
-            help="text: labels; tsv: label and probability; jsonl: all labels, ranked.",
+            help="text: label; tsv: label and probability; jsonl: all labels, most probable first.",
         ),
     ] = "text",
     which: Which = "best",
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, max=100_000, help="Texts at a time.")
-    ] = None,
+    batch_size: BatchSize = None,
 ) -> None:
-    """Give each line its label; or, with --data, accuracy, F1 and the table of confusion."""
-    from keras_seq.inference.output_formats import line_range
+    """Predict a label for each line; with --labeled, print accuracy, F1 and a confusion matrix."""
     from keras_seq.run import Run
-    from keras_seq.text import InputError, check_readable, read_labelled, read_lines
+    from keras_seq.text import check_readable, read_lines
 
-    if data is not None and texts is not None:
-        raise typer.BadParameter("both a file of texts and --data given: choose one")
-    if columns is not None and data is None:
-        raise typer.BadParameter("--columns without --data: it names columns of that file")
-    name = data or texts or "-"
-    check_readable(name)
+    check_label_options(texts, labeled, columns)
+    path = labeled or texts or "-"
+    check_readable(path)
     opened = Run.open(run, notice=notice)
     opened.require_task("classify")
-    columns = columns or opened.settings.data.columns
     opened.require_weights(which)
     classifier = import_quietly("keras_seq.inference.classifier").Classifier.load(
         run, which=which, batch_size=batch_size, notice=notice
     )
-    if data is not None:
-        from keras_seq.scoring import label_scores
-
-        found: tuple[list[str], list[str]] = ([], [])
-        rows = read_labelled(data, columns=columns, notice=notice)
-        pairs = ((text, label) for text, label in rows if label)
-        while chunk := list(itertools.islice(pairs, _LINES)):
-            found[0].extend(label for _, label in chunk)
-            found[1].extend(classifier([text for text, _ in chunk]))
-        if not found[0]:
-            raise InputError(f"{data}: no text with a label, there is nothing to score")
-        emit([label_scores(*found).table()])
-        return
-    lines = read_lines(name, notice=notice)
-
-    def written() -> Iterator[str]:
-        first = 1
-        while chunk := list(itertools.islice(lines, _LINES)):
-            found = classifier.classify(chunk)
-            if cut := sum(one.truncated for one in found):
-                where = line_range(first, len(chunk))
-                notice(f"{where}: {cut} cut short at the longest input (data.max_source_length)")
-            first += len(chunk)
-            yield from (_line(one, output_format) for one in found)
-
-    emit(written())
+    if labeled is not None:
+        emit([_scores(classifier, labeled, columns or opened.settings.data.columns)])
+    else:
+        emit(_predictions(classifier, read_lines(path, notice=notice), output_format))
 
 
-def _line(found: Any, output_format: str) -> str:
+def _scores(classifier: Any, path: str, columns: str | None) -> str:
+    from keras_seq.scoring import label_scores
+    from keras_seq.text import InputError, read_labeled
+
+    references: list[str] = []
+    predictions: list[str] = []
+    rows = read_labeled(path, columns=columns, notice=notice)
+    pairs = ((text, label) for text, label in rows if label)
+    while chunk := list(itertools.islice(pairs, _LINES)):
+        references.extend(label for _, label in chunk)
+        predictions.extend(classifier([text for text, _ in chunk]))
+    if not references:
+        raise InputError(f"{path}: no text has a label, expected at least one labeled line")
+    return label_scores(references, predictions).table()
+
+
+def _predictions(classifier: Any, lines: Iterator[str], output_format: str) -> Iterator[str]:
+    from keras_seq.inference.output_formats import line_range
+
+    first = 1
+    while chunk := list(itertools.islice(lines, _LINES)):
+        predictions = classifier.classify(chunk)
+        if truncated := sum(prediction.truncated for prediction in predictions):
+            where = line_range(first, len(chunk))
+            notice(f"{where}: {truncated} truncated to data.max_source_length tokens")
+        first += len(chunk)
+        yield from (_format(prediction, output_format) for prediction in predictions)
+
+
+def _format(prediction: Any, output_format: str) -> str:
     if output_format == "text":
-        return str(found.label)
+        return str(prediction.label)
     if output_format == "tsv":
-        return f"{found.label}\t{found.probability:.6f}"
-    said = {
-        "label": found.label,
-        "probability": found.probability,
-        "ranked": [{"label": label, "probability": share} for label, share in found.ranked],
-        "truncated": found.truncated,
+        return f"{prediction.label}\t{prediction.probability:.6f}"
+    ranked = [{"label": label, "probability": share} for label, share in prediction.ranked]
+    line = {
+        "label": prediction.label,
+        "probability": prediction.probability,
+        "ranked": ranked,
+        "truncated": prediction.truncated,
     }
-    return json.dumps(said, ensure_ascii=False)
+    return json.dumps(line, ensure_ascii=False)

@@ -1,33 +1,29 @@
-"""`keras-seq demo`: the whole way on text that the package makes itself."""
+"""`keras-seq demo`: trains, translates and scores on generated text."""
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
 
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.shared_options import Overwrite, SetSettings
 
-_SHOWN = 10
+# Number of translations to print.
+_EXAMPLES = 10
 
 
 def demo(
-    directory: Annotated[str, typer.Argument(help="Run directory to make.")] = "runs/demo",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be given again."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Delete the run that is there.")
-    ] = False,
+    directory: Annotated[str, typer.Argument(help="Run directory to create.")] = "runs/demo",
+    set_: SetSettings = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Train, translate and score on embedded text.
+    """Train, translate and score on generated text.
 
-    Dates as people write them in some 40 locales become dates in ISO 8601.
+    The model learns to convert dates in about 40 locales to ISO 8601.
     """
-    import os
-
     from keras_seq.preparation.demo import prepare_demo
     from keras_seq.runtime.devices import check_backend
     from keras_seq.runtime.threads import configure_training_threads
@@ -42,14 +38,14 @@ def demo(
     hypotheses = import_quietly("keras_seq.inference.translator").Translator.load(
         run.path, notice=notice
     )(sources)
-    right = sum(found == wanted for found, wanted in zip(hypotheses, references, strict=True))
-    width = max(len(source) for source in sources[:_SHOWN])
+    correct = sum(map(str.__eq__, hypotheses, references))
+    width = max(len(source) for source in sources[:_EXAMPLES])
+    examples = list(zip(sources, hypotheses, references, strict=True))[:_EXAMPLES]
     emit(
-        f"{source:{width}}  ->  {found}" + ("" if found == wanted else f"  (is {wanted})")
-        for source, found, wanted in list(zip(sources, hypotheses, references, strict=True))[
-            :_SHOWN
-        ]
+        f"{source:{width}}  ->  {hypothesis}"
+        + ("" if hypothesis == reference else f"  (expected {reference})")
+        for source, hypothesis, reference in examples
     )
-    emit(found.text for found in score(hypotheses, [references]))
-    emit([f"{right} of {len(test)} unseen dates exactly right ({right / len(test):.1%})"])
+    emit(result.text for result in score(hypotheses, [references]))
+    emit([f"{correct} of {len(test)} unseen dates are exactly right ({correct / len(test):.1%})"])
     notice(f'now try: keras-seq translate {directory} "{sources[0]}"')

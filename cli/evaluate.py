@@ -1,4 +1,4 @@
-"""`keras-seq evaluate`: a run and a test set to scores."""
+"""`keras-seq evaluate`: scores a run on a test set."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
-from keras_seq_cli.metric_options import Metrics, Tokenize, split_metrics
-from keras_seq_cli.output import emit, notice, why_not_written
+from keras_seq_cli.output import check_writable, emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.shared_options import Ensemble, Json, Metrics, Tokenize, Which, split_metrics
 
 
-# One output of each example is scored.
+# Only the best output of each example is scored.
 @functools.partial(with_search_options, without=("n_best",))
 def evaluate(
-    run: Annotated[str, typer.Argument(help="Directory that train made.")],
+    run: Annotated[str, typer.Argument(help="Run directory.")],
     pairs: Annotated[
-        str | None, typer.Option(help="source<TAB>target lines; - for stdin. Task translate.")
+        str | None, typer.Option(help="source<TAB>target lines, for translate; - for stdin.")
     ] = None,
     source: Annotated[
         str | None, typer.Option(help="Source sentences, one per line, instead of --pairs.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="Their references, line by line with --source.")
+        str | None, typer.Option(help="Target sentences, parallel to --source.")
     ] = None,
-    text: Annotated[str | None, typer.Option(help="Lines for a language model.")] = None,
-    data: Annotated[
+    text: Annotated[str | None, typer.Option(help="Lines of text, for language-model.")] = None,
+    labeled: Annotated[
         str | None,
-        typer.Option(help="text<TAB>label lines for a classifier; text<TAB>tags for a tagger."),
+        typer.Option(help="text<TAB>label lines, for classify; text<TAB>tags lines, for tag."),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
-            help="Columns of --pairs or --data, as source=1,target=3; the run's if absent."
+            help="Columns of --pairs or --labeled, as in source=1,target=3; by default as in "
+            "training."
         ),
     ] = None,
     metric: Metrics = None,
@@ -47,25 +47,20 @@ def evaluate(
     confidence: Annotated[
         bool,
         typer.Option(
-            "--confidence/--no-confidence", help="95 % intervals, by bootstrap resampling."
+            "--confidence/--no-confidence",
+            help="Compute 95 % confidence intervals by bootstrap resampling.",
         ),
     ] = True,
     samples: Annotated[
-        int | None, typer.Option(min=1, help="Resamples of the intervals; 1,000 if absent.")
+        int | None, typer.Option(min=1, help="Bootstrap samples; 1,000 by default.")
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="File to write what the run wrote for each line."),
+        typer.Option("--output", "-o", help="File for the output of each line."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, every digit.")] = False,
+    as_json: Json = False,
     which: Which = "best",
-    ensemble: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another run, with the same vocabulary, that is evaluated together with this "
-            "one; may be given again."
-        ),
-    ] = None,
+    ensemble: Ensemble = None,
     *,
     search: dict[str, Any],
 ) -> None:
@@ -77,7 +72,6 @@ def evaluate(
     """
     from keras_seq.evaluation import EvaluationFiles, check_options, evaluation_metrics
     from keras_seq.run import Run
-    from keras_seq.text import InputError
 
     if samples and not confidence:
         raise typer.BadParameter("needs --confidence", param_hint="--samples")
@@ -87,13 +81,13 @@ def evaluate(
     opened.require_weights(which)
     if output is not None:
         if opened.settings.task == "language-model":
-            raise typer.BadParameter("a language model writes no text here", param_hint="--output")
-        if wrong := why_not_written(output):
-            raise InputError(wrong)
-    examples = EvaluationFiles(pairs, source, target, text, data, columns).read(opened, notice)
+            raise typer.BadParameter("not for a language model", param_hint="--output")
+        check_writable(output)
+    files = EvaluationFiles(pairs, source, target, text, labeled, columns)
+    examples = files.read(opened, notice)
     evaluation_metrics(opened, metrics, examples)
     sources, references = zip(*examples, strict=True)
-    found = import_quietly("keras_seq.evaluation.evaluating").evaluate(
+    result = import_quietly("keras_seq.evaluation.evaluating").evaluate(
         run,
         sources,
         references,
@@ -107,18 +101,18 @@ def evaluate(
         **search,
     )
     if output is not None:
-        _write(output, found.outputs)
-    if found.cut:
+        _write(output, result.outputs)
+    if result.cut:
         notice(
-            f"{found.cut:,} of {found.lines:,} lines cut at the longest input or output "
-            "(data.max_source_length, search.max_length)"
+            f"{result.cut:,} of {result.lines:,} lines truncated to the limits "
+            "data.max_source_length or search.max_length"
         )
-    notice(f"{run}: step {found.step:,}, {found.lines:,} lines")
+    notice(f"{run}: step {result.step:,}, {result.lines:,} lines")
     if as_json:
-        made = {"run": Path(run).resolve().name, "checkpoint": which} | found.to_dict()
-        emit([json.dumps(made, ensure_ascii=False, indent=1)])
+        data = {"run": Path(run).resolve().name, "checkpoint": which} | result.to_dict()
+        emit([json.dumps(data, ensure_ascii=False, indent=1)])
     else:
-        emit(one.text for one in found.metrics.values())
+        emit(score.text for score in result.metrics.values())
 
 
 def _write(path: str, lines: Sequence[str]) -> None:

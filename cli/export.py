@@ -1,21 +1,23 @@
-"""`keras-seq export`: a trained run to what serves it."""
+"""`keras-seq export`: exports a run for serving."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.shared_options import Ensemble, Which
 
 
 @with_search_options
 def export(
-    run: Annotated[str, typer.Argument(help="Directory that train made.")],
+    run: Annotated[str, typer.Argument(help="Run directory.")],
     destination: Annotated[
         str,
         typer.Argument(
@@ -25,77 +27,70 @@ def export(
     ],
     format_: Annotated[
         Literal["savedmodel", "ctranslate2", "keras"],
-        typer.Option("--format", help="What to write."),
+        typer.Option("--format", help="Export format."),
     ] = "savedmodel",
     which: Which = "best",
-    ensemble: Annotated[
-        list[str] | None,
+    ensemble: Ensemble = None,
+    ids_only: Annotated[
+        bool,
         typer.Option(
-            help="savedmodel: another run that translates together with it; may be given again."
+            "--ids-only",
+            help="savedmodel: accept token ids instead of text, for servers without "
+            "tensorflow-text.",
         ),
-    ] = None,
-    text: Annotated[
-        bool | None,
-        typer.Option(
-            "--text/--no-text",
-            help="savedmodel: whether it takes text; without, ids, for servers that lack "
-            "tensorflow-text's operations.",
-        ),
-    ] = None,
+    ] = False,
     quantize: Annotated[
-        str | None, typer.Option(help="ctranslate2: float32, int8, int16 or float16.")
+        str | None,
+        typer.Option(help="Quantization of ctranslate2: float32, int8, int16 or float16."),
     ] = None,
     verify: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Validation lines that must come out as translate gives them; 0: none."
+            min=0,
+            help="Validation lines for which the export must return the outputs of the run; 100 "
+            "by default, 0 to skip.",
         ),
     ] = None,
     *,
     search: dict[str, Any],
 ) -> None:
-    """Export a run for serving: a SavedModel, text in and text out, by default."""
+    """Export a run for serving; by default a SavedModel that maps text to text."""
     from keras_seq.run import Run
-    from keras_seq.text import InputError
 
-    unfit = [
-        f"--{key.replace('_', '-')}"
-        for key, value, formats in (
-            *((key, value, {"savedmodel"}) for key, value in search.items()),
-            ("ensemble", ensemble or None, {"savedmodel"}),
-            ("text", text, {"savedmodel"}),
-            ("quantize", quantize, {"ctranslate2"}),
-            ("verify", verify, {"savedmodel", "ctranslate2"}),
-        )
-        if value is not None and format_ not in formats
-    ]
-    if unfit:
-        raise InputError(f"{', '.join(unfit)}: not for --format {format_}")
-    # Only TensorFlow writes a SavedModel; the weights are the same on every backend.
+    formats: dict[str, tuple[str, ...]] = {name: ("savedmodel",) for name in search}
+    if ensemble:
+        formats["ensemble"] = ("savedmodel",)
+    if ids_only:
+        formats["ids_only"] = ("savedmodel",)
+    if quantize is not None:
+        formats["quantize"] = ("ctranslate2",)
+    if verify is not None:
+        formats["verify"] = ("savedmodel", "ctranslate2")
+    _check_format(format_, formats)
+    # Only TensorFlow writes a SavedModel. The weights are the same on every backend.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     opened = Run.open(run, notice=notice)
     if format_ == "ctranslate2":
         opened.require_task("translate")
     opened.require_weights(which)
     lines = 100 if verify is None else verify
+    path: Path
     if format_ == "savedmodel":
-        serving = import_quietly("keras_seq.serving.saved_model")
-        path = serving.export_saved_model(
+        path = import_quietly("keras_seq.serving.saved_model").export_saved_model(
             opened,
             destination,
             which=which,
             ensemble=ensemble or (),
-            text=text is not False,
+            ids_only=ids_only,
             verify=lines,
             notice=notice,
             **search,
         )
     elif format_ == "ctranslate2":
         if lines:
-            # What is compared with.
+            # Verification translates with the run.
             import_quietly("keras_seq.inference.translator")
-        serving = import_quietly("keras_seq.serving.ctranslate2_model")
-        path = serving.export_ctranslate2(
+        path = import_quietly("keras_seq.serving.ctranslate2_model").export_ctranslate2(
             opened,
             destination,
             which=which,
@@ -108,3 +103,19 @@ def export(
             opened, destination, which=which
         )
     emit([str(path)])
+
+
+def _check_format(format_: str, options: Mapping[str, Sequence[str]]) -> None:
+    """Raises InputError for options that are not for the format.
+
+    Args:
+        format_: The format.
+        options: The formats that support each option on the command line, by name.
+    """
+    from keras_seq.text import InputError
+
+    unsupported = [
+        f"--{name.replace('_', '-')}" for name, formats in options.items() if format_ not in formats
+    ]
+    if unsupported:
+        raise InputError(f"{', '.join(unsupported)}: not for --format {format_}")

@@ -1,4 +1,4 @@
-"""`keras-seq generate`: text from a language model."""
+"""`keras-seq generate`: samples text from a language model or a VAE."""
 
 from __future__ import annotations
 
@@ -10,84 +10,75 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.shared_options import Ensemble, Which
 
-# Prompts that go together, so that a large file takes little memory.
+# Prompts per call of the model, which limits the memory for a large file.
 _PROMPTS = 1024
 
 
-# There is no source that these go by, and prompts are prefixes.
+# There is no source, and a prompt is a prefix.
 @functools.partial(
     with_search_options,
     without=("coverage_penalty", "min_length_ratio", "max_length_ratio", "prefix"),
 )
 def generate(
-    run: Annotated[
-        str, typer.Argument(help="Directory that train made, of a language model or a vae.")
-    ],
+    run: Annotated[str, typer.Argument(help="Run directory of a language model or a VAE.")],
     prompts: Annotated[
-        str | None, typer.Argument(help="File of prompts, one a line; - for stdin.")
+        str | None, typer.Argument(help="File of prompts, one per line; - for stdin.")
     ] = None,
     prompt: Annotated[
         list[str] | None,
-        typer.Option(
-            help="What a text begins with; may be given again. Without any, nothing.",
-        ),
+        typer.Option(help="Beginning of the text; repeatable; by default an empty prompt."),
     ] = None,
     count: Annotated[
         int | None,
-        typer.Option(min=1, max=1_000_000, help="Texts of a vae, each of a code drawn anew; 1."),
+        typer.Option(
+            min=1, max=1_000_000, help="Number of samples from the prior of a VAE; 1 by default."
+        ),
     ] = None,
     code_seed: Annotated[
-        int, typer.Option(min=0, help="Of a vae: another one draws other codes.")
+        int, typer.Option(min=0, help="Random seed of the latent codes of a VAE.")
     ] = 0,
     output_format: Annotated[
         Literal["text", "jsonl"],
-        typer.Option("--format", help="A line for each text: the text, or JSON with its score."),
+        typer.Option("--format", help="text: one text per line; jsonl: one object per text."),
     ] = "text",
     which: Which = "best",
-    ensemble: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another run, with the same vocabulary, that generates together with this one; "
-            "may be given again."
-        ),
-    ] = None,
+    ensemble: Ensemble = None,
     *,
     search: dict[str, Any],
 ) -> None:
-    """Go on from prompts with a language model: --n-best texts for each; or draw from a vae.
+    """Continue prompts with a language model, --n-best texts for each; or sample from a VAE.
 
-    Texts are drawn at random, others by another --seed, unless --method beam looks for the
-    likeliest.
+    Texts are sampled at random with --seed; --method beam searches for the most probable texts.
     """
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
 
     if prompt and prompts is not None:
-        raise typer.BadParameter("both --prompt and a file of prompts given: choose one")
+        raise typer.BadParameter("received both PROMPTS and --prompt, expected one of them")
     if prompts is not None:
         check_readable(prompts)
     opened = Run.open(run, notice=notice)
-    drawn = opened.settings.task == "vae"
-    if not drawn:
+    is_vae = opened.settings.task == "vae"
+    if not is_vae:
         opened.require_task("language-model")
     opened.require_weights(which)
-    # Looked at before what takes long to import.
+    # Check the settings before the slow import.
     opened.settings.with_search(search)
-    if drawn:
-        for given, option in (
+    if is_vae:
+        for value, option in (
             (prompts, "prompts"),
             (prompt, "--prompt"),
             (ensemble, "--ensemble"),
             (search.get("n_best"), "--n-best"),
         ):
-            if given:
-                raise typer.BadParameter(f"{option}: not with a vae, which writes of codes alone")
-        emit(_drawn(run, which, search, count or 1, code_seed, output_format))
+            if value:
+                raise typer.BadParameter(f"{option}: not with a VAE, which samples latent codes")
+        emit(_samples(run, which, search, count or 1, code_seed, output_format))
         return
     if count is not None:
         raise typer.BadParameter("--count: not with a language model, which has --n-best")
@@ -95,28 +86,29 @@ def generate(
     generator = import_quietly("keras_seq.inference.generator").Generator.load(
         run, which=which, ensemble=ensemble or (), notice=notice, **search
     )
-
-    def written() -> Iterator[str]:
-        while chunk := list(itertools.islice(lines, _PROMPTS)):
-            for begin, texts in zip(chunk, generator.generate(chunk), strict=True):
-                for found in texts:
-                    if output_format == "text":
-                        yield found.text
-                        continue
-                    said = {
-                        "prompt": begin,
-                        "text": found.text,
-                        "score": found.score,
-                        "ended": found.ended,
-                    }
-                    yield json.dumps(said, ensure_ascii=False)
-
-    emit(written())
+    emit(_continuations(generator, lines, output_format))
 
 
-def _drawn(
+def _continuations(generator: Any, prompts: Iterator[str], output_format: str) -> Iterator[str]:
+    while chunk := list(itertools.islice(prompts, _PROMPTS)):
+        for prompt, continuations in zip(chunk, generator.generate(chunk), strict=True):
+            for continuation in continuations:
+                if output_format == "text":
+                    yield continuation.text
+                    continue
+                line = {
+                    "prompt": prompt,
+                    "text": continuation.text,
+                    "score": continuation.score,
+                    "ended": continuation.ended,
+                }
+                yield json.dumps(line, ensure_ascii=False)
+
+
+def _samples(
     run: str, which: str, search: dict[str, Any], count: int, seed: int, output_format: str
 ) -> Iterator[str]:
+    """Yields texts of latent codes that are sampled from the prior of a VAE."""
     autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search
     )

@@ -1,4 +1,4 @@
-"""`keras-seq interpolate`: the texts between two."""
+"""`keras-seq interpolate`: decodes points between the latent codes of two texts."""
 
 from __future__ import annotations
 
@@ -7,39 +7,41 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.shared_options import Which
 
 
-# A code has no length that a text's could be compared with, and nothing is looked at.
+# A latent code has no length, and a VAE has no attention.
 @functools.partial(
     with_search_options,
     without=("coverage_penalty", "min_length_ratio", "max_length_ratio", "n_best"),
 )
 def interpolate(
-    run: Annotated[str, typer.Argument(help="Directory that train made, of a vae.")],
-    first: Annotated[str, typer.Argument(help="A line of text.")],
-    second: Annotated[str, typer.Argument(help="Another.")],
-    steps: Annotated[int, typer.Option(min=0, max=10_000, help="Texts between the two.")] = 5,
+    run: Annotated[str, typer.Argument(help="Run directory of a VAE.")],
+    first: Annotated[str, typer.Argument(help="First line of text.")],
+    second: Annotated[str, typer.Argument(help="Second line of text.")],
+    steps: Annotated[
+        int, typer.Option(min=0, max=10_000, help="Number of texts between the two.")
+    ] = 5,
     which: Which = "best",
     *,
     search: dict[str, Any],
 ) -> None:
-    """Write the texts on the way from one text's code to another's, both included.
+    """Print texts decoded between the latent codes of two texts.
 
-    The first and the last line are what the model makes of the two texts themselves.
+    The first and the last line are the reconstructions of the two texts.
     """
     from keras_seq.run import Run
 
     for text, name in ((first, "FIRST"), (second, "SECOND")):
         if not text.strip():
-            raise typer.BadParameter("no text in it", param_hint=f"'{name}'")
+            raise typer.BadParameter("received blank text", param_hint=f"'{name}'")
     opened = Run.open(run, notice=notice)
     opened.require_task("vae")
     opened.require_weights(which)
-    # Looked at before what takes long to import.
+    # Check the settings before the slow import.
     opened.settings.with_search(search)
     autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search

@@ -1,4 +1,4 @@
-"""`keras-seq likelihood`: how likely a model finds given translations."""
+"""`keras-seq likelihood`: log-probabilities of translations or texts."""
 
 from __future__ import annotations
 
@@ -6,122 +6,150 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.shared_options import Ensemble, Which
 
 if TYPE_CHECKING:
     from keras_seq.inference.likelihood import Likelihood, LikelihoodScorer
+    from keras_seq.run import Run
 
-# Pairs scored at a time, so that a large file takes little memory.
+# Pairs per call of the model, which limits the memory for a large file.
 _PAIRS = 2048
 
 
 def likelihood(
-    run: Annotated[str, typer.Argument(help="Directory that train made.")],
+    run: Annotated[str, typer.Argument(help="Run directory.")],
     source: Annotated[
         str,
-        typer.Argument(help="File of sources, or of a language model's text; - for stdin."),
+        typer.Argument(help="File of sources, or of text for a language model; - for stdin."),
     ],
     target: Annotated[
-        str | None, typer.Argument(help="File of their translations; - for stdin.")
+        str | None, typer.Argument(help="File of targets, parallel to the sources; - for stdin.")
     ] = None,
     each: Annotated[
         Literal["line", "token", "corpus"],
         typer.Option(
-            help="What has a line of the output: a translation (log-probability<TAB>tokens), a "
-            "token (line number<TAB>token<TAB>log-probability), or all together (JSON)."
+            help="Unit of the output. line: log-probability<TAB>number of tokens; token: line "
+            "number<TAB>token<TAB>log-probability; corpus: totals as JSON."
         ),
     ] = "line",
     which: Which = "best",
-    ensemble: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another run, with the same vocabulary, that scores together with this one; "
-            "may be given again."
-        ),
-    ] = None,
+    ensemble: Ensemble = None,
 ) -> None:
-    """Print how likely given translations or texts are, by forced decoding, and the perplexity.
+    """Print the log-probability of translations or texts by forced decoding, and the perplexity.
 
-    Logarithms are natural; the end of a sentence is a token, too. Two blank lines have none.
+    Logarithms are natural. The end of a sentence counts as a token. Blank pairs have no tokens.
     """
     from keras_seq.run import Run
-    from keras_seq.text import (
-        InputError,
-        check_readable,
-        check_same_length,
-        read_lines,
-        read_pairs,
-    )
 
     opened = Run.open(run, notice=notice)
-    if opened.settings.task == "translate":
+    pairs = _read(opened, source, target)
+    opened.require_weights(which)
+    scorer = import_quietly("keras_seq.inference.likelihood").LikelihoodScorer.load(
+        run, which=which, ensemble=ensemble or (), notice=notice
+    )
+    totals = _Totals()
+    emit(_scores(scorer, pairs, source if target is None else target, each, totals))
+    totals.report(source, as_json=each == "corpus")
+
+
+def _read(run: Run, source: str, target: str | None) -> Iterator[tuple[str, str]]:
+    """Checks the files and returns the pairs; sources of a language model are empty."""
+    from keras_seq.text import check_readable, check_same_length, read_lines, read_pairs
+
+    if run.settings.task == "translate":
         if target is None:
-            raise typer.BadParameter("needed beside the sources", param_hint="'target'")
+            raise typer.BadParameter("expected a file of targets", param_hint="'target'")
         pairs = read_pairs(source, target, notice=notice)
         check_same_length(source, target)
-    else:
-        opened.require_task("language-model")
-        if target is not None:
-            raise typer.BadParameter("a language model takes one file", param_hint="'target'")
-        check_readable(source)
-        pairs = (("", line) for line in read_lines(source, notice=notice))
-    opened.require_weights(which)
-    heavy = import_quietly("keras_seq.inference.likelihood")
-    scorer = heavy.LikelihoodScorer.load(run, which=which, ensemble=ensemble or (), notice=notice)
-    lines, tokens, total, cut = 0, 0, 0.0, 0
-
-    def written() -> Iterator[str]:
-        nonlocal lines, tokens, total, cut
-        while chunk := list(itertools.islice(pairs, _PAIRS)):
-            try:
-                every = scorer(*zip(*chunk, strict=True))
-            except heavy.LongTargetError as error:
-                scored = source if target is None else target
-                name = "standard input" if scored == "-" else scored
-                raise InputError(f"{name}:{lines + error.index + 1}: {error.what}") from None
-            for found in every:
-                lines += 1
-                tokens += len(found.tokens)
-                total += found.total
-                cut += found.source_cut
-                if each == "line":
-                    yield f"{found.total:.6f}\t{len(found.tokens)}"
-                elif each == "token":
-                    yield from _token_lines(lines, found, scorer)
-
-    emit(written())
-    if cut:
-        notice(f"{cut:,} sources were cut at the longest input (data.max_source_length)")
-    if not tokens:
-        raise InputError(f"{source}: no text, there is nothing to score")
-    perplexity = heavy.perplexity_of(total, tokens)
-    if each == "corpus":
-        # JSON has no infinity.
-        known = perplexity if math.isfinite(perplexity) else None
-        emit(
-            [
-                json.dumps(
-                    {
-                        "lines": lines,
-                        "tokens": tokens,
-                        "log_probability": total,
-                        "perplexity": known,
-                        "cut_sources": cut,
-                    }
-                )
-            ]
-        )
-    else:
-        notice(f"perplexity {perplexity:.4f} of {tokens:,} tokens in {lines:,} lines")
+        return pairs
+    run.require_task("language-model")
+    if target is not None:
+        raise typer.BadParameter("a language model takes one file", param_hint="'target'")
+    check_readable(source)
+    return (("", line) for line in read_lines(source, notice=notice))
 
 
-def _token_lines(number: int, found: Likelihood, scorer: LikelihoodScorer) -> Iterator[str]:
+@dataclass
+class _Totals:
+    """Sums over a corpus.
+
+    Attributes:
+        lines: Number of lines.
+        tokens: Number of target tokens.
+        log_probability: Sum of the log-probabilities.
+        truncated: Number of truncated sources.
+    """
+
+    lines: int = 0
+    tokens: int = 0
+    log_probability: float = 0.0
+    truncated: int = 0
+
+    def add(self, likelihood: Likelihood) -> None:
+        """Adds a line."""
+        self.lines += 1
+        self.tokens += len(likelihood.tokens)
+        self.log_probability += likelihood.total
+        self.truncated += likelihood.source_cut
+
+    def report(self, source: str, *, as_json: bool) -> None:
+        """Prints the totals: the perplexity to stderr, or all as JSON to stdout."""
+        from keras_seq.inference.likelihood import perplexity_of
+        from keras_seq.text import InputError
+
+        if self.truncated:
+            notice(f"{self.truncated:,} sources truncated to data.max_source_length tokens")
+        if not self.tokens:
+            raise InputError(f"{source}: no text, expected at least one token")
+        perplexity = perplexity_of(self.log_probability, self.tokens)
+        if not as_json:
+            notice(f"perplexity {perplexity:.4f} of {self.tokens:,} tokens in {self.lines:,} lines")
+            return
+        result = {
+            "lines": self.lines,
+            "tokens": self.tokens,
+            "log_probability": self.log_probability,
+            # JSON has no infinity.
+            "perplexity": perplexity if math.isfinite(perplexity) else None,
+            "cut_sources": self.truncated,
+        }
+        emit([json.dumps(result)])
+
+
+def _scores(
+    scorer: LikelihoodScorer,
+    pairs: Iterator[tuple[str, str]],
+    target: str,
+    each: str,
+    totals: _Totals,
+) -> Iterator[str]:
+    """Yields the output of all pairs, and adds them to the totals."""
+    from keras_seq.inference.likelihood import LongTargetError
+    from keras_seq.text import InputError
+
+    while chunk := list(itertools.islice(pairs, _PAIRS)):
+        try:
+            likelihoods = scorer(*zip(*chunk, strict=True))
+        except LongTargetError as error:
+            name = "standard input" if target == "-" else target
+            number = totals.lines + error.index + 1
+            raise InputError(f"{name}:{number}: {error.what}") from None
+        for likelihood in likelihoods:
+            totals.add(likelihood)
+            if each == "line":
+                yield f"{likelihood.total:.6f}\t{len(likelihood.tokens)}"
+            elif each == "token":
+                yield from _token_lines(totals.lines, likelihood, scorer)
+
+
+def _token_lines(number: int, likelihood: Likelihood, scorer: LikelihoodScorer) -> Iterator[str]:
     pieces = scorer.target_tokenizer.pieces
-    for token, value in zip(found.tokens, found.log_probabilities, strict=True):
+    for token, value in zip(likelihood.tokens, likelihood.log_probabilities, strict=True):
         yield f"{number}\t{pieces[token].text}\t{value:.6f}"

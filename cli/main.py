@@ -1,4 +1,4 @@
-"""`keras-seq`: the commands put together, and what becomes of errors."""
+"""The program `keras-seq`: its commands, error messages and exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from keras_seq_cli.prepare import prepare
 from keras_seq_cli.reconstruct import reconstruct
 from keras_seq_cli.score import score
 from keras_seq_cli.serve import serve
-from keras_seq_cli.signals import interrupts_leave_our_code
+from keras_seq_cli.signals import interrupt_outside_libraries
 from keras_seq_cli.tag import tag
 from keras_seq_cli.train import train
 from keras_seq_cli.translate import translate
@@ -32,7 +32,7 @@ from keras_seq_cli.vectors import vectors
 
 app = typer.Typer(
     name="keras-seq",
-    help="Train a sequence-to-sequence model on your own text, translate with it, score it.",
+    help="Train sequence models on your own text, apply them, score them and serve them.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -46,8 +46,8 @@ for command in COMMANDS:
 app.add_typer(vectors, name="vectors")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(value: bool) -> None:
+    if value:
         typer.echo(f"keras-seq {keras_seq.__version__}")
         raise typer.Exit
 
@@ -65,21 +65,20 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line; results go to stdout, all else to stderr.
+    """Runs a command; results go to stdout, everything else to stderr.
 
     Args:
-        arguments: Without the program's name; those of the process by default.
+        arguments: The arguments without the name of the program; by default `sys.argv[1:]`.
 
     Returns:
-        0; 1 for an error of ours, or of the disk; 2 for one of the user's; 130 when interrupted
-        by Ctrl-C; of a training 3 where it diverged and 4 where memory ran out.
+        The exit code: 0 for success; 1 for an internal error or a disk error; 2 for an error of the
+        user; 3 if training diverged; 4 if memory ran out; 130 after Ctrl-C.
 
     Raises:
-        SystemExit: With 143, where SIGTERM ended a command, and with 142, where the time of
-            `train --stop-after` was up.
+        SystemExit: With 143 after SIGTERM, and with 142 at the end of `train --stop-after`.
     """
     try:
-        with warnings.catch_warnings(), interrupts_leave_our_code():
+        with warnings.catch_warnings(), interrupt_outside_libraries():
             warnings.showwarning = _show_warning
             result = app(
                 args=None if arguments is None else list(arguments),
@@ -94,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """One line for a warning, without the place in the code that it comes from."""
+    """Prints a warning as one line, without its place in the code."""
     typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
@@ -113,18 +112,19 @@ def _report(error: Exception) -> int:
 
 
 def _explain(error: Exception) -> tuple[str, int]:
+    """Returns the message and the exit code of an error."""
     from keras_seq.settings import SettingsError
     from keras_seq.text import InputError
 
     if isinstance(error, (InputError, SettingsError)):
         return str(error), 2
-    # What Typer raises for a wrong command line, under whichever name it has it.
+    # Typer raises these for a wrong command line; the class depends on its version.
     format_message = getattr(error, "format_message", None)
     if format_message is not None:
         return format_message(), getattr(error, "exit_code", 2)
     if isinstance(error, typer.Abort):
         return "stopped", 1
-    # An error with an exit code of its own.
+    # Some errors define their exit code.
     code = getattr(error, "exit_code", None)
     if isinstance(error, OSError) or isinstance(code, int):
         return str(error), code or 1
@@ -132,7 +132,7 @@ def _explain(error: Exception) -> tuple[str, int]:
         return "out of memory: lower training.batch_tokens or the size of the model", 4
     return (
         f"internal error: {type(error).__name__}: {str(error)[:500]} "
-        "(KERAS_SEQ_TRACEBACK=1 shows where)",
+        "(set KERAS_SEQ_TRACEBACK=1 to see the traceback)",
         1,
     )
 

@@ -1,4 +1,4 @@
-"""Where words go: results to stdout, everything else to stderr."""
+"""Output of the commands: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -16,24 +16,31 @@ def notice(line: str) -> None:
 
 
 def emit(lines: Iterable[str]) -> None:
-    """Prints results, in UTF-8 whatever the locale; silent if nobody reads on.
+    """Prints results in UTF-8, whatever the locale.
 
-    A reader that has gone (`| head -1`) has what it wanted: the command ends
-    with 0.
+    If the reader closes the pipe, as in `| head -1`, the command exits with 0.
     """
     try:
         for line in lines:
             sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # The interpreter flushes stdout once more at its end.
+        # The interpreter flushes stdout again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
 
 
-def why_not_written(path: str) -> str | None:
-    """What is wrong with the name of a file to write, None where it can be tried."""
+def check_writable(path: str) -> None:
+    """Raises InputError if a file cannot be written; see `write_error`."""
+    from keras_seq.text import InputError
+
+    if error := write_error(path):
+        raise InputError(error)
+
+
+def write_error(path: str) -> str | None:
+    """Returns why a path cannot be the name of an output file; None if it can."""
     file = Path(path)
     if file.is_dir() or not file.absolute().parent.is_dir() or path.endswith(os.sep):
-        return f"{path}: cannot be written: not a file in a directory that exists"
+        return f"{path}: cannot be written: expected a file in an existing directory"
     return None

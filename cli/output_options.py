@@ -1,4 +1,4 @@
-"""What `keras-seq translate` writes besides translations, as options of a command."""
+"""Output options of `keras-seq translate`: formats, alignments, and pictures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from keras_seq_cli.options_in_place import option, put_in_place
-from keras_seq_cli.output import why_not_written
+from keras_seq_cli.option_groups import option, replace_argument
+from keras_seq_cli.output import write_error
 
 _PANEL = "Output"
 
@@ -22,137 +22,141 @@ def _option(help: str, *names: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Each of them is an option of the command."""
+    """The output options; each field is an option of the command."""
 
     format: Annotated[
         Literal["text", "tsv", "jsonl"],
-        _option("A translation a line, a table with a head, or an object for each line."),
+        _option("text: one translation per line; tsv: a table; jsonl: one object per input line."),
     ] = "text"
     alignment: Annotated[
         Literal["hard", "soft"] | None,
         _option(
-            "hard: links between words, as 0-0 1-2, by attention. soft: all weights, in jsonl."
+            "Word alignment by attention. hard: word pairs, as in 0-0 1-2; soft: all attention "
+            "weights, in jsonl."
         ),
     ] = None
     replace_unknown: Annotated[
         bool,
-        _option("Put the source word with most attention for an unknown token."),
+        _option("Replace unknown tokens by the source word with the highest attention weight."),
     ] = field(default=False)
     attention: Annotated[
         Literal["term", "html", "png"] | None,
-        _option("Draw the attention of each line: on the terminal, as a page, as pictures."),
+        _option("Show the attention of each line on the terminal, as a page, or as images."),
     ] = None
     attention_file: Annotated[
-        str | None, _option("File for that; term goes to stderr if absent.")
+        str | None, _option("File for --attention; by default, term goes to stderr.")
     ] = None
     attention_layer: Annotated[
-        int | None, _option("Whose attention, for all of these: a layer, from 0; -1 is the last.")
+        int | None, _option("Decoder layer to read attention from, from 0; -1: the last layer.")
     ] = None
     attention_head: Annotated[
-        int | None, _option("One of its heads, from 0; their mean if absent.")
+        int | None, _option("Attention head, from 0; by default the mean of all heads.")
     ] = None
     show_beam: Annotated[
-        str | None, _option("File for a page with the tree of hypotheses of the first lines.")
+        str | None, _option("HTML file with the tree of hypotheses of the first lines.")
     ] = None
     stream: Annotated[
-        bool, _option("Answer each line when it comes, not many at a time.", "--stream")
+        bool, _option("Translate each line as soon as it arrives, without batching.", "--stream")
     ] = False
     progress: Annotated[
         bool | None,
-        _option("Say how far it is; by default where stderr is a terminal and stdout none."),
+        _option("Show progress; by default if stderr is a terminal and stdout is not."),
     ] = None
 
     @property
     def needs_attention(self) -> bool:
-        """Whether a forced pass follows the search."""
+        """True if a forced pass follows the search."""
         return bool(self.alignment or self.replace_unknown or self.attention)
 
-    def given(self) -> list[str]:
-        """Names of those that differ from the default."""
-        return [option.name for option in fields(self) if self._is_given(option.name)]
+    def changed(self) -> list[str]:
+        """Returns the names of the options that differ from the default."""
+        return [option.name for option in fields(self) if self._is_changed(option.name)]
 
     def check(self, *, engine: str, many_files: bool, ensemble: bool, prefixes: bool) -> None:
-        """Refuses what does not go together.
+        """Raises BadParameter for options that exclude each other.
 
         Args:
-            engine: What computes.
-            many_files: Whether there is `--input`.
-            ensemble: Whether several runs translate together.
-            prefixes: Whether each line has a beginning of its own.
+            engine: Value of `--engine`.
+            many_files: True if `--input` is present.
+            ensemble: True if `--ensemble` is present.
+            prefixes: True if `--prefixes` is present.
         """
-        if many_files and (given := self.given()):
-            _refuse(given[0], "not with --input, whose outputs are plain text")
-        attention = [
-            name for name in ("alignment", "replace_unknown", "attention") if self._is_given(name)
-        ]
+        if many_files and (changed := self.changed()):
+            _reject(changed[0], "not with --input, which writes plain text")
+        self._check_attention(engine, ensemble=ensemble)
+        if self.show_beam is not None and prefixes:
+            _reject("show_beam", "not with --prefixes; --prefix is the same for all lines")
+        if self.stream:
+            for name in ("show_beam", "attention"):
+                if self._is_changed(name) and self.attention != "term":
+                    _reject(
+                        name, "not with --stream, because the file is written after the last line"
+                    )
+
+    def _check_attention(self, engine: str, *, ensemble: bool) -> None:
+        names = ("alignment", "replace_unknown", "attention")
+        attention = [name for name in names if self._is_changed(name)]
         for name in attention if ensemble else ():
-            _refuse(name, "an ensemble has an attention for each of its models: give one run")
+            _reject(name, "not with --ensemble, whose models have different attention weights")
         for name in [*attention, "show_beam"] if engine == "ctranslate2" else ():
-            if self._is_given(name):
-                what = "record of its search" if name == "show_beam" else "attention"
-                _refuse(name, f"CTranslate2 gives no {what}; use --engine tensorflow")
+            if self._is_changed(name):
+                _reject(name, "not with --engine ctranslate2; use --engine tensorflow")
         if self.alignment == "soft" and self.format != "jsonl":
-            _refuse("alignment", "soft needs --format jsonl; hard goes with every format")
+            _reject("alignment", "soft needs --format jsonl; hard works with every format")
         if self.attention_file is not None and self.attention is None:
-            _refuse("attention_file", "needs --attention term, html or png")
+            _reject("attention_file", "needs --attention term, html or png")
         if self.attention in ("html", "png") and self.attention_file is None:
-            _refuse("attention", f"{self.attention} needs --attention-file")
+            _reject("attention", f"{self.attention} needs --attention-file")
         for name in ("attention_layer", "attention_head"):
-            if self._is_given(name) and not attention:
-                _refuse(name, "needs --alignment, --replace-unknown or --attention")
+            if self._is_changed(name) and not attention:
+                _reject(name, "needs --alignment, --replace-unknown or --attention")
         if self.attention == "png":
             from keras_seq.analysis.attention_image import can_save_images
 
             if not can_save_images():
-                _refuse("attention", "png needs matplotlib: pip install 'keras-seq[plot]'")
-        if self.show_beam is not None and prefixes:
-            _refuse("show_beam", "not with --prefixes; --prefix is the same for all lines")
-        if self.stream:
-            for name in ("show_beam", "attention"):
-                if self._is_given(name) and self.attention != "term":
-                    _refuse(name, "not with --stream, which has no end to write a file at")
+                _reject("attention", "png needs matplotlib: pip install 'keras-seq[plot]'")
 
     def check_heads(self, layers: int, heads: int) -> None:
-        """Refuses a layer or head that the model has not."""
-        for name, value, least, most in (
+        """Raises BadParameter for a layer or head that the model does not have."""
+        for name, value, minimum, maximum in (
             ("attention_layer", self.attention_layer, -layers, layers - 1),
             ("attention_head", self.attention_head, 0, heads - 1),
         ):
-            if value is not None and not least <= value <= most:
-                _refuse(name, f"received {value}, expected {least} to {most} of this model")
+            if value is not None and not minimum <= value <= maximum:
+                _reject(name, f"received {value}, expected {minimum} to {maximum} for this model")
 
     def check_files(self, *others: str | None) -> None:
-        """Refuses files that cannot be written, before any work is done."""
-        taken = {Path(other).absolute() for other in others if other not in (None, "-") and other}
+        """Raises BadParameter for a file that cannot be written or is one of the other files."""
+        used = {Path(other).absolute() for other in others if other not in (None, "-") and other}
         for name in ("attention_file", "show_beam"):
             path = getattr(self, name)
             if path is None:
                 continue
-            if wrong := why_not_written(path):
-                _refuse(name, wrong)
-            place = Path(path).absolute()
-            if place in taken:
-                _refuse(name, f"{path}: is the input, or another output")
-            taken.add(place)
+            if error := write_error(path):
+                _reject(name, error)
+            absolute = Path(path).absolute()
+            if absolute in used:
+                _reject(name, f"{path}: is also the input or another output")
+            used.add(absolute)
 
-    def _is_given(self, name: str) -> bool:
+    def _is_changed(self, name: str) -> bool:
         return bool(getattr(self, name) != type(self).__dataclass_fields__[name].default)
 
 
-def _refuse(name: str, said: str) -> None:
-    raise typer.BadParameter(said, param_hint=f"'--{name.replace('_', '-')}'")
+def _reject(name: str, reason: str) -> None:
+    raise typer.BadParameter(reason, param_hint=f"'--{name.replace('_', '-')}'")
 
 
 def with_output_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Puts an option for each of `OutputOptions` in the place of the argument `shown`.
+    """Replaces the argument `outputs` of a command by an option for each of `OutputOptions`.
 
     Args:
-        command: Takes `shown`, an `OutputOptions`.
+        command: Takes `outputs`, an `OutputOptions`.
     """
     hints = typing.get_type_hints(OutputOptions, include_extras=True)
-    return put_in_place(
+    return replace_argument(
         command,
-        "shown",
+        "outputs",
         [option(one.name, hints[one.name], one.default) for one in fields(OutputOptions)],
         lambda values: OutputOptions(**values),
     )

@@ -1,4 +1,4 @@
-"""Pictures of attention and of the beam, beside translations."""
+"""Pictures of the attention and the beam of translations."""
 
 from __future__ import annotations
 
@@ -10,63 +10,73 @@ from typing import Any
 from keras_seq_cli.output import notice
 from keras_seq_cli.output_options import OutputOptions
 
-# A page of so many lines is a few megabytes.
+# Maximum number of lines per kind of picture: a page with this many lines has a few megabytes.
 LINES = {"term": sys.maxsize, "html": 100, "png": 20, "beam": 20}
 
 
 class AttentionPictures:
-    """Draws the attention of lines as they come, or all at the end.
+    """Draws the attention of lines, on the terminal at once or in files at the end.
 
     Args:
-        shown: What is asked for.
+        outputs: The output options.
         run: The name of the run, for the page.
-        explain: The `Explainer`; called for when there is something to explain.
+        explain: Returns the `Explainer`; called at the first translation.
     """
 
-    def __init__(self, shown: OutputOptions, run: str, explain: Callable[[], Any]) -> None:
-        self._kind = shown.attention or ""
-        self._path = shown.attention_file
+    def __init__(self, outputs: OutputOptions, run: str, explain: Callable[[], Any]) -> None:
+        self._kind = outputs.attention or ""
+        self._path = outputs.attention_file
         self._run = run
         self._explain = explain
-        self._kept: list[tuple[int, str, str, Any]] = []
-        self._left = 0
-        # Emptied at the start: what an earlier command drew is none of this one's.
+        self._lines: list[tuple[int, str, str, Any]] = []
+        self._omitted = 0
+        # Remove the drawings of an earlier command.
         if self._kind == "term" and self._path is not None:
             Path(self._path).write_text("", encoding="utf-8")
 
-    def add(self, first: int, lines: Sequence[str], found: Sequence[Sequence[Any]]) -> None:
-        """Some lines with their translations."""
-        wanted = [i for i, hypotheses in enumerate(found) if hypotheses]
-        room = LINES[self._kind] - len(self._kept)
-        self._left += len(wanted[room:])
-        wanted = wanted[:room]
-        if not wanted:
+    def add(self, first: int, lines: Sequence[str], translations: Sequence[Sequence[Any]]) -> None:
+        """Adds lines with their translations.
+
+        Args:
+            first: Number of the first line.
+            lines: The lines.
+            translations: The hypotheses of each line, best first; empty for a blank line.
+        """
+        indices = [i for i, hypotheses in enumerate(translations) if hypotheses]
+        room = LINES[self._kind] - len(self._lines)
+        self._omitted += len(indices[room:])
+        indices = indices[:room]
+        if not indices:
             return
         attention = self._explain().best_attention(
-            [lines[i] for i in wanted], [found[i] for i in wanted], all_layers=self._kind == "html"
+            [lines[i] for i in indices],
+            [translations[i] for i in indices],
+            all_layers=self._kind == "html",
         )
         drawn = [
-            (first + i, lines[i], found[i][0].text, one)
-            for i, one in zip(wanted, attention, strict=True)
+            (first + i, lines[i], translations[i][0].text, weights)
+            for i, weights in zip(indices, attention, strict=True)
         ]
         if self._kind == "term":
             self._print(drawn)
         else:
-            self._kept += drawn
+            self._lines += drawn
 
     def finish(self) -> None:
-        """Writes what is written at the end."""
+        """Writes the file."""
         if self._kind == "term" or self._path is None:
             return
-        if not self._kept:
-            notice(f"{self._path}: not written, there is nothing to show")
+        if not self._lines:
+            notice(f"{self._path}: not written, no line has a translation")
             return
         if self._kind == "html":
             self._write_page(self._path)
         else:
             self._write_images(Path(self._path))
-        if self._left:
-            notice(f"{self._path}: the first {len(self._kept)} lines; {self._left:,} are left out")
+        if self._omitted:
+            notice(
+                f"{self._path}: shows the first {len(self._lines)} lines, omits {self._omitted:,}"
+            )
 
     def _print(self, drawn: Sequence[tuple[int, str, str, Any]]) -> None:
         from rich.console import Console
@@ -79,9 +89,9 @@ class AttentionPictures:
             stream = open(self._path, "a", encoding="utf-8", newline="\n", errors="replace")
         try:
             console = Console(file=stream, highlight=False, markup=False)
-            for number, source, text, one in drawn:
+            for number, source, text, attention in drawn:
                 title = f"{number}: {source}  ->  {text}"
-                print_map(console, title, *explain.pieces(one), one.weights.tolist())
+                print_map(console, title, *explain.pieces(attention), attention.weights.tolist())
         finally:
             if self._path is not None:
                 stream.close()
@@ -91,9 +101,9 @@ class AttentionPictures:
 
         explain = self._explain()
         lines = []
-        for number, source, text, one in self._kept:
-            source_tokens, tokens = explain.pieces(one)
-            thousandths = (one.weights * 1000).round().astype(int)
+        for number, source, text, attention in self._lines:
+            source_tokens, tokens = explain.pieces(attention)
+            thousandths = (attention.weights * 1000).round().astype(int)
             weights = thousandths.reshape(*thousandths.shape[:2], -1).tolist()
             lines.append(
                 {
@@ -105,14 +115,14 @@ class AttentionPictures:
                     "weights": weights,
                 }
             )
-        layers, heads = self._kept[0][3].weights.shape[:2]
+        layers, heads = self._lines[0][3].weights.shape[:2]
         data = {
             "run": self._run,
             "layers": layers,
             "heads": heads,
             "layer": explain.layer % layers,
             "head": explain.head,
-            "left": self._left,
+            "left": self._omitted,
             "lines": lines,
         }
         _write(path, make_page("attention", data))
@@ -121,22 +131,22 @@ class AttentionPictures:
         from keras_seq.analysis.attention_image import save_attention_image
 
         explain = self._explain()
-        for number, source, text, one in self._kept:
-            # One picture has the name that was given, several have the number of the line, too.
-            name = path if len(self._kept) == 1 else path.with_stem(f"{path.stem}-{number}")
+        for number, source, text, attention in self._lines:
+            # Several pictures have the number of the line in their names.
+            name = path if len(self._lines) == 1 else path.with_stem(f"{path.stem}-{number}")
             title = f"{source}\n{text}"
-            columns, rows = explain.pieces(one)
-            save_attention_image(name, title, columns, rows, one.weights)
+            columns, rows = explain.pieces(attention)
+            save_attention_image(name, title, columns, rows, attention.weights)
 
 
 class BeamPictures:
-    """Keeps what the searches for the first lines looked at, for a page.
+    """Collects the hypotheses of the first lines, and writes a page with their tree.
 
     Args:
-        path: Of the page.
+        path: File for the page.
         run: The name of the run.
-        settings: Of the search.
-        make_view: Makes the `BeamView`, at the first line.
+        settings: The search settings.
+        make_view: Returns the `BeamView`; called at the first translation.
     """
 
     def __init__(
@@ -147,26 +157,26 @@ class BeamPictures:
         self._settings = settings
         self._make_view = make_view
         self._view: Callable[[str], Any] | None = None
-        self._kept: list[dict[str, Any]] = []
-        self._left = 0
+        self._lines: list[dict[str, Any]] = []
+        self._omitted = 0
 
-    def add(self, first: int, lines: Sequence[str], found: Sequence[Sequence[Any]]) -> None:
-        """Some lines with their translations; a blank one has no beam."""
-        for number, (line, hypotheses) in enumerate(zip(lines, found, strict=True), first):
+    def add(self, first: int, lines: Sequence[str], translations: Sequence[Sequence[Any]]) -> None:
+        """Adds lines with their translations; a blank line has no beam."""
+        for number, (line, hypotheses) in enumerate(zip(lines, translations, strict=True), first):
             if not hypotheses:
                 continue
-            if len(self._kept) == LINES["beam"]:
-                self._left += 1
+            if len(self._lines) == LINES["beam"]:
+                self._omitted += 1
                 continue
             self._view = self._view or self._make_view()
-            self._kept.append({"number": number, **self._view(line)})
+            self._lines.append({"number": number, **self._view(line)})
 
     def finish(self) -> None:
         """Writes the page."""
         from keras_seq.analysis.pages.page import make_page
 
-        if not self._kept:
-            notice(f"{self._path}: not written, there is nothing to show")
+        if not self._lines:
+            notice(f"{self._path}: not written, no line has a translation")
             return
         data = {
             "run": self._run,
@@ -175,12 +185,14 @@ class BeamPictures:
             "alpha": self._settings.alpha,
             "coverage": self._settings.coverage_penalty > 0,
             "patience": self._settings.patience,
-            "left": self._left,
-            "lines": self._kept,
+            "left": self._omitted,
+            "lines": self._lines,
         }
         _write(self._path, make_page("beam", data))
-        if self._left:
-            notice(f"{self._path}: the first {len(self._kept)} lines; {self._left:,} are left out")
+        if self._omitted:
+            notice(
+                f"{self._path}: shows the first {len(self._lines)} lines, omits {self._omitted:,}"
+            )
 
 
 def _write(path: str, text: str) -> None:

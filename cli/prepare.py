@@ -1,49 +1,42 @@
-"""`keras-seq prepare`: text files to token ids that many runs share."""
+"""`keras-seq prepare`: encodes text as token ids that many runs share."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
 from keras_seq_cli.output import notice
-from keras_seq_cli.signals import sigterm_exits
-from keras_seq_cli.text_options import with_text_options
+from keras_seq_cli.shared_options import (
+    Overwrite,
+    Preset,
+    Runner,
+    Seed,
+    SetSettings,
+    SettingsFile,
+    Workers,
+    list_overrides,
+    with_text_options,
+)
+from keras_seq_cli.signals import exit_on_sigterm
 
 
 @with_text_options
 def prepare(
-    directory: Annotated[str, typer.Argument(help="Directory to make, or to go on in.")],
-    given: dict[str, Any],
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="Named settings, or hub:NAME of an encoder; chosen by the text's size if absent."
-        ),
-    ] = None,
-    settings: Annotated[
-        str | None, typer.Option(help="TOML file of settings, over the preset.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="One setting; may be given again."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of everything random.")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one for each 4 cores if absent.")
-    ] = None,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="Where they are: on this machine, or (an extra) on a Ray cluster."),
-    ] = "local",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Delete the run that is there.")
-    ] = False,
+    directory: Annotated[str, typer.Argument(help="Directory to create or resume.")],
+    text_settings: dict[str, Any],
+    preset: Preset = None,
+    settings: SettingsFile = None,
+    set_: SetSettings = None,
+    seed: Seed = None,
+    workers: Workers = None,
+    runner: Runner = "local",
+    overwrite: Overwrite = False,
 ) -> None:
-    """Prepare text for training: vocabulary and token ids, which many runs may share.
+    """Prepare text for training: a vocabulary and token ids, which many runs can share.
 
-    The same command again goes on where the last one was stopped or killed. Train with
-    --prepared DIRECTORY in place of the text.
+    If preparation was interrupted, the same command resumes it. Train with --prepared DIRECTORY
+    instead of the text.
     """
     from keras_seq.jobs import WorkerExecutor, require_ray, run_locally, run_on_ray
     from keras_seq.preparation import (
@@ -54,17 +47,13 @@ def prepare(
     )
     from keras_seq.settings import SettingsError
 
-    flags = {**given, "seed": seed}
-    if engine == "ray":
+    if runner == "ray":
         require_ray()
     check_directory(directory, overwrite=overwrite)
     resolved, counts = resolve_settings(
         preset=preset,
         file=settings,
-        overrides=[
-            *(set_ or []),
-            *(f"{key}={value}" for key, value in flags.items() if value is not None),
-        ],
+        overrides=list_overrides(set_, {**text_settings, "seed": seed}),
         notice=notice,
         earlier=None if overwrite else find_run(directory),
     )
@@ -73,14 +62,14 @@ def prepare(
         ("training.from_run", resolved.training.from_run),
     ):
         if value is not None:
-            raise SettingsError(f"{key}: received {value!r}; `prepare` takes text alone")
+            raise SettingsError(f"{key}: received {value!r}; `prepare` accepts only text")
     executor = WorkerExecutor(
         directory,
         workers=workers,
-        runner=run_on_ray if engine == "ray" else run_locally,
+        runner=run_on_ray if runner == "ray" else run_locally,
         notice=notice,
     )
-    with sigterm_exits():
+    with exit_on_sigterm():
         open_or_prepare(
             resolved,
             directory,

@@ -1,4 +1,4 @@
-"""How far a command is, on stderr."""
+"""Progress of a command, on stderr."""
 
 from __future__ import annotations
 
@@ -11,71 +11,75 @@ from typing import Any
 
 from keras_seq_cli.output import notice
 
-# Between two words about it where there is no terminal to draw on.
+# Seconds between progress lines if stderr is not a terminal.
 _SECONDS = 10.0
 
 
-def wants_progress(asked: bool | None, output: str | None) -> bool:
-    """Whether to say how far it is: as asked for, or where it disturbs nothing.
+def shows_progress(option: bool | None, output: str | None) -> bool:
+    """Returns whether a command shows its progress.
+
+    By default it does if stderr is a terminal and the results do not go to the same terminal.
 
     Args:
-        asked: By an option; None if not.
-        output: File for results; None for stdout.
+        option: Value of `--progress`; None if absent.
+        output: File for the results; None for stdout.
     """
-    if asked is not None:
-        return asked
+    if option is not None:
+        return option
     return sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
 
 
 class Progress:
-    """Lines done, and how many a second.
+    """Number of finished lines, and lines per second.
 
     Args:
-        total: All lines, None where that is not known.
-        shown: Whether anything is said at all.
+        total: Number of all lines; None if unknown.
+        enabled: Boolean, whether anything is shown.
     """
 
-    def __init__(self, total: int | None, shown: bool) -> None:
+    def __init__(self, total: int | None, enabled: bool) -> None:
         self._total = total
-        self._shown = shown
-        self._drawn = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._enabled = enabled
+        self._has_bar = enabled and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._bar: Any = None
         self._done = 0
-        self._start = self._said = time.monotonic()
+        self._start = self._last_report = time.monotonic()
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.pause()
-        if self._shown and not self._drawn:
-            self._say()
+        if self._enabled and not self._has_bar:
+            self._report()
 
-    def go_on(self) -> None:
-        """Draws, where there is a terminal to draw on."""
-        if self._drawn and self._bar is None:
+    def resume(self) -> None:
+        """Draws the bar if stderr is a terminal."""
+        if self._has_bar and self._bar is None:
             self._bar = _bar(self._total, self._done)
             self._bar.start()
 
     def pause(self) -> None:
-        """Leaves the terminal to others, until `go_on`."""
+        """Removes the bar from the terminal until `resume`."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
-    def done(self, lines: int) -> None:
-        """So many lines more are written."""
+    def advance(self, lines: int) -> None:
+        """Adds N finished lines."""
         self._done += lines
         if self._bar is not None:
             self._bar.update(self._bar.tasks[0].id, completed=self._done)
-        elif self._shown and not self._drawn and time.monotonic() - self._said >= _SECONDS:
-            self._said = time.monotonic()
-            self._say()
+        elif (
+            self._enabled and not self._has_bar and time.monotonic() - self._last_report >= _SECONDS
+        ):
+            self._last_report = time.monotonic()
+            self._report()
 
-    def _say(self) -> None:
-        passed = max(time.monotonic() - self._start, 1e-9)
-        of = f" of {self._total:,}" if self._total is not None else ""
-        notice(f"{self._done:,}{of} lines, {self._done / passed:,.1f} lines/s")
+    def _report(self) -> None:
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        total = f" of {self._total:,}" if self._total is not None else ""
+        notice(f"{self._done:,}{total} lines, {self._done / seconds:,.1f} lines/s")
 
 
 def _bar(total: int | None, done: int) -> Any:
@@ -92,18 +96,18 @@ def _bar(total: int | None, done: int) -> Any:
 
     class Speed(ProgressColumn):
         def render(self, task: Any) -> Text:
-            passed = task.finished_time or task.elapsed or 0.0
-            return Text(f"{task.completed / passed:,.1f} lines/s" if task.completed else "")
+            seconds = task.finished_time or task.elapsed or 0.0
+            return Text(f"{task.completed / seconds:,.1f} lines/s" if task.completed else "")
 
-    known = [BarColumn(), TimeRemainingColumn()] if total is not None else []
-    of = "/{task.total:,.0f}" if total is not None else ""
+    of_total = [BarColumn(), TimeRemainingColumn()] if total is not None else []
+    suffix = "/{task.total:,.0f}" if total is not None else ""
     bar = Bar(
-        TextColumn(f"{{task.completed:,.0f}}{of} lines"),
-        *known,
+        TextColumn(f"{{task.completed:,.0f}}{suffix} lines"),
+        *of_total,
         TimeElapsedColumn(),
         Speed(),
         console=Console(stderr=True, highlight=False),
-        # Results that go to a pipe are none of its business.
+        # stdout has the results, which must not be redirected to the console.
         redirect_stdout=False,
     )
     bar.add_task("translate", total=total, completed=done)
@@ -111,15 +115,15 @@ def _bar(total: int | None, done: int) -> Any:
 
 
 @contextlib.contextmanager
-def said_meanwhile(what: str) -> Iterator[None]:
-    """Says on a terminal what is going on, and takes it back at the end."""
+def status_line(text: str) -> Iterator[None]:
+    """Shows a text on the terminal within this context, then erases it."""
     if not sys.stderr.isatty():
         yield
         return
-    sys.stderr.write(f"{what} ...")
+    sys.stderr.write(f"{text} ...")
     sys.stderr.flush()
     try:
         yield
     finally:
-        sys.stderr.write(f"\r{' ' * (len(what) + 4)}\r")
+        sys.stderr.write(f"\r{' ' * (len(text) + 4)}\r")
         sys.stderr.flush()

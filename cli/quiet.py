@@ -1,4 +1,4 @@
-"""Heavy imports without what no command needs of them, and without TensorFlow's words."""
+"""Imports of modules that need Keras, without TensorFlow's log lines."""
 
 from __future__ import annotations
 
@@ -10,71 +10,43 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.abc import MetaPathFinder
 from typing import Any
 
-_NOISE = re.compile(
+_LOG_LINE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:\d\d[.]|[IWE]0000 00:00:"
     rb"|WARNING: All log messages before absl|To enable the following instructions"
 )
-# TensorFlow and Keras import them where they are installed, for converters, pictures and files
-# of old formats: a third of the time that the import takes.
-_NEEDLESS = {"PIL", "h5py", "jax", "matplotlib", "scipy"}
 
 
-def import_quietly(name: str, start: Callable[[], None] | None = None) -> Any:
-    """Imports a module that imports Keras, and starts its backend.
+def import_quietly(name: str, initialize: Callable[[], None] | None = None) -> Any:
+    """Imports a module that imports Keras, and initializes the backend.
+
+    TensorFlow writes log lines before it reads TF_CPP_MIN_LOG_LEVEL, so the variable alone does not
+    silence it. If the user sets the variable to 0, all lines are shown.
 
     Args:
-        name: Of the module.
-        start: What starts the backend; by default something small is computed.
-
-    TensorFlow logs on the file descriptor before it looks at
-    TF_CPP_MIN_LOG_LEVEL, so that variable alone does not silence it. Whoever
-    sets it to 0 hears everything.
+        name: Name of the module.
+        initialize: Initializes the backend; by default an operation on a small tensor does.
     """
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    known = "keras" in sys.modules
-    with contextlib.nullcontext() if level == "0" or known else without_noise():
-        if known:
+    imported = "keras" in sys.modules
+    with contextlib.nullcontext() if level == "0" or imported else without_log_lines():
+        with contextlib.nullcontext() if imported else _without_garbage_collection():
             module = importlib.import_module(name)
-        else:
-            with _without_needless(), _nothing_collected():
-                module = importlib.import_module(name)
-        if start is not None:
-            start()
-        elif "keras" in sys.modules and not known:
-            # Devices are looked for at the first operation, with words of its own.
+        if initialize is not None:
+            initialize()
+        elif "keras" in sys.modules and not imported:
+            # The first operation lists the devices, which writes more log lines.
             sys.modules["keras"].ops.zeros(1)
     return module
 
 
-class _NotInstalled(MetaPathFinder):
-    """Says that needless packages are not there. With JAX as the backend they are not needless."""
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
-        # The backend itself is imported first.
-        if fullname in _NEEDLESS and "tensorflow" in sys.modules and "jax" not in sys.modules:
-            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
-
-
 @contextlib.contextmanager
-def _without_needless() -> Iterator[None]:
-    """Whoever imports them later finds them."""
-    finder = _NotInstalled()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        sys.meta_path.remove(finder)
+def _without_garbage_collection() -> Iterator[None]:
+    """Pauses garbage collection, and exempts the imported objects from later collections.
 
-
-@contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """No look for garbage among what is imported meanwhile, and none later.
-
-    All of it stays, half a million objects. To look through them takes a tenth of the time of the
-    import, and half a second whenever a `fit` ends.
+    The import creates half a million objects that are never freed. Scanning them would take a tenth
+    of the import time, and half a second at the end of each `fit`.
     """
     gc.disable()
     try:
@@ -85,19 +57,19 @@ def _nothing_collected() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_noise() -> Iterator[None]:
-    """Holds back what is written to descriptor 2, then lets through what is no log."""
+def without_log_lines() -> Iterator[None]:
+    """Captures file descriptor 2, then writes the captured lines that are not log lines."""
     sys.stderr.flush()
-    with tempfile.TemporaryFile() as held:
+    with tempfile.TemporaryFile() as captured:
         terminal = os.dup(2)
-        os.dup2(held.fileno(), 2)
+        os.dup2(captured.fileno(), 2)
         try:
             yield
         finally:
             sys.stderr.flush()
             os.dup2(terminal, 2)
             os.close(terminal)
-            held.seek(0)
-            for line in held:
-                if not _NOISE.match(line):
+            captured.seek(0)
+            for line in captured:
+                if not _LOG_LINE.match(line):
                     os.write(2, line)

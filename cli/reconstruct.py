@@ -1,4 +1,4 @@
-"""`keras-seq reconstruct`: text through its code and back."""
+"""`keras-seq reconstruct`: encodes lines with a VAE and decodes them again."""
 
 from __future__ import annotations
 
@@ -9,31 +9,28 @@ from typing import Annotated, Any
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.shared_options import TextsArgument, Which
 
-# Lines that go together, so that a large file takes little memory.
+# Lines per call of the model, which limits the memory for a large file.
 _LINES = 1024
 
 
-# A code has no length that a text's could be compared with, and nothing is looked at.
+# A latent code has no length, and a VAE has no attention.
 @functools.partial(
     with_search_options, without=("coverage_penalty", "min_length_ratio", "max_length_ratio")
 )
 def reconstruct(
-    run: Annotated[str, typer.Argument(help="Directory that train made, of a vae.")],
-    texts: Annotated[
-        str | None, typer.Argument(help="File of texts, one a line; stdin if absent.")
-    ] = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Write score<TAB>text.")] = False,
+    run: Annotated[str, typer.Argument(help="Run directory of a VAE.")],
+    texts: TextsArgument = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Print score<TAB>text.")] = False,
     which: Which = "best",
     *,
     search: dict[str, Any],
 ) -> None:
-    """Write each line as it comes out of its code: what the code keeps of a text."""
-    from keras_seq.inference.output_formats import format_lines
+    """Encode each line as a latent code with a VAE and print the decoded text."""
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
 
@@ -42,18 +39,22 @@ def reconstruct(
     opened = Run.open(run, notice=notice)
     opened.require_task("vae")
     opened.require_weights(which)
-    # Looked at before what takes long to import.
+    # Check the settings before the slow import.
     n_best = opened.settings.with_search(search).search.n_best
     autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search
     )
     lines = read_lines(name, notice=notice)
+    emit(_reconstructions(autoencoder, lines, n_best=n_best, scores=scores))
 
-    def written() -> Iterator[str]:
-        first = 1
-        while chunk := list(itertools.islice(lines, _LINES)):
-            results = autoencoder.reconstruct_n_best(chunk)
-            yield from format_lines(results, first, n_best=n_best, scores=scores)
-            first += len(chunk)
 
-    emit(written())
+def _reconstructions(
+    autoencoder: Any, lines: Iterator[str], *, n_best: int, scores: bool
+) -> Iterator[str]:
+    from keras_seq.inference.output_formats import format_lines
+
+    first = 1
+    while chunk := list(itertools.islice(lines, _LINES)):
+        results = autoencoder.reconstruct_n_best(chunk)
+        yield from format_lines(results, first, n_best=n_best, scores=scores)
+        first += len(chunk)

@@ -1,4 +1,4 @@
-"""`keras-seq score`: hypotheses and references to scores."""
+"""`keras-seq score`: scores hypotheses against references."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keras_seq_cli.metric_options import Metrics, Tokenize, split_metrics
 from keras_seq_cli.output import emit, notice
+from keras_seq_cli.shared_options import Json, LowerCase, Metrics, Tokenize, split_metrics
 
 if TYPE_CHECKING:
     from keras_seq.scoring import Comparison, Score
@@ -19,105 +19,111 @@ def score(
     hypothesis: Annotated[
         list[str],
         typer.Argument(
-            help="File of translations; - for stdin. Of several, the first "
-            "is what the others are compared with."
+            help="Files of hypotheses; - for stdin. --paired compares the first with the others."
         ),
     ],
     reference: Annotated[
         list[str],
-        typer.Option("--reference", "-r", help="File of references; may be given again."),
+        typer.Option("--reference", "-r", help="File of references; repeatable."),
     ],
     metric: Metrics = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
+    lowercase: LowerCase = False,
     tokenize: Tokenize = None,
     paired: Annotated[
         Literal["bootstrap", "randomization"] | None,
-        typer.Option(help="Test whether each differs from the first by more than chance."),
+        typer.Option(help="Significance test of each system against the first."),
     ] = None,
     confidence: Annotated[
-        bool, typer.Option("--confidence", help="95 % intervals, by bootstrap resampling.")
+        bool,
+        typer.Option(
+            "--confidence", help="Compute 95 % confidence intervals by bootstrap resampling."
+        ),
     ] = False,
     samples: Annotated[
         int | None,
-        typer.Option(min=1, help="Resamples or trials; sacreBLEU's 1,000 and 10,000 if absent."),
+        typer.Option(
+            min=1, help="Bootstrap samples, 1,000 by default, or trials, 10,000 by default."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON, every digit.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Print BLEU, chrF and TER, or the metrics that --metric names, with their signatures."""
+    """Print BLEU, chrF and TER, or the metrics of --metric, with sacreBLEU signatures."""
     from keras_seq.scoring import METRICS, compare, scores_by_name
     from keras_seq.text import InputError
 
-    if paired and len(hypothesis) == 1:
-        raise typer.BadParameter("compares systems: name two files or more", param_hint="--paired")
-    if paired and confidence:
-        raise typer.BadParameter("--paired gives intervals, too", param_hint="--confidence")
-    if samples and not paired and not confidence:
-        raise typer.BadParameter("needs --paired or --confidence", param_hint="--samples")
+    _check_options(hypothesis, paired=paired, confidence=confidence, samples=samples)
     metrics = split_metrics(metric) or list(METRICS)
     lines = _read(hypothesis, reference)
     systems = {name: lines[name] for name in hypothesis}
     references = [lines[name] for name in reference]
-    options: dict[str, Any] = {"lowercase": lowercase, "tokenize": tokenize}
-    found: dict[str, Sequence[Score | Comparison]] = {}
+    options: dict[str, Any] = {"metrics": metrics, "lowercase": lowercase, "tokenize": tokenize}
+    results: dict[str, Sequence[Score | Comparison]] = {}
     try:
         if paired:
-            tested = compare(
-                systems, references, test=paired, samples=samples, metrics=metrics, **options
-            )
-            found |= tested
+            results |= compare(systems, references, test=paired, samples=samples, **options)
         else:
+            options |= {"confidence": confidence, "samples": samples}
             for name, system in systems.items():
-                scores = scores_by_name(
-                    system,
-                    references,
-                    metrics,
-                    confidence=confidence,
-                    samples=samples,
-                    **options,
-                )
-                found[name] = list(scores.values())
+                results[name] = list(scores_by_name(system, references, **options).values())
     except ValueError as error:
         raise InputError(str(error)) from None
     for name in hypothesis[1:] if paired else ():
         if systems[name] == systems[hypothesis[0]]:
-            # sacreBLEU's p is the least that there is then: no resample has a larger difference.
-            notice(f"{name}: the same lines as {hypothesis[0]}: its p means nothing")
-    emit(_json_lines(found) if as_json else _text_lines(found))
+            # sacreBLEU reports its minimum p because no sample has a larger difference.
+            notice(f"{name}: same lines as {hypothesis[0]}, so its p value is meaningless")
+    emit(_json_lines(results) if as_json else _text_lines(results))
+
+
+def _check_options(
+    hypotheses: list[str], *, paired: str | None, confidence: bool, samples: int | None
+) -> None:
+    """Raises BadParameter for options that exclude each other."""
+    if paired and len(hypotheses) == 1:
+        raise typer.BadParameter(
+            "received one file of hypotheses, expected two or more", param_hint="--paired"
+        )
+    if paired and confidence:
+        raise typer.BadParameter(
+            "not with --paired, which computes intervals as well", param_hint="--confidence"
+        )
+    if samples and not paired and not confidence:
+        raise typer.BadParameter("needs --paired or --confidence", param_hint="--samples")
 
 
 def _read(hypotheses: list[str], references: list[str]) -> dict[str, list[str]]:
-    """The lines of all files by name, as many in each."""
+    """Returns the lines of all files by name, after checking that all have the same length."""
     from keras_seq.text import InputError, check_readable, read_lines
 
     names = [*hypotheses, *references]
     if names.count("-") > 1:
-        raise InputError("standard input can be read once: name a file for the others")
+        raise InputError("standard input can be read only once: name a file instead of one -")
     if len(set(hypotheses)) < len(hypotheses):
-        raise InputError("a file of translations is named twice")
+        raise InputError("received the same file of hypotheses twice")
     for name in names:
         check_readable(name)
     lines = {name: list(read_lines(name, notice=notice)) for name in dict.fromkeys(names)}
     first = hypotheses[0]
-    for name, found in lines.items():
-        if not found:
-            raise InputError(f"{name}: empty, there is nothing to score")
-        if len(found) != len(lines[first]):
+    for name, content in lines.items():
+        if not content:
+            raise InputError(f"{name}: empty, expected at least one line")
+        if len(content) != len(lines[first]):
             raise InputError(
-                f"{first} has {len(lines[first])} lines but {name} has {len(found)}: "
-                "line N of one must go with line N of the other"
+                f"{first} has {len(lines[first])} lines but {name} has {len(content)}: "
+                "line N of each file must belong to line N of the others"
             )
     return lines
 
 
-def _text_lines(found: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
-    for name, scores in found.items():
-        for one in scores:
-            yield one.text if len(found) == 1 else f"{name}\t{one.text}"
+def _text_lines(results: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
+    for name, scores in results.items():
+        for score in scores:
+            yield score.text if len(results) == 1 else f"{name}\t{score.text}"
 
 
-def _json_lines(found: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
-    """One object: the systems in order, the first the one compared with."""
+def _json_lines(results: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
+    """Yields one object with the systems in order."""
     systems = [
-        {"system": name, "scores": [vars(one) for one in scores]} for name, scores in found.items()
+        {"system": name, "scores": [vars(score) for score in scores]}
+        for name, scores in results.items()
     ]
     yield json.dumps({"systems": systems}, ensure_ascii=False, indent=1)

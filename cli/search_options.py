@@ -1,4 +1,4 @@
-"""The search options of the commands."""
+"""Options of the commands that search for outputs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from keras_seq.search.options import TextSearchOptions
-from keras_seq_cli.options_in_place import option, put_in_place
+from keras_seq_cli.option_groups import option, replace_argument
 
-# Whatever the annotation of the option allows, a command takes one of these types. The settings
-# check the values, so that commands and files have the same error messages.
+# Types on the command line where they differ from the types of the settings. The settings check
+# the values, so commands and files have the same error messages.
 _TYPES = {
     "method": str,
     "length_normalization": str,
@@ -21,8 +21,7 @@ _TYPES = {
     "forbidden": list[str],
     "prefix": str,
 }
-_NAMES = {"beam_size": ("--beam-size", "--beam")}
-# The method comes first, because the other options depend on it.
+# The method comes first because the other options depend on it.
 OPTIONS: dict[str, tuple[Any, str]] = {
     field.name: (_TYPES.get(field.name, field.type), field.metadata["description"])
     for field in sorted(fields(TextSearchOptions), key=lambda field: field.name != "method")
@@ -38,16 +37,17 @@ def with_search_options(
         command: Takes `search`, a dict of the options on the command line.
         without: Names of options that the command does not have.
     """
-    return put_in_place(
+    return replace_argument(
         command,
         "search",
         [_parameter(name) for name in OPTIONS if name not in without],
-        # Typer passes an empty list for an absent option that may be repeated.
+        # Typer passes an empty list for an absent repeatable option.
         lambda values: {name: value for name, value in values.items() if value not in (None, [])},
     )
 
 
 def _parameter(name: str) -> inspect.Parameter:
     kind, description = OPTIONS[name]
-    info = typer.Option(*_NAMES.get(name, ()), help=description, rich_help_panel="Search")
-    return option(name, Annotated[kind | None, info])
+    return option(
+        name, Annotated[kind | None, typer.Option(help=description, rich_help_panel="Search")]
+    )

@@ -1,4 +1,4 @@
-"""`keras-seq serve`: an exported SavedModel over HTTP."""
+"""`keras-seq serve`: serves an exported SavedModel over HTTP."""
 
 from __future__ import annotations
 
@@ -9,43 +9,45 @@ from typing import Annotated
 import typer
 
 from keras_seq_cli.output import notice
-from keras_seq_cli.quiet import without_noise
+from keras_seq_cli.quiet import without_log_lines
+from keras_seq_cli.shared_options import Trust
 
 
 def serve(
-    directory: Annotated[str, typer.Argument(help="Directory of versions that export made.")],
+    directory: Annotated[
+        str, typer.Argument(help="Directory of the versions, made by keras-seq export.")
+    ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 for every one.")
+        str, typer.Option(help="Address to listen on; 0.0.0.0: all addresses.")
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for a free one.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
     ] = 8501,
     model_name: Annotated[
-        str | None, typer.Option(help="The model's name in the URL; the directory's if absent.")
+        str | None, typer.Option(help="Model name in URLs; by default the name of the directory.")
     ] = None,
-    max_batch: Annotated[
-        int, typer.Option(min=1, max=4096, help="Most sentences that run together.")
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=4096, help="Maximum number of texts per batch.")
     ] = 32,
     batch_delay_ms: Annotated[
-        float, typer.Option(min=0, max=10_000, help="Milliseconds a sentence waits for others.")
+        float, typer.Option(min=0, max=10_000, help="Milliseconds a text may wait for others.")
     ] = 5.0,
     queue_size: Annotated[
-        int, typer.Option(min=1, help="Most sentences that wait; over it the answer is 429.")
+        int,
+        typer.Option(
+            min=1, help="Maximum number of waiting texts; with more, the server answers 429."
+        ),
     ] = 256,
     threads: Annotated[
         int | None,
-        typer.Option(
-            min=1, max=256, help="Batches that run at the same time; one a core if absent."
-        ),
+        typer.Option(min=1, max=256, help="Number of parallel batches; by default one per core."),
     ] = None,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Serve any SavedModel, whatever its graph may do.")
-    ] = False,
+    trust: Trust = False,
 ) -> None:
-    """Serve a SavedModel: TensorFlow Serving's REST API, and a page to try it.
+    """Serve a SavedModel with TensorFlow Serving's REST API and a demo page.
 
-    A SavedModel is a program. A version with operations that keras-seq never exports is refused;
-    with --trust it is loaded.
+    A SavedModel is a program: a version with operations that keras-seq never exports is rejected,
+    unless --trust is present.
     """
     from keras_seq.serving.http.server import Options, Server
 
@@ -55,7 +57,7 @@ def serve(
             host=host,
             port=port,
             model_name=model_name,
-            max_batch=max_batch,
+            batch_size=batch_size,
             batch_delay_ms=batch_delay_ms,
             queue_size=queue_size,
             threads=threads,
@@ -64,6 +66,6 @@ def serve(
         notice,
     )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with without_noise():
+    with without_log_lines():
         server.import_tensorflow()
     raise typer.Exit(server.run())

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C as exceptions, so that what is half done is cleaned up."""
+"""SIGTERM and Ctrl-C as exceptions, so that interrupted commands clean up."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from keras_seq.runtime.signals import forget_deferred, raise_outside_libraries, 
 
 
 @contextlib.contextmanager
-def sigterm_exits() -> Iterator[None]:
-    """While entered, SIGTERM ends the program with 143, as a shell names that end."""
+def exit_on_sigterm() -> Iterator[None]:
+    """Within this context, SIGTERM raises SystemExit with 143, the exit code of shells for it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -30,13 +30,13 @@ def sigterm_exits() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def interrupts_leave_our_code() -> Iterator[None]:
-    """While entered, Ctrl-C is a KeyboardInterrupt of our code; a second one of any code.
+def interrupt_outside_libraries() -> Iterator[None]:
+    """Within this context, Ctrl-C raises KeyboardInterrupt in the code of this package only.
 
-    Whoever has set a handler of their own keeps it.
+    A second Ctrl-C raises it anywhere. A handler that the caller has installed is kept.
     """
-    of_python = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not of_python or threading.current_thread() is not threading.main_thread():
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not is_default or threading.current_thread() is not threading.main_thread():
         yield
         return
     signal.signal(signal.SIGINT, _interrupt)
@@ -65,10 +65,10 @@ def _exit(number: int, frame: FrameType | None) -> None:
 
 
 @contextlib.contextmanager
-def leaves_at_once() -> Iterator[None]:
-    """While entered, what ends the program ends the process too, without what Python does at last.
+def exit_without_finalizers() -> Iterator[None]:
+    """Ends the process without Python's finalizers if an exit or a Ctrl-C leaves this context.
 
-    There JAX would crash, where a signal has interrupted it while it compiled.
+    JAX crashes in its finalizers if a signal has interrupted a compilation.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""`keras-seq tag`: a tag for each word of each line."""
+"""`keras-seq tag`: predicts a tag for each word of each line."""
 
 from __future__ import annotations
 
@@ -9,87 +9,89 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.shared_options import (
+    BatchSize,
+    TextsArgument,
+    Which,
+    check_label_options,
+)
 
-# Lines that are tagged together, so that a large file takes little memory.
+# Lines per call of the model, which limits the memory for a large file.
 _LINES = 4096
 
 
 def tag(
-    run: Annotated[str, typer.Argument(help="Directory that train made, of a tagger.")],
-    texts: Annotated[
-        str | None, typer.Argument(help="File of texts, one a line; stdin if absent.")
-    ] = None,
-    data: Annotated[
+    run: Annotated[str, typer.Argument(help="Run directory of a tagger.")],
+    texts: TextsArgument = None,
+    labeled: Annotated[
         str | None,
-        typer.Option(help="text<TAB>tags lines: print how well the tagger does on them."),
+        typer.Option(help="text<TAB>tags lines: print scores of the tagger on them."),
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(help="Columns of --data, as text=1,tags=3; those of the training if absent."),
+        typer.Option(help="Columns of --labeled, as in text=1,tags=3; by default as in training."),
     ] = None,
     output_format: Annotated[
         Literal["text", "tsv", "jsonl"],
         typer.Option(
             "--format",
-            help="text: the tags of a line; tsv: line<TAB>tags, as train takes it; "
-            "jsonl: words and tags.",
+            help="text: tags; tsv: line<TAB>tags, the format of train --labeled; jsonl: words and "
+            "tags.",
         ),
     ] = "text",
     which: Which = "best",
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, max=100_000, help="Texts at a time.")
-    ] = None,
+    batch_size: BatchSize = None,
 ) -> None:
-    """Give each word of each line its tag; or, with --data, accuracy and F1.
+    """Predict a tag for each word of each line; with --labeled, print accuracy and F1.
 
-    White space of ASCII parts words, and spaces part their tags.
+    ASCII white space separates words, and spaces separate their tags.
     """
     from keras_seq.run import Run
-    from keras_seq.text import InputError, check_readable, read_labelled, read_lines, words_of
+    from keras_seq.text import check_readable, read_lines
 
-    if data is not None and texts is not None:
-        raise typer.BadParameter("both a file of texts and --data given: choose one")
-    if columns is not None and data is None:
-        raise typer.BadParameter("--columns without --data: it names columns of that file")
-    name = data or texts or "-"
-    check_readable(name)
+    check_label_options(texts, labeled, columns)
+    path = labeled or texts or "-"
+    check_readable(path)
     opened = Run.open(run, notice=notice)
     opened.require_task("tag")
-    columns = columns or opened.settings.data.columns
     opened.require_weights(which)
     tagger = import_quietly("keras_seq.inference.tagger").Tagger.load(
         run, which=which, batch_size=batch_size, notice=notice
     )
-    if data is not None:
-        from keras_seq.scoring import tag_scores
-
-        found: tuple[list[list[str]], list[list[str]]] = ([], [])
-        pairs = read_labelled(data, tagged=True, columns=columns, notice=notice)
-        while chunk := list(itertools.islice(pairs, _LINES)):
-            found[0].extend(words_of(tags) for _, tags in chunk)
-            found[1].extend(list(one.tags) for one in tagger.tag([text for text, _ in chunk]))
-        if not any(found[0]):
-            raise InputError(f"{data}: no words with tags, there is nothing to score")
-        emit([tag_scores(*found).table()])
-        return
-    lines = read_lines(name, notice=notice)
-
-    def written() -> Iterator[str]:
-        while chunk := list(itertools.islice(lines, _LINES)):
-            for text, one in zip(chunk, tagger.tag(chunk), strict=True):
-                yield _line(text, one, output_format)
-
-    emit(written())
+    if labeled is not None:
+        emit([_scores(tagger, labeled, columns or opened.settings.data.columns)])
+    else:
+        emit(_predictions(tagger, read_lines(path, notice=notice), output_format))
 
 
-def _line(text: str, found: Any, output_format: str) -> str:
-    tags = " ".join(found.tags)
+def _scores(tagger: Any, path: str, columns: str | None) -> str:
+    from keras_seq.scoring import tag_scores
+    from keras_seq.text import InputError, read_labeled, words_of
+
+    references: list[list[str]] = []
+    predictions: list[list[str]] = []
+    pairs = read_labeled(path, tagged=True, columns=columns, notice=notice)
+    while chunk := list(itertools.islice(pairs, _LINES)):
+        references.extend(words_of(tags) for _, tags in chunk)
+        tagged = tagger.tag([text for text, _ in chunk])
+        predictions.extend(list(line.tags) for line in tagged)
+    if not any(references):
+        raise InputError(f"{path}: no word has a tag, expected at least one tagged line")
+    return tag_scores(references, predictions).table()
+
+
+def _predictions(tagger: Any, lines: Iterator[str], output_format: str) -> Iterator[str]:
+    while chunk := list(itertools.islice(lines, _LINES)):
+        yield from (_format(line, output_format) for line in tagger.tag(chunk))
+
+
+def _format(line: Any, output_format: str) -> str:
+    tags = " ".join(line.tags)
     if output_format == "text":
         return tags
     if output_format == "tsv":
-        # A tab within a text would make it two columns.
-        return f"{' '.join(found.words)}\t{tags}"
-    return json.dumps({"words": found.words, "tags": found.tags}, ensure_ascii=False)
+        # Joining the words removes tabs, which would add columns.
+        return f"{' '.join(line.words)}\t{tags}"
+    return json.dumps({"words": line.words, "tags": line.tags}, ensure_ascii=False)

@@ -1,197 +1,224 @@
-"""`keras-seq translate`: line N in, line N out."""
+"""`keras-seq translate`: translates lines; line N of the output belongs to line N of the input."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from keras_seq_cli.checkpoint_option import Which
 from keras_seq_cli.output import notice
 from keras_seq_cli.output_options import OutputOptions, with_output_options
 from keras_seq_cli.search_options import with_search_options
-from keras_seq_cli.signals import sigterm_exits
-from keras_seq_cli.translate_export import ExportModel, find_export, refuse_options
+from keras_seq_cli.shared_options import Ensemble, Output, Overwrite, Runner, Trust, Which, Workers
+from keras_seq_cli.signals import exit_on_sigterm
+from keras_seq_cli.translate_export import ExportModel, find_export, reject_options
 from keras_seq_cli.translate_run import RunModel, load_ctranslate2
 from keras_seq_cli.translate_text import TextJob, translate_text
 
-
-class Engine(enum.StrEnum):
-    """What computes, and where; Typer has no list of literals."""
-
-    TENSORFLOW = "tensorflow"
-    CTRANSLATE2 = "ctranslate2"
-    RAY = "ray"
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @with_search_options
 @with_output_options
 def translate(
-    run: Annotated[str, typer.Argument(help="Directory that train made, or export.")],
+    run: Annotated[str, typer.Argument(help="Run directory, or export.")],
     text: Annotated[
-        str | None, typer.Argument(help="A sentence, or a file of them; stdin if absent.")
+        str | None, typer.Argument(help="A sentence, or a file of sentences; stdin by default.")
     ] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="File to write; stdout if absent.")
-    ] = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Write score<TAB>translation.")] = False,
+    output: Output = None,
+    scores: Annotated[bool, typer.Option("--scores", help="Print score<TAB>translation.")] = False,
     engine: Annotated[
-        list[Engine] | None,
-        typer.Option(
-            help="What computes: tensorflow, or ctranslate2 (an extra, for Transformers). And ray "
-            "(an extra), for the workers of --input to be on a Ray cluster. May be given twice.",
-        ),
-    ] = None,
+        Literal["tensorflow", "ctranslate2"],
+        typer.Option(help="Inference engine; ctranslate2 is an extra, for Transformers."),
+    ] = "tensorflow",
     quantize: Annotated[
-        str | None, typer.Option(help="Arithmetic of ctranslate2: float32 or int8.")
+        str | None, typer.Option(help="Quantization of ctranslate2: float32 or int8.")
     ] = None,
     prefixes: Annotated[
         str | None,
-        typer.Option(help="File: what the translation of each line begins with, or a blank line."),
+        typer.Option(help="File with the beginning of each translation; blank lines for none."),
     ] = None,
     which: Which = "best",
-    ensemble: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Another run, with the same vocabulary, that translates together with this one; "
-            "may be given again."
-        ),
-    ] = None,
+    ensemble: Ensemble = None,
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", help="File to translate, or 'texts/*.en'; may be given again."),
+        typer.Option("--input", help="File to translate, or a pattern, 'texts/*.en'; repeatable."),
     ] = None,
     output_dir: Annotated[
-        str | None, typer.Option(help="Directory for a file for each --input, of the same name.")
+        str | None, typer.Option(help="Output directory, with a file for each --input.")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes for --input; one for each 4 cores if absent."),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Delete what another job left in --output-dir.")
-    ] = False,
-    trust: Annotated[
-        bool, typer.Option("--trust", help="Load any SavedModel, whatever its graph may do.")
-    ] = False,
+    workers: Workers = None,
+    runner: Runner = "local",
+    overwrite: Overwrite = False,
+    trust: Trust = False,
     *,
-    shown: OutputOptions,
+    outputs: OutputOptions,
     search: dict[str, Any],
 ) -> None:
-    """Translate lines: a sentence, a file, or stdin; or many files. A blank line stays blank.
+    """Translate a sentence, a file, stdin, or many files. Blank lines stay blank.
 
-    With --input the same command again goes on where the last one was stopped or killed.
+    If a job with --input was interrupted, the same command resumes it.
 
-    Instead of a run it takes a SavedModel that export made, or the directory of its versions. The
-    search is part of it, and it starts in less than half the time. A SavedModel is a program: one
-    with operations that keras-seq never exports is refused, unless --trust is given.
+    RUN can also be a SavedModel made by keras-seq export, or the directory of its versions. It
+    contains its search settings, and starts in less than half the time. A SavedModel is a program:
+    if it has operations that keras-seq never exports, it is rejected, unless --trust is present.
     """
-    job = TextJob(prefixes, scores, shown)
+    options = _Options(
+        run=run,
+        text=text,
+        output=output,
+        scores=scores,
+        engine=engine,
+        quantize=quantize,
+        prefixes=prefixes,
+        which=which,
+        ensemble=tuple(ensemble or ()),
+        inputs=inputs or [],
+        output_dir=output_dir,
+        workers=workers,
+        runner=runner,
+        overwrite=overwrite,
+        trust=trust,
+        outputs=outputs,
+        search=search,
+    )
     version = find_export(run)
     if version is not None:
-        others = {
-            "engine": any(one != Engine.TENSORFLOW for one in engine or []),
-            "quantize": quantize is not None,
-            "prefixes": prefixes is not None,
-            "which": which != "best",
-            "ensemble": bool(ensemble),
-            "input": bool(inputs),
-            "output_dir": output_dir is not None,
-            "workers": workers is not None,
-            "overwrite": overwrite,
-        }
-        refuse_options(shown, search, others)
-        translate_text(
-            ExportModel(version, search.get("batch_size"), trust=trust), text, output, job
-        )
-        return
+        _translate_with_export(options, version)
+    else:
+        _translate_with_run(options)
 
-    if trust:
-        raise typer.BadParameter("is for a SavedModel, not for a run", param_hint="'--trust'")
+
+@dataclass(frozen=True)
+class _Options:
+    """The options of the command."""
+
+    run: str
+    text: str | None
+    output: str | None
+    scores: bool
+    engine: Literal["tensorflow", "ctranslate2"]
+    quantize: str | None
+    prefixes: str | None
+    which: str
+    ensemble: tuple[str, ...]
+    inputs: list[str]
+    output_dir: str | None
+    workers: int | None
+    runner: str
+    overwrite: bool
+    trust: bool
+    outputs: OutputOptions
+    search: dict[str, Any]
+
+    @property
+    def job(self) -> TextJob:
+        """Options for the translation of one text."""
+        return TextJob(self.prefixes, self.scores, self.outputs)
+
+
+def _translate_with_export(options: _Options, version: Path) -> None:
+    others = {
+        "engine": options.engine != "tensorflow",
+        "quantize": options.quantize is not None,
+        "prefixes": options.prefixes is not None,
+        "which": options.which != "best",
+        "ensemble": bool(options.ensemble),
+        "input": bool(options.inputs),
+        "output_dir": options.output_dir is not None,
+        "workers": options.workers is not None,
+        "runner": options.runner != "local",
+        "overwrite": options.overwrite,
+    }
+    reject_options(options.outputs, options.search, others)
+    model = ExportModel(version, options.search.get("batch_size"), trust=options.trust)
+    translate_text(model, options.text, options.output, options.job)
+
+
+def _translate_with_run(options: _Options) -> None:
     from keras_seq.run import Run
 
-    opened = Run.open(run, notice=notice)
+    if options.trust:
+        raise typer.BadParameter("expected a SavedModel, received a run", param_hint="'--trust'")
+    opened = Run.open(options.run, notice=notice)
     opened.require_task("translate")
-    opened.require_weights(which)
-    settings = opened.settings.with_search(search).search
-    computing, on_ray = _engines(engine or [])
-    if quantize is not None and computing != "ctranslate2":
-        raise typer.BadParameter("needs --engine ctranslate2", param_hint="'--quantize'")
-    for name, given in (("ensemble", ensemble), ("prefixes", prefixes)):
-        if given and (inputs or computing == "ctranslate2"):
-            unfit = "--input" if inputs else "--engine ctranslate2"
-            raise typer.BadParameter(f"not with {unfit}", param_hint=f"'--{name}'")
-    if prefixes is not None and "prefix" in search:
-        raise typer.BadParameter("not with --prefixes", param_hint="'--prefix'")
-    shown.check(
-        engine=computing,
-        many_files=bool(inputs),
-        ensemble=bool(ensemble),
-        prefixes=prefixes is not None,
+    opened.require_weights(options.which)
+    settings = opened.settings.with_search(options.search).search
+    _check(options)
+    if options.inputs:
+        _translate_files(options)
+        return
+    model = RunModel(
+        options.run,
+        opened,
+        options.which,
+        options.search,
+        settings,
+        options.engine,
+        options.quantize,
+        options.ensemble,
+        options.outputs,
     )
-    if inputs:
-        if output_dir is None or text is not None or output is not None:
+    translate_text(model, options.text, options.output, options.job)
+
+
+def _check(options: _Options) -> None:
+    """Raises BadParameter for options that exclude each other."""
+    ctranslate2 = options.engine == "ctranslate2"
+    if options.quantize is not None and not ctranslate2:
+        raise typer.BadParameter("needs --engine ctranslate2", param_hint="'--quantize'")
+    for name, value in (("ensemble", options.ensemble), ("prefixes", options.prefixes)):
+        if value and (options.inputs or ctranslate2):
+            other = "--input" if options.inputs else "--engine ctranslate2"
+            raise typer.BadParameter(f"not with {other}", param_hint=f"'--{name}'")
+    if options.prefixes is not None and "prefix" in options.search:
+        raise typer.BadParameter("not with --prefixes", param_hint="'--prefix'")
+    options.outputs.check(
+        engine=options.engine,
+        many_files=bool(options.inputs),
+        ensemble=bool(options.ensemble),
+        prefixes=options.prefixes is not None,
+    )
+    if options.inputs:
+        if options.output_dir is None or options.text is not None or options.output is not None:
             raise typer.BadParameter(
                 "needs --output-dir, and no other text or --output", param_hint="'--input'"
             )
-        if computing == "ctranslate2":
-            # What is wrong with it is said before there are any workers.
-            load_ctranslate2(run, which, quantize, search)
-        _translate_files(
-            run,
-            inputs,
-            output_dir,
-            on_ray=on_ray,
-            which=which,
-            search=search,
-            engine=computing,
-            quantize=quantize or "float32",
-            scores=scores,
-            workers=workers,
-            overwrite=overwrite,
-        )
         return
-    for name, needless in (
-        ("output-dir", output_dir is not None),
-        ("workers", workers is not None),
-        ("overwrite", overwrite),
-        ("engine", on_ray),
+    for name, is_present in (
+        ("output-dir", options.output_dir is not None),
+        ("workers", options.workers is not None),
+        ("runner", options.runner != "local"),
+        ("overwrite", options.overwrite),
     ):
-        if needless:
-            said = "ray is for the files of --input" if name == "engine" else "needs --input"
-            raise typer.BadParameter(said, param_hint=f"'--{name}'")
-    together = tuple(ensemble or ())
-    model = RunModel(run, opened, which, search, settings, computing, quantize, together, shown)
-    translate_text(model, text, output, job)
+        if is_present:
+            raise typer.BadParameter("needs --input", param_hint=f"'--{name}'")
 
 
-def _engines(given: Sequence[Engine]) -> tuple[str, bool]:
-    """What computes, and whether on Ray."""
-    computing = sorted({engine.value for engine in given} - {"ray"})
-    if len(computing) > 1:
-        raise typer.BadParameter(
-            "tensorflow or ctranslate2, not both: either may be given with ray",
-            param_hint="'--engine'",
-        )
-    return (computing or ["tensorflow"])[0], Engine.RAY in given
-
-
-def _translate_files(
-    run: str, inputs: list[str], directory: str, *, on_ray: bool, **options: Any
-) -> None:
+def _translate_files(options: _Options) -> None:
     from keras_seq.jobs import require_ray, run_locally, run_on_ray, translate_files
 
-    if on_ray:
+    if options.engine == "ctranslate2":
+        # Reports errors before the workers start.
+        load_ctranslate2(options.run, options.which, options.quantize, options.search)
+    if options.runner == "ray":
         require_ray()
-    with sigterm_exits():
-        done = translate_files(
-            run,
-            inputs,
-            directory,
-            runner=run_on_ray if on_ray else run_locally,
+    assert options.output_dir is not None
+    with exit_on_sigterm():
+        job = translate_files(
+            options.run,
+            options.inputs,
+            options.output_dir,
+            which=options.which,
+            search=options.search,
+            engine=options.engine,
+            quantize=options.quantize or "float32",
+            scores=options.scores,
+            workers=options.workers,
+            overwrite=options.overwrite,
+            runner=run_on_ray if options.runner == "ray" else run_locally,
             notice=notice,
-            **options,
         )
-    notice(f"{directory}: {done.files:,} files of {done.lines:,} lines are translated")
+    notice(f"{options.output_dir}: translated {job.files:,} files with {job.lines:,} lines")

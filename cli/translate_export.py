@@ -1,4 +1,4 @@
-"""What `keras-seq translate` translates with where it is given an exported SavedModel."""
+"""Translation with an exported SavedModel, for `keras-seq translate`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any
 import typer
 
 from keras_seq_cli.output_options import OutputOptions
-from keras_seq_cli.quiet import without_noise
+from keras_seq_cli.quiet import without_log_lines
 
-# What is the same for a run and an export.
-_FREE = {"batch_size", "format", "stream", "progress"}
+# Options that work with an export as with a run.
+_ALLOWED = {"batch_size", "format", "stream", "progress"}
 
 
 class ExportModel:
-    """An export, which has a search and a vocabulary in it.
+    """A version of an export, which contains its search settings and vocabularies.
 
     Args:
-        version: Its directory.
-        batch_size: Lines translated at a time; as a run has by default if None.
-        trust: Whether to load it whatever its graph contains.
+        version: Directory of the version.
+        batch_size: Lines per batch; if None, the default of a run.
+        trust: Boolean, whether a graph with any operations is loaded.
     """
 
-    # It keeps its vocabulary to itself.
+    # The vocabulary is inside the graph.
     target_tokenizer = None
 
     def __init__(self, version: Path, batch_size: int | None, *, trust: bool = False) -> None:
@@ -33,33 +33,33 @@ class ExportModel:
 
         self.run = str(version)
         self.translator: Any = None
-        given = {}
+        options = {}
         if batch_size is not None:
             from keras_seq.settings import load_settings
 
-            # With the bounds, and the words, of a run's.
+            # Checks the value with the bounds and messages of a run.
             load_settings(overrides={"search.batch_size": batch_size})
-            given = {"batch_size": batch_size}
-        self._translator = SavedModelTranslator(version, trust=trust, **given)
+            options = {"batch_size": batch_size}
+        self._translator = SavedModelTranslator(version, trust=trust, **options)
         self.batch_size = self._translator.batch_size
         self.n_best = self._translator.n_best
 
     def load(self) -> None:
         """Loads the graph."""
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-        with without_noise():
+        with without_log_lines():
             self.translator = self._translator.load()
 
     def pictures(self) -> list[Any]:
-        """None: an export gives translations alone."""
+        """Returns an empty list because an export has no attention and no beam to draw."""
         return []
 
 
 def find_export(path: str) -> Path | None:
-    """The version that `translate` was given in place of a run, None for a run.
+    """Returns the version of an export at a path; None if the path is a run.
 
     Raises:
-        InputError: A directory that is neither.
+        InputError: The directory is neither a run nor an export.
     """
     from keras_seq.serving.saved_model_translator import find_export
     from keras_seq.text import InputError
@@ -73,24 +73,24 @@ def find_export(path: str) -> Path | None:
     return version
 
 
-def refuse_options(
-    shown: OutputOptions, search: Mapping[str, Any], others: Mapping[str, bool]
+def reject_options(
+    outputs: OutputOptions, search: Mapping[str, Any], others: Mapping[str, bool]
 ) -> None:
-    """Refuses what an export cannot do, or does as it was told when it was made.
+    """Raises BadParameter for options that an export does not support.
 
     Args:
-        shown: What is to be written besides translations.
-        search: Settings of the search that were given.
-        others: Whether they were given, by name.
+        outputs: The output options.
+        search: The search options on the command line.
+        others: Whether each other option is on the command line, by name.
     """
-    options = [*search, *shown.given(), *(name for name, given in others.items() if given)]
-    for name in options:
-        if name in _FREE:
+    present = (name for name, is_present in others.items() if is_present)
+    for name in (*search, *outputs.changed(), *present):
+        if name in _ALLOWED:
             continue
-        settled = name in search or name in ("ensemble", "which")
+        is_fixed = name in search or name in ("ensemble", "which")
         raise typer.BadParameter(
-            "is settled in an export: export again with this option, or translate with the run"
-            if settled
+            "is fixed in an export: export again with this option, or translate with the run"
+            if is_fixed
             else "an export cannot do this: translate with the run",
             param_hint=f"'--{name.replace('_', '-')}'",
         )

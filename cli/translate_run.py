@@ -1,4 +1,4 @@
-"""What `keras-seq translate` translates with where it is given a run."""
+"""Translation with a run, for `keras-seq translate`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class RunModel:
-    """A run, and what else there is to know before its model is loaded.
+    """A run, checked before its model is loaded.
 
     Attributes:
-        run: Its directory, as it was given.
+        run: Directory of the run, as on the command line.
         opened: The run.
         which: The checkpoint.
-        search: Settings of the search that were given.
-        settings: All settings of the search.
-        engine: What computes.
-        quantize: Arithmetic of CTranslate2.
-        ensemble: Directories of other runs.
-        shown: What is written besides translations.
+        search: The search options on the command line.
+        settings: All search settings.
+        engine: `"tensorflow"` or `"ctranslate2"`.
+        quantize: Quantization of CTranslate2; None for the default.
+        ensemble: Directories of the other runs.
+        outputs: The output options.
     """
 
     run: str
@@ -41,7 +41,7 @@ class RunModel:
     engine: str
     quantize: str | None
     ensemble: tuple[str, ...]
-    shown: OutputOptions
+    outputs: OutputOptions
 
     def __post_init__(self) -> None:
         from keras_seq.analysis.attention_layer import attention_shape
@@ -51,51 +51,51 @@ class RunModel:
         self.translator: Any = None
         self._explainer: Any = None
         if self.engine == "ctranslate2":
-            # Here, because it takes no time and what is wrong is said before a file is opened.
+            # Loading is fast, and reports errors before a file is opened.
             self.translator = load_ctranslate2(self.run, self.which, self.quantize, self.search)
-        self.shown.check_heads(*attention_shape(self.opened.settings))
-        if self.shown.show_beam is not None and self.settings.method != "beam":
-            raise typer.BadParameter("sampling has no beam", param_hint="'--show-beam'")
+        self.outputs.check_heads(*attention_shape(self.opened.settings))
+        if self.outputs.show_beam is not None and self.settings.method != "beam":
+            raise typer.BadParameter("needs --method beam", param_hint="'--show-beam'")
 
     @property
     def target_tokenizer(self) -> Any:
-        """Names the tokens of a translation."""
+        """The vocabulary of the translations."""
         return self.opened.target_tokenizer
 
     def load(self) -> None:
         """Loads the model."""
-        heavy = import_quietly("keras_seq.inference.translator")
-        self.translator = heavy.Translator.load(
+        module = import_quietly("keras_seq.inference.translator")
+        self.translator = module.Translator.load(
             self.run,
             which=self.which,
             ensemble=self.ensemble,
             notice=notice,
-            unknown=self.shown.replace_unknown,
+            unknown=self.outputs.replace_unknown,
             **self.search,
         )
 
     def pictures(self) -> list[AttentionPictures | BeamPictures]:
-        """What draws pictures, if any are asked for."""
-        name, shown = self.opened.path.name, self.shown
-        found: list[AttentionPictures | BeamPictures] = []
-        if shown.attention is not None:
-            found.append(AttentionPictures(shown, name, self.explain))
-        if shown.show_beam is not None:
-            found.append(BeamPictures(shown.show_beam, name, self.settings, self._beam_view))
-        return found
+        """Returns the pictures that the output options request."""
+        name, outputs = self.opened.path.name, self.outputs
+        pictures: list[AttentionPictures | BeamPictures] = []
+        if outputs.attention is not None:
+            pictures.append(AttentionPictures(outputs, name, self.explain))
+        if outputs.show_beam is not None:
+            pictures.append(BeamPictures(outputs.show_beam, name, self.settings, self._beam_view))
+        return pictures
 
     def explain(self) -> Any:
-        """What tells the attention of translations; once the model is loaded."""
+        """Returns the `Explainer` of the loaded model."""
         if self._explainer is None:
             from keras_seq.analysis.explanation import Explainer
 
             self._explainer = Explainer(
                 self.opened,
                 self.translator.model,
-                alignment=self.shown.alignment,
-                replace_unknown=self.shown.replace_unknown,
-                layer=self.shown.attention_layer,
-                head=self.shown.attention_head,
+                alignment=self.outputs.alignment,
+                replace_unknown=self.outputs.replace_unknown,
+                layer=self.outputs.attention_layer,
+                head=self.outputs.attention_head,
             )
         return self._explainer
 
@@ -108,12 +108,12 @@ class RunModel:
             self.opened.target_tokenizer,
             self.settings,
             self.opened.settings.data.max_source_length,
-            unknown=self.shown.replace_unknown,
+            unknown=self.outputs.replace_unknown,
         )
 
 
 def load_ctranslate2(run: str, which: str, quantize: str | None, search: dict[str, Any]) -> Any:
-    """The translator of `--engine ctranslate2`."""
+    """Returns the translator of `--engine ctranslate2`."""
     from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 
     return CTranslate2Translator.load(

@@ -1,4 +1,4 @@
-"""One text of `keras-seq translate`: lines in, lines out, and pictures beside them."""
+"""Translation of one text by `keras-seq translate`: lines, formats and pictures."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any, Protocol
 
 import typer
 
-from keras_seq_cli.output import emit, notice, why_not_written
+from keras_seq_cli.output import check_writable, emit, notice
 from keras_seq_cli.output_options import OutputOptions
-from keras_seq_cli.progress import Progress, said_meanwhile, wants_progress
+from keras_seq_cli.progress import Progress, shows_progress, status_line
 
 
 class Model(Protocol):
-    """What translates: `RunModel`, `ExportModel`.
+    """Interface of `RunModel` and `ExportModel`.
 
     Attributes:
-        run: Its directory, as it was given.
-        n_best: Translations of a line.
-        batch_size: Lines translated at a time.
-        translator: What has `translate`, None until it is loaded.
-        target_tokenizer: Names the tokens of a translation; None where that cannot be.
+        run: Directory of the model, as on the command line.
+        n_best: Number of translations per line.
+        batch_size: Lines per batch.
+        translator: Has a method `translate`; None until it is loaded.
+        target_tokenizer: The vocabulary of the translations; None if it is not available.
     """
 
     run: str
@@ -47,120 +47,138 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class TextJob:
-    """What `translate` was told, besides what translates, and where lines come from and go to."""
+    """Options for the translation of one text.
+
+    Attributes:
+        prefixes: File with the beginning of each translation, or None.
+        scores: Boolean, whether scores are printed.
+        outputs: The output options.
+    """
 
     prefixes: str | None
     scores: bool
-    shown: OutputOptions
+    outputs: OutputOptions
 
 
 def translate_text(model: Model, text: str | None, output: str | None, job: TextJob) -> None:
     """Translates a sentence, a file or stdin.
 
     Args:
-        model: What translates.
+        model: The model.
         text: A sentence or the name of a file; None for stdin.
         output: File for the result; None for stdout.
-        job: How.
+        job: The options.
     """
     from keras_seq.text import InputError, count_lines
 
     lines = _lines(text, output)
-    shown = job.shown
-    shown.check_files(text, output, job.prefixes)
-    beginnings = _prefixes(job.prefixes)
-    prompt = text is None and output is None and sys.stdin.isatty()
-    # Many batches at a time, so that lines of like length share one.
-    size = 1 if prompt or shown.stream else 64 * model.batch_size
-    answers = _Answers(model, job, one_at_a_time=size == 1)
-    shows = wants_progress(shown.progress, output) and not prompt
+    outputs = job.outputs
+    outputs.check_files(text, output, job.prefixes)
+    prefixes = _prefixes(job.prefixes)
+    interactive = text is None and output is None and sys.stdin.isatty()
+    # A chunk is many batches, so that lines of similar length can share a batch.
+    size = 1 if interactive or outputs.stream else 64 * model.batch_size
+    writer = _TranslationWriter(model, job, one_at_a_time=size == 1)
+    enabled = shows_progress(outputs.progress, output) and not interactive
     total = None
-    if shows and text is not None and os.path.isfile(text):
+    if enabled and text is not None and os.path.isfile(text):
         total = count_lines(text)
-    with _writer(output) as write:
-        if shown.stream:
-            answers.start()
-        write(answers.header())
+    with _open_output(output) as write:
+        if outputs.stream:
+            writer.start()
+        write(writer.header())
         number = 1
-        with Progress(total, shows) as progress:
-            for chunk in _chunks(_prompted(lines) if prompt else lines, size):
-                begun = _next_prefixes(beginnings, len(chunk), job.prefixes)
-                if answers.must_load(chunk):
+        with Progress(total, enabled) as progress:
+            for chunk in _chunks(_prompt_lines(lines) if interactive else lines, size):
+                chunk_prefixes = _next_prefixes(prefixes, len(chunk), job.prefixes)
+                if writer.must_load(chunk):
                     progress.pause()
-                    answers.load()
-                progress.go_on()
-                write(answers(chunk, begun, number))
-                answers.draw()
+                    writer.load()
+                progress.resume()
+                write(writer(chunk, chunk_prefixes, number))
+                writer.draw()
                 number += len(chunk)
-                progress.done(len(chunk))
-        if beginnings is not None and next(beginnings, None) is not None:
+                progress.advance(len(chunk))
+        if prefixes is not None and next(prefixes, None) is not None:
             raise InputError(f"{job.prefixes}: has more lines than the input ({number - 1:,})")
-    answers.finish()
+    writer.finish()
 
 
-class _Answers:
-    """Translations of lines as they are written."""
+class _TranslationWriter:
+    """Translates lines and formats the output.
+
+    Args:
+        model: The model.
+        job: The options.
+        one_at_a_time: Boolean, whether each call has one line.
+    """
 
     def __init__(self, model: Model, job: TextJob, *, one_at_a_time: bool) -> None:
         from keras_seq.inference.output_formats import OutputFormat
 
         self._model = model
-        self._shown = shown = job.shown
+        self._outputs = outputs = job.outputs
         self._one_at_a_time = one_at_a_time
-        self._drawn: tuple[int, list[str], Any] | None = None
+        self._undrawn: tuple[int, list[str], Any] | None = None
         self._format = OutputFormat(
-            shown.format,
+            outputs.format,
             n_best=model.n_best,
             scores=job.scores,
-            links=shown.alignment == "hard",
-            target_tokenizer=model.target_tokenizer if shown.format == "jsonl" else None,
+            links=outputs.alignment == "hard",
+            target_tokenizer=model.target_tokenizer if outputs.format == "jsonl" else None,
         )
         self._pictures = model.pictures()
 
     def start(self) -> None:
-        """Loads the model and compiles the search before there is anything to translate."""
+        """Loads the model and compiles the search before the first line arrives."""
         if self._model.translator is None:
             self.load()
         self._model.translator.translate(["."])
 
     def must_load(self, lines: list[str]) -> bool:
-        """Whether some lines are the first that need the model."""
-        # Importing TensorFlow takes seconds, and blank lines need none.
+        """Returns whether the lines need the model and it is not loaded."""
+        # Importing TensorFlow takes seconds, and blank lines do not need it.
         return self._model.translator is None and any(line.strip() for line in lines)
 
     def header(self) -> Iterator[str]:
-        """What comes before the first line."""
+        """Yields the lines before the first translation."""
         return self._format.header()
 
     def __call__(self, lines: list[str], prefixes: list[str] | None, first: int) -> Iterator[str]:
-        """What is written for some lines."""
+        """Yields the output of some lines.
+
+        Args:
+            lines: The lines.
+            prefixes: Beginnings of their translations, or None.
+            first: Number of the first line, from 1.
+        """
         from keras_seq.inference.output_formats import line_range, truncation_notice
 
-        found: list[Any] = [[]] * len(lines)
-        aligned: list[Any] = [None] * len(lines)
+        translations: list[Any] = [[]] * len(lines)
+        alignments: list[Any] = [None] * len(lines)
         if self._model.translator is not None:
-            given = {} if prefixes is None else {"prefixes": prefixes}
-            found = self._model.translator.translate(lines, **given)
-        if (self._shown.alignment or self._shown.replace_unknown) and any(found):
-            found, of_lines = self._model.explain()(lines, found)
-            aligned = of_lines or aligned
-        for number, (line, hypotheses, of_line) in enumerate(
-            zip(lines, found, aligned, strict=True), first
+            options = {} if prefixes is None else {"prefixes": prefixes}
+            translations = self._model.translator.translate(lines, **options)
+        if (self._outputs.alignment or self._outputs.replace_unknown) and any(translations):
+            translations, explained = self._model.explain()(lines, translations)
+            alignments = explained or alignments
+        for number, (line, hypotheses, alignment) in enumerate(
+            zip(lines, translations, alignments, strict=True), first
         ):
-            yield from self._format.lines(number, line, hypotheses, of_line)
-        if said := truncation_notice(found, line_range(first, len(lines))):
-            notice(said)
-        self._drawn = first, lines, found
+            yield from self._format.lines(number, line, hypotheses, alignment)
+        if message := truncation_notice(translations, line_range(first, len(lines))):
+            notice(message)
+        self._undrawn = first, lines, translations
 
     def draw(self) -> None:
-        """Makes pictures of what was written last."""
-        if self._drawn is not None:
+        """Draws pictures of the last lines."""
+        if self._undrawn is not None:
             for pictures in self._pictures:
-                pictures.add(*self._drawn)
-        self._drawn = None
+                pictures.add(*self._undrawn)
+        self._undrawn = None
 
     def finish(self) -> None:
-        """Writes pictures that are written at the end."""
+        """Writes the files of the pictures."""
         for pictures in self._pictures:
             pictures.finish()
 
@@ -169,14 +187,15 @@ class _Answers:
         from keras_seq.runtime.threads import configure_threads, usable_cores
 
         configure_threads(1 if self._one_at_a_time else usable_cores())
-        with said_meanwhile(f"loading {self._model.run}"):
+        with status_line(f"loading {self._model.run}"):
             self._model.load()
 
 
 def _lines(text: str | None, output: str | None) -> Iterator[str]:
+    """Checks the input and output, and returns the lines of the input."""
     from keras_seq.text import InputError, check_readable, read_lines
 
-    # os.path, because a pathlib.Path of a long sentence is an error.
+    # os.path, because pathlib.Path raises an error for a long sentence.
     if text is not None and output is None and text != "-" and not os.path.exists(text):
         if text and not any(character.isspace() for character in text) and set("./") & set(text):
             notice(f"there is no file {text!r}: translating the text itself")
@@ -184,8 +203,7 @@ def _lines(text: str | None, output: str | None) -> Iterator[str]:
     name = text if text is not None else "-"
     check_readable(name)
     if output is not None:
-        if wrong := why_not_written(output):
-            raise InputError(wrong)
+        check_writable(output)
         if name != "-" and Path(output).exists() and os.path.samefile(name, output):
             raise InputError(f"{output}: input and output are the same file")
     return read_lines(name, errors="replace", notice=notice)
@@ -201,16 +219,16 @@ def _prefixes(path: str | None) -> Iterator[str] | None:
 
 
 def _next_prefixes(
-    beginnings: Iterator[str] | None, count: int, path: str | None
+    prefixes: Iterator[str] | None, count: int, path: str | None
 ) -> list[str] | None:
     from keras_seq.text import InputError
 
-    if beginnings is None:
+    if prefixes is None:
         return None
-    begun = list(itertools.islice(beginnings, count))
-    if len(begun) < count:
+    chunk = list(itertools.islice(prefixes, count))
+    if len(chunk) < count:
         raise InputError(f"{path}: has fewer lines than the input")
-    return begun
+    return chunk
 
 
 def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
@@ -218,7 +236,8 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
         yield chunk
 
 
-def _prompted(lines: Iterator[str]) -> Iterator[str]:
+def _prompt_lines(lines: Iterator[str]) -> Iterator[str]:
+    """Yields lines after a prompt for each."""
     while True:
         typer.echo("> ", nl=False, err=True)
         line = next(lines, None)
@@ -229,13 +248,13 @@ def _prompted(lines: Iterator[str]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _writer(output: str | None) -> Iterator[Callable[[Iterator[str]], None]]:
+def _open_output(output: str | None) -> Iterator[Callable[[Iterator[str]], None]]:
+    """Opens the output, gzipped if its name ends in .gz; yields a function that writes lines."""
     if output is None:
         yield emit
         return
-    # Compressed where it will be read so.
-    write_to: Any = gzip.open if output.endswith(".gz") else open
-    with write_to(output, "wt", encoding="utf-8", newline="\n", errors="replace") as stream:
+    open_file: Any = gzip.open if output.endswith(".gz") else open
+    with open_file(output, "wt", encoding="utf-8", newline="\n", errors="replace") as stream:
 
         def write(lines: Iterator[str]) -> None:
             stream.writelines(f"{line}\n" for line in lines)

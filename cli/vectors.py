@@ -1,4 +1,4 @@
-"""`keras-seq vectors`: vectors of words, from a text to a map."""
+"""`keras-seq vectors`: trains, queries and plots word vectors."""
 
 from __future__ import annotations
 
@@ -8,71 +8,80 @@ from typing import Annotated, Literal
 
 import typer
 
-from keras_seq_cli.output import emit, notice, why_not_written
-from keras_seq_cli.signals import sigterm_exits
+from keras_seq_cli.output import check_writable, emit, notice
+from keras_seq_cli.shared_options import DryRun, LowerCase
+from keras_seq_cli.signals import exit_on_sigterm
 
 vectors = typer.Typer(
-    help="Train vectors of words, ask for neighbours and analogies, draw a map.",
+    help="Train word vectors, query neighbors and analogies, and plot a map.",
     no_args_is_help=True,
 )
-_Vectors = Annotated[str, typer.Argument(help="File of vectors, of ours or of others; or .gz.")]
-_Count = Annotated[int, typer.Option(min=1, help="How many words.")]
+_Vectors = Annotated[
+    str, typer.Argument(help="File of word vectors in the word2vec text format, plain or .gz.")
+]
+_Count = Annotated[int, typer.Option(min=1, help="Number of words to print.")]
+_Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
 @vectors.command(no_args_is_help=True)
 def train(
     text: Annotated[
-        str, typer.Argument(help="Text, a sentence a line, words parted by spaces; - for stdin.")
+        str,
+        typer.Argument(help="Text, one sentence per line, words separated by spaces; - for stdin."),
     ],
     output: Annotated[
-        str, typer.Option("--output", "-o", help="File for the vectors; packed if it ends in .gz.")
+        str,
+        typer.Option(
+            "--output", "-o", help="File for the vectors; gzipped if its name ends in .gz."
+        ),
     ],
     method: Annotated[
         Literal["skipgram", "cbow", "glove", "fasttext"],
-        typer.Option(help="fasttext: skip-gram over parts of words, for words never seen, too."),
+        typer.Option(
+            help="Training method; fasttext: skip-gram with subwords, for unknown words too."
+        ),
     ] = "skipgram",
     loss: Annotated[
         Literal["negative", "hierarchical", "softmax"] | None,
-        typer.Option(help="Negative sampling if absent; glove has a loss of its own."),
+        typer.Option(help="Loss; negative sampling by default; glove has its own loss."),
     ] = None,
-    units: Annotated[int, typer.Option(min=1, help="Numbers of a vector.")] = 100,
+    units: Annotated[int, typer.Option(min=1, help="Size of the vectors.")] = 100,
     window: Annotated[
-        int | None, typer.Option(min=1, help="Words on each side; 5, for glove 15, if absent.")
+        int | None,
+        typer.Option(min=1, help="Context words on each side; by default 5, or 15 for glove."),
     ] = None,
-    min_count: Annotated[
-        int, typer.Option(min=1, help="Words that come less often are left out.")
-    ] = 5,
+    min_count: Annotated[int, typer.Option(min=1, help="Minimum frequency of a word.")] = 5,
     negatives: Annotated[
-        int, typer.Option(min=1, help="Words of noise for each real one, for negative sampling.")
+        int, typer.Option(min=1, help="Negative samples per positive sample.")
     ] = 5,
     subsample: Annotated[
         float,
-        typer.Option(min=0, help="Share of the text above which a word is skipped at times."),
+        typer.Option(min=0, help="Relative frequency above which a word is subsampled."),
     ] = 1e-3,
-    rate: Annotated[
+    learning_rate: Annotated[
         float | None,
-        typer.Option(help="Learning rate; 0.025 for skipgram, 0.05 for others, if absent."),
+        typer.Option(help="Initial learning rate; by default 0.025 for skipgram, otherwise 0.05."),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Times over the text; 5, for glove 25, if absent.")
+        int | None, typer.Option(min=1, help="Passes over the text; by default 5, or 25 for glove.")
     ] = None,
     min_ngram: Annotated[
-        int, typer.Option(min=1, help="Least characters of a part of a word, for fasttext.")
+        int, typer.Option(min=1, help="Minimum length of a subword of fasttext.")
     ] = 3,
-    max_ngram: Annotated[int, typer.Option(min=1, help="Most of them.")] = 6,
+    max_ngram: Annotated[
+        int, typer.Option(min=1, help="Maximum length of a subword of fasttext.")
+    ] = 6,
     buckets: Annotated[
-        int, typer.Option(min=1, help="Numbers that parts of words are hashed to.")
+        int, typer.Option(min=1, help="Hash buckets for the subwords of fasttext.")
     ] = 2_000_000,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case.")] = False,
+    lowercase: LowerCase = False,
     threads: Annotated[
-        int, typer.Option(min=1, help="At work at once; with one a seed gives one result.")
+        int, typer.Option(min=1, help="Threads; the result is deterministic with one thread.")
     ] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be trained, and stop.")
-    ] = False,
+    seed: _Seed = 0,
+    dry_run: DryRun = False,
 ) -> None:
-    """Train a vector for each word of a text."""
+    """Train word vectors on a text."""
     from keras_seq.text import check_readable
     from keras_seq.vectors import VectorSettings
 
@@ -84,7 +93,7 @@ def train(
         min_count=min_count,
         negatives=negatives,
         subsample=subsample,
-        rate=rate,
+        learning_rate=learning_rate,
         epochs=epochs,
         min_ngram=min_ngram,
         max_ngram=max_ngram,
@@ -97,15 +106,15 @@ def train(
     from keras_seq.vectors.corpus import Corpus
     from keras_seq.vectors.training import memory_of_training, train_vectors
 
-    with sigterm_exits():
+    with exit_on_sigterm():
         corpus = Corpus(text, min_count=min_count, lowercase=lowercase, notice=notice)
         notice(
-            f"{corpus.words_read:,} words, {corpus.different:,} different ones; "
-            f"{len(corpus.words):,} come {min_count:,} times or more"
+            f"{corpus.words_read:,} words, {corpus.different:,} distinct; "
+            f"{len(corpus.words):,} occur at least {min_count:,} times"
         )
         if dry_run:
             memory = memory_of_training(corpus, settings)
-            emit([f"{len(corpus.words):,} vectors of {units:,} numbers", _megabytes(memory)])
+            emit([f"{len(corpus.words):,} vectors of size {units:,}", _megabytes(memory)])
             return
         train_vectors(corpus, settings, notice=notice).save(output)
     notice(f"{output} written")
@@ -114,17 +123,17 @@ def train(
 @vectors.command(no_args_is_help=True)
 def nearest(
     file: _Vectors,
-    words: Annotated[list[str], typer.Argument(help="Words, each with neighbours of its own.")],
+    words: Annotated[list[str], typer.Argument(help="Words to look up.")],
     count: _Count = 10,
 ) -> None:
-    """Print the words whose vectors point most nearly the same way, with their cosines."""
+    """Print the nearest words by cosine similarity, with their similarities."""
     from keras_seq.vectors import WordVectors
 
-    known = WordVectors.load(file, notice=notice)
-    found = {word: known.nearest(word, count) for word in words}
+    word_vectors = WordVectors.load(file, notice=notice)
+    neighbors = {word: word_vectors.nearest(word, count) for word in words}
     emit(
         line if len(words) == 1 else f"{word}\t{line}"
-        for word, pairs in found.items()
+        for word, pairs in neighbors.items()
         for line in _lines(pairs)
     )
 
@@ -132,12 +141,12 @@ def nearest(
 @vectors.command(no_args_is_help=True)
 def analogy(
     file: _Vectors,
-    a: Annotated[str, typer.Argument(help="As man ...")],
-    b: Annotated[str, typer.Argument(help="... is to king ...")],
-    c: Annotated[str, typer.Argument(help="... woman is to what?")],
+    a: Annotated[str, typer.Argument(help="First word of the example, as in man.")],
+    b: Annotated[str, typer.Argument(help="Second word of the example, as in king.")],
+    c: Annotated[str, typer.Argument(help="Word to complete, as in woman.")],
     count: _Count = 10,
 ) -> None:
-    """Print what is to C as B is to A: the words nearest to B - A + C, with their cosines."""
+    """Print the words nearest to B - A + C, which are to C as B is to A."""
     from keras_seq.vectors import WordVectors
 
     emit(_lines(WordVectors.load(file, notice=notice).analogy(a, b, c, count)))
@@ -146,23 +155,21 @@ def analogy(
 @vectors.command(no_args_is_help=True)
 def plot(
     file: _Vectors,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="File for the map: a page (.html) or a .png.")
-    ],
+    output: Annotated[str, typer.Option("--output", "-o", help="File for the map: .html or .png.")],
     count: Annotated[
-        int, typer.Option(min=3, help="How many words, from the file's first on.")
+        int, typer.Option(min=3, help="Number of words to show, from the first of the file.")
     ] = 500,
     word: Annotated[
         list[str] | None,
-        typer.Option(help="A word to show, instead of the first; may be given again."),
+        typer.Option(help="Word to show, instead of the first --count words; repeatable."),
     ] = None,
     perplexity: Annotated[
         float | None,
-        typer.Option(help="Neighbours of a word that count; 30, or fewer of few words, if absent."),
+        typer.Option(help="Perplexity of t-SNE; by default 30, or less for few words."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: _Seed = 0,
 ) -> None:
-    """Draw a map of words by t-SNE: near each other where their vectors are."""
+    """Plot a map of word vectors by t-SNE."""
     from keras_seq.analysis.pages import make_page
     from keras_seq.text import InputError
     from keras_seq.vectors import WordVectors
@@ -175,13 +182,13 @@ def plot(
     require("sklearn", "scikit-learn")
     if ending == ".png":
         require("matplotlib", "matplotlib")
-    known = WordVectors.load(file, notice=notice)
-    shown = list(dict.fromkeys(word or known.words[:count]))
-    places = vector_map(known, shown, perplexity=perplexity, seed=seed)
+    word_vectors = WordVectors.load(file, notice=notice)
+    words = list(dict.fromkeys(word or word_vectors.words[:count]))
+    points = vector_map(word_vectors, words, perplexity=perplexity, seed=seed)
     if ending == ".png":
-        save_map_image(output, known.name, shown, places)
+        save_map_image(output, word_vectors.name, words, points)
     else:
-        page = make_page("vectors", map_page(known, shown, places))
+        page = make_page("vectors", map_page(word_vectors, words, points))
         Path(output).write_text(page, encoding="utf-8", newline="\n")
     notice(f"{output} written")
 
@@ -192,12 +199,12 @@ def _lines(pairs: list[tuple[str, float]]) -> Iterator[str]:
 
 
 def _megabytes(count: int) -> str:
-    return f"about {max(count / 2**20, 0.1):,.1f} MB for the tables of the training"
+    return f"about {max(count / 2**20, 0.1):,.1f} MB of memory for training"
 
 
 def _check_writable(path: str) -> None:
     from keras_seq.text import InputError
 
-    wrong = f"{path}: cannot be written: not a file" if path == "-" else why_not_written(path)
-    if wrong:
-        raise InputError(wrong)
+    if path == "-":
+        raise InputError("-: cannot be written: expected the name of a file")
+    check_writable(path)

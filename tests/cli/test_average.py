@@ -64,8 +64,8 @@ def test_average_best_takes_the_best_validated_checkpoints(trained, tmp_path, ke
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give either --last or --best"),
-        (["--last", 1, "--best", 1], "give either --last or --best"),
+        ([], "expected one of --last, --best and --which"),
+        (["--last", 1, "--best", 1], "expected one of --last, --best and --which"),
         (["--last", 4], "has 3 checkpoints, expected at least 4"),
         (["--best", 9], "has 3 validated checkpoints, expected at least 9"),
     ],

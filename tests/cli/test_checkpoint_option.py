@@ -24,7 +24,7 @@ import keras_seq
 COMMANDS = {
     "translate": ["translate", "RUN", "--scores"],
     "likelihood": ["likelihood", "RUN", "-", "LINES"],
-    "diagnose": ["diagnose", "RUN", "-", "LINES", "--beam", "2", "--json", "-"],
+    "diagnose": ["diagnose", "RUN", "-", "LINES", "--beam-sizes", "2", "--json"],
     "classify": ["classify", "RUN", "--format", "tsv"],
     "tag": ["tag", "RUN"],
     "generate": ["generate", "RUN", "-", "--method", "beam", "--format", "jsonl"],

@@ -54,6 +54,6 @@ def test_the_demo_trains_translates_and_scores(keras_seq_command, tmp_path, monk
     examples, scores, share = outcome.lines[:10], outcome.lines[10:13], outcome.lines[13:]
     assert all("  ->  " in line for line in examples)
     assert [line.split(" = ")[0] for line in scores] == ["BLEU", "chrF2", "TER"]
-    assert share == ["0 of 1000 unseen dates exactly right (0.0%)"]
+    assert share == ["0 of 1000 unseen dates are exactly right (0.0%)"]
     assert "keras-seq translate" in outcome.err
     assert keras_seq_command("demo").code == 2

@@ -18,7 +18,9 @@ def test_export_numbers_versions_consecutively(tiny_run, tmp_path, keras_seq_pro
     assert "3 lines of the validation text come out as the run translates them" in first.err
     assert "MB, " in first.err and "% more than weights and vocabulary" in first.err
     assert "Traceback" not in first.err and "oneDNN" not in first.err
-    second = keras_seq_process("export", tiny_run, base, "--beam", 4, "--n-best", 3, "--verify", 0)
+    second = keras_seq_process(
+        "export", tiny_run, base, "--beam-size", 4, "--n-best", 3, "--verify", 0
+    )
     assert second.lines == [str(base / "2")]
     assert sorted(os.listdir(base)) == ["1", "2", "serving"]
     assert (base / "2/assets.extra/tf_serving_warmup_requests").stat().st_size > 0
@@ -50,8 +52,11 @@ def test_exported_keras_file_loads_as_the_same_model(tiny_run, tmp_path, keras_s
     [
         (["--format", "onnx"], "'onnx' is not one of 'savedmodel', 'ctranslate2', 'keras'"),
         (["--quantize", "int8"], "--quantize: not for --format savedmodel"),
-        (["--format", "keras", "--beam", "2", "--verify", "1"], "--beam-size, --verify: not for"),
-        (["--beam", "0"], "search.beam_size: received 0, expected an integer, at least 1"),
+        (
+            ["--format", "keras", "--beam-size", "2", "--verify", "1"],
+            "--beam-size, --verify: not for",
+        ),
+        (["--beam-size", "0"], "search.beam_size: received 0, expected an integer, at least 1"),
         (["--n-best", "3"], "n_best: received 3, expected at most search.beam_size (2)"),
         (["--verify", "-1"], "Invalid value for '--verify'"),
     ],

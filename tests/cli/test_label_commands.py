@@ -4,7 +4,7 @@ import csv
 import json
 
 import pytest
-from label_runs import labelled_lines, tagged_lines, write_lines
+from label_runs import labeled_lines, tagged_lines, write_lines
 
 import keras_seq
 
@@ -35,7 +35,7 @@ def test_classify_writes_a_label_for_each_line(keras_seq_command, classifier_run
 def test_classify_reports_truncated_lines(keras_seq_command, classifier_run, stdin):
     outcome = keras_seq_command("classify", classifier_run, stdin=stdin([*TEXTS, "rain " * 900]))
     assert outcome.code == 0, outcome.err
-    assert "lines 1 to 4: 1 cut short at the longest input (data.max_source_length)" in outcome.err
+    assert "lines 1 to 4: 1 truncated to data.max_source_length tokens" in outcome.err
     assert len(outcome.out.splitlines()) == 4
 
 
@@ -44,10 +44,10 @@ def test_tag_writes_a_tag_for_each_word(keras_seq_command, tagger_run, stdin, tm
     outcome = keras_seq_command("tag", tagger_run, stdin=stdin(NAMED))
     assert outcome.code == 0, outcome.err
     assert outcome.out.decode().split("\n") == [*expected, ""]
-    # What tsv writes is what `train --data` and `tag --data` read.
+    # What tsv writes is what `train --labeled` and `tag --labeled` read.
     tsv = keras_seq_command("tag", tagger_run, "--format", "tsv", stdin=stdin(NAMED))
     (tmp_path / "tagged.tsv").write_bytes(tsv.out)
-    again = keras_seq_command("tag", tagger_run, "--data", tmp_path / "tagged.tsv")
+    again = keras_seq_command("tag", tagger_run, "--labeled", tmp_path / "tagged.tsv")
     assert "accuracy 1.000" in again.out.decode()
     jsonl = keras_seq_command("tag", tagger_run, "--format", "jsonl", stdin=stdin(NAMED))
     said = [json.loads(line) for line in jsonl.out.decode().splitlines()]
@@ -56,9 +56,9 @@ def test_tag_writes_a_tag_for_each_word(keras_seq_command, tagger_run, stdin, tm
 
 
 def test_classify_scores_a_labeled_file(keras_seq_command, classifier_run, tmp_path):
-    lines = [*labelled_lines(30, 9), ("rain", "never heard of")]
+    lines = [*labeled_lines(30, 9), ("rain", "never heard of")]
     path = write_lines(tmp_path / "lines.tsv", lines)
-    outcome = keras_seq_command("classify", classifier_run, "--data", path)
+    outcome = keras_seq_command("classify", classifier_run, "--labeled", path)
     assert outcome.code == 0, outcome.err
     table = outcome.out.decode()
     assert "31 labels" in table and "confusion:" in table and "never heard of" in table
@@ -75,7 +75,7 @@ def test_classify_scores_a_labeled_file(keras_seq_command, classifier_run, tmp_p
 
 def test_tag_scores_a_tagged_file_by_entity(keras_seq_command, tagger_run, tmp_path):
     path = write_lines(tmp_path / "lines.tsv", tagged_lines(20, 9))
-    outcome = keras_seq_command("tag", tagger_run, "--data", path)
+    outcome = keras_seq_command("tag", tagger_run, "--labeled", path)
     assert outcome.code == 0, outcome.err
     table = outcome.out.decode()
     assert table.startswith("entities") and "LOC" in table and "confusion:" in table
@@ -85,18 +85,18 @@ def test_label_commands_score_chosen_columns_of_csv(
     keras_seq_command, classifier_run, tagger_run, tmp_path
 ):
     for command, run, lines, role in (
-        ("classify", classifier_run, labelled_lines(20, 9), "label"),
+        ("classify", classifier_run, labeled_lines(20, 9), "label"),
         ("tag", tagger_run, tagged_lines(20, 9), "tags"),
     ):
         plain = write_lines(tmp_path / "lines.tsv", lines)
         with open(tmp_path / "lines.csv", "w", newline="") as file:
             csv.writer(file).writerows([("y", "n", "x"), *((b, 0, a) for a, b in lines)])
-        expected = keras_seq_command(command, run, "--data", plain)
+        expected = keras_seq_command(command, run, "--labeled", plain)
         columns = ["--columns", f"text=x,{role}=y"]
-        found = keras_seq_command(command, run, "--data", tmp_path / "lines.csv", *columns)
+        found = keras_seq_command(command, run, "--labeled", tmp_path / "lines.csv", *columns)
         assert (found.code, found.out) == (0, expected.out), found.err
         outcome = keras_seq_command(command, run, *columns)
-        assert outcome.code == 2 and "--columns without --data" in outcome.err
+        assert outcome.code == 2 and "'--columns': needs --labeled" in outcome.err
 
 
 @pytest.mark.parametrize("text", ["", "\t\n"])
@@ -105,9 +105,9 @@ def test_file_without_labels_is_named_in_the_error(
 ):
     (tmp_path / "lines.tsv").write_text(text)
     for command, run in (("classify", classifier_run), ("tag", tagger_run)):
-        outcome = keras_seq_command(command, run, "--data", tmp_path / "lines.tsv")
+        outcome = keras_seq_command(command, run, "--labeled", tmp_path / "lines.tsv")
         assert outcome.code == 2 and "lines.tsv: " in outcome.error
-        assert "there is nothing to score" in outcome.error
+        assert "expected at least one" in outcome.error
 
 
 @pytest.mark.usefixtures("without_tensorflow")
@@ -120,5 +120,5 @@ def test_label_command_errors_are_reported_without_tensorflow(
     assert outcome.code == 2 and "expected 'tag': use `keras-seq classify" in outcome.error
     outcome = keras_seq_command("classify", classifier_run, tmp_path / "none")
     assert outcome.code == 2 and "none" in outcome.error
-    outcome = keras_seq_command("classify", classifier_run, "a", "--data", "b")
-    assert outcome.code == 2 and "both a file of texts and --data" in outcome.err
+    outcome = keras_seq_command("classify", classifier_run, "a", "--labeled", "b")
+    assert outcome.code == 2 and "both TEXTS and --labeled" in outcome.err

@@ -130,14 +130,14 @@ def test_likelihood_scores_many_lines_in_chunks(likelihood, files, monkeypatch):
 def test_likelihood_reports_truncated_sources(likelihood, files):
     outcome = likelihood(*files(["5 " * 1000, "5"], ["5", "5"]), "--each", "corpus")
     assert json.loads(outcome.out)["cut_sources"] == 1
-    assert "1 sources were cut at the longest input" in outcome.err
+    assert "1 sources truncated to data.max_source_length" in outcome.err
 
 
 def test_likelihood_of_empty_text_is_an_error(likelihood, files):
     for lines in ([], ["", ""]):
         outcome = likelihood(*files(lines, lines), "--each", "corpus")
         assert (outcome.code, outcome.out) == (2, b"")
-        assert "no text, there is nothing to score" in outcome.error
+        assert "no text, expected at least one token" in outcome.error
 
 
 def test_invalid_utf_8_is_reported_with_file_and_line(likelihood, files):

@@ -135,7 +135,7 @@ def test_score_rejects_missing_files_and_unknown_metrics(keras_seq_command, file
         outcome = keras_seq_command("score", hypotheses, "-r", reference)
         assert (outcome.code, words in outcome.error) == (2, True)
     outcome = keras_seq_command("score", "-", "-r", "-")
-    assert (outcome.code, "read once" in outcome.error) == (2, True)
+    assert (outcome.code, "read only once" in outcome.error) == (2, True)
     outcome = keras_seq_command("score", hypotheses, "-r", hypotheses, "-m", "blue")
     assert (outcome.code, "'blue'" in outcome.error) == (2, True)
 
@@ -183,7 +183,7 @@ def test_paired_test_warns_about_identical_systems(keras_seq_command, files):
     one, two, references = files(one=HYPOTHESES, two=HYPOTHESES, r=REFERENCES)
     options = ["-m", "bleu", "--paired", "bootstrap", "--samples", 50]
     outcome = keras_seq_command("score", one, two, "-r", references, *options)
-    assert outcome.err == f"{two}: the same lines as {one}: its p means nothing\n"
+    assert outcome.err == f"{two}: same lines as {one}, so its p value is meaningless\n"
 
 
 def test_score_json_has_unrounded_values(keras_seq_command, files):
@@ -208,7 +208,7 @@ def test_score_prints_confidence_intervals(keras_seq_command, files):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--paired", "bootstrap"], "compares systems: name two files or more"),
+        (["--paired", "bootstrap"], "expected two or more"),
         (["--samples", "5"], "needs --paired or --confidence"),
         (["--tokenize", "klingon"], "unknown tokenizer 'klingon'"),
     ],
@@ -222,7 +222,7 @@ def test_score_rejects_incompatible_options(keras_seq_command, files, options, w
 def test_score_rejects_a_system_named_twice(keras_seq_command, files):
     hypotheses, references = files(h=HYPOTHESES, r=REFERENCES)
     outcome = keras_seq_command("score", hypotheses, hypotheses, "-r", references)
-    assert (outcome.code, "named twice" in outcome.error) == (2, True)
+    assert (outcome.code, "same file of hypotheses twice" in outcome.error) == (2, True)
 
 
 def test_score_computes_word_and_character_error_rates(keras_seq_command, files):

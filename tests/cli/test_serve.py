@@ -34,7 +34,7 @@ def test_serve_reports_unusable_arguments_in_one_line(keras_seq_command, tmp_pat
             ([base, "--model-name", "a/b"], "'a/b': not a name for a model"),
             ([base, "--model-name", ""], "'': not a name for a model"),
             ([base, "--port", "99999"], "--port"),
-            ([base, "--max-batch", "0"], "--max-batch"),
+            ([base, "--batch-size", "0"], "--batch-size"),
             ([base, "--queue-size", "0"], "--queue-size"),
             ([base, "--batch-delay-ms", "-1"], "--batch-delay-ms"),
             ([base, "--threads", "0"], "--threads"),

@@ -162,7 +162,7 @@ def test_terminal_shows_progress_and_stdout_stays_clean(tiny_run):
 
 
 def test_progress_is_shown_only_where_it_does_not_mix_with_output(monkeypatch):
-    from keras_seq_cli.progress import wants_progress
+    from keras_seq_cli.progress import shows_progress
 
     class Stream(io.StringIO):
         def __init__(self, terminal):
@@ -177,5 +177,5 @@ def test_progress_is_shown_only_where_it_does_not_mix_with_output(monkeypatch):
     ):
         monkeypatch.setattr("sys.stderr", Stream(err))
         monkeypatch.setattr("sys.stdout", Stream(out))
-        assert wants_progress(None, output) == expected
-        assert wants_progress(True, output) and not wants_progress(False, output)
+        assert shows_progress(None, output) == expected
+        assert shows_progress(True, output) and not shows_progress(False, output)

@@ -97,7 +97,7 @@ COLUMNS = ["--columns", "source=en,target=de"]
             "data.columns: received 'source=en,target=de', which is for task 'translate' or 'class",
         ),
         (
-            ["--task", "tag", "--data", "two.tsv", "--columns", "text=1,label=2"],
+            ["--task", "tag", "--labeled", "two.tsv", "--columns", "text=1,label=2"],
             "data.columns: received 'text=1,label=2', expected text=COLUMN,tags=COLUMN",
         ),
     ],

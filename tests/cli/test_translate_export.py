@@ -141,10 +141,13 @@ def test_blank_lines_need_no_tensorflow(by_export):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--beam", "3"], "'--beam-size': is settled in an export: export again with this option"),
-        (["--n-best", "2"], "'--n-best': is settled in an export: export again"),
-        (["--forbidden", "Hund"], "'--forbidden': is settled in an export"),
-        (["--ensemble", "other"], "'--ensemble': is settled in an export: export again"),
+        (
+            ["--beam-size", "3"],
+            "'--beam-size': is fixed in an export: export again with this option",
+        ),
+        (["--n-best", "2"], "'--n-best': is fixed in an export: export again"),
+        (["--forbidden", "Hund"], "'--forbidden': is fixed in an export"),
+        (["--ensemble", "other"], "'--ensemble': is fixed in an export: export again"),
         (
             ["--alignment", "hard"],
             "'--alignment': an export cannot do this: translate with the run",
@@ -154,11 +157,11 @@ def test_blank_lines_need_no_tensorflow(by_export):
         (["--show-beam", "x.html"], "'--show-beam': an export cannot do this"),
         (["--prefixes", "x"], "'--prefixes': an export cannot do this"),
         (["--engine", "ctranslate2"], "'--engine': an export cannot do this"),
-        (["--engine", "tensorflow", "--engine", "ray"], "'--engine': an export cannot do this"),
+        (["--runner", "ray"], "'--runner': an export cannot do this"),
         (["--quantize", "int8"], "'--quantize': an export cannot do this"),
         (["--input", "x", "--output-dir", "y"], "'--input': an export cannot do this"),
         (["--output-dir", "y"], "'--output-dir': an export cannot do this"),
-        (["--which", "latest"], "'--which': is settled in an export"),
+        (["--which", "latest"], "'--which': is fixed in an export"),
         (["--workers", "2"], "'--workers': an export cannot do this"),
         (["--overwrite"], "'--overwrite': an export cannot do this"),
     ],
@@ -176,11 +179,12 @@ def test_every_translate_option_is_honored_or_rejected_by_an_export(tiny_export)
     from keras_seq_cli.main import app
     from keras_seq_cli.output_options import OutputOptions
     from keras_seq_cli.search_options import OPTIONS
-    from keras_seq_cli.translate_export import refuse_options
+    from keras_seq_cli.translate_export import reject_options
 
     known = {"run", "text", "output", "scores", "trust", "help"}
     others = {
         "engine",
+        "runner",
         "quantize",
         "prefixes",
         "ensemble",
@@ -196,7 +200,7 @@ def test_every_translate_option_is_honored_or_rejected_by_an_export(tiny_export)
     free = []
     for name in OPTIONS:
         try:
-            refuse_options(OutputOptions(), {name: 1}, {})
+            reject_options(OutputOptions(), {name: 1}, {})
         except typer.BadParameter:
             continue
         free.append(name)
@@ -248,11 +252,11 @@ def test_damaged_export_is_reported_in_one_line(
 def test_an_export_without_text_is_refused(keras_seq_command, tiny_run, tmp_path):
     from keras_seq.serving import export_saved_model
 
-    version = export_saved_model(Run.open(tiny_run), tmp_path / "ids", text=False, verify=0)
+    version = export_saved_model(Run.open(tiny_run), tmp_path / "ids", ids_only=True, verify=0)
     outcome = keras_seq_command("translate", version, "5 mai 1999")
     assert (outcome.code, outcome.out) == (2, b"")
     assert (
-        "exported with --no-text: export again without that, or translate with the run"
+        "exported with --ids-only: export again without this option, or translate with the run"
         in outcome.error
     )
 

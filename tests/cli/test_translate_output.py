@@ -226,10 +226,10 @@ def test_lines_left_out_of_a_page_are_counted(command, tiny_run, tmp_path, monke
         tiny_run, "--attention", "html", "--attention-file", tmp_path / "a.html",
         "--show-beam", tmp_path / "b.html", stdin=TEXT,
     )  # fmt: skip
-    assert "a.html: the first 2 lines; 3 are left out" in outcome.err
-    assert "b.html: the first 1 lines; 4 are left out" in outcome.err
+    assert "a.html: shows the first 2 lines, omits 3" in outcome.err
+    assert "b.html: shows the first 1 lines, omits 4" in outcome.err
     outcome = command(tiny_run, "--show-beam", tmp_path / "none.html", stdin=b"\n \n")
-    assert outcome.code == 0 and "there is nothing to show" in outcome.err
+    assert outcome.code == 0 and "no line has a translation" in outcome.err
     assert not (tmp_path / "none.html").exists()
 
 
@@ -292,18 +292,27 @@ def test_translate_rejects_incompatible_output_options(
         (["--alignment", "hard", "--attention-layer", 1], "received 1, expected -1 to 0"),
         (["--alignment", "hard", "--attention-head", 2], "received 2, expected 0 to 1"),
         (["--attention", "html", "--attention-file", tmp_path], "cannot be written"),
-        (["--show-beam", tmp_path / "no" / "page.html"], "not a file in a directory that exists"),
-        (["--show-beam", f"{tmp_path}/new/"], "not a file in a directory that exists"),
-        (["--show-beam", tmp_path / "in"], "is the input, or another output"),
+        (
+            ["--show-beam", tmp_path / "no" / "page.html"],
+            "expected a file in an existing directory",
+        ),
+        (["--show-beam", f"{tmp_path}/new/"], "expected a file in an existing directory"),
+        (["--show-beam", tmp_path / "in"], "is also the input or another output"),
         (["--show-beam", page, "--attention", "html", "--attention-file", page], "another output"),
-        (["--show-beam", page, "--stream"], "not with --stream, which has no end"),
+        (["--show-beam", page, "--stream"], "not with --stream, because the file"),
         (["--attention", "html", "--attention-file", page, "--stream"], "not with --stream"),
-        (["--show-beam", page, "--method", "sampling"], "sampling has no beam"),
+        (["--show-beam", page, "--method", "sampling"], "needs --method beam"),
         (["--show-beam", page, "--prefixes", tmp_path / "begin"], "not with --prefixes"),
-        (["--show-beam", page, "--engine", "ctranslate2"], "no record of its search; use --engine"),
-        (["--alignment", "hard", "--engine", "ctranslate2"], "no attention; use --engine"),
-        (["--replace-unknown", "--engine", "ctranslate2"], "--replace-unknown': CTranslate2"),
-        (["--alignment", "hard", "--ensemble", tiny_run], "an ensemble has an attention for each"),
+        (
+            ["--show-beam", page, "--engine", "ctranslate2"],
+            "not with --engine ctranslate2; use --engine",
+        ),
+        (
+            ["--alignment", "hard", "--engine", "ctranslate2"],
+            "not with --engine ctranslate2; use --engine",
+        ),
+        (["--replace-unknown", "--engine", "ctranslate2"], "--replace-unknown': not with --engine"),
+        (["--alignment", "hard", "--ensemble", tiny_run], "not with --ensemble, whose models"),
     ):
         outcome = keras_seq_command("translate", tiny_run, tmp_path / "in", *arguments)
         assert (outcome.code, outcome.out) == (2, b""), arguments

@@ -27,7 +27,7 @@ def test_vectors_train_writes_vectors_and_nearest_reads_them(
     command = ("vectors", "train", text, "--output", output, "--units", 8, "--lowercase")
     outcome = keras_seq_command(*command)
     assert outcome.code == 0 and outcome.out == b"", outcome.err
-    assert "600 words, 6 different ones; 6 come 5 times or more\n" in outcome.err
+    assert "600 words, 6 distinct; 6 occur at least 5 times\n" in outcome.err
     assert "3,000 of 3,000 words, " in outcome.err and f"{output} written" in outcome.err
     head, *lines = output.read_text().split("\n")[:-1]
     assert head == "6 8"
@@ -63,7 +63,7 @@ def test_nearest_and_analogy_print_the_expected_words(file, keras_seq_command):
 def test_dry_run_writes_nothing(tmp_path, text, keras_seq_command):
     outcome = keras_seq_command("vectors", "train", text, "-o", tmp_path / "v.txt", "--dry-run")
     assert outcome.code == 0
-    assert outcome.lines[0] == "7 vectors of 100 numbers"
+    assert outcome.lines[0] == "7 vectors of size 100"
     assert {path.name for path in tmp_path.iterdir()} == {"text.txt"}
 
 
@@ -74,11 +74,14 @@ def test_dry_run_writes_nothing(tmp_path, text, keras_seq_command):
         (("train", "empty.txt", "-o", "v.txt"), "empty.txt: empty, there are no words"),
         (("train", "bad.txt", "-o", "v.txt"), "bad.txt:2: invalid UTF-8"),
         (("train", "text.txt", "-o", "v.txt", "--min-count", 999), "0 words come 999 times or"),
-        (("train", "text.txt", "-o", "no/v.txt"), "no/v.txt: cannot be written: not a file in a"),
-        (("train", "text.txt", "-o", "v/"), "v/: cannot be written: not a file in a"),
+        (("train", "text.txt", "-o", "no/v.txt"), "no/v.txt: cannot be written: expected a"),
+        (("train", "text.txt", "-o", "v/"), "v/: cannot be written: expected a"),
         (("train", "text.txt", "-o", "-"), "-: cannot be written"),
         (("train", "text.txt"), "Missing option '--output'"),
-        (("train", "text.txt", "-o", "v.txt", "--rate", -1), "rate: received -1.0, expected a"),
+        (
+            ("train", "text.txt", "-o", "v.txt", "--learning-rate", -1),
+            "learning_rate: received -1.0, expected a",
+        ),
         (
             ("train", "text.txt", "-o", "v.txt", "--method", "glove", "--loss", "softmax"),
             "loss: received 'softmax'; glove has a loss of its own",

@@ -1,4 +1,4 @@
-"""One argument of a command's function becomes options that several commands have."""
+"""Replaces one argument of a command by a group of options that several commands have."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
-def put_in_place(
+def replace_argument(
     command: Callable[..., None],
     argument: str,
     options: Sequence[inspect.Parameter],
-    gather: Callable[[Mapping[str, Any]], Any],
+    collect: Callable[[Mapping[str, Any]], Any],
 ) -> Callable[..., None]:
-    """The command with options in the place of an argument.
+    """Returns the command with options instead of one argument.
 
     Args:
-        command: A function as Typer takes it, but for the argument.
-        argument: Its name.
-        options: Parameters as Typer takes them.
-        gather: Makes the argument of their values by name.
+        command: A function for Typer, except for the argument.
+        argument: Name of the argument.
+        options: Parameters for Typer.
+        collect: Maps the values of the options, by name, to the value of the argument.
     """
     signature = inspect.signature(command)
     hints = typing.get_type_hints(command, include_extras=True)
@@ -34,17 +34,17 @@ def put_in_place(
 
     @functools.wraps(command)
     def with_options(**values: Any) -> None:
-        given = {option.name: values.pop(option.name) for option in options}
-        command(**values, **{argument: gather(given)})
+        group = {option.name: values.pop(option.name) for option in options}
+        command(**values, **{argument: collect(group)})
 
-    changed: Any = with_options
-    changed.__signature__ = signature.replace(parameters=parameters)
-    changed.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    wrapper: Any = with_options
+    wrapper.__signature__ = signature.replace(parameters=parameters)
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_options
 
 
 def option(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
-    """A parameter of a command."""
+    """Returns a parameter of a command."""
     return inspect.Parameter(
         name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
     )
