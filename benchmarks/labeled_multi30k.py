@@ -1,10 +1,10 @@
-"""Two labelled sets made of Multi30k's captions, and what is right without a model.
+"""Two labeled sets made of Multi30k's captions, and what is right without a model.
 
 `order-*.tsv`: is an English caption as it was written, or are its words shuffled? A bag of words
 cannot know. `case-*.tsv`: which words of a German caption in lower case are written with a capital?
 Nouns are, so it takes some grammar; beside it the most frequent tag of each word is counted.
 
-    python benchmarks/labelled_multi30k.py --multi30k FOLDER --output FOLDER
+    python benchmarks/labeled_multi30k.py --multi30k FOLDER --output FOLDER
 
 The folder has train, val and test_2016_flickr, each .en.gz and .de.gz. `keras-seq train` takes the
 files that come out. With `--max-steps N` each of `--models` is trained here, for as many updates
@@ -26,7 +26,7 @@ import keras_seq
 from keras_seq.run import Run
 from keras_seq.run.models import load_models
 from keras_seq.scoring import label_scores
-from keras_seq.text import read_labelled, read_lines
+from keras_seq.text import read_labeled, read_lines
 
 # Of each its files, its preset, and whether the tags of a text are chosen together.
 MODELS = {
@@ -88,8 +88,8 @@ def train(name: str, options: argparse.Namespace) -> Path:
     settings = keras_seq.load_settings(
         preset=preset,
         overrides={
-            "data.labelled": str(options.output / f"{kind}-train.tsv"),
-            "data.valid_labelled": str(options.output / f"{kind}-valid.tsv"),
+            "data.labeled": str(options.output / f"{kind}-train.tsv"),
+            "data.valid_labeled": str(options.output / f"{kind}-valid.tsv"),
             "training.max_steps": options.max_steps,
             "training.warmup_steps": options.warmup_steps,
             "training.validate_every": max(1, options.max_steps // 4),
@@ -116,7 +116,7 @@ def ask(name: str, folder: Path, options: argparse.Namespace) -> str:
     """How well a run does on the test set."""
     kind = MODELS[name][0]
     tagged = kind == "case"
-    rows = list(read_labelled(options.output / f"{kind}-test.tsv", tagged=tagged))
+    rows = list(read_labeled(options.output / f"{kind}-test.tsv", tagged=tagged))
     texts = [text for text, _ in rows]
     if not tagged:
         found = keras_seq.Classifier.load(folder)(texts)

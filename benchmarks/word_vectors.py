@@ -157,7 +157,7 @@ def train_gensim(method, loss, text, arguments, seed=1):
         window=used.window,
         min_count=used.min_count,
         sample=used.subsample,
-        alpha=used.rate,
+        alpha=used.learning_rate,
         epochs=arguments.epochs,
         sg=int(method != "cbow"),
         hs=int(loss == "hierarchical"),

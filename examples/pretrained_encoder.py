@@ -38,7 +38,7 @@ def sentence(generator, kind, nouns, verbs):
     return f"the {adjective} {generator.choice(nouns)} {generator.choice(verbs)} {end}"
 
 
-def labelled(count, seed, known):
+def labeled(count, seed, known):
     generator = random.Random(seed)
     found = []
     for _ in range(count):
@@ -75,15 +75,15 @@ def main():
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--steps", type=int, default=60)
     given = parser.parse_args()
-    questions = labelled(400, 3, known=False)
+    questions = labeled(400, 3, known=False)
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "lines.tsv"
-        lines.write_text("".join(f"{text}\t{kind}\n" for text, kind in labelled(40, 2, known=True)))
+        lines.write_text("".join(f"{text}\t{kind}\n" for text, kind in labeled(40, 2, known=True)))
         for name, epochs in (("new", 0), ("pretrained", given.epochs)):
             save_encoder(f"{folder}/{name}", epochs)
             overrides = {
                 "task": "classify",
-                "data.labelled": str(lines),
+                "data.labeled": str(lines),
                 "training.max_steps": given.steps,
                 "training.learning_rate": 0.001,
                 "training.ema": 0.0,

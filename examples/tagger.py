@@ -50,8 +50,8 @@ def main():
         settings = keras_seq.load_settings(
             preset="tag-birnn",
             overrides={
-                "data.labelled": f"{folder}/train.tsv",
-                "data.valid_labelled": f"{folder}/valid.tsv",
+                "data.labeled": f"{folder}/train.tsv",
+                "data.valid_labeled": f"{folder}/valid.tsv",
                 "model.crf": True,
                 "model.embedding_units": 32,
                 "model.units": 32,

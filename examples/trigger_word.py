@@ -18,7 +18,7 @@ from keras_seq.scoring import DetectionCounts, count_detections, detections
 TRIGGER = 7
 STEP = 128
 FRAMES = 4 * RATE // STEP
-# Frames after the word that are labelled 1, and in which it may be found: 0.4 seconds.
+# Frames after the word that are labeled 1, and in which it may be found: 0.4 seconds.
 AFTER = 25
 
 

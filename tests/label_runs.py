@@ -10,7 +10,7 @@ PEOPLE = ["ada king", "alan turing", "emmy", "grace murray hopper"]
 PLACES = ["london", "new york", "berlin"]
 
 
-def labelled_lines(count: int, seed: int) -> list[tuple[str, str]]:
+def labeled_lines(count: int, seed: int) -> list[tuple[str, str]]:
     """Texts with the weather as label, which one word of them tells; dry is most often."""
     generator = random.Random(seed)
     lines = []
@@ -46,7 +46,7 @@ def write_lines(path: Path, lines: list[tuple[str, str]]) -> Path:
 
 def label_settings(folder: Path, task: str, **overrides: object) -> Settings:
     """Settings of a small model on 200 lines in `folder`, and 30 to validate on."""
-    make = {"classify": labelled_lines, "tag": tagged_lines}[task]
+    make = {"classify": labeled_lines, "tag": tagged_lines}[task]
     for name, count, seed in (("train", 200, 1), ("valid", 30, 2)):
         path = folder / f"{task}-{name}.tsv"
         if not path.exists():
@@ -59,8 +59,8 @@ def label_settings(folder: Path, task: str, **overrides: object) -> Settings:
     return load_settings(
         preset={"classify": "classify-bag", "tag": "tag-birnn"}[task],
         overrides={
-            "data.labelled": str(folder / f"{task}-train.tsv"),
-            "data.valid_labelled": str(folder / f"{task}-valid.tsv"),
+            "data.labeled": str(folder / f"{task}-train.tsv"),
+            "data.valid_labeled": str(folder / f"{task}-valid.tsv"),
             **model,
             "training.batch_tokens": 400,
             "training.schedule": "constant",

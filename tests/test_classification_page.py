@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from label_runs import labelled_lines, tagged_lines, write_lines
+from label_runs import labeled_lines, tagged_lines, write_lines
 
 pytestmark = pytest.mark.docs
 
@@ -19,7 +19,7 @@ WIDTHS = {"bag": {"model.hidden_units": 8}, "birnn": {"model.units": 8}}
 def folder(tmp_path_factory):
     """The files that the page names."""
     folder = tmp_path_factory.mktemp("page")
-    for name, lines in (("weather", labelled_lines), ("names", tagged_lines)):
+    for name, lines in (("weather", labeled_lines), ("names", tagged_lines)):
         write_lines(folder / f"{name}.tsv", lines(80, 1))
         write_lines(folder / f"{name}-valid.tsv", lines(6, 2))
     (folder / "texts.txt").write_text("ada left berlin\n\nrain\n")
@@ -57,5 +57,5 @@ def test_classification_page_commands_and_python_run(folder, monkeypatch, keras_
     ranked = said["classify runs/weather texts.txt --format jsonl"].splitlines()
     assert [json.loads(line)["label"] for line in ranked] == labels and len(labels) == 3
     assert len(said["tag runs/names texts.txt"].splitlines()[0].split()) == 3
-    assert said["classify runs/weather --data weather-valid.tsv"].startswith("accuracy ")
-    assert said["tag runs/names --data names-valid.tsv"].startswith("entities")
+    assert said["classify runs/weather --labeled weather-valid.tsv"].startswith("accuracy ")
+    assert said["tag runs/names --labeled names-valid.tsv"].startswith("entities")

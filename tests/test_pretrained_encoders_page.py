@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hub_preset import save_preset
-from label_runs import labelled_lines, write_lines
+from label_runs import labeled_lines, write_lines
 
 from keras_seq.text.dates import date_pairs
 
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
     """The files that the page names, and the encoder as if KerasHub had fetched it before."""
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     save_preset(tmp_path / "keras" / "keras-seq" / "bert_tiny_en_uncased")
-    write_lines(tmp_path / "weather.tsv", labelled_lines(80, 1))
+    write_lines(tmp_path / "weather.tsv", labeled_lines(80, 1))
     write_lines(tmp_path / "dates.tsv", date_pairs(80, seed=1))
     (tmp_path / "texts.txt").write_text("rain\n\n12 May\n")
     monkeypatch.chdir(tmp_path)

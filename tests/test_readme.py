@@ -84,7 +84,7 @@ def folder(tmp_path_factory):
             text = "".join(f"{line}\n" for line in part).encode()
             (folder / f"{split}.{language}").write_bytes(text)
             subprocess.run(["gzip", "-k", folder / f"{split}.{language}"], check=True)
-    # Few enough for the smallest batch: `--max-batch auto` has one try, a process of its own.
+    # Few enough for the smallest batch: `--batch-tokens auto` has one try, a process of its own.
     (folder / "pairs.tsv").write_text(
         "".join(f"{source}\t{target}\n" for source, target in pairs[:60]), encoding="utf-8"
     )
@@ -156,7 +156,7 @@ def test_every_python_block_runs(folder):
 def test_every_block_has_a_language_that_is_tested():
     for path in DOCUMENTS:
         fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        assert set(fences) <= {"", "bash", "python", "toml"}
+        assert set(fences) <= {"", "bash", "mermaid", "python", "toml"}
 
 
 def test_every_link_leads_somewhere():

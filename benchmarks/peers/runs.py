@@ -54,7 +54,7 @@ def exported(work: pathlib.Path, beam: int) -> pathlib.Path:
     """The newest export of the run, as a SavedModel."""
     base = work / f"keras-seq-export-beam{beam}"
     shutil.rmtree(base, ignore_errors=True)
-    ours("export", trained(work), base, f"--beam={beam}")
+    ours("export", trained(work), base, f"--beam-size={beam}")
     return base / "1"
 
 

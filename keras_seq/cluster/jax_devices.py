@@ -37,7 +37,7 @@ def count_devices(devices: Devices) -> int:
 def start(devices: Devices) -> Cluster:
     """Returns the cluster of these devices once all hosts have connected."""
     if devices.together and not jax.distributed.is_initialized():
-        jax.distributed.initialize(devices.hosts[0], len(devices.hosts), devices.host)
+        jax.distributed.initialize(devices.hosts[0], len(devices.hosts), devices.host_index)
     count = count_devices(devices)
     if count == 1 and not devices.together:
         return Cluster()

@@ -64,7 +64,7 @@ def start_cluster(devices: Devices, notice: Callable[[str], None]) -> Cluster:
         InputError: If devices are missing, or the first host does not start.
     """
     configure(devices)
-    if devices.host > 0:
+    if devices.host_index > 0:
         _wait_for(devices.hosts[0], notice)
     with _errors_as_input_errors("no devices to train on"):
         cluster: Cluster = _module().start(devices)

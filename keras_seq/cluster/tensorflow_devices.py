@@ -38,7 +38,7 @@ def configure(devices: Devices) -> None:
         raise RuntimeError("it finds no GPU")
     if devices.together:
         cluster = {"cluster": {"worker": list(devices.hosts)}}
-        task = {"task": {"type": "worker", "index": devices.host}}
+        task = {"task": {"type": "worker", "index": devices.host_index}}
         os.environ["TF_CONFIG"] = json.dumps(cluster | task)
 
 
@@ -57,7 +57,7 @@ def _names(devices: Devices) -> list[str]:
 def start(devices: Devices) -> Cluster:
     """Returns the cluster of these devices once all hosts have connected."""
     if devices.together:
-        return TensorFlowCluster(_multi_worker_strategy(), devices.host, len(devices.hosts))
+        return TensorFlowCluster(_multi_worker_strategy(), devices.host_index, len(devices.hosts))
     count = count_devices(devices)
     if count == 1:
         parts = 1 if tf.config.list_logical_devices("GPU") else num_training_threads()

@@ -14,7 +14,7 @@ from keras_seq.text import (
     InputError,
     check_readable,
     check_same_length,
-    read_labelled,
+    read_labeled,
     read_lines,
     read_pairs,
     read_table,
@@ -31,15 +31,15 @@ class EvaluationFiles:
         pairs: `source<TAB>target` lines, for task `translate`.
         source, target: Instead of `pairs`, two files with as many lines.
         text: Lines of text, for task `language-model`.
-        data: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
-        columns: The columns of `pairs` or `data`, see `read_table`; None for those of the run.
+        labeled: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
+        columns: The columns of `pairs` or `labeled`, see `read_table`; None for those of the run.
     """
 
     pairs: Name = None
     source: Name = None
     target: Name = None
     text: Name = None
-    data: Name = None
+    labeled: Name = None
     columns: str | None = None
 
     def read(self, run: Run, notice: Callable[[str], None] | None = None) -> list[tuple[str, str]]:
@@ -79,7 +79,7 @@ class EvaluationFiles:
             reading = read_pairs(source, target, notice=notice)
             check_same_length(source, target)
             return list(reading)
-        expected = "text" if roles is None else "pairs" if roles == PAIR else "data"
+        expected = "text" if roles is None else "pairs" if roles == PAIR else "labeled"
         if names != [expected]:
             received = ", ".join(f"--{name}" for name in names) or "no file"
             other = ", or --source and --target" if roles == PAIR else ""
@@ -93,6 +93,6 @@ class EvaluationFiles:
             return [("", line) for line in read_lines(path, notice=notice)]
         if roles == PAIR:
             return list(read_table(path, columns=columns, notice=notice))
-        pairs = read_labelled(path, tagged=roles == TAGGED, columns=columns, notice=notice)
+        pairs = read_labeled(path, tagged=roles == TAGGED, columns=columns, notice=notice)
         # Neither a text without a label nor one without words can be scored.
         return [(text, label) for text, label in pairs if label]

@@ -33,7 +33,7 @@ def require_ray() -> Any:
         return importlib.import_module("ray")
     except ImportError:
         raise InputError(
-            "--engine ray: Ray is not installed: pip install 'keras-seq[ray]'"
+            "--runner ray: Ray is not installed: pip install 'keras-seq[ray]'"
         ) from None
 
 
@@ -99,7 +99,7 @@ def _connect(ray: Any, workers: int | None) -> None:
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise InputError(f"--engine ray: no Ray cluster is available: {reason}") from None
+        raise InputError(f"--runner ray: no Ray cluster is available: {reason}") from None
 
 
 def _check_address(address: str) -> None:
@@ -133,7 +133,7 @@ class _Team:
     def __init__(self, ray: Any, task: Task, workers: int | None, notice: Notice) -> None:
         nodes = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
         if not sum(nodes):
-            raise InputError("--engine ray: the cluster has no CPU to work on")
+            raise InputError("--runner ray: the cluster has no CPU to work on")
         self._ray = ray
         self._notice = notice
         self._size, self._cores = split_cores(nodes, workers)
@@ -206,7 +206,7 @@ class _Team:
         if chunk is None:
             self._failed_starts += 1
             if self._failed_starts >= _STARTS:
-                raise JobError(f"--engine ray: no worker can be started: {how}")
+                raise JobError(f"--runner ray: no worker can be started: {how}")
         else:
             key = (chunk.file, chunk.number)
             self._attempts[key] = self._attempts.get(key, 0) + 1

@@ -64,11 +64,11 @@ def choose_batch_size(run: Run, devices: Devices, notice: Notice) -> None:
     """
     training = run.settings.training
     if run.checkpoints.steps:
-        notice(f"--max-batch auto: training.batch_tokens stays {training.batch_tokens:,}")
+        notice(f"--batch-tokens auto: training.batch_tokens stays {training.batch_tokens:,}")
         return
     if devices.together:
         raise InputError(
-            "--max-batch auto: received several hosts, expected one: give the number found on "
+            "--batch-tokens auto: received several hosts, expected one: give the number found on "
             "one host"
         )
     corpus = TokenCorpus.open(run.train_directory)
@@ -80,7 +80,7 @@ def choose_batch_size(run: Run, devices: Devices, notice: Notice) -> None:
     )
     if training.effective_batch_tokens is not None:
         budget = min(budget, training.effective_batch_tokens)
-    notice(f"--max-batch auto: training.batch_tokens = {budget:,}")
+    notice(f"--batch-tokens auto: training.batch_tokens = {budget:,}")
     training = training.model_copy(update={"batch_tokens": budget})
     run.update_settings(run.settings.model_copy(update={"training": training}))
 
@@ -112,8 +112,8 @@ def largest_budget(
 
     if not test(first):
         raise InputError(
-            f"--max-batch auto: not even a batch of {first:,} tokens fits: take a smaller model, "
-            "or lower data.max_source_length and data.max_target_length"
+            f"--batch-tokens auto: not even a batch of {first:,} tokens fits: take a smaller "
+            "model, or lower data.max_source_length and data.max_target_length"
         )
     good, bad = first, None
     while bad is None and good < largest:
@@ -162,7 +162,8 @@ def _fits(path: Path, budget: int, devices: Devices) -> bool:
         return False
     words = errors.strip().split("\n")[-1][:300]
     raise InputError(
-        f"--max-batch auto: a batch of {budget:,} tokens: exit code {process.returncode}: {words}"
+        f"--batch-tokens auto: a batch of {budget:,} tokens: exit code {process.returncode}: "
+        f"{words}"
     )
 
 

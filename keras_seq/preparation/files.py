@@ -28,10 +28,10 @@ class PairCounts(NamedTuple):
 
 def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
     """Returns the training files. InputError if there are none, or one is not readable."""
-    if data.source is data.target is data.pairs is data.text is data.labelled is None:
+    if data.source is data.target is data.pairs is data.text is data.labeled is None:
         raise InputError(
             "no text to train on: give --source and --target, or --pairs; or --task "
-            "language-model and --text; or --task classify, or tag, and --data"
+            "language-model and --text; or --task classify, or tag, and --labeled"
         )
     return _pair_files(
         data,
@@ -46,7 +46,7 @@ def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
 def validation_files(data: DataSettings, task: str = "translate") -> PairFiles | None:
     """Returns the validation files, or None. InputError if one is not readable."""
     names = (data.valid_source, data.valid_target, data.valid_pairs, data.valid_text)
-    if names == (None,) * 4 and data.valid_labelled is None:
+    if names == (None,) * 4 and data.valid_labeled is None:
         return None
     return _pair_files(data, task, "valid_", option="--valid-")
 
@@ -57,7 +57,7 @@ def _pair_files(data: DataSettings, task: str, prefix: str, **options: Any) -> P
         target=getattr(data, f"{prefix}target"),
         pairs=getattr(data, f"{prefix}pairs"),
         text=getattr(data, f"{prefix}text"),
-        data=getattr(data, f"{prefix}labelled"),
+        labeled=getattr(data, f"{prefix}labeled"),
         tagged=task == "tag",
         columns=data.columns,
         autoencoding=TASKS[task].autoencoding,
@@ -103,6 +103,6 @@ def count_pairs(
 
 def required_sides(files: PairFiles) -> str:
     """Completes "no pair has text" with the sides that must have text."""
-    if files.is_labelled:
+    if files.is_labeled:
         return " and a label"
     return "" if files.has_lines else " on both sides"

@@ -71,4 +71,4 @@ class HeldOutText:
     def _shared(self) -> str:
         if self._files.has_lines:
             return "equal one held out"
-        return f"share a {'text' if self._files.is_labelled else 'source'} with one held out"
+        return f"share a {'text' if self._files.is_labeled else 'source'} with one held out"

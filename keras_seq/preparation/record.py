@@ -22,7 +22,7 @@ TEXT_KEYS = (
     "target",
     "pairs",
     "text",
-    "labelled",
+    "labeled",
     "prepared",
     "weights",
     "alignments",
@@ -30,7 +30,7 @@ TEXT_KEYS = (
     "valid_target",
     "valid_pairs",
     "valid_text",
-    "valid_labelled",
+    "valid_labeled",
 )
 
 

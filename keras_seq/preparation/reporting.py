@@ -22,11 +22,11 @@ def report(
     dropped = []
     if counts.dropped_empty:
         side = " with an empty side"
-        if files.has_lines or files.is_labelled:
+        if files.has_lines or files.is_labeled:
             side = " without text" if files.has_lines else " without text or label"
         dropped.append(f"{counts.dropped_empty:,}{side}")
     if counts.dropped_long:
-        if files.is_labelled:
+        if files.is_labeled:
             keys = ["max_source_length"]
         elif files.has_lines:
             keys = ["max_target_length"]

@@ -24,7 +24,7 @@ class Devices:
         model_devices: Devices that share one copy of the weights (JAX only).
         hosts: Addresses `name:port` of all hosts, or empty for a single host. The first host
             writes the run. All hosts must see the same files.
-        host: Index of this host in `hosts`.
+        host_index: Index of this host in `hosts`.
 
     Raises:
         InputError: If a number or an address is invalid.
@@ -39,7 +39,7 @@ class Devices:
     count: int | None = None
     model_devices: int = 1
     hosts: tuple[str, ...] = ()
-    host: int = 0
+    host_index: int = 0
 
     def __post_init__(self) -> None:
         if self.kind is not None and self.kind not in get_args(Kind):
@@ -64,9 +64,10 @@ class Devices:
                 )
         if len(set(self.hosts)) < len(self.hosts):
             raise InputError(f"--hosts: {','.join(self.hosts)} has an address twice")
-        if not 0 <= self.host < max(1, len(self.hosts)):
+        if not 0 <= self.host_index < max(1, len(self.hosts)):
             raise InputError(
-                f"--host: received {self.host}, expected the place of this host in --hosts, "
+                f"--host-index: received {self.host_index}, expected the index of this host in "
+                "--hosts, "
                 + (f"from 0 to {len(self.hosts) - 1}" if self.hosts else "which is not given")
             )
 

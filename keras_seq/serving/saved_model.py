@@ -30,7 +30,7 @@ def export_saved_model(
     *,
     which: str | int = "best",
     ensemble: Sequence[str | os.PathLike[str]] = (),
-    text: bool = True,
+    ids_only: bool = False,
     verify: int = 100,
     notice: Callable[[str], None] | None = None,
     **search: Any,
@@ -57,8 +57,8 @@ def export_saved_model(
         which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         ensemble: Directories of other runs with the same vocabularies that translate together
             with `run`, whose settings apply.
-        text: False omits the text operations, for servers that lack them: `serving_default` is
-            then the same as `ids`, and clients tokenize.
+        ids_only: Boolean, whether to omit the text operations, for servers that lack them:
+            `serving_default` is then the same as `ids`, and clients tokenize.
         verify: Number of lines of the run's validation text for which the export, in a process
             without Keras, must return the outputs of the run; 0 skips the verification.
         notice: Called with lines that report the progress.
@@ -95,7 +95,7 @@ def export_saved_model(
     batch_size = settings.search.batch_size
 
     def write(version: Path) -> None:
-        exporter.module(model).save(version, text=text)
+        exporter.module(model).save(version, ids_only=ids_only)
         write_file(version / RECORD_NAME, checkpoint_record(runs))
         if verify:
             seconds = verify_saved_model(
@@ -103,18 +103,18 @@ def export_saved_model(
                 inputs,
                 expected,
                 batch_size=batch_size,
-                encode=None if text else exporter.encode,
-                decode=None if text else exporter.decode,
+                encode=exporter.encode if ids_only else None,
+                decode=exporter.decode if ids_only else None,
             )
             report(
                 f"{len(inputs)} lines of the validation text come out as the run "
                 f"{exporter.verb} them; loaded in {seconds:.2f} s"
             )
-        if text:
+        if not ids_only:
             write_warmup(version, _warmup_batches(run, exporter, batch_size))
 
     version = publish_version(base, write)
-    if text:
+    if not ids_only:
         write_guide(
             base,
             text_guide(exporter, inputs[0], expected[0]),
@@ -123,7 +123,7 @@ def export_saved_model(
             max_batch=batch_size,
             tensorflow_version=tf.__version__,
         )
-    report(_size_report(version, run, model, text))
+    report(_size_report(version, run, model, ids_only))
     return version
 
 
@@ -140,10 +140,10 @@ def _warmup_batches(run: Run, exporter: Exporter, rows: int) -> list[list[str]]:
     return [[shortest], [longest], [shortest] * rows, [longest] * rows]
 
 
-def _size_report(version: Path, run: Run, model: Any, text: bool) -> str:
+def _size_report(version: Path, run: Run, model: Any, ids_only: bool) -> str:
     total = sum(file.stat().st_size for file in version.rglob("*") if file.is_file())
     content = sum(weight.value.numpy().nbytes for weight in model.weights)
-    if text:
+    if not ids_only:
         # By identity, because a joint vocabulary is one tokenizer.
         distinct = {id(vocabulary): vocabulary for vocabulary in run.vocabularies}
         content += sum(len(vocabulary.to_bytes()) for vocabulary in distinct.values())

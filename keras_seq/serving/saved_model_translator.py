@@ -136,8 +136,8 @@ def _n_best_signature(version: Path) -> Signature:
     signature = signatures.get("n_best")
     if signature is None and "ids" in signatures:
         raise InputError(
-            f"{version}: accepts ids instead of text: it was exported with --no-text: export again "
-            "without that, or translate with the run"
+            f"{version}: accepts ids instead of text: it was exported with --ids-only: export "
+            "again without this option, or translate with the run"
         )
     if signature is None or not _num_hypotheses(signature):
         raise InputError(

@@ -25,7 +25,7 @@ class SignatureModule(tf.Module):
 
     The model itself must not be an attribute: Keras objects restore their variables in Python, but
     not in the session of a model server. Of the signatures in `functions`, `ids` has no text
-    operations; `text=False` needs it.
+    operations; `ids_only` needs it.
     """
 
     def __init__(self, model: Any, functions: Mapping[str, Any]) -> None:
@@ -34,22 +34,22 @@ class SignatureModule(tf.Module):
         # Not as attributes, because functions that are attributes are saved a second time.
         self._functions = SimpleNamespace(**functions)
 
-    def signatures(self, *, text: bool = True) -> dict[str, Any]:
+    def signatures(self, *, ids_only: bool = False) -> dict[str, Any]:
         """Returns the functions that a server offers, by name.
 
-        `text` means that the server has the operations that turn text into ids. A server without
-        them cannot load a graph that contains one.
+        With `ids_only` the operations that turn text into ids are omitted. A server without them
+        cannot load a graph that contains one.
         """
-        if not text:
+        if ids_only:
             return {name: self._functions.ids for name in ("serving_default", "ids")}
         return dict(vars(self._functions))
 
-    def save(self, version: Path, *, text: bool = True) -> None:
-        """Writes a SavedModel into an empty directory; for `text`, see `signatures`."""
+    def save(self, version: Path, *, ids_only: bool = False) -> None:
+        """Writes a SavedModel into an empty directory; for `ids_only`, see `signatures`."""
         tf.saved_model.save(
             self,
             str(version),
-            signatures=self.signatures(text=text),
+            signatures=self.signatures(ids_only=ids_only),
             # Omits the Python source location of each operation, a quarter of the file.
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )

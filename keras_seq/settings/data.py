@@ -20,11 +20,11 @@ class DataSettings(Section):
         "File of source<TAB>target lines, or CSV, instead of `source` and `target`."
     )
     text: str | list[str] | None = a_text("File of lines, for language models and autoencoders.")
-    labelled: str | list[str] | None = a_text(
+    labeled: str | list[str] | None = a_text(
         "File of text<TAB>label lines, or CSV; for taggers of text<TAB>tags, with one tag per word."
     )
     columns: str | None = a_text(
-        "Columns of `pairs` or `labelled`, by number or header, such as source=1,target=3."
+        "Columns of `pairs` or `labeled`, by number or header, such as source=1,target=3."
     )
     weights: str | list[str] | None = a_text(
         "File of numbers, the weight of each pair in the loss."
@@ -37,7 +37,7 @@ class DataSettings(Section):
     valid_target: str | None = a_text("File of target sentences for validation.")
     valid_pairs: str | None = a_text("File of source<TAB>target lines for validation.")
     valid_text: str | None = a_text("File of lines for validation.")
-    valid_labelled: str | None = a_text("File of labeled lines for validation.")
+    valid_labeled: str | None = a_text("File of labeled lines for validation.")
     prepared: str | None = a_text("Directory made by `keras-seq prepare`, instead of text.")
     max_source_length: int = a_number(
         200, 1, 100_000, "Maximum source length of a pair, in tokens."

@@ -118,9 +118,9 @@ def check_task_settings(name: str, settings: Any) -> None:
 
 def _check_columns(data: Any, roles: Roles) -> None:
     parse_columns(data.columns, roles)
-    tables = (data.pairs, data.labelled, data.valid_pairs, data.valid_labelled, data.prepared)
+    tables = (data.pairs, data.labeled, data.valid_pairs, data.valid_labeled, data.prepared)
     if tables == (None,) * len(tables):
-        name = "pairs" if roles == PAIR else "labelled"
+        name = "pairs" if roles == PAIR else "labeled"
         raise ValueError(
             f"data.columns: received {show(data.columns)} without data.{name}, expected a "
             "file with these columns"

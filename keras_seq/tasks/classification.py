@@ -8,7 +8,7 @@ from typing import Any
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
-from keras_seq.text import LABELLED, Example, Tokenizer
+from keras_seq.text import LABELED, Example, Tokenizer
 
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one string a row. For each row:
@@ -33,7 +33,7 @@ class Classification(LabelTask):
     families = ("classifier-rnn", "classifier-bag", "classifier-transformer", "classifier-hub")
     usage = "classify {} < input > output"
     data = (*LabelTask.data, "class_weights")
-    roles = LABELLED
+    roles = LABELED
     monitors = ("loss", "accuracy", "macro_f1")
 
     def encoder(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class LabelTask(Task):
     """Maps texts to labels from a closed set."""
 
-    data: tuple[str, ...] = ("columns", "labelled", "valid_labelled")
+    data: tuple[str, ...] = ("columns", "labeled", "valid_labeled")
     without = {
         key: "no text is written"
         for key in (

@@ -1,12 +1,12 @@
 """Text files, vocabularies and tokenizers, without Keras and TensorFlow."""
 
 from .changed_vocabulary import pieces_in
-from .column_choice import LABELLED, PAIR, TAGGED, Roles, parse_columns
+from .column_choice import LABELED, PAIR, TAGGED, Roles, parse_columns
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError, Notice
 from .imported import import_tokenizer
-from .labelled_lines import read_labelled
+from .labeled_lines import read_labeled
 from .labels import FIRST_LABEL, Labels
 from .learning import KINDS, Kind, check_symbols, has_extra_spaces
 from .letter_trigrams import letter_trigrams, trigram_ids
@@ -34,7 +34,7 @@ __all__ = [
     "EOS_ID",
     "FIRST_LABEL",
     "INSIDE_ID",
-    "LABELLED",
+    "LABELED",
     "PAD_ID",
     "PAIR",
     "TAGGED",
@@ -73,7 +73,7 @@ __all__ = [
     "parse_columns",
     "piece_vectors",
     "pieces_in",
-    "read_labelled",
+    "read_labeled",
     "read_lines",
     "read_pairs",
     "read_table",

@@ -11,7 +11,7 @@ from .errors import InputError
 Roles = tuple[str, str]
 
 PAIR: Roles = ("source", "target")
-LABELLED: Roles = ("text", "label")
+LABELED: Roles = ("text", "label")
 TAGGED: Roles = ("text", "tags")
 
 _SHOWN_COLUMNS = 8

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .column_choice import LABELLED, TAGGED
+from .column_choice import LABELED, TAGGED
 from .errors import InputError, Notice
 from .reading import Path, display_name
 from .tables import numbered_pairs
 from .tagged_words import words_of
 
 
-def read_labelled(
+def read_labeled(
     path: Path,
     *,
     tagged: bool = False,
@@ -40,10 +40,10 @@ def read_labelled(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder) / "tagged.tsv"
     ...     _ = path.write_text("a dog runs\\tDET NOUN VERB\\n")
-    ...     list(read_labelled(path, tagged=True))
+    ...     list(read_labeled(path, tagged=True))
     [('a dog runs', 'DET NOUN VERB')]
     """
-    roles = TAGGED if tagged else LABELLED
+    roles = TAGGED if tagged else LABELED
     for number, text, label in numbered_pairs(path, columns=columns, roles=roles, notice=notice):
         if not tagged:
             yield text, label.strip()

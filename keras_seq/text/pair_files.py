@@ -7,10 +7,10 @@ import stat
 from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
-from .column_choice import LABELLED, PAIR, TAGGED, parse_columns
+from .column_choice import LABELED, PAIR, TAGGED, parse_columns
 from .columns import Links, check_links, read_alignments, read_weights
 from .errors import InputError, Notice
-from .labelled_lines import read_labelled
+from .labeled_lines import read_labeled
 from .reading import check_readable, display_name, read_lines, read_pairs, zip_lines
 from .tables import read_table
 
@@ -77,7 +77,7 @@ def expand_names(names: FileNames) -> tuple[str, ...]:
 class PairFiles:
     """A parallel corpus in one or several files, with optional weights and alignments.
 
-    The text is given by one of four options: `source` and `target`, `pairs`, `text`, or `data`.
+    The text is given by one of four options: `source` and `target`, `pairs`, `text`, or `labeled`.
     File N of each option belongs to file N of the others.
 
     Args:
@@ -85,9 +85,9 @@ class PairFiles:
         pairs: Files of `source<TAB>target` lines or other tables, as for `read_table`.
         text: Files of lines without a source, as for a language model.
         autoencoding: Boolean, whether each line of `text` is also its source.
-        data: Files of `text<TAB>label` lines or other tables.
-        tagged: Boolean, whether `data` has one tag per word instead of a label.
-        columns: The columns of `pairs` or `data`, as `"source=1,target=3"`; see `read_table`.
+        labeled: Files of `text<TAB>label` lines or other tables.
+        tagged: Boolean, whether `labeled` has one tag per word instead of a label.
+        columns: The columns of `pairs` or `labeled`, as `"source=1,target=3"`; see `read_table`.
         weights: Files with one number per line of the text.
         alignments: Files with the word alignment of each line of the text.
         file_weights: One number per file, which multiplies the weights of its pairs.
@@ -115,7 +115,7 @@ class PairFiles:
         target: FileNames | None = None,
         pairs: FileNames | None = None,
         text: FileNames | None = None,
-        data: FileNames | None = None,
+        labeled: FileNames | None = None,
         weights: FileNames | None = None,
         alignments: FileNames | None = None,
         file_weights: Sequence[float] | None = None,
@@ -129,7 +129,7 @@ class PairFiles:
             "target": target,
             "pairs": pairs,
             "text": text,
-            "data": data,
+            "labeled": labeled,
             "weights": weights,
             "alignments": alignments,
         }
@@ -150,8 +150,8 @@ class PairFiles:
                 "give one for each"
             )
         if columns is not None:
-            labelled = TAGGED if tagged else LABELLED
-            parse_columns(columns, labelled if self.is_labelled else PAIR)
+            roles = TAGGED if tagged else LABELED
+            parse_columns(columns, roles if self.is_labeled else PAIR)
         self.tagged = tagged
         self.columns = columns
         self.autoencoding = autoencoding
@@ -175,12 +175,12 @@ class PairFiles:
     @property
     def unit(self) -> str:
         """The unit of the corpus: `"line"` or `"pair"`."""
-        return "line" if self.has_lines or self.is_labelled else "pair"
+        return "line" if self.has_lines or self.is_labeled else "pair"
 
     @property
-    def is_labelled(self) -> bool:
+    def is_labeled(self) -> bool:
         """True if the targets are labels or tags."""
-        return "data" in self.names
+        return "labeled" in self.names
 
     @property
     def has_alignments(self) -> bool:
@@ -218,7 +218,9 @@ class PairFiles:
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
     def __str__(self) -> str:
-        text = [key for key in ("source", "target", "pairs", "text", "data") if key in self.names]
+        text = [
+            key for key in ("source", "target", "pairs", "text", "labeled") if key in self.names
+        ]
         return ", ".join(self.describe(key) for key in text)
 
     def _read_file(self, index: int, notice: Notice | None) -> Iterator[Example]:
@@ -230,9 +232,9 @@ class PairFiles:
             text = ((line if self.autoencoding else "", line) for line in lines)
         elif "pairs" in file:
             text = read_table(file["pairs"], columns=self.columns, notice=notice)
-        elif "data" in file:
-            text = read_labelled(
-                file["data"], tagged=self.tagged, columns=self.columns, notice=notice
+        elif "labeled" in file:
+            text = read_labeled(
+                file["labeled"], tagged=self.tagged, columns=self.columns, notice=notice
             )
         else:
             text = read_pairs(file["source"], file["target"], notice=notice)
@@ -240,7 +242,7 @@ class PairFiles:
             for pair in text:
                 yield Example(*pair, target_only=self.target_only)
             return
-        names = [next(file[key] for key in ("text", "pairs", "data", "source") if key in file)]
+        names = [next(file[key] for key in ("text", "pairs", "labeled", "source") if key in file)]
         columns: list[Iterator] = [text]
         if "weights" in file:
             names.append(file["weights"])
@@ -265,7 +267,7 @@ def _check_options(names: Set[str], option: str) -> None:
         )
     if "pairs" in names and both:
         raise InputError(f"both {option}pairs and {option}source/{option}target given: choose one")
-    if len(both) < 2 and not {"data", "text", "pairs"} & names:
+    if len(both) < 2 and not {"labeled", "text", "pairs"} & names:
         missing, present = ("target", "source") if both == ["source"] else ("source", "target")
         raise InputError(f"{option}{present} without {option}{missing}: both are needed")
 

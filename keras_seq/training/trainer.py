@@ -76,7 +76,7 @@ def train(
     """
     notice = notice or _to_stderr
     devices = devices or Devices()
-    if devices.host > 0:
+    if devices.host_index > 0:
         return train_as_worker(directory, devices, notice)
     if isinstance(directory, Run):
         run = directory

@@ -35,7 +35,7 @@ class VectorSettings:
         negatives: Noise words for each target word in negative sampling.
         subsample: Relative frequency t above which words are subsampled; 0 disables subsampling.
             GloVe does not subsample.
-        rate: Initial learning rate; if None, 0.025 for skip-gram and 0.05 otherwise.
+        learning_rate: Initial learning rate; if None, 0.025 for skip-gram and 0.05 otherwise.
         epochs: Passes over the text; 5 if None, 25 for GloVe.
         min_ngram, max_ngram: Minimum and maximum length of the character n-grams of fastText.
         buckets: Number of hash buckets for n-grams. Only buckets in use take memory.
@@ -59,7 +59,7 @@ class VectorSettings:
     min_count: int = 5
     negatives: int = 5
     subsample: float = 1e-3
-    rate: float | None = None
+    learning_rate: float | None = None
     epochs: int | None = None
     min_ngram: int = 3
     max_ngram: int = 6
@@ -77,7 +77,7 @@ class VectorSettings:
             set_(self, "loss", "negative")
         for name, value in (
             ("window", _WINDOWS.get(self.method, 5)),
-            ("rate", _RATES.get(self.method, 0.025)),
+            ("learning_rate", _RATES.get(self.method, 0.025)),
             ("epochs", _EPOCHS.get(self.method, 5)),
         ):
             if getattr(self, name) is None:
@@ -99,8 +99,13 @@ class VectorSettings:
             value = getattr(self, name)
             good = isinstance(value, int) and least <= value <= most
             _require(good, name, value, f"an integer from {least:,} to {most:,}")
-        rate = self.rate
-        _require(rate is not None and 0 < rate <= 10, "rate", rate, "a number above 0, at most 10")
+        rate = self.learning_rate
+        _require(
+            rate is not None and 0 < rate <= 10,
+            "learning_rate",
+            rate,
+            "a number above 0, at most 10",
+        )
         good = math.isfinite(self.subsample) and self.subsample >= 0
         _require(good, "subsample", self.subsample, "a number at least 0")
 

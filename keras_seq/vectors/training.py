@@ -76,7 +76,9 @@ def train_vectors(
     train = _train_glove if settings.method == "glove" else _train_predictions
     vectors = train(corpus, settings, notice or _silent)
     if not np.isfinite(vectors.matrix).all():
-        raise SettingsError(f"rate: {settings.rate:g} is too high, the training diverged: lower it")
+        raise SettingsError(
+            f"learning_rate: {settings.learning_rate:g} is too high, the training diverged: lower it"
+        )
     return vectors
 
 
@@ -118,7 +120,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
         noise.aliases,
         *tree,
     )
-    epochs, rate = int(settings.epochs or 0), float(settings.rate or 0)
+    epochs, rate = int(settings.epochs or 0), float(settings.learning_rate or 0)
     progress = _Progress(epochs * corpus.total, "words", notice)
     loss = _LOSSES[str(settings.loss)]
     reading = threading.Lock()
@@ -165,7 +167,7 @@ def _train_glove(corpus: Corpus, settings: VectorSettings, notice: Notice) -> Wo
     tables = glove_tables(len(corpus.words), settings.units, settings.seed)
     epochs = int(settings.epochs or 0)
     progress = _Progress(epochs * len(rows), "pairs", notice)
-    rate = np.float32(settings.rate)
+    rate = np.float32(settings.learning_rate)
     for epoch in range(epochs):
         order = np.random.default_rng([settings.seed, epoch]).permutation(len(rows))
         losses: list[float] = []

@@ -338,7 +338,7 @@ def test_a_run_is_diagnosed_with_its_settings(tiny_run):
     references = ["2021-03-05", "1999-05-05", "", "2000-01-01"]
     notices = []
     found = diagnose(
-        tiny_run, sources, references, beams=(2, 1), notice=notices.append, max_length=9
+        tiny_run, sources, references, beam_sizes=(2, 1), notice=notices.append, max_length=9
     )
     assert [notice.partition(":")[0] for notice in notices] == ["beam 2", "beam 1"]
     assert list(found.beams) == [2, 1]
@@ -367,7 +367,7 @@ def test_diagnose_rejects_invalid_arguments(tiny_run, tmp_path):
     with pytest.raises(InputError, match="no such run directory"):
         diagnose(tmp_path / "absent", ["a"], ["a"])
     with pytest.raises(SettingsError, match="search.beam_size: received 0"):
-        diagnose(tiny_run, ["a"], ["a"], beams=(0,))
+        diagnose(tiny_run, ["a"], ["a"], beam_sizes=(0,))
     assert Run.open(tiny_run).settings.search.method == "beam"
 
 

@@ -82,7 +82,7 @@ def addresses():
 
 def two_hosts(folder, run, options, code="", **settings):
     """The first host's process and the other's."""
-    options = f"{options} --hosts {addresses()} --host"
+    options = f"{options} --hosts {addresses()} --host-index"
     return [Training(arguments(folder, run, f"{options} {i}", **settings), code) for i in (0, 1)]
 
 

@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
         ({"hosts": ("here",)}, "NAME:PORT"),
         ({"hosts": ("here:99999",)}, "NAME:PORT"),
         ({"hosts": ("a:1", "a:1")}, "twice"),
-        ({"hosts": ("a:1", "b:1"), "host": 2}, "from 0 to 1"),
-        ({"host": 1}, "not given"),
+        ({"hosts": ("a:1", "b:1"), "host_index": 2}, "from 0 to 1"),
+        ({"host_index": 1}, "not given"),
     ],
 )
 def test_impossible_device_options_raise_input_error(options, words):
@@ -39,7 +39,7 @@ def test_impossible_device_options_raise_input_error(options, words):
 
 def test_single_host_does_not_form_a_cluster():
     assert not Devices(hosts=("a:1",)).together
-    assert Devices(hosts=("a:1", "b:1"), host=1).together
+    assert Devices(hosts=("a:1", "b:1"), host_index=1).together
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a
             "--model-devices: received 2, this host has 1 (cpu)",
         ),
         (
-            "--backend tensorflow --device cpu --max-batch auto --hosts a:1,b:1",
-            "--max-batch auto: received several hosts, expected one",
+            "--backend tensorflow --device cpu --batch-tokens auto --hosts a:1,b:1",
+            "--batch-tokens auto: received several hosts, expected one",
         ),
         (
-            "--backend tensorflow --device cpu --devices 2 --hosts a:1,b:1 --host 1",
+            "--backend tensorflow --device cpu --devices 2 --hosts a:1,b:1 --host-index 1",
             "has one CPU",
         ),
     ],
@@ -127,7 +127,9 @@ def test_torch_backend_is_rejected_with_a_clear_error(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("options", [(), ("--dry-run",), ("--hosts", "a:1,b:1", "--host", "1")])
+@pytest.mark.parametrize(
+    "options", [(), ("--dry-run",), ("--hosts", "a:1,b:1", "--host-index", "1")]
+)
 def test_missing_jax_is_reported_before_the_run_is_created(tmp_path, options):
     """Said at once, and not after the text was prepared."""
     code = """

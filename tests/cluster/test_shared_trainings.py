@@ -91,7 +91,7 @@ def test_hosts_with_different_checkpoints_are_rejected(folder, ended):
     """One has a run that was trained already; it is refused, and nobody waits for anybody."""
     hosts = addresses()
     runs = (f"{ended}-new", f"{ended}-transformer-tiny-1")
-    options = [f"--backend {ended} --hosts {hosts} --host {i}" for i in (0, 1)]
+    options = [f"--backend {ended} --hosts {hosts} --host-index {i}" for i in (0, 1)]
     processes = [
         Training(arguments(folder, run, option, **SAME_DROPOUT[ended]))
         for run, option in zip(runs, options, strict=True)
@@ -134,7 +134,7 @@ def test_missing_first_host_is_reported_after_the_wait(folder):
     code = before("tensorflow", "import keras_seq.cluster.starting as starting\n")
     code += "starting.WAIT_SECONDS = 1.0\n"
     hosts = addresses()
-    line = arguments(folder, "nobody", f"--backend tensorflow --hosts {hosts} --host 1")
+    line = arguments(folder, "nobody", f"--backend tensorflow --hosts {hosts} --host-index 1")
     (said,) = all_end([Training(line, code)], expected=2)
     first = hosts.partition(",")[0]
     assert f"waiting for the first host ({first})\n" in said

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import sacrebleu
-from label_runs import labelled_lines, tagged_lines, write_lines
+from label_runs import labeled_lines, tagged_lines, write_lines
 
 import keras_seq
 from keras_seq.evaluation import evaluation_metrics
@@ -39,7 +39,7 @@ def test_translations_are_those_of_translate_and_scores_those_of_sacrebleu(
     tiny_run, pairs, tmp_path, keras_seq_command
 ):
     output = tmp_path / "out.txt"
-    options = ["--which", 2, "--beam", 1]
+    options = ["--which", 2, "--beam-size", 1]
     outcome = keras_seq_command("evaluate", tiny_run, "--pairs", pairs, "-o", output, *options)
     assert outcome.code == 0, outcome.err
     sources = "".join(f"{source}\n" for source, _ in PAIRS).encode()
@@ -76,7 +76,16 @@ def test_metric_that_chose_the_best_checkpoint_is_first(tiny_run, classifier_run
 def test_two_files_give_the_same_as_one(tiny_run, pairs, tmp_path, keras_seq_command):
     for name, side in (("source", 0), ("target", 1)):
         (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS))
-    options = ["-m", "exact,bleu", "--tokenize", "char", "--no-confidence", "--json", "--beam", 1]
+    options = [
+        "-m",
+        "exact,bleu",
+        "--tokenize",
+        "char",
+        "--no-confidence",
+        "--json",
+        "--beam-size",
+        1,
+    ]
     one = keras_seq_command("evaluate", tiny_run, "--pairs", pairs, *options)
     files = ["--source", tmp_path / "source", "--target", tmp_path / "target"]
     two = keras_seq_command("evaluate", tiny_run, *files, *options)
@@ -107,10 +116,10 @@ def test_wrong_examples_raise_an_error(tiny_run, sources, references, error):
 
 
 def test_classifier_has_accuracy_and_macro_f1(classifier_run, tmp_path, keras_seq_command):
-    lines = [*labelled_lines(40, seed=5), ("today we see ice", "dry")]
+    lines = [*labeled_lines(40, seed=5), ("today we see ice", "dry")]
     data = write_lines(tmp_path / "data.tsv", lines)
     output = tmp_path / "labels"
-    outcome = keras_seq_command("evaluate", classifier_run, "--data", data, "-o", output)
+    outcome = keras_seq_command("evaluate", classifier_run, "--labeled", data, "-o", output)
     texts = "".join(f"{text}\n" for text, _ in lines).encode()
     given = keras_seq_command("classify", classifier_run, stdin=texts).lines
     assert output.read_text().split("\n")[:-1] == given
@@ -129,7 +138,7 @@ def test_classifier_has_accuracy_and_macro_f1(classifier_run, tmp_path, keras_se
 def test_tagger_has_entity_f1_only_for_tags_of_entities(tagger_run, tmp_path, keras_seq_command):
     lines = [*tagged_lines(30, seed=5), ("ada left berlin", "O O B-LOC")]
     data = write_lines(tmp_path / "data.tsv", lines)
-    outcome = keras_seq_command("evaluate", tagger_run, "--data", data)
+    outcome = keras_seq_command("evaluate", tagger_run, "--labeled", data)
     texts = "".join(f"{text}\n" for text, _ in lines).encode()
     given = [line.split() for line in keras_seq_command("tag", tagger_run, stdin=texts).lines]
     truth = [tags.split() for _, tags in lines]
@@ -143,9 +152,9 @@ def test_tagger_has_entity_f1_only_for_tags_of_entities(tagger_run, tmp_path, ke
     ]
     assert found["accuracy"] == pytest.approx(np.mean(right), abs=5e-5)
     write_lines(data, [("ada left", "NOUN VERB")])
-    outcome = keras_seq_command("evaluate", tagger_run, "--data", data)
+    outcome = keras_seq_command("evaluate", tagger_run, "--labeled", data)
     assert list(values_of(outcome)) == ["accuracy", "macro F1"]
-    outcome = keras_seq_command("evaluate", tagger_run, "--data", data, "-m", "entity_f1")
+    outcome = keras_seq_command("evaluate", tagger_run, "--labeled", data, "-m", "entity_f1")
     assert outcome.code == 2
     assert outcome.error.startswith("metric 'entity_f1': the tags are not of entities")
 
@@ -175,7 +184,7 @@ def test_language_model_has_the_perplexity_of_likelihood(tmp_path, keras_seq_com
 
 WRONG = [
     ([], "received no file, expected --pairs FILE, or --source and --target: the task of the run"),
-    (["--data", "FILE"], "received --data, expected --pairs FILE"),
+    (["--labeled", "FILE"], "received --labeled, expected --pairs FILE"),
     (["--pairs", "FILE", "--text", "FILE"], "received --pairs, --text, expected --pairs FILE"),
     (["--source", "FILE"], "received --source, expected --pairs FILE"),
     (["--pairs", "absent"], "absent: no such file"),
@@ -184,7 +193,7 @@ WRONG = [
     (["--pairs", "FILE", "-m", "exact,blue"], "metric 'blue': expected one of exact, cer, wer"),
     (["--pairs", "FILE", "-m", "macro_f1"], "metric 'macro_f1': expected one of exact, cer, wer"),
     (["--pairs", "FILE", "--tokenize", "13b"], "tokenize: unknown tokenizer '13b'"),
-    (["--pairs", "FILE", "--beam", "0"], "search.beam_size: "),
+    (["--pairs", "FILE", "--beam-size", "0"], "search.beam_size: "),
     (["--pairs", "FILE", "--which", "3"], "received checkpoint '3', expected best, latest or"),
     (["--pairs", "FILE", "-o", "absent/file"], "absent/file: cannot be written"),
     (["--pairs", "FILE", "--no-confidence", "--samples", "5"], "needs --confidence"),
@@ -210,14 +219,14 @@ def test_wrong_option_or_file_is_one_line(
         (["-m", "bleu"], "metric 'bleu': expected one of accuracy, macro_f1, because the task"),
         (["--tokenize", "13a"], "tokenize: received '13a', but task 'classify' has no BLEU"),
         (["--ensemble", "x"], "ensemble: a run of task 'classify' is evaluated alone"),
-        (["--beam", "2"], "search.beam_size: no text is written with task 'classify'"),
+        (["--beam-size", "2"], "search.beam_size: no text is written with task 'classify'"),
     ],
 )
 def test_option_of_another_task_is_one_line(
     classifier_run, options, words, tmp_path, keras_seq_command
 ):
-    data = write_lines(tmp_path / "data.tsv", labelled_lines(3, seed=5))
-    outcome = keras_seq_command("evaluate", classifier_run, "--data", data, *options)
+    data = write_lines(tmp_path / "data.tsv", labeled_lines(3, seed=5))
+    outcome = keras_seq_command("evaluate", classifier_run, "--labeled", data, *options)
     assert (outcome.code, outcome.out) == (2, b"")
     assert words in outcome.error
 

@@ -130,7 +130,7 @@ def test_likelihood_and_diagnosis_use_the_mean_of_the_ensemble(
     scored = keras_seq_command("likelihood", tiny_run, *files, "--ensemble", other_run)
     assert scored.code == 0, scored.err
     assert float(scored.lines[0].split("\t")[0]) == pytest.approx(expected, abs=1e-4)
-    command = ["diagnose", tiny_run, *files, "--beam", "2", "--json", "-", "--ensemble", other_run]
+    command = ["diagnose", tiny_run, *files, "--beam-sizes", "2", "--json", "--ensemble", other_run]
     diagnosed = keras_seq_command(*command)
     assert diagnosed.code == 0, diagnosed.err
     (line,) = json.loads(diagnosed.out)["lines"]

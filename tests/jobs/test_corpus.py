@@ -65,7 +65,7 @@ def expected(texts, tmp_path_factory):
 def where(request):
     if request.param == "ray":
         pytest.importorskip("ray", reason="the extra ray is not installed")
-    return ["--engine", request.param]
+    return ["--runner", request.param]
 
 
 def content(path):
@@ -329,7 +329,7 @@ def test_invalid_prepare_commands_exit_with_2_and_write_nothing(
         ([tmp_path / "out", "--source", f"{tmp_path}/*.no", "--target", "x"], "no file has a name"),
         ([tmp_path / "file", *text_options], "a file, expected a new or empty directory"),
         ([tmp_path, *text_options], "not empty and not a run"),
-        ([tmp_path / "out", f"--set=data.prepared={shared}"], "`prepare` takes text alone"),
+        ([tmp_path / "out", f"--set=data.prepared={shared}"], "`prepare` accepts only text"),
         (
             [
                 tmp_path / "out",

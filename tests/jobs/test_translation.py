@@ -79,7 +79,7 @@ def where(request):
     if request.param == "local":
         return []
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    return ["--engine", "ray"]
+    return ["--runner", "ray"]
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_translated_files_are_identical_after_a_worker_is_killed(
     code, said = job.end()
     assert code == 0, said
     assert said.count("the worker ended") == 1
-    assert "4 files of 664 lines are translated" in said
+    assert "translated 4 files with 664 lines" in said
     assert outputs(tmp_path / "out") == expected
 
 
@@ -191,7 +191,7 @@ def test_translated_files_are_identical_after_a_ray_node_is_lost(
         second = cluster.add_node(num_cpus=1)
         cluster.wait_for_nodes()
         monkeypatch.setenv("RAY_ADDRESS", cluster.address)
-        job = start(texts, tmp_path / "out", *OPTIONS, "--engine", "ray")
+        job = start(texts, tmp_path / "out", *OPTIONS, "--runner", "ray")
         job.wait_for(lambda: len(job.kept()) >= 2)
         cluster.remove_node(second, allow_graceful=False)
         code, said = job.end()
@@ -256,7 +256,7 @@ def test_n_best_output_of_a_file_equals_plain_translate_output(
 def test_ctranslate2_on_ray_gives_the_same_output_as_locally(translate, texts, tmp_path):
     pytest.importorskip("ray", reason="the extra ray is not installed")
     assert translate("--input", texts / "a.en", output_dir=tmp_path / "local").code == 0
-    outcome = translate("--input", texts / "a.en", "--engine", "ray", "--workers", "1")
+    outcome = translate("--input", texts / "a.en", "--runner", "ray", "--workers", "1")
     assert (outcome.code, outcome.out) == (0, b""), outcome.err
     assert outputs(tmp_path / "out") == outputs(tmp_path / "local")
 
@@ -371,7 +371,6 @@ def test_invalid_translation_jobs_exit_with_2_and_write_nothing(translate, texts
         (["--input", a], {"output_dir": tmp_path / "file"}, "a file, expected a directory"),
         (["--input", a, "--workers", "0"], {}, "greater than or equal to 1"),
         (["--input", a, "--output", "x"], {}, "needs --output-dir, and no other text"),
-        (["--input", a, "--engine", "tensorflow"], {}, "not both"),
         ([], {}, "needs --input"),
     ):
         outcome = translate(*arguments, **options)
@@ -385,7 +384,7 @@ def test_missing_ray_error_names_the_pip_extra(
     keras_seq_command, tiny_run, texts, tmp_path, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "ray", None)
-    job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--engine", "ray"]
+    job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--runner", "ray"]
     outcome = keras_seq_command("translate", tiny_run, *job)
     assert outcome.code == 2
     assert outcome.error.endswith("pip install 'keras-seq[ray]'")
@@ -396,7 +395,7 @@ def test_unreachable_ray_cluster_is_reported(
     keras_seq_command, tiny_run, texts, tmp_path, monkeypatch
 ):
     pytest.importorskip("ray", reason="the extra ray is not installed")
-    job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--engine", "ray"]
+    job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--runner", "ray"]
     for address in ("nonsense", "127.0.0.1:1"):
         monkeypatch.setenv("RAY_ADDRESS", address)
         outcome = keras_seq_command("translate", tiny_run, *job)

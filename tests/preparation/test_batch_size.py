@@ -80,14 +80,14 @@ def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
     fitting = 1024 << (len(tries) - 2)
     budget = Run.open(tmp_path / "run").settings.training.batch_tokens
     assert budget == max(1024, int(0.8 * fitting))
-    assert found == f"--max-batch auto: training.batch_tokens = {budget:,}"
+    assert found == f"--batch-tokens auto: training.batch_tokens = {budget:,}"
 
 
 @pytest.mark.process
 def test_training_keeps_the_batch_size_it_found(tmp_path):
     """Also one that was stopped while it searched."""
     write_small_corpus(tmp_path)
-    arguments = [*command(tmp_path, "run", training__max_steps=2), "--max-batch", "auto"]
+    arguments = [*command(tmp_path, "run", training__max_steps=2), "--batch-tokens", "auto"]
     training = Training(arguments)
     (tried,) = children(training)
     code, said, _ = training.signalled(signal.SIGTERM)
@@ -96,14 +96,14 @@ def test_training_keeps_the_batch_size_it_found(tmp_path):
     wait_for_the_end_of(tried)
     for steps, words in ((2, "training.batch_tokens = 1,"), (3, "training.batch_tokens stays 1,")):
         arguments = command(tmp_path, "run", training__max_steps=steps)
-        code, said = Training([*arguments, "--max-batch", "auto"]).end(120)
+        code, said = Training([*arguments, "--batch-tokens", "auto"]).end(120)
         assert code == 0, said
         assert words in said
 
 
 def test_killed_training_leaves_no_trial_process(tmp_path):
     write_small_corpus(tmp_path)
-    training = Training([*command(tmp_path, "run"), "--max-batch", "auto"])
+    training = Training([*command(tmp_path, "run"), "--batch-tokens", "auto"])
     (tried,) = children(training)
     assert training.signalled(signal.SIGKILL)[0] == -signal.SIGKILL
     wait_for_the_end_of(tried)
@@ -145,7 +145,7 @@ def test_batch_search_on_two_devices_keeps_the_effective_batch_size(tmp_path, ba
         training__max_steps=2,
         training__effective_batch_tokens=effective,
     )
-    options = f"--max-batch auto --backend {backend} --device cpu --devices 2"
+    options = f"--batch-tokens auto --backend {backend} --device cpu --devices 2"
     code, said = Training([*arguments, *options.split()]).end(240)
     assert code == 0, said
     assert "a batch of 1,024 tokens fits\n" in said and "devices 2 (" in said

@@ -36,7 +36,7 @@ def data(tmp_path):
 def settings_of(preset, data, *overrides):
     resolved, _ = resolve_settings(
         preset=f"hub:{preset}",
-        overrides=["task=classify", f"data.labelled={data}", *overrides],
+        overrides=["task=classify", f"data.labeled={data}", *overrides],
     )
     return resolved
 
@@ -200,7 +200,7 @@ def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path
     notices = []
     settings, _ = resolve_settings(
         preset="hub:some/name",
-        overrides={"task": "classify", "data.labelled": str(data)},
+        overrides={"task": "classify", "data.labeled": str(data)},
         notice=notices.append,
     )
     assert notices == []
@@ -219,7 +219,7 @@ def test_unknown_hub_preset_name_raises_input_error(tmp_path, monkeypatch):
 
 
 def test_prepared_run_reopens_after_the_hub_preset_is_deleted(preset, data, tmp_path):
-    asked = {"task": "classify", "data.labelled": str(data)}
+    asked = {"task": "classify", "data.labeled": str(data)}
     name = f"hub:{preset}"
     first, _ = resolve_settings(preset=name, overrides=asked)
     open_or_prepare(first, tmp_path / "run").unlock()
@@ -241,7 +241,7 @@ def test_preparing_from_a_hub_preset_does_not_import_keras(preset, data, tmp_pat
     program = (
         "import sys\n"
         "from keras_seq.preparation import open_or_prepare, resolve_settings\n"
-        f"overrides = ['task=classify', 'data.labelled={data}']\n"
+        f"overrides = ['task=classify', 'data.labeled={data}']\n"
         f"settings, _ = resolve_settings(preset='hub:{preset}', overrides=overrides)\n"
         f"open_or_prepare(settings, {str(tmp_path / 'run')!r})\n"
         "assert not {'keras', 'keras_hub', 'tensorflow'} & sys.modules.keys()\n"
@@ -264,7 +264,7 @@ def test_text_prepared_for_another_model_is_refused_with_a_hub_preset(
             preset="classify-birnn",
             overrides={
                 "task": "classify",
-                "data.labelled": str(data),
+                "data.labeled": str(data),
                 "data.max_source_length": longest,
                 "tokenizer.size": 280,
             },

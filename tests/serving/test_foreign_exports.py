@@ -337,4 +337,4 @@ def test_large_graph_file_of_zeros_is_rejected_quickly(export_copy):
 def test_trust_option_is_rejected_for_a_run_directory(tiny_run, keras_seq_command):
     found = keras_seq_command("translate", tiny_run, "a dog", "--trust")
     assert found.code == 2
-    assert "is for a SavedModel, not for a run" in found.err
+    assert "expected a SavedModel, received a run" in found.err

@@ -47,7 +47,7 @@ class Doubling:
 
 
 def batcher(**options):
-    return Batcher(**{"max_batch": 8, "delay": 0.02, "queue_size": 100, "threads": 1, **options})
+    return Batcher(**{"batch_size": 8, "delay": 0.02, "queue_size": 100, "threads": 1, **options})
 
 
 def rows(*values):
@@ -93,7 +93,7 @@ def test_a_large_request_is_split():
 
 def test_batches_are_padded_to_powers_of_two_or_the_limit():
     async def run():
-        model, shared = Doubling(), batcher(max_batch=20, delay=0.0)
+        model, shared = Doubling(), batcher(batch_size=20, delay=0.0)
         for count in range(1, 21):
             await doubled(shared, model, [1] * count)
         # Powers of 2, and 20, which is the limit.
@@ -106,7 +106,7 @@ def test_batches_are_padded_to_powers_of_two_or_the_limit():
 
 def test_outputs_of_a_split_request_are_padded_to_equal_width_with_zeros():
     async def run():
-        model, shared = Doubling(widths=[0, 3]), batcher(max_batch=2)
+        model, shared = Doubling(widths=[0, 3]), batcher(batch_size=2)
         answer = await shared.run(model, "f", rows(1, 2, 3))
         assert answer["y"].tolist() == [[2, 0, 0, 0], [4, 0, 0, 0], [6, 0, 0, 0]]
         await shared.close()
@@ -164,7 +164,7 @@ def test_a_full_batch_does_not_wait_and_a_lone_row_does():
 
 def test_the_queue_is_bounded_in_rows():
     async def run():
-        model, shared = Doubling(0.05), batcher(max_batch=2, queue_size=4, delay=0.0)
+        model, shared = Doubling(0.05), batcher(batch_size=2, queue_size=4, delay=0.0)
         running = [asyncio.ensure_future(doubled(shared, model, [1, 2]))]
         await asyncio.sleep(0.01)
         running += [asyncio.ensure_future(doubled(shared, model, [n])) for n in range(3)]
@@ -212,7 +212,7 @@ def test_rejected_request_does_not_fail_others_in_its_batch():
 
 def test_waiting_rows_of_a_canceled_request_never_run():
     async def run():
-        model, shared = Doubling(0.05), batcher(max_batch=2, delay=0.0)
+        model, shared = Doubling(0.05), batcher(batch_size=2, delay=0.0)
         first = asyncio.ensure_future(doubled(shared, model, [1]))
         await asyncio.sleep(0.01)
         gone = asyncio.ensure_future(shared.run(model, "f", rows(*range(20, 30))))
@@ -235,7 +235,7 @@ def test_waiting_rows_of_a_canceled_request_never_run():
 def test_batches_run_concurrently_up_to_the_thread_count():
     async def run():
         for threads in (1, 3):
-            model, shared = Doubling(0.03), batcher(threads=threads, max_batch=1)
+            model, shared = Doubling(0.03), batcher(threads=threads, batch_size=1)
             await asyncio.gather(*(doubled(shared, model, [n]) for n in range(9)))
             assert model.most_at_once == threads
             await shared.close()

@@ -54,7 +54,7 @@ def test_concurrent_clients_get_the_same_answers_as_sequential_ones(base):
 
 def test_overloaded_server_answers_429_and_recovers(base):
     body = {"signature_name": "slow", "instances": ["a", "b"]}
-    options = ("--max-batch", 2, "--queue-size", 4, "--threads", 1, "--batch-delay-ms", 0)
+    options = ("--batch-size", 2, "--queue-size", 4, "--threads", 1, "--batch-delay-ms", 0)
     with serving(base, *options) as served:
         with ThreadPoolExecutor(12) as pool:
             answers = list(
@@ -85,7 +85,7 @@ def wait_for_queue(served, rows):
 
 
 def test_disconnect_drops_queued_rows_and_shutdown_answers_pending_ones(base):
-    with serving(base, "--max-batch", 1, "--threads", 1) as served:
+    with serving(base, "--batch-size", 1, "--threads", 1) as served:
         # A client that goes leaves no work behind: twenty rows would take long.
         body = json.dumps({"signature_name": "slow", "instances": ["a"] * 20}).encode()
         address = urlsplit(served.url).hostname, urlsplit(served.url).port

@@ -77,7 +77,7 @@ def test_a_newer_version_is_served_and_the_old_one_ends(watcher, models, base, n
 
 def test_old_version_finishes_its_pending_requests(watcher, models, base):
     async def run():
-        batcher = Batcher(max_batch=8, delay=0.0, queue_size=100, threads=1)
+        batcher = Batcher(batch_size=8, delay=0.0, queue_size=100, threads=1)
         old = watcher.current
         inputs = {"text": np.array([b"a"], object)}
         running = asyncio.ensure_future(batcher.run(old, "slow", inputs))

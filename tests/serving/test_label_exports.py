@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from label_runs import labelled_lines, tagged_lines
+from label_runs import labeled_lines, tagged_lines
 from serving.test_saved_model import Served
 
 import keras_seq
@@ -50,7 +50,7 @@ def tagger(tagger_run, tmp_path_factory):
 
 def test_exported_classifier_labels_equal_those_of_the_run(classifier):
     loaded, served = classifier
-    texts = [text for text, _ in labelled_lines(10, 8)] + AWKWARD
+    texts = [text for text, _ in labeled_lines(10, 8)] + AWKWARD
     expected = loaded.classify(texts)
     answer = served.text(texts)
     assert [label.decode() for label in answer["label"]] == [one.label for one in expected]
@@ -123,7 +123,7 @@ def test_exported_classifier_and_tagger_accept_an_empty_batch(kind, request):
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
 def test_export_without_text_has_no_tokenizer_operations(kind, request, tmp_path):
     run = request.getfixturevalue(f"{kind}_run")
-    served, _ = exported(run, tmp_path, text=False, verify=0)
+    served, _ = exported(run, tmp_path, ids_only=True, verify=0)
     assert set(served.signatures) - {"__saved_model_init_op"} == {"serving_default", "ids"}
     operations = {op.type for op in served.session.graph.get_operations()}
     assert not {name for name in operations if "entencepiece" in name or name.startswith("Xla")}

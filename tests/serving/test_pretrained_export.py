@@ -36,7 +36,7 @@ def runs(tmp_path_factory):
     path.write_text("".join(lines), encoding="utf-8")
     few = {"training.max_steps": 5, "training.learning_rate": 0.01, "training.ema": 0.0}
     for task, key, more in (
-        ("classify", "data.labelled", {}),
+        ("classify", "data.labeled", {}),
         ("translate", "data.pairs", DECODER),
     ):
         overrides = {"task": task, key: str(path), **few, **more}
@@ -68,7 +68,7 @@ def test_exported_labels_and_translations_equal_those_of_the_run(runs, tmp_path)
 
 
 def test_export_without_text_has_no_text_operations(runs, tmp_path):
-    version = export_saved_model(Run.open(runs / "classify"), tmp_path, text=False, verify=5)
+    version = export_saved_model(Run.open(runs / "classify"), tmp_path, ids_only=True, verify=5)
     assert operations(version) <= ALLOWED - TEXT
 
 

@@ -121,7 +121,7 @@ def test_export_without_text_has_no_text_operations_or_warmup_requests(tiny_rnn_
 
     notices = []
     version = export_saved_model(
-        Run.open(tiny_rnn_run), tmp_path / "ids", text=False, verify=5, notice=notices.append
+        Run.open(tiny_rnn_run), tmp_path / "ids", ids_only=True, verify=5, notice=notices.append
     )
     assert notices[0].startswith("5 lines of the validation text come out")
     assert operations(version) <= ALLOWED - TEXT

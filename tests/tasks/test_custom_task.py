@@ -22,7 +22,7 @@ def registered():
     keras_seq.tasks.unregister_task(word_count.WordCount(), word_count.CounterSettings)
 
 
-def labelled(count, seed):
+def labeled(count, seed):
     """Lines of one to four words, and how many they are."""
     generator = random.Random(seed)
     lines = [
@@ -35,15 +35,15 @@ def labelled(count, seed):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("word-count")
-    (folder / "train.tsv").write_text(labelled(600, 1))
-    (folder / "valid.tsv").write_text(labelled(60, 2))
+    (folder / "train.tsv").write_text(labeled(600, 1))
+    (folder / "valid.tsv").write_text(labeled(60, 2))
 
     def settings(steps):
         return keras_seq.load_settings(
             overrides={
                 "task": "word-count",
-                "data.labelled": str(folder / "train.tsv"),
-                "data.valid_labelled": str(folder / "valid.tsv"),
+                "data.labeled": str(folder / "train.tsv"),
+                "data.valid_labeled": str(folder / "valid.tsv"),
                 "tokenizer.size": 280,
                 "training.batch_tokens": 256,
                 "training.learning_rate": 0.1,

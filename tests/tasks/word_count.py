@@ -9,7 +9,7 @@ from keras_seq.inference.classifier import Classifier
 from keras_seq.serving.label_signatures import label_signatures
 from keras_seq.tasks import ModelSection, register_task
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
-from keras_seq.text import LABELLED
+from keras_seq.text import LABELED
 from keras_seq.training.label_objectives import ClassificationObjective, make_label_loss
 
 
@@ -39,7 +39,7 @@ class WordCount(LabelTask):
     name = "word-count"
     families = ("counter",)
     usage = "classify {} < input"
-    roles = LABELLED
+    roles = LABELED
     monitors = ("loss", "accuracy")
 
     def encoder(self, settings, source, target, examples):

@@ -1,4 +1,4 @@
-"""Labels, labelled lines, and words with their tokens."""
+"""Labels, labeled lines, and words with their tokens."""
 
 import gzip
 
@@ -9,7 +9,7 @@ from keras_seq.text import (
     InputError,
     Labels,
     Tokenizer,
-    read_labelled,
+    read_labeled,
     word_tokens,
     words_of,
 )
@@ -52,14 +52,14 @@ def test_invalid_label_list_raises_input_error(content, said):
 
 
 def written(folder, content):
-    path = folder / "labelled.tsv"
+    path = folder / "labeled.tsv"
     path.write_bytes(content)
     return path
 
 
-def test_read_labelled_yields_text_and_label_pairs(tmp_path):
+def test_read_labeled_yields_text_and_label_pairs(tmp_path):
     path = written(tmp_path, b"a dog\t good \r\n\tbad\nno label\t\ntab in\ta label\n")
-    assert list(read_labelled(path)) == [
+    assert list(read_labeled(path)) == [
         ("a dog", "good"),
         ("", "bad"),
         ("no label", ""),
@@ -67,16 +67,16 @@ def test_read_labelled_yields_text_and_label_pairs(tmp_path):
     ]
 
 
-def test_read_labelled_reads_gzip_files(tmp_path):
-    path = tmp_path / "labelled.tsv.gz"
+def test_read_labeled_reads_gzip_files(tmp_path):
+    path = tmp_path / "labeled.tsv.gz"
     path.write_bytes(gzip.compress(b"a dog\tgood\n"))
-    assert list(read_labelled(path)) == [("a dog", "good")]
+    assert list(read_labeled(path)) == [("a dog", "good")]
 
 
-def test_read_labelled_yields_text_and_normalized_tags(tmp_path):
+def test_read_labeled_yields_text_and_normalized_tags(tmp_path):
     content = f"a{NO_BREAK}b  c\tX   Y\n {ZERO_WIDTH} d\tZ Z\n\t\n"
     path = written(tmp_path, content.encode())
-    assert list(read_labelled(path, tagged=True)) == [
+    assert list(read_labeled(path, tagged=True)) == [
         (f"a{NO_BREAK}b  c", "X Y"),
         (f" {ZERO_WIDTH} d", "Z Z"),
         ("", ""),
@@ -86,18 +86,18 @@ def test_read_labelled_yields_text_and_normalized_tags(tmp_path):
 @pytest.mark.parametrize(
     ("content", "tagged", "said"),
     [
-        (b"a b\tX Y\na b c\tX Y\n", True, r"labelled\.tsv:2: 3 words and 2 tags, expected one tag"),
-        (b"a b\tX Y\nabc\t\n", True, r"labelled\.tsv:2: 1 words and 0 tags"),
-        (b"a b\tX Y\n\tX\n", True, r"labelled\.tsv:2: 0 words and 1 tags"),
-        (b"a dog\tgood\na cat\n", False, r"labelled\.tsv:2:"),
-        (b"a\tb\nc\td\te\n", False, r"labelled\.tsv:2:"),
-        (b"a\tb\n\xff\xfe\tc\n", False, r"labelled\.tsv:2:"),
+        (b"a b\tX Y\na b c\tX Y\n", True, r"labeled\.tsv:2: 3 words and 2 tags, expected one tag"),
+        (b"a b\tX Y\nabc\t\n", True, r"labeled\.tsv:2: 1 words and 0 tags"),
+        (b"a b\tX Y\n\tX\n", True, r"labeled\.tsv:2: 0 words and 1 tags"),
+        (b"a dog\tgood\na cat\n", False, r"labeled\.tsv:2:"),
+        (b"a\tb\nc\td\te\n", False, r"labeled\.tsv:2:"),
+        (b"a\tb\n\xff\xfe\tc\n", False, r"labeled\.tsv:2:"),
     ],
     ids=["tag missing", "no tags", "no words", "one column", "three columns", "bytes"],
 )
 def test_malformed_labeled_line_is_named_in_the_error(tmp_path, content, tagged, said):
     with pytest.raises(InputError, match=said):
-        list(read_labelled(written(tmp_path, content), tagged=tagged))
+        list(read_labeled(written(tmp_path, content), tagged=tagged))
 
 
 def test_words_are_split_only_at_ascii_white_space():
@@ -133,4 +133,4 @@ def test_word_tokens_do_not_depend_on_batch_or_spacing(tokenizer):
 def test_line_without_a_tab_is_named_in_the_error(tmp_path):
     path = written(tmp_path, b"a dog\tgood\nno label\n")
     with pytest.raises(InputError, match=":2: no tab, expected one between text and label"):
-        list(read_labelled(path))
+        list(read_labeled(path))

@@ -73,8 +73,8 @@ def test_columns_and_headers_are_in_step_with_weights_and_links(folder):
         Example("yes", "ja", 2.0, ((0, 0),)),
     ]
     assert list(files.read()) == list(files.read()) == expected
-    labelled = PairFiles(data="a.csv", columns="text=de,label=en")
-    assert list(labelled.read()) == [Example("ein Hund", "a dog"), Example("ja", "yes")]
+    labeled = PairFiles(labeled="a.csv", columns="text=de,label=en")
+    assert list(labeled.read()) == [Example("ein Hund", "a dog"), Example("ja", "yes")]
     plain = list(PairFiles(pairs="a.csv").read())
     assert plain == [Example("ein Hund", "a dog"), Example("ja", "yes")]
 
@@ -148,7 +148,7 @@ def test_error_in_one_of_many_files_names_that_file(folder):
         ({"source": "a"}, "--source without --target: both are needed"),
         ({"pairs": "a", "target": "b"}, "both --pairs and --source/--target given"),
         ({"pairs": "a", "columns": "text=1,label=2"}, "expected source=COLUMN,target=COLUMN"),
-        ({"data": "a", "columns": "source=1,target=2"}, "expected text=COLUMN,label=COLUMN"),
+        ({"labeled": "a", "columns": "source=1,target=2"}, "expected text=COLUMN,label=COLUMN"),
     ],
 )
 def test_inconsistent_pair_file_arguments_raise_input_error(folder, names, words):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keras_seq.text import LABELLED, TAGGED, InputError, parse_columns, read_labelled, read_table
+from keras_seq.text import LABELED, TAGGED, InputError, parse_columns, read_labeled, read_table
 
 # With numbers every line is a pair, whatever its words.
 NUMBERS = "source=1,target=2"
@@ -199,21 +199,21 @@ def test_malformed_choice_of_columns_is_refused(make, columns):
     assert refusal(make("a\tb\n"), columns=columns).startswith("data.columns: received ")
 
 
-def test_roles_of_labelled_lines_are_text_and_label_or_tags():
-    assert parse_columns("label=1,text=words", LABELLED).columns == ("words", 0)
+def test_roles_of_labeled_lines_are_text_and_label_or_tags():
+    assert parse_columns("label=1,text=words", LABELED).columns == ("words", 0)
     assert parse_columns("text=2,tags=1", TAGGED).columns == (1, 0)
     with pytest.raises(InputError, match="expected text=COLUMN,tags=COLUMN"):
         parse_columns("text=2,label=1", TAGGED)
 
 
-def test_labelled_lines_are_read_from_chosen_columns(make):
+def test_labeled_lines_are_read_from_chosen_columns(make):
     path = make('label,id,text\n good ,1,"a dog, a cat"\n,2,b\n', "data.csv")
     notices = []
-    pairs = list(read_labelled(path, columns="text=text,label=label", notice=notices.append))
+    pairs = list(read_labeled(path, columns="text=text,label=label", notice=notices.append))
     assert pairs == [("a dog, a cat", "good"), ("b", "")]
     tagged = make('x,tags\n"a\nb",X Y\n"c d",X\n', "tags.csv")
     with pytest.raises(InputError, match=r"tags\.csv:4: 2 words and 1 tags"):
-        list(read_labelled(tagged, tagged=True, columns="text=x,tags=tags"))
+        list(read_labeled(tagged, tagged=True, columns="text=x,tags=tags"))
 
 
 LICENSE = "CC-BY 2.0 (France) Attribution: tatoeba.org #1 (CM)"
@@ -231,7 +231,7 @@ def test_license_column_of_anki_decks_is_ignored(make):
     assert "expected at most 3, as in line 1" in refusal(
         make(f"Go.\tGeh.\t{LICENSE}\n" * 1000 + "a\tb\tc\td\n")
     )
-    assert "choose two, as in --columns text=1,label=2" in refusal(path, roles=LABELLED)
+    assert "choose two, as in --columns text=1,label=2" in refusal(path, roles=LABELED)
 
 
 def test_numbered_sentences_of_tatoeba_are_read(make):
@@ -280,7 +280,7 @@ def test_line_numbers_count_the_header(make):
     ("header", "roles", "advice"),
     [
         ("Target\tSource", ("source", "target"), "source=Source,target=Target"),
-        ("label\ttext", LABELLED, "text=text,label=label"),
+        ("label\ttext", LABELED, "text=text,label=label"),
         ("tags\twords", TAGGED, "text=words,tags=tags"),
     ],
 )

@@ -163,9 +163,9 @@ def test_autoencoder_commands_print_the_same_texts_as_the_python_api(
 def test_autoencoder_commands_reject_unsuitable_arguments(learned, keras_seq_command):
     path = learned[0].path
     for arguments, words in (
-        (["interpolate", path, " ", "a"], "no text in it"),
-        (["generate", path, "--prompt", "a"], "--prompt: not with a vae"),
-        (["generate", path, "--n-best", "2"], "--n-best: not with a vae"),
+        (["interpolate", path, " ", "a"], "received blank text"),
+        (["generate", path, "--prompt", "a"], "--prompt: not with a VAE"),
+        (["generate", path, "--n-best", "2"], "--n-best: not with a VAE"),
         (["translate", path], "task 'vae', expected 'translate': use `keras-seq generate`"),
     ):
         outcome = keras_seq_command(*arguments)

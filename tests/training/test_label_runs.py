@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 import safetensors.numpy
-from label_runs import label_settings, labelled_lines, tagged_lines, write_lines
+from label_runs import label_settings, labeled_lines, tagged_lines, write_lines
 from training.toy import killed_after
 
 import keras_seq
@@ -45,7 +45,7 @@ def test_classifier_and_tagger_learn_and_report_their_scores(task, trained):
 
 
 def test_classifier_and_tagger_predict_the_expected_labels(task, trained):
-    lines = {"classify": labelled_lines, "tag": tagged_lines}[task](40, 3)
+    lines = {"classify": labeled_lines, "tag": tagged_lines}[task](40, 3)
     loaded = {"classify": keras_seq.Classifier, "tag": keras_seq.Tagger}[task].load(trained)
     answers = loaded([text for text, _ in lines])
     right = sum(answer == label for answer, (_, label) in zip(answers, lines, strict=True))
@@ -85,16 +85,16 @@ def test_corpus_without_class_weights_has_no_weights(tmp_path):
 def test_a_dry_run_shows_texts_and_labels(task, tmp_path):
     settings = label_settings(tmp_path, task)
     said = plan(prepare_run(settings, tmp_path / "run", notice=[].append))
-    lines = {"classify": labelled_lines, "tag": tagged_lines}[task](200, 1)
+    lines = {"classify": labeled_lines, "tag": tagged_lines}[task](200, 1)
     shown = said.split("first batch")[1]
     assert any(text in shown and label in shown for text, label in lines)
 
 
 def test_validation_lines_are_held_out_when_none_are_given(task, tmp_path):
-    settings = label_settings(tmp_path, task, data__valid_labelled=None)
+    settings = label_settings(tmp_path, task, data__valid_labeled=None)
     run = prepare_run(settings, tmp_path / "run", notice=[].append)
     texts, labels = run.valid_lines()
-    lines = dict({"classify": labelled_lines, "tag": tagged_lines}[task](200, 1))
+    lines = dict({"classify": labeled_lines, "tag": tagged_lines}[task](200, 1))
     assert texts and all(lines[text] == label for text, label in zip(texts, labels, strict=True))
     corpus = TokenCorpus.open(run.train_directory)
     assert len(corpus) <= 200 - len(texts)
@@ -149,7 +149,7 @@ def test_label_run_starts_from_the_weights_and_labels_of_another_run(tmp_path, c
     train(settings, tmp_path / "run", notice=[].append)
     before, after = (Run.open(path) for path in (classifier_run, tmp_path / "run"))
     assert after.labels.names == before.labels.names
-    lines = [text for text, _ in labelled_lines(20, 5)]
+    lines = [text for text, _ in labeled_lines(20, 5)]
     answers = [keras_seq.Classifier.load(run.path)(lines) for run in (before, after)]
     assert answers[0] == answers[1]
 
@@ -193,12 +193,12 @@ def test_unlearnable_label_file_raises_input_error(tmp_path, lines, task, said):
 )
 def test_settings_without_meaning_for_label_tasks_raise_settings_error(preset, overrides, said):
     with pytest.raises(SettingsError, match=said.replace("'", "['\"]")):
-        load_settings(preset=preset, overrides={"data.labelled": "text", **overrides})
+        load_settings(preset=preset, overrides={"data.labeled": "text", **overrides})
 
 
 @pytest.mark.slow
 def test_predictions_are_independent_of_other_texts_and_batch_size(task, trained):
-    texts = [text for text, _ in {"classify": labelled_lines, "tag": tagged_lines}[task](9, 4)]
+    texts = [text for text, _ in {"classify": labeled_lines, "tag": tagged_lines}[task](9, 4)]
     texts += ["", "one", " ".join(texts), "\u00a0 \u200b sun\u00a0king", "😀" * 50]
     kind = {"classify": keras_seq.Classifier, "tag": keras_seq.Tagger}[task]
     loaded, small = kind.load(trained), kind.load(trained, batch_size=2)

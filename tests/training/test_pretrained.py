@@ -51,7 +51,7 @@ def classify(preset, folder, lines, **overrides):
         preset=f"hub:{preset}",
         overrides={
             "task": "classify",
-            "data.labelled": str(path),
+            "data.labeled": str(path),
             "data.max_source_length": 20,
             **TRAINING,
             **overrides,
@@ -122,7 +122,7 @@ def test_new_run_starts_from_the_weights_of_a_pretrained_run(presets, lines, tmp
     second, _ = resolve_settings(
         overrides={
             "task": "classify",
-            "data.labelled": first.data.labelled,
+            "data.labeled": first.data.labeled,
             "training.from_run": str(tmp_path / "first"),
         }
     )

@@ -36,7 +36,7 @@ def test_label_transformers_learn_order_and_export_with_allowed_operations(task,
     settings = load_settings(
         preset=f"{task}-transformer",
         overrides={
-            "data.labelled": str(path),
+            "data.labeled": str(path),
             "model.num_layers": 2,
             "model.units": 32,
             "model.feedforward_units": 32,

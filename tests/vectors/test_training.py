@@ -52,7 +52,7 @@ def gensim_scores(text, method, loss):
         sg=int(method != "cbow"),
         hs=int(loss == "hierarchical"),
         negative=5 * (loss == "negative"),
-        alpha=VectorSettings(method=method).rate,
+        alpha=VectorSettings(method=method).learning_rate,
         epochs=5,
         workers=1,
         seed=3,
@@ -148,8 +148,8 @@ def test_training_reports_progress_and_rejects_a_diverging_rate(text):
     train_vectors(text, VectorSettings(units=4, epochs=1), notice=said.append)
     total = 11 * 2_500 + 13 * 2_500
     assert said[-1].startswith(f"{total:,} of {total:,} words, ")
-    with pytest.raises(SettingsError, match="rate: 10 is too high, the training diverged"):
-        train(text, "cbow", None, rate=10.0, epochs=2)
+    with pytest.raises(SettingsError, match="learning_rate: 10 is too high, the training diverged"):
+        train(text, "cbow", None, learning_rate=10.0, epochs=2)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_training_reports_progress_and_rejects_a_diverging_rate(text):
         ({"loss": "hinge"}, "loss: received 'hinge', expected one of negative"),
         ({"units": 0}, "units: received 0, expected an integer from 1 to"),
         ({"min_ngram": 4, "max_ngram": 3}, "max_ngram: received 3, expected an integer from 4"),
-        ({"rate": 0.0}, "rate: received 0.0, expected a number above 0"),
-        ({"rate": float("nan")}, "rate: received nan, expected a number above 0"),
+        ({"learning_rate": 0.0}, "learning_rate: received 0.0, expected a number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate: received nan, expected a number above 0"),
         ({"subsample": -1.0}, "subsample: received -1.0, expected a number at least 0"),
         ({"threads": 1.5}, "threads: received 1.5, expected an integer"),
     ],

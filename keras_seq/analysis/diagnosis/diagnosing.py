@@ -24,7 +24,7 @@ def diagnose(
     sources: Sequence[str],
     references: Sequence[str],
     *,
-    beams: Sequence[int] = (5, 10, 50),
+    beam_sizes: Sequence[int] = (5, 10, 50),
     which: str | int = "best",
     ensemble: Sequence[str | os.PathLike[str]] = (),
     notice: Callable[[str], None] | None = None,
@@ -38,7 +38,7 @@ def diagnose(
         path: The run directory.
         sources: Lines of text.
         references: A good translation of each line.
-        beams: Beam sizes. The first is judged, the others are compared with it.
+        beam_sizes: Beam sizes. The first is judged, the others are compared with it.
         which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         ensemble: Other run directories with the same vocabularies, which form an ensemble with
             this one. The settings of this one count.
@@ -70,7 +70,7 @@ def diagnose(
             "of both and at least one."
         )
     run = open_trained_run(path, "translate", which, notice)
-    searches = diagnosis_settings(run.settings, beams, search, notice)
+    searches = diagnosis_settings(run.settings, beam_sizes, search, notice)
     tokenizers = run.source_tokenizer, run.target_tokenizer
     # Before the searches, which take much longer.
     check_target_lengths(tokenizers[1].encode(references))

@@ -14,7 +14,7 @@ _OF_SAMPLING = ("method", "temperature", "top_k", "top_p", "seed")
 
 def diagnosis_settings(
     settings: Settings,
-    beams: Sequence[int],
+    beam_sizes: Sequence[int],
     search: Mapping[str, Any] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> dict[int, SearchSettings]:
@@ -23,8 +23,10 @@ def diagnosis_settings(
     If the run samples, `notice` is called, because a diagnosis does not. Raises SettingsError if a
     beam is missing or repeated, or if scores would not be log-probabilities.
     """
-    if not beams or len(set(beams)) < len(beams):
-        raise SettingsError(f"beams: received {list(beams)}, expected different beam sizes")
+    if not beam_sizes or len(set(beam_sizes)) < len(beam_sizes):
+        raise SettingsError(
+            f"beam_sizes: received {list(beam_sizes)}, expected different beam sizes"
+        )
     overrides = dict(search or {})
     if settings.search.method == "sampling":
         # All settings of sampling, for none of them is allowed beside a beam.
@@ -32,7 +34,7 @@ def diagnosis_settings(
         if notice is not None:
             notice("the run samples its translations: diagnosed is a beam search")
     found = {}
-    for beam in beams:
+    for beam in beam_sizes:
         changed = overrides | {"beam_size": beam, "n_best": 1}
         found[beam] = load_settings(
             base=settings.to_dict(),
@@ -40,7 +42,7 @@ def diagnosis_settings(
         ).search
     for name in _WITH_SCORES_OF_THEIR_OWN:
         default = SearchSettings.model_fields[name].default
-        if (value := getattr(found[beams[0]], name)) != default:
+        if (value := getattr(found[beam_sizes[0]], name)) != default:
             raise SettingsError(
                 f"search.{name}: received {value}, expected {default:g}: a diagnosis compares "
                 f"log-probabilities, and this changes scores; "

@@ -93,7 +93,7 @@ class Batcher:
     the batch runs separately, so that a bad request does not fail others.
 
     Args:
-        max_batch: Maximum number of rows per batch.
+        batch_size: Maximum number of rows per batch.
         delay: Seconds that a row may wait for others.
         queue_size: Maximum number of waiting rows; beyond it, `run` raises `QueueFullError`.
         threads: Number of batches that run in parallel.
@@ -106,13 +106,13 @@ class Batcher:
     def __init__(
         self,
         *,
-        max_batch: int,
+        batch_size: int,
         delay: float,
         queue_size: int,
         threads: int,
         observe: Callable[[int, float], None] = lambda rows, seconds: None,
     ) -> None:
-        self._max_batch = max_batch
+        self._batch_size = batch_size
         self._delay = delay
         self._queue_size = queue_size
         self._free_threads = threads
@@ -177,9 +177,9 @@ class Batcher:
         while self._free_threads and self._queues:
             key, queue = min(self._queues.items(), key=lambda item: item[1].requests[0].arrived)
             due = queue.requests[0].arrived + self._delay
-            if loop.time() < due and queue.rows < self._max_batch:
+            if loop.time() < due and queue.rows < self._batch_size:
                 # The oldest request may still wait, so only a full batch may start before it.
-                full = [item for item in self._queues.items() if item[1].rows >= self._max_batch]
+                full = [item for item in self._queues.items() if item[1].rows >= self._batch_size]
                 if not full:
                     loop.call_at(due, self._start_due_batches)
                     return
@@ -188,7 +188,7 @@ class Batcher:
 
     def _start_batch(self, key: Hashable, queue: _RequestQueue) -> None:
         slices: list[_RequestSlice] = []
-        room = self._max_batch
+        room = self._batch_size
         while queue.requests and (room or not slices):
             request = queue.requests[0]
             stop = min(request.taken + room, request.rows)
@@ -231,7 +231,7 @@ class Batcher:
     async def _run_model(self, queue: _RequestQueue, slices: list[_RequestSlice]) -> None:
         parts = [rows.inputs for rows in slices]
         count = sum(rows.rows for rows in slices)
-        size = min(_next_power_of_two(count), self._max_batch)
+        size = min(_next_power_of_two(count), self._batch_size)
         # The last row again: the model accepts it if it accepts the batch.
         parts += [{name: array[-1:] for name, array in parts[-1].items()}] * (size - count)
         inputs = _concatenate(parts)

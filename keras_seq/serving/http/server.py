@@ -39,7 +39,7 @@ class Options:
         host: Address to listen on.
         port: Port; 0 for any free port.
         model_name: The model's name in URLs; by default the name of `base`.
-        max_batch: Maximum number of rows per batch.
+        batch_size: Maximum number of rows per batch.
         batch_delay_ms: Milliseconds that a row may wait for others.
         queue_size: Maximum number of waiting rows.
         threads: Number of parallel batches; by default one per core.
@@ -51,7 +51,7 @@ class Options:
     host: str = "127.0.0.1"
     port: int = 8501
     model_name: str | None = None
-    max_batch: int = 32
+    batch_size: int = 32
     batch_delay_ms: float = 5.0
     queue_size: int = 256
     threads: int | None = None
@@ -115,7 +115,7 @@ class Server:
 
         options = self._options
         batcher = Batcher(
-            max_batch=options.max_batch,
+            batch_size=options.batch_size,
             delay=options.batch_delay_ms / 1000,
             queue_size=options.queue_size,
             threads=threads,
