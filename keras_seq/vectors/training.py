@@ -77,7 +77,8 @@ def train_vectors(
     vectors = train(corpus, settings, notice or _silent)
     if not np.isfinite(vectors.matrix).all():
         raise SettingsError(
-            f"learning_rate: {settings.learning_rate:g} is too high, the training diverged: lower it"
+            f"learning_rate: {settings.learning_rate:g} is too high, the training diverged: "
+            "lower it"
         )
     return vectors
 
