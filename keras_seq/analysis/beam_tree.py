@@ -1,4 +1,4 @@
-"""What a beam search looked at for a line, step by step, for a picture of it."""
+"""The hypotheses that a beam search considered at each step, for a visualization."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class BeamView:
 
 
 def _path(tokens: list[int], steps: list[list[dict[str, Any]]]) -> list[int]:
-    """The place of the candidate of each token: two hypotheses never have the same tokens."""
+    """The index of the candidate of each token; no two hypotheses have the same tokens."""
     path: list[int] = []
     for token, candidates in zip(tokens, steps, strict=False):
         parent = path[-1] if path else None

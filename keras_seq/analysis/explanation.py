@@ -1,4 +1,4 @@
-"""Translations with the attention that the model paid to the source."""
+"""Translations with the attention weights of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What classifiers and taggers share: a model, its vocabularies and how a run is loaded."""
+"""Base class of classifiers and taggers."""
 
 from __future__ import annotations
 

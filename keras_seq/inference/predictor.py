@@ -1,4 +1,4 @@
-"""What all predictors share: batches by length, texts to ids, and a trained run."""
+"""Parts of all predictors: batches by length, token ids, and opening a run."""
 
 from __future__ import annotations
 

@@ -315,7 +315,7 @@ def _open_directory(out: Path) -> DirectoryLock:
 
 
 def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[str, Any]:
-    """What decides on the translations, besides the text."""
+    """The inputs that determine the translations, besides the text."""
     names = {
         path.name: path for path in run.rglob("*") if path.suffix in (".safetensors", ".model")
     }

@@ -1,4 +1,4 @@
-"""What classification and tagging have in common: labels as targets."""
+"""Base of classification and tagging, whose targets are labels."""
 
 from __future__ import annotations
 

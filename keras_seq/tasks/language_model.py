@@ -1,4 +1,4 @@
-"""The task `language-model`: from lines of text, without a source."""
+"""The task `language-model`: generates lines of text, without a source."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class SearchSpace:
         return found
 
     def out_of_reach(self, tokens: Sequence[int], limits: tuple[int, int]) -> str | None:
-        """Why no search within the `limits` of its source can find a target, None if one can."""
+        """Returns why a search within `limits` cannot find a target, None if it can."""
         target, start = [*tokens, EOS_ID], len(self._prefix)
         least, most = limits
         if len(target) > most:

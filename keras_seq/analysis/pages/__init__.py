@@ -1,4 +1,4 @@
-"""Pages that need nothing but themselves: data to one HTML file."""
+"""Self-contained HTML pages."""
 
 from .page import make_page
 
