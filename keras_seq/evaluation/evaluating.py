@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics
-from keras_seq.evaluation.values import Evaluation, EvaluationOptions
+from keras_seq.evaluation.values import Evaluation, TestSet
 from keras_seq.inference.predictor import check_is_list
 from keras_seq.run import Run
 from keras_seq.run.models import load_ensemble, open_ensemble
@@ -84,10 +84,7 @@ def evaluate(
     names = evaluation_metrics(run, metrics, examples)
     run.require_weights(which)
     model = load_ensemble(open_ensemble(run, ensemble, which, notice), which)
-    options = EvaluationOptions(
-        names, tokenize, (samples or _SAMPLES) if confidence else None, search
-    )
-    values, outputs, cut = TASKS[run.settings.task].evaluate(
-        run, model, sources, references, options
-    )
+    resamples = (samples or _SAMPLES) if confidence else None
+    test = TestSet(run, model, sources, references, names, tokenize, resamples, search)
+    values, outputs, cut = TASKS[run.settings.task].evaluate(test)
     return Evaluation(run.loaded_step or 0, len(examples), values, outputs, cut)

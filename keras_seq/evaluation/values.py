@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from keras_seq.run import Run
+
 
 @dataclass(frozen=True)
 class MetricValue:
@@ -37,13 +39,17 @@ class MetricValue:
         return f"{self.name} = {self.value:.{self.digits}f}{interval} {self.signature}"
 
 
-class EvaluationOptions(NamedTuple):
-    """Options of an evaluation.
+class TestSet(NamedTuple):
+    """Examples, a model, and the metrics to compute.
 
     `tokenize` is the tokenizer of BLEU, None for the setting of the run. `samples` is the number of
     bootstrap resamples, None for no confidence intervals. `search` replaces settings of the run.
     """
 
+    run: Run
+    model: Any
+    sources: Sequence[str]
+    references: Sequence[str]
     metrics: Sequence[str]
     tokenize: str | None
     samples: int | None

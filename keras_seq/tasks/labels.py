@@ -12,7 +12,7 @@ from keras_seq.tasks.task import Task, family_of, rows_of_ids
 from keras_seq.text import FIRST_LABEL, InputError
 
 if TYPE_CHECKING:
-    from keras_seq.evaluation.values import EvaluationOptions
+    from keras_seq.evaluation.values import TestSet
     from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
@@ -67,22 +67,17 @@ class LabelTask(Task):
         """Returns the labels of one line."""
         return [line]
 
-    def evaluate(
-        self,
-        run: Run,
-        model: Any,
-        sources: Sequence[str],
-        references: Sequence[str],
-        options: EvaluationOptions,
-    ) -> TestResult:
+    def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.label_values import label_values
 
-        outputs, cut = self.predict(run, model, sources, options.search.get("batch_size"))
-        expected = [self.split(line) for line in references]
+        outputs, cut = self.predict(
+            test.run, test.model, test.sources, test.search.get("batch_size")
+        )
+        expected = [self.split(line) for line in test.references]
         predicted = [self.split(line) for line in outputs]
         if not any(expected):
             raise InputError("no words with tags, there is nothing to evaluate")
-        values = label_values(expected, predicted, options.metrics, options.samples)
+        values = label_values(expected, predicted, test.metrics, test.samples)
         return values, outputs, cut
 
 

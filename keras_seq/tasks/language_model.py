@@ -11,7 +11,7 @@ from keras_seq.tasks.task import Task
 from keras_seq.tasks.translation import TranslationExporter, searched
 
 if TYPE_CHECKING:
-    from keras_seq.evaluation.values import EvaluationOptions
+    from keras_seq.evaluation.values import TestSet
     from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
@@ -58,20 +58,13 @@ class LanguageModel(Task):
     ) -> Any:
         return LanguageModelEvaluation(run, model)
 
-    def evaluate(
-        self,
-        run: Run,
-        model: Any,
-        sources: Sequence[str],
-        references: Sequence[str],
-        options: EvaluationOptions,
-    ) -> TestResult:
+    def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.text_values import perplexity_value
         from keras_seq.inference.likelihood import LikelihoodScorer
 
-        scorer = LikelihoodScorer(model, run.source_tokenizer, run.target_tokenizer)
-        likelihoods = scorer(sources, references)
-        return {"perplexity": perplexity_value(likelihoods, options.samples)}, None, 0
+        scorer = LikelihoodScorer(test.model, test.run.source_tokenizer, test.run.target_tokenizer)
+        likelihoods = scorer(test.sources, test.references)
+        return {"perplexity": perplexity_value(likelihoods, test.samples)}, None, 0
 
     def exporter(self, run: Run, settings: Settings) -> Any:
         return GenerationExporter(run, settings)

@@ -11,7 +11,7 @@ from keras_seq.settings.tasks import TaskSpec
 from keras_seq.text import Example, Tokenizer
 
 if TYPE_CHECKING:
-    from keras_seq.evaluation.values import EvaluationOptions, MetricValue
+    from keras_seq.evaluation.values import MetricValue, TestSet
     from keras_seq.preparation.encoding import Encoder
     from keras_seq.run import Run
     from keras_seq.serving.exporter import Exporter
@@ -102,23 +102,8 @@ class Task(TaskSpec):
         """
         return {}
 
-    def evaluate(
-        self,
-        run: Run,
-        model: Any,
-        sources: Sequence[str],
-        references: Sequence[str],
-        options: EvaluationOptions,
-    ) -> TestResult:
-        """Returns the metrics of a test set, the outputs, and the number of cut examples.
-
-        Args:
-            run: An opened run.
-            model: Its model, or an ensemble.
-            sources: Inputs.
-            references: The expected output of each.
-            options: The metrics, and how to compute them.
-        """
+    def evaluate(self, test: TestSet) -> TestResult:
+        """Returns the metrics of a test set, the outputs, and the number of cut examples."""
         raise NotImplementedError
 
     def exporter(self, run: Run, settings: Settings) -> Exporter:

@@ -13,7 +13,7 @@ from keras_seq.tasks.task import Task, family_of, rows_of_ids
 from keras_seq.text import PAIR
 
 if TYPE_CHECKING:
-    from keras_seq.evaluation.values import EvaluationOptions
+    from keras_seq.evaluation.values import TestSet
     from keras_seq.inference.hypothesis import Hypothesis
     from keras_seq.inference.translator import Translator
     from keras_seq.tasks.task import TestResult
@@ -99,22 +99,17 @@ class Translation(Task):
             lines += [f"  source           {source}", f"  target           {target}"]
         return lines
 
-    def evaluate(
-        self,
-        run: Run,
-        model: Any,
-        sources: Sequence[str],
-        references: Sequence[str],
-        options: EvaluationOptions,
-    ) -> TestResult:
+    def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.text_values import text_values
         from keras_seq.inference.hypothesis import best_texts
 
-        settings = run.settings.with_search({**options.search, "n_best": 1})
-        translations = make_translator(run, model, settings.search).translate(sources)
+        settings = test.run.settings.with_search({**test.search, "n_best": 1})
+        translations = make_translator(test.run, test.model, settings.search).translate(
+            test.sources
+        )
         outputs = best_texts(translations)
-        tokenize = options.tokenize or settings.score.tokenize
-        values = text_values(outputs, references, options.metrics, tokenize, options.samples)
+        tokenize = test.tokenize or settings.score.tokenize
+        values = text_values(outputs, test.references, test.metrics, tokenize, test.samples)
         cut = sum(any(best.truncated for best in row[:1]) for row in translations)
         return values, tuple(outputs), cut
 
