@@ -6,6 +6,7 @@ Writes HTML to build/reference, or to FOLDER. The pages ask for nothing from the
 Anything that pdoc warns of is an error.
 """
 
+import importlib
 import os
 import re
 import sys
@@ -51,6 +52,10 @@ def build(folder: Path) -> None:
         footer_text="keras-seq",
     )
     pdoc.render.env.filters["list_names"] = list_names
+    for name in NAMES:
+        # pdoc finds only names that are in the namespace of a package, not those that load lazily.
+        package = importlib.import_module(f"keras_seq.{name}")
+        vars(package).update({public: getattr(package, public) for public in package.__all__})
     with warnings.catch_warnings():
         warnings.filterwarnings("error", module="pdoc")
         pdoc.pdoc(*MODULES, output_directory=folder)

@@ -1,8 +1,4 @@
-"""Code that differs by Keras backend. All other code uses `keras.ops`.
-
-Keras 3 has no public function to compile a function, to feed `fit` with batches of changing
-shapes, or to read the variables of a model during `fit`.
-"""
+"""Code that differs by Keras backend. All other code uses `keras.ops`."""
 
 from keras_seq.backend.compile import compiled, on_host, padded, wants_static_shapes
 from keras_seq.backend.device import (

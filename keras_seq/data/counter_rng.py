@@ -1,17 +1,11 @@
-"""A counter-based random number generator (SplitMix64).
-
-The numbers of a generator with a state would depend on resuming, on the number of threads and on
-how rows are split between hosts. Here each number is a hash of the seed, the epoch, the pair and a
-counter, and depends on nothing else.
-
-Reference:
-    Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014
-"""
+"""A counter-based random number generator (SplitMix64): each number is a hash, without a state."""
 
 import enum
 
 import numpy as np
 
+# Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. A generator with a
+# state would depend on resuming, on threads and on how rows are split between hosts.
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -26,17 +20,7 @@ class Purpose(enum.IntEnum):
 
 
 def row_keys(seed: int, epoch: int, pairs: np.ndarray, purpose: Purpose) -> np.ndarray:
-    """Computes the generator key of each pair.
-
-    Args:
-        seed: Non-negative integer.
-        epoch: Non-negative integer.
-        pairs: Integer array `(B,)`.
-        purpose: The use of the numbers.
-
-    Returns:
-        Uint64 array `(B,)`.
-    """
+    """Computes the uint64 generator key `(B,)` of each pair."""
     # numpy guarantees the output of a SeedSequence. The third number makes it independent of the
     # order of the epoch, which is seeded with two.
     [base] = np.random.SeedSequence([seed, epoch, int(purpose)]).generate_state(1, np.uint64)
@@ -46,12 +30,7 @@ def row_keys(seed: int, epoch: int, pairs: np.ndarray, purpose: Purpose) -> np.n
 def counter_uniforms(keys: np.ndarray, count: int) -> np.ndarray:
     """Computes the first `count` uniform random numbers in [0, 1) of each key.
 
-    Args:
-        keys: Uint64 array `(B,)`, from `row_keys`.
-        count: Non-negative integer. A larger count only appends numbers.
-
-    Returns:
-        Float64 array `(B, count)`.
+    Returns float64 `(B, count)`. A larger count only appends numbers.
 
     Example:
 

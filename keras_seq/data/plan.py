@@ -1,10 +1,4 @@
-"""Batch plan: groups pairs of similar length and cuts the groups into batches.
-
-Each side of a pair takes one step more than it has tokens, for the begin or end token.
-
-Groups and cuts depend on the lengths only and are the same in every epoch. An epoch shuffles the
-pairs within each group and the order of the batches.
-"""
+"""Batch plan: groups pairs of similar length and cuts the groups into batches."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -25,16 +19,11 @@ class Lengths(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """Groups of pairs and the batches cut from them.
+    """Groups of N pairs and the M batches cut from them, the same in every epoch.
 
-    Shapes: N pairs, G groups, M batches.
-
-    Attributes:
-        group: Unsigned integer array `(N,)`, the group of each pair.
-        cuts: Int64 array `(M + 1,)`: batch i is the slice `cuts[i]:cuts[i + 1]` of the pairs
-            sorted by group.
-        shape: Int64 array `(M, 3)`: upper bounds of the rows, source steps and target steps of
-            each batch. Batches with fixed shapes are padded to these bounds.
+    `group` `(N,)` is the group of each pair. Batch i is the slice `cuts[i]:cuts[i + 1]` of the
+    pairs sorted by group. `shape` `(M, 3)` has upper bounds of the rows, source steps and target
+    steps of each batch; batches with fixed shapes are padded to these bounds.
     """
 
     group: np.ndarray
@@ -49,18 +38,11 @@ class Plan:
         return np.argsort(self.group, kind="stable").astype(np.int32)
 
     def shuffled(self, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Shuffles the pairs and the batches of an epoch.
+        """Shuffles the pairs within each group, and the order of the batches.
 
-        numpy guarantees the raw bits of the generator, but not its `permutation`. With
-        `permutation`, a run resumed after an upgrade of numpy would get different batches.
-
-        Args:
-            seed: Non-negative integer.
-            epoch: Non-negative integer.
-
-        Returns:
-            pairs: Int32 array `(N,)`, random order within each group, groups ascending.
-            batches: Int64 array `(M,)`, the order of the batches.
+        Returns the int32 pairs `(N,)`, groups ascending, and the int64 batches `(M,)`. numpy
+        guarantees the raw bits of the generator, but not its `permutation`: with it, a run resumed
+        after an upgrade of numpy would get different batches.
         """
         bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
         # One sort groups and shuffles: the group is in the upper 16 bits, random bits are below.
@@ -80,14 +62,10 @@ def make_plan(
     shapes: Shapes,
     max_shapes: int,
 ) -> Plan:
-    """Checks the settings of a stream and plans its batches.
+    """Plans the batches of a `BatchStream`; raises ValueError if one of its settings is invalid.
 
-    Args:
-        lengths: The lengths of the corpus, or upper bounds of them.
-        batch_tokens, bucket_width, shapes, max_shapes: As for `BatchStream`.
-
-    Raises:
-        ValueError: An argument is out of range, or there are no pairs.
+    `lengths` may be upper bounds. Each side of a pair takes one step more than it has tokens, for
+    the begin or end token.
     """
     for name, value in (
         ("batch_tokens", batch_tokens),

@@ -33,12 +33,7 @@ class PairSampling(NamedTuple):
 
 @dataclass
 class PlannedLengths:
-    """Lengths for planning batches; nearly all sampled sequences fit.
-
-    Attributes:
-        source_lengths: Int32 array `(N,)`, at least the lengths of the corpus.
-        target_lengths: Int32 array `(N,)`, at least the lengths of the corpus.
-    """
+    """Upper bounds of the lengths, int32 `(N,)`, for planning batches; nearly all samples fit."""
 
     source_lengths: np.ndarray
     target_lengths: np.ndarray
@@ -47,20 +42,9 @@ class PlannedLengths:
 class SampledPairs:
     """Pairs of a corpus with resampled subwords; has the interface of a corpus.
 
-    The sample of a pair depends on the seed, the epoch and the pair, not on the other pairs.
-
-    Args:
-        corpus: The corpus.
-        pairs: Integer array `(N,)`; they become pairs 0 to N - 1.
-        sampling: The subword sampling of both sides.
-        seed: Non-negative integer.
-        epoch: Non-negative integer.
-        limits: Maximum source and target length in tokens. A longer sample is replaced by the
-            stored sequence.
-
-    Attributes:
-        source_lengths: Int32 array `(N,)`.
-        target_lengths: Int32 array `(N,)`.
+    The sample of a pair depends on the seed, the epoch and the pair, not on the other pairs. A
+    sample with more tokens than `limits`, the maximum source and target length, is replaced by the
+    stored sequence.
     """
 
     def __init__(
@@ -224,14 +208,9 @@ def _later_numbers(key: np.ndarray, skip: int) -> Iterator[float]:
 def plan_lengths(corpus: TokenCorpus, sampling: PairSampling, seed: int) -> PlannedLengths:
     """Estimates lengths that nearly all sampled sequences fit.
 
-    The bound for a stored length n is g n + c sqrt(n), as for a sum of n independent changes. g
-    and c are estimated from a trial sample of some pairs and are deterministic for a given corpus,
+    The bound for a stored length n is g n + c sqrt(n), as for a sum of n independent changes. g and
+    c are estimated from a trial sample of some pairs and are deterministic for a given corpus,
     sampling and seed. No bound exceeds the maximum length of the corpus.
-
-    Args:
-        corpus: The corpus, not empty.
-        sampling: The subword sampling of both sides.
-        seed: Non-negative integer.
     """
     trial = np.unique(np.linspace(0, len(corpus) - 1, _TRIAL_PAIRS).astype(np.int64))
     longest = corpus.max_source_length, corpus.max_target_length

@@ -9,12 +9,6 @@ def ladder(longest: int) -> list[int]:
     The lengths are multiples of 8, which suits matrix units, and their distance grows with the
     length. A sequence of more than 16 steps is padded by at most half.
 
-    Args:
-        longest: Integer, the number of steps that must fit the last length.
-
-    Returns:
-        The lengths, ascending.
-
     Example:
 
     >>> ladder(70)
@@ -38,14 +32,8 @@ def choose_shapes(
     moves its pairs to the next larger shape. The shape that fits all pairs is never removed.
     Finally every shape shrinks to its largest pair, in multiples of 8.
 
-    Args:
-        source_steps: Integer array `(N,)`, steps of each source.
-        target_steps: Integer array `(N,)`, steps of each target.
-        max_shapes: Positive integer.
-
-    Returns:
-        bounds: Int64 array `(M, 2)`, the source and target lengths of each shape.
-        shape: Array `(N,)`, the row of `bounds` of each pair, in the smallest unsigned type.
+    Returns the source and target lengths of each shape, int64 `(M, 2)`, and the shape of each pair,
+    `(N,)` in the smallest unsigned type.
     """
     rungs = np.array(ladder(int(max(source_steps.max(), target_steps.max()))))
     cell = np.searchsorted(rungs, target_steps).astype(np.uint16) * np.uint16(len(rungs))

@@ -8,20 +8,10 @@ from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 
 def drop_words(batch: Batch, key: str, rate: float, row_keys: np.ndarray) -> Batch:
-    """Replaces random tokens of one input by the unknown token.
+    """Replaces random tokens of one input by the unknown token, with probability `rate`.
 
     Padding, begin and end tokens are never replaced. `target_output` is a separate array and does
-    not change.
-
-    Args:
-        batch: A batch from `BatchStream.batch`.
-        key: `"source"` or `"target_input"`.
-        rate: Float in [0, 1), the probability of replacing a token.
-        row_keys: Uint64 array from `row_keys`, at most one per row; rows without a key hold
-            padding only.
-
-    Returns:
-        The batch with a new array for `key`.
+    not change. Rows without a key hold padding only.
 
     Example:
 
@@ -32,10 +22,9 @@ def drop_words(batch: Batch, key: str, rate: float, row_keys: np.ndarray) -> Bat
     [[4, 5, 1, 1, 8, 9, 1, 11, 1, 13, 3, 0]]
 
     Reference:
-        Bowman et al., "Generating sentences from a continuous space", 2016, section 3.1
-        (target), https://arxiv.org/abs/1511.06349; Sennrich et al., "Edinburgh neural
-        machine translation systems for WMT 16", 2016, section 2.2 (source),
-        https://arxiv.org/abs/1606.02891
+        Bowman et al., "Generating sentences from a continuous space", 2016, section 3.1 (target),
+        https://arxiv.org/abs/1511.06349; Sennrich et al., "Edinburgh neural machine translation
+        systems for WMT 16", 2016, section 2.2 (source), https://arxiv.org/abs/1606.02891
     """
     ids = batch[key].copy()
     rows = ids[: len(row_keys)]

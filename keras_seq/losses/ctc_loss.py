@@ -112,17 +112,11 @@ def ctc_needed_frames(labels: Any) -> Any:
 
 
 def ctc_losses(labels: Any, logits: Any, mask: Any = None) -> tuple[Any, Any]:
-    """Returns -log P(labels) of each row.
+    """Returns -log P(labels) of each row, and a bool `(B,)`, True where a row has an alignment.
 
-    Args:
-        labels: Integers `(B, L)`, padded with 0.
-        logits: Float tensor `(B, T, V)`.
-        mask: Optional bool tensor `(B, T)`, for logits that do not come from `layers.CTCLogits`.
-            Padding must be at the ends.
-
-    Returns:
-        losses: Tensor `(B,)` in float32 or more, 0 for rows that do not count.
-        counts: Bool tensor `(B,)`, True for rows that have frames and an alignment.
+    `labels` `(B, L)` are padded with 0. `mask` `(B, T)` is for logits that do not come from
+    `layers.CTCLogits`; padding must be at the ends. Losses `(B,)` are float32 or more, and 0 for
+    rows that do not count.
     """
     if len(labels.shape) != 2 or len(logits.shape) != 3:
         raise ValueError(

@@ -7,13 +7,7 @@ from keras import ops
 
 
 class MaskedLoss(keras.losses.Loss):
-    """Abstract loss that is a sum or a weighted mean over the items that count.
-
-    Args:
-        reduction: "mean_with_sample_weight" or "sum".
-        name: Name of the loss.
-        kwargs: Further arguments of `keras.losses.Loss`.
-    """
+    """Abstract loss that is a sum or a weighted mean over the items that count."""
 
     def __init__(self, reduction: str, name: str, **kwargs: Any) -> None:
         super().__init__(name=name, reduction=reduction, **kwargs)
@@ -25,10 +19,8 @@ class MaskedLoss(keras.losses.Loss):
     def reduce(self, losses: Any, counts: Any, sample_weight: Any = None) -> Any:
         """Returns the weighted sum of the losses, or that sum divided by the sum of the weights.
 
-        Args:
-            losses: Float tensor, 0 where nothing counts.
-            counts: Tensor of the same shape, the number of counted items behind each loss.
-            sample_weight: Optional weights, one per row or one per loss.
+        Losses are 0 where nothing counts, and `counts` is the number of counted items behind each
+        loss. There is one sample weight per row or per loss.
         """
         counts = ops.cast(counts, losses.dtype)
         weights = 1.0
@@ -44,14 +36,7 @@ class MaskedLoss(keras.losses.Loss):
 
 
 class MaskedCrossEntropy(MaskedLoss):
-    """Abstract label-smoothed cross-entropy of the ids other than `ignored_id`.
-
-    Args:
-        label_smoothing: Float in [0, 1).
-        reduction: "mean_with_sample_weight" or "sum".
-        name: Name of the loss, `default_name` if None.
-        kwargs: Further arguments of `keras.losses.Loss`.
-    """
+    """Abstract label-smoothed cross-entropy of the ids other than `ignored_id`."""
 
     ignored_id: int
     default_name: str

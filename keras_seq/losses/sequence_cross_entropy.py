@@ -84,20 +84,12 @@ class ComparableCrossEntropy(SequenceCrossEntropy):
 def token_losses(
     y_true: Any, logits: Any, label_smoothing: float = 0.0, smoothed_value: bool = True
 ) -> Any:
-    """Label-smoothed cross-entropy of each token, with an explicit gradient.
+    """Label-smoothed cross-entropy `(B, T)` of each token, in float32, with an explicit gradient.
 
         loss     = logsumexp(z) - (1 - e) z_y - e mean(z)
         gradient = softmax(z) - (1 - e) onehot(y) - e / V
 
-    Args:
-        y_true: Int32 tensor `(B, T)`.
-        logits: Float tensor `(B, T, V)`.
-        label_smoothing: Float e.
-        smoothed_value: Whether the value is the loss above, or logsumexp(z) - z_y without
-            smoothing. The gradient is the same.
-
-    Returns:
-        Float32 tensor `(B, T)`.
+    If `smoothed_value` is False, the value is logsumexp(z) - z_y and the gradient is the same.
     """
     vocabulary = logits.shape[-1]
     labels = ops.reshape(y_true, (-1,))  # (B * T,)

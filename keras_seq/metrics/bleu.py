@@ -133,12 +133,8 @@ class BLEU(TextMetric):
 def _statistics_of_tokens(true, true_lengths, ids, lengths, weights):
     """Returns the lengths of predictions and truth, matches and totals of each order.
 
-    Args:
-        true: Int32 ids `(B, N)`, filled with `TRUE_FILL`.
-        true_lengths: Int32 `(B,)`.
-        ids: Int32 ids `(B, M)`, filled with `PREDICTED_FILL`.
-        lengths: Int32 `(B,)`.
-        weights: Float `(B,)`.
+    The ids `(B, N)` are filled with `TRUE_FILL` and `PREDICTED_FILL`; lengths and weights are
+    `(B,)`.
     """
     padding = [[0, 0], [0, ORDERS]]
     true = ops.pad(true, padding, constant_values=TRUE_FILL)
@@ -164,11 +160,7 @@ def _statistics_of_tokens(true, true_lengths, ids, lengths, weights):
 def _equal_ngrams(shorter, left, right, order):
     """Returns a bool `(B, M, N)`, True if the n-grams at i of `left` and j of `right` are equal.
 
-    Args:
-        shorter: The same for n - 1; None if n is 1.
-        left: Ids `(B, M)`.
-        right: Ids `(B, N)`.
-        order: Integer n.
+    `shorter` is the same for n - 1; None if n is 1.
     """
     shift = order - 1
     # The last token of each n-gram. Fill values beyond the end differ from every id.

@@ -51,8 +51,7 @@ class EditDistance(RowMetric):
     0.25
 
     Reference:
-        Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals",
-        1966
+        Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals", 1966
     """
 
     def __init__(
@@ -81,14 +80,8 @@ def levenshtein(true: Any, true_lengths: Any, ids: Any, lengths: Any) -> Any:
     """Returns the edit distance of each pair of rows, int32 `(B,)`.
 
     The table of distances is filled along its antidiagonals, whose cells are independent of each
-    other. Cell i of antidiagonal k is the distance between the first i true tokens and the first
-    k - i predicted tokens.
-
-    Args:
-        true: Int32 ids `(B, N)`.
-        true_lengths: Int32 `(B,)`, tokens of each row.
-        ids: Int32 ids `(B, M)`.
-        lengths: Int32 `(B,)`.
+    other. Cell i of antidiagonal k is the distance between the first i true tokens and the first k
+    - i predicted tokens. Ids are int32 `(B, N)` and `(B, M)`, lengths `(B,)`.
     """
     # Column i is the i-th token, counted from 1.
     true = ops.pad(true, [[0, 0], [1, 0]], constant_values=TRUE_FILL)

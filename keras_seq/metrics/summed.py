@@ -11,10 +11,7 @@ from keras_seq.metrics.tokens import pairs_of_rows
 class SummedMetric(keras.metrics.Metric):
     """Abstract metric whose state is a set of sums, so batches can be split and ordered freely.
 
-    Args:
-        pad_id: Id of padding in `y_true`, or None if no id is padding.
-        name: Name of the metric.
-        dtype: Dtype of the result. Sums use float32 or more.
+    Sums use float32 or more, whatever the dtype of the result.
     """
 
     def __init__(self, pad_id: int | None, name: str, dtype: Any) -> None:
@@ -32,14 +29,7 @@ class SummedMetric(keras.metrics.Metric):
 
 
 class RowMetric(SummedMetric):
-    """Abstract metric of rows that end with an end token.
-
-    Args:
-        pad_id: Id of padding in `y_true`, or None if no id is padding.
-        end_id: Id of the end token, or None if rows end with padding alone.
-        name: Name of the metric.
-        dtype: Dtype of the result.
-    """
+    """Abstract metric of rows that end with `end_id`, or with padding alone if it is None."""
 
     def __init__(self, pad_id: int | None, end_id: int | None, name: str, dtype: Any) -> None:
         super().__init__(pad_id, name, dtype)

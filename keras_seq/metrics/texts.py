@@ -17,14 +17,8 @@ class TextMetric(RowMetric):
     """Abstract metric of lists of strings, or of ids that `decode` turns into strings.
 
     A subclass defines `num_statistics`, `statistics_of_pair` and `add_statistics`, and may override
-    `statistics_of_tokens`.
-
-    Args:
-        decode: Function of lists of ids to as many strings, or None.
-        pad_id: Id of padding, or None if no id is padding.
-        end_id: Id of the end token, which is not decoded, or None.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+    `statistics_of_tokens`. `decode` is a function of lists of ids, without end tokens, to as many
+    strings.
     """
 
     num_statistics: int
@@ -105,11 +99,7 @@ class TextMetric(RowMetric):
 
 
 def is_text(lines: Any) -> bool:
-    """Returns True for a list or an array of strings.
-
-    Raises:
-        TypeError: If `lines` is one string.
-    """
+    """Returns True for a list or an array of strings; raises TypeError for one string."""
     if isinstance(lines, str):
         raise TypeError(f"`y_true` and `y_pred` must be lists of strings, received {lines!r}.")
     if isinstance(lines, np.ndarray) and lines.dtype.kind in "UO":

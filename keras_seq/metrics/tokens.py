@@ -29,10 +29,7 @@ class MaskOf(keras.layers.Layer):
 def real_tokens(y_true: Any, y_pred: Any, pad_id: int | None) -> Any:
     """Returns a bool `(B, T)`, False at padding and where the mask of the prediction is False.
 
-    Args:
-        y_true: Integers `(B, T)`.
-        y_pred: Logits `(B, T, V)`, which may have a Keras mask, or ids `(B, M)`.
-        pad_id: Id of padding, or None.
+    `y_pred` is logits `(B, T, V)`, which may have a Keras mask, or ids `(B, M)`.
     """
     real = ops.ones_like(y_true, dtype="bool")
     if pad_id is not None:
@@ -71,12 +68,7 @@ def as_logits(y_true: Any, y_pred: Any) -> Any:
 def predicted_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
     """Returns the prediction as a tensor, and its ids: int32 `(B, T)` or `(B, M)`.
 
-    Args:
-        y_true: Integers `(B, T)`.
-        y_pred: Logits `(B, T, V)` or integer ids `(B, M)`.
-
-    Raises:
-        ValueError: If `y_pred` is neither.
+    Raises ValueError if `y_pred` is neither logits `(B, T, V)` nor integer ids `(B, M)`.
     """
     y_pred = ops.convert_to_tensor(y_pred)
     if len(y_pred.shape) == 3:
@@ -94,9 +86,7 @@ def predicted_ids(y_true: Any, y_pred: Any) -> tuple[Any, Any]:
 def token_weights(real: Any, sample_weight: Any) -> Any:
     """Returns float weights `(B, T)`, 0 where `real` is False.
 
-    Args:
-        real: Bool `(B, T)`.
-        sample_weight: None, a scalar, `(B,)`, `(B, 1)` or `(B, T)`.
+    `sample_weight` is None, a scalar, `(B,)`, `(B, 1)` or `(B, T)`.
     """
     weights = ops.cast(real, "float32")
     if sample_weight is None:
@@ -110,12 +100,7 @@ def token_weights(real: Any, sample_weight: Any) -> Any:
 def row_weights(real: Any, sample_weight: Any) -> Any:
     """Returns float weights `(B,)`, 0 for rows without a real token, which fill up a batch.
 
-    Args:
-        real: Bool `(B, T)`.
-        sample_weight: None, a scalar, `(B,)` or `(B, 1)`.
-
-    Raises:
-        ValueError: If there is more than one weight per row.
+    `sample_weight` is None, a scalar, `(B,)` or `(B, 1)`; else it raises ValueError.
     """
     counts = ops.any(real, axis=1)
     weights = ops.cast(counts, "float32")
@@ -135,15 +120,8 @@ def row_weights(real: Any, sample_weight: Any) -> Any:
 def rows_of(ids: Any, real: Any, end_id: int | None, keep_end: bool, fill: int) -> tuple[Any, Any]:
     """Moves the real tokens of each row to its start and cuts the row at its end token.
 
-    Args:
-        ids: Integers `(B, T)`.
-        real: Bool `(B, T)`.
-        end_id: Id of the end token, or None.
-        keep_end: Whether the end token is part of the row.
-        fill: Integer that fills up the rows.
-
-    Returns:
-        Int32 ids `(B, T)` and lengths `(B,)`.
+    Returns int32 ids `(B, T)`, filled up with `fill`, and lengths `(B,)`, which count the end token
+    if `keep_end`.
     """
     if end_id is not None:
         ends = ops.cast(ops.logical_and(real, ops.equal(ids, end_id)), "int32")
@@ -167,20 +145,12 @@ def pairs_of_rows(
 ) -> tuple[Any, ...]:
     """Returns truth and prediction as rows of tokens.
 
-    Predicted logits share the real steps of the truth. In predicted ids every step is real that is
-    not padding. Each row is cut at its own first end token.
+    Predicted logits `(B, N, V)` share the real steps of the truth. In predicted ids `(B, M)` every
+    step is real that is not padding. Each row is cut at its own first end token, which belongs to
+    the row if `keep_end`.
 
-    Args:
-        y_true: Integers `(B, N)`.
-        y_pred: Logits `(B, N, V)` or integer ids `(B, M)`.
-        sample_weight: As for `row_weights`.
-        pad_id: Id of padding, or None.
-        end_id: Id of the end token, or None.
-        keep_end: Whether the end token is part of a row.
-
-    Returns:
-        True ids `(B, N)`, filled up with `TRUE_FILL`, and lengths `(B,)`; predicted ids, filled up
-        with `PREDICTED_FILL`, and lengths; weights `(B,)`.
+    Returns true ids `(B, N)`, filled up with `TRUE_FILL`, and lengths `(B,)`; predicted ids, filled
+    up with `PREDICTED_FILL`, and lengths; weights `(B,)` as from `row_weights`.
     """
     y_true = as_ids("y_true", y_true)
     y_pred, ids = predicted_ids(y_true, y_pred)

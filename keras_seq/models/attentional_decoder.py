@@ -32,16 +32,9 @@ class AttentionalDecoder(RecurrentStates):
         logits = W h + b, or E (P h) with a tied output
 
     It is not a Keras layer: the layers belong to the functional model that is built with it.
-
-    Args:
-        embedding: `TokenEmbedding` of the target.
-        dropout: Dropout on its outputs.
-        arguments: Constructor arguments of a model: `cell`, `num_decoder_layers`,
-            `decoder_units`, `attention`, `attention_units`, `attention_dropout`, `dropout` and
-            `dtype`.
-        seeds: List from which the seeds of the dropout are popped, one more than layers.
-        input_feeding: Whether the first layer reads the attentional vector of the last step.
-        tie_output: Whether the logits use the table of `embedding`.
+    `arguments` are the constructor arguments of the model. The seeds of the dropout, one more than
+    layers, are popped from `seeds`. With `input_feeding`, the first layer reads the attentional
+    vector of the last step.
     """
 
     def __init__(
@@ -90,10 +83,8 @@ class AttentionalDecoder(RecurrentStates):
     def first_states(self, last_states: list[list[Any]], bridge: str = "dense") -> dict[str, Any]:
         """Symbolic first states `(B, U)` of all layers, by name.
 
-        Args:
-            last_states: Last states of each encoder layer. Decoder layer i uses those of encoder
-                layer i, or of the topmost encoder layer.
-            bridge: "copy", "dense" or "zero".
+        Decoder layer i uses the last states of encoder layer i, or of the topmost encoder layer.
+        The bridge is "copy", "dense" or "zero".
         """
         states = {}
         for i, names in enumerate(self.state_names):
@@ -112,18 +103,12 @@ class AttentionalDecoder(RecurrentStates):
         states: dict[str, Any],
         attention_layers: Any = (),
     ) -> tuple[Any, list[Any]]:
-        """Scores of the token after each token of whole targets.
+        """Scores of the token after each token of whole targets `(B, T)`.
 
-        Args:
-            target: Symbolic ids `(B, T)`.
-            source: Dict of the symbolic encoder outputs `value` `(B, S, D_v)`, `value_mask` and,
-                if the decoder reads it at every step, `summary`.
-            states: From `first_states`.
-            attention_layers: Indices of the layers whose attention to return: none, or (0,).
-
-        Returns:
-            Float32 logits `(B, T, V)` with the mask of the target, and the attention weights
-            `(B, 1, T, S)` of each of `attention_layers`.
+        `source` has the encoder outputs `value` `(B, S, D_v)`, `value_mask` and, if the decoder
+        reads it at every step, `summary`. Returns float32 logits `(B, T, V)` with the mask of the
+        target, and the attention weights `(B, 1, T, S)` of each of `attention_layers`, which is
+        empty or (0,).
         """
         first = {"cell": [states[name] for name in self.state_names[0]]}
         if self.cell.feeds_attentional_state:
@@ -153,10 +138,9 @@ class AttentionalDecoder(RecurrentStates):
     def step(self, memory: dict[str, Any], return_attention: bool = False) -> Any:
         """Makes the functional model of one step, after `logits` has built the layers.
 
-        Args:
-            memory: Dict of the symbolic outputs of the encoder: `mask`, those of `project`,
-                `summary` if the decoder reads it, and the first states.
-            return_attention: Whether the attention `(B, K, S)` is an output.
+        `memory` has the symbolic outputs of the encoder: `mask`, those of `project`, `summary` if
+        the decoder reads it, and the first states. The attention is an output `(B, K, S)` on
+        request.
         """
         units, dtype = self.cell.output_size, self.cell.compute_dtype
         names = [name for layer_names in self.state_names for name in layer_names]

@@ -17,11 +17,8 @@ class AttentiveModel(SearchableModel):
     def _set_attention(self, decode: Any, num_layers: int, num_heads: int) -> None:
         """Sets what `with_attention` uses; to be called after `_set_parts`.
 
-        Args:
-            decode: Function of a sequence of layer indices to the symbolic logits `(B, T, V)`
-                and a list of the attention weights `(B, H, T, S)` of each of these layers.
-            num_layers: Number of decoder layers that attend to the source.
-            num_heads: Number of heads of each.
+        `decode` maps layer indices to the symbolic logits `(B, T, V)` and a list of the attention
+        weights `(B, H, T, S)` of each of these layers.
         """
         self._parts.decode = decode
         self._parts.num_layers, self._parts.num_heads = num_layers, num_heads
@@ -91,17 +88,8 @@ class WithWeights(keras.layers.Layer):
     """Calls a built layer with `return_weights=True` in a functional model.
 
     Keras expects every call of a layer in a functional model to have as many outputs as the first
-    call, so a call with weights needs another layer.
-
-    Args:
-        layer: A built layer whose call takes `return_weights`.
-
-    Call arguments:
-        inputs: Dict of the layer's call arguments.
-        training: Whether to apply dropout.
-
-    Returns:
-        The first output of the layer, and its last output, the weights.
+    call, so a call with weights needs another layer. The inputs are a dict of call arguments; the
+    outputs are the first output of the layer and its last output, the weights.
     """
 
     def __init__(self, layer: Any, **kwargs: Any) -> None:

@@ -24,15 +24,9 @@ _CLS_ID = 2
 def make_backbone(vocabulary_size: int, config: Mapping[str, Any], dtype: Any = None) -> Any:
     """Makes a backbone of KerasHub with new weights.
 
-    Args:
-        vocabulary_size: Positive integer, the number of rows of its embedding table.
-        config: Dict with `backbone`, its sizes and its dropout, named like the arguments of
-            `BackboneClassifier`.
-        dtype: Dtype policy of all layers, or None for the global policy.
-
-    Raises:
-        ImportError: If KerasHub is not installed.
-        ValueError: If the backbone is unknown, or a size or rate is out of range.
+    `config` has `backbone`, its sizes and its dropout, named like the arguments of
+    `BackboneClassifier`. Raises ImportError if KerasHub is not installed, and ValueError if the
+    backbone is unknown, or a size or rate is out of range.
     """
     check_choice("backbone", config["backbone"], tuple(_BACKBONES))
     check_sizes(**{name: config[name] for name in _SIZES})
@@ -69,17 +63,12 @@ def make_backbone(vocabulary_size: int, config: Mapping[str, Any], dtype: Any = 
 
 
 def encode_with_backbone(source: Any, backbone: Any, positions: int) -> tuple[Any, Any, Any]:
-    """Runs a backbone on symbolic ids.
+    """Runs a backbone from `make_backbone` on symbolic ids `(B, S)`.
 
-    Args:
-        source: Symbolic ids `(B, S)`, 0 for padding, with an end token after each text.
-        backbone: From `make_backbone`, with the ids 0 `[PAD]`, 1 `[UNK]`, 2 `[CLS]`, 3 `[SEP]`.
-        positions: Number of positions of the backbone. Later tokens are ignored.
-
-    Returns:
-        `first` `(B, D)`, the output at the token `[CLS]`, which is inserted in front; `steps`
-        `(B, S, D)`, the outputs at the other tokens, 0 at ignored ones; and `mask` `(B, S)`, True
-        where a token was read.
+    An end token follows each text. The ids are 0 `[PAD]`, 1 `[UNK]`, 2 `[CLS]`, 3 `[SEP]`. Tokens
+    after `positions` are ignored. Returns `(B, D)`, the output at the token `[CLS]`, which is
+    inserted in front; `(B, S, D)`, the outputs at the other tokens, 0 at ignored ones; and a mask
+    `(B, S)`, True where a token was read.
     """
     # Batches and exports are padded to round lengths, which may exceed the positions.
     length = positions - 1

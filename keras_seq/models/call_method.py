@@ -7,21 +7,14 @@ import keras
 
 
 class CallMethod(keras.layers.Layer):
-    """Calls `layer.<method>(**inputs)` in a functional model.
+    """Calls `layer.<method>(**inputs)` of a built layer in a functional model.
 
     Keras makes graph nodes of calls of a layer only, while some layers have further methods, such
-    as `step` and `project`. The layer must be built. Models that contain a `CallMethod` are
-    rebuilt from their constructor's arguments, never from a serialized graph.
+    as `step` and `project`. Models that contain a `CallMethod` are rebuilt from their constructor's
+    arguments, never from a serialized graph.
 
-    Args:
-        layer: A built Keras layer.
-        method: Name of the method of `layer`.
-        options: Dict of its arguments that are not tensors, or None.
-        spec: Optional function of the inputs to the outputs as `KerasTensor`s. Without it Keras
-            traces the method, which is slow.
-
-    Call arguments:
-        inputs: Dict of the method's arguments, tensors or nested structures.
+    `options` are arguments of the method that are not tensors. `spec` is a function of the inputs
+    to the outputs as `KerasTensor`s. Without it Keras traces the method, which is slow.
     """
 
     def __init__(

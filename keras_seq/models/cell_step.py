@@ -11,15 +11,7 @@ from keras import ops
 class CellStep(keras.layers.Layer):
     """One step of a built Keras cell for K hypotheses of each row.
 
-    Args:
-        cell: A built Keras cell.
-
-    Call arguments:
-        inputs: Tensor `(B, K, D)`.
-        states: List of tensors `(B, K, U)`.
-
-    Returns:
-        The outputs `(B, K, U)` and the list of the next states.
+    Maps inputs `(B, K, D)` and a list of states `(B, K, U)` to outputs and the next states.
     """
 
     def __init__(self, cell: Any, **kwargs: Any) -> None:

@@ -16,16 +16,10 @@ def token_input(name: str) -> Any:
 def step_inputs(
     memory: Mapping[str, Any], beam: Mapping[str, Any], shared: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Symbolic inputs of a `decoder_step`.
+    """Symbolic inputs of a `decoder_step`: `token` `(B, K)`, `position` `()`, `state` and `memory`.
 
-    Args:
-        memory: Dict of the symbolic outputs of the encoder.
-        beam: Dict of symbolic states `(B, K, ...)`, which a search reorders.
-        shared: Dict of symbolic states `(B, ...)`, which a search does not reorder.
-
-    Returns:
-        Dict of `token` `(B, K)`, `position` `()`, `state` (a dict of `beam` and `shared`) and
-        `memory`.
+    The state is a dict of `beam` `(B, K, ...)`, which a search reorders, and of `shared` `(B,
+    ...)`, which it does not reorder.
     """
     return {
         "token": token_input("token"),

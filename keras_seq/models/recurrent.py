@@ -102,9 +102,8 @@ class RecurrentSeq2Seq(AttentiveModel):
     Reference:
         Bahdanau, Cho and Bengio, 2015, https://arxiv.org/abs/1409.0473; Luong, Pham and Manning,
         2015, https://arxiv.org/abs/1508.04025; Wu et al., "Google's Neural Machine Translation
-        System", 2016, section 3, https://arxiv.org/abs/1609.08144; Gehring et al., "A
-        Convolutional Encoder Model for Neural Machine Translation", 2017,
-        https://arxiv.org/abs/1611.02344
+        System", 2016, section 3, https://arxiv.org/abs/1609.08144; Gehring et al., "A Convolutional
+        Encoder Model for Neural Machine Translation", 2017, https://arxiv.org/abs/1611.02344
     """
 
     def __init__(

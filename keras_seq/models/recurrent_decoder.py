@@ -21,12 +21,7 @@ from keras_seq.models.recurrent_encoder import NUM_STATES, RECURRENT_LAYERS
 
 
 class RecurrentStates:
-    """States of the steps of a recurrent decoder. Abstract.
-
-    Args:
-        cell: "gru" or "lstm".
-        num_layers: Positive integer.
-    """
+    """States of the steps of a recurrent decoder. Abstract."""
 
     def __init__(self, cell: str, num_layers: int) -> None:
         # State j of layer i is called `state_i_j`, in memories and in states.
@@ -65,16 +60,7 @@ class RecurrentDecoder(RecurrentStates):
         first state j of layer i = tanh(W_ij c + b_ij), if there is a vector c
 
     It is not a Keras layer: the layers belong to the functional model that is built with it.
-
-    Args:
-        arguments: Constructor arguments of a model: `vocabulary_size`, `cell`, `embedding_units`,
-            `dropout`, `tie_output` and `dtype`.
-        num_layers: Positive integer.
-        units: Positive integer U.
-        seed: Seed of the dropout.
-
-    Raises:
-        ValueError: If `cell` is unknown or `num_layers` is not a positive integer.
+    `arguments` are the constructor arguments of the model.
     """
 
     def __init__(
@@ -111,15 +97,10 @@ class RecurrentDecoder(RecurrentStates):
         }
 
     def logits(self, target: Any, states: dict[str, Any] | None = None, vector: Any = None) -> Any:
-        """Scores of the token after each token of whole targets.
+        """Float32 scores `(B, T, V)` of the token after each token of whole targets `(B, T)`.
 
-        Args:
-            target: Symbolic ids `(B, T)`, which begin with the start token.
-            states: From `first_states`; None for zeros.
-            vector: Symbolic `(B, D)` that the first layer reads with each token, or None.
-
-        Returns:
-            Float32 logits `(B, T, V)`, with the mask of the target.
+        The targets begin with the start token. The states are zeros if None. The first layer reads
+        `vector` `(B, D)` with each token.
         """
         x = DropMask(dtype=self.dtype, name="unmasked")(self.embedding(target))
         for i, (layer, names) in enumerate(zip(self.layers, self.state_names, strict=True)):
@@ -134,9 +115,8 @@ class RecurrentDecoder(RecurrentStates):
     def step(self, memory: dict[str, Any]) -> Any:
         """Makes the functional model of one step, after `logits` has built the layers.
 
-        Args:
-            memory: Dict of the symbolic outputs of the encoder: `mask`, `vector` `(B, D)` if the
-                decoder reads it at every step, and other tensors, which the step ignores.
+        `memory` has the symbolic `mask`, `vector` `(B, D)` if the decoder reads it at every step,
+        and other tensors, which the step ignores.
         """
         beam = {
             name: keras.Input((None, layer.units), dtype=layer.compute_dtype, name=name)
@@ -162,11 +142,7 @@ class RecurrentDecoder(RecurrentStates):
 def make_output(embedding: Any, units: int, tie_output: bool, dtype: Any) -> Callable[[Any], Any]:
     """Makes the output layer, a function from decoder outputs `(..., U)` to float32 logits.
 
-    Args:
-        embedding: `TokenEmbedding` of the target.
-        units: Integer U.
-        tie_output: Whether the logits use the table of `embedding`.
-        dtype: Dtype policy of the layers.
+    The logits use the table of `embedding` if `tie_output`.
     """
     if not tie_output:
         dense = ExactDense(embedding.vocabulary_size, dtype=dtype, name="logits")

@@ -38,16 +38,10 @@ def join_directions(states: Sequence[Any]) -> list[Any]:
 def encode_bidirectional(
     layers: Sequence[Any], dropouts: Sequence[Any], x: Any, mask: Any
 ) -> tuple[Any, list[list[Any]]]:
-    """Stacks bidirectional layers, residual from the second.
+    """Stacks layers from `make_bidirectional_layers`, residual from the second.
 
-    Args:
-        layers: From `make_bidirectional_layers`.
-        dropouts: Dropout layers on the inputs of all layers but the first.
-        x: Symbolic inputs `(B, S, D)`.
-        mask: Symbolic mask `(B, S)`.
-
-    Returns:
-        Outputs `(B, S, 2U)`, and for each layer its last states `(B, 2U)`, both directions joined.
+    `dropouts` apply to the inputs of all layers but the first. Returns outputs `(B, S, 2U)`, and
+    for each layer its last states `(B, 2U)`, both directions joined.
     """
     last_states = []
     for i, layer in enumerate(layers):

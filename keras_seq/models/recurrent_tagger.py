@@ -20,9 +20,8 @@ class RecurrentTagger(TextTagger):
                or the most likely sequence under a `ConditionalRandomField`
 
     For part-of-speech tags and named entities; set `crf=True` where tags constrain each other, as
-    in BIO schemes. If a word consists of several tokens, only its first token is tagged,
-    and the field ignores the others. Id 0 is
-    padding.
+    in BIO schemes. If a word consists of several tokens, only its first token is tagged, and the
+    field ignores the others. Id 0 is padding.
 
     Shapes: B batch, S steps, U units, N tags.
 

@@ -15,13 +15,11 @@ class SearchableModel(FunctionalModel):
     """
 
     def _set_parts(self, encoder: Any, decoder: Any, **others: Any) -> None:
-        """Sets what search uses.
+        """Sets what search uses, and `others` as attributes of `self._parts`.
 
-        Args:
-            encoder: Functional model from the source to the memory, a dict with `mask`.
-            decoder: Object with the methods `step(memory)`, which returns the functional model
-                `decoder_step`, `initial_state` and `grow_state`.
-            **others: Further attributes of `self._parts`.
+        `encoder` is a functional model from the source to the memory, a dict with `mask`. `decoder`
+        has the methods `step(memory)`, which returns the functional model `decoder_step`,
+        `initial_state` and `grow_state`.
         """
         # Keras does not track what is in a namespace: the weights already belong to the model.
         self._parts = SimpleNamespace(

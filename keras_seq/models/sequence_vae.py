@@ -197,11 +197,7 @@ class SequenceVAE(SearchableModel):
 
 
 class LatentDecoder:
-    """Decoder of a `SequenceVAE` as a model to search with, whose source is z.
-
-    Args:
-        model: The `SequenceVAE`.
-    """
+    """Decoder of a `SequenceVAE` as a model to search with, whose source is z."""
 
     def __init__(self, model: SequenceVAE) -> None:
         self.variables = model.variables
@@ -212,12 +208,9 @@ class LatentDecoder:
         self._latent = model.decoder.input["latent"]
 
     def encoder(self, latent: Any, training: bool = False) -> dict[str, Any]:
-        """Returns the memory of latent codes, with a mask of one step.
+        """Returns the memory of latent codes `(B, Z)`, with a mask of one step.
 
-        Args:
-            latent: Float tensor `(B, Z)`, such as samples of the prior, N(0, 1), or points between
-                the codes of two texts.
-            training: Ignored.
+        The codes are samples of the prior, N(0, 1), or points between the codes of two texts.
         """
         # In a compiled search the width may be unknown.
         latent = ops.reshape(latent, (-1, self._latent.shape[1]))

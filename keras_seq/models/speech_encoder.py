@@ -13,20 +13,12 @@ from keras_seq.models.recurrent_encoder import join_directions
 
 
 def audio_inputs(features: Any) -> tuple[dict[str, Any], Any, Any]:
-    """Makes the symbolic source of a model of speech.
+    """Makes the symbolic source `(B, ...)`, its features `(B, S, D)` and their mask `(B, S)`.
 
-    Args:
-        features: Layer that computes features and, by `compute_mask`, their mask from a dict of
-            `samples` `(B, N)` and `lengths` `(B,)`, such as `LogMelSpectrogram`; or a positive
-            integer D, if the source consists of features.
-
-    Returns:
-        source: Dict of symbolic `samples` `(B, N)` or `features` `(B, S, D)`, and `lengths`.
-        features: Symbolic `(B, S, D)`.
-        mask: Symbolic bool `(B, S)`.
-
-    Raises:
-        ValueError: If `features` is neither.
+    `features` is a layer such as `LogMelSpectrogram`, which computes features and, by
+    `compute_mask`, their mask from a dict of `samples` `(B, N)` and `lengths` `(B,)`; or a positive
+    integer D, if the source is a dict of `features` and `lengths`. Raises ValueError if it is
+    neither.
     """
     lengths = keras.Input((), dtype="int32", name="lengths")
     if isinstance(features, keras.layers.Layer):
@@ -45,14 +37,9 @@ def audio_inputs(features: Any) -> tuple[dict[str, Any], Any, Any]:
 
 
 def join_pairs(x: Any, mask: Any) -> tuple[Any, Any]:
-    """Joins each pair of steps into one.
+    """Joins each pair of steps into one: `(B, (S + 1) // 2, 2D)` and its mask.
 
-    Args:
-        x: Tensor `(B, S, D)`, whose real steps come first.
-        mask: Bool `(B, S)`.
-
-    Returns:
-        Tensor `(B, (S + 1) // 2, 2D)`, in which an unpaired last step is joined with 0; its mask.
+    Real steps come first; an unpaired last step is joined with 0.
     """
     x = zero_padding(x, mask)
     second = ops.pad(x, [[0, 0], [0, 1], [0, 0]])[:, 1::2]
@@ -64,15 +51,9 @@ def encode_pyramid(
 ) -> tuple[Any, Any, list[list[Any]]]:
     """Stacks bidirectional layers, each of which but the first reads pairs of steps.
 
-    Args:
-        layers: From `make_bidirectional_layers`.
-        dropouts: Dropout layers on the inputs of each layer.
-        x: Symbolic `(B, S, D)`.
-        mask: Symbolic bool `(B, S)`.
-
-    Returns:
-        Outputs `(B, P, 2U)`, where P is S / 2^(layers - 1), rounded up; their mask; and for each
-        layer its last states, both directions joined.
+    `dropouts` apply to the inputs of each layer. Returns outputs `(B, P, 2U)`, where P is S /
+    2^(layers - 1), rounded up; their mask; and for each layer its last states, both directions
+    joined.
     """
     last_states = []
     for i, (layer, dropout) in enumerate(zip(layers, dropouts, strict=True)):

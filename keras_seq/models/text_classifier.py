@@ -14,30 +14,16 @@ class TextClassifier(FunctionalModel):
     """Functional model from the ids of a text to the logits of its class. Abstract."""
 
     def _connect(self, source: Any, vector: Any, seed: int | None, **kwargs: Any) -> None:
-        """Makes the model of its parts; to be called instead of `super().__init__`.
+        """Makes the model of ids `(B, S)` and vectors `(B, U)`.
 
-        Args:
-            source: Symbolic ids `(B, S)`.
-            vector: Symbolic vectors of the texts `(B, U)`.
-            seed: Seed of the dropout on the vectors.
-            **kwargs: Arguments of `keras.Model`.
+        To be called instead of `super().__init__`.
         """
         logits = to_logits(vector, self._arguments.num_classes, self._arguments, seed)
         super().__init__(inputs={"source": source}, outputs=logits, **kwargs)
 
 
 def to_logits(x: Any, count: int, arguments: Any, seed: int | None) -> Any:
-    """Applies dropout and a dense layer.
-
-    Args:
-        x: Symbolic vectors `(..., U)`.
-        count: Number of logits N of each vector.
-        arguments: Constructor arguments of the model, with `dropout` and `dtype`.
-        seed: Seed of the dropout.
-
-    Returns:
-        Logits `(..., N)`, at least float32.
-    """
+    """Applies dropout and a dense layer; returns logits `(..., N)`, at least float32."""
     dtype = arguments.dtype
     x = Dropout(arguments.dropout, seed=seed, dtype=dtype, name="output_dropout")(x)
     return at_least_float32(ExactDense(count, dtype=dtype, name="logits")(x))

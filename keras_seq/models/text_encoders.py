@@ -23,16 +23,10 @@ from keras_seq.models.transformer_parts import encode_with_blocks, make_encoder_
 def recurrent_encoder(
     source: Any, arguments: SimpleNamespace, seed: int | None
 ) -> tuple[Any, Any, Any]:
-    """Bidirectional layers over embeddings.
+    """Bidirectional layers over the embeddings of ids `(B, S)`.
 
-    Args:
-        source: Symbolic ids `(B, S)`.
-        arguments: Constructor arguments of a model.
-        seed: Seed of the dropout.
-
-    Returns:
-        Outputs `(B, S, 2U)`; the last states of both directions, joined, `(B, 2U)`; and the mask
-        `(B, S)`, True where a step is real.
+    Returns outputs `(B, S, 2U)`; the last states of both directions, joined, `(B, 2U)`; and the
+    mask `(B, S)`, True where a step is real.
     """
     args, dtype = arguments, arguments.dtype
     check_choice("cell", args.cell, tuple(RECURRENT_LAYERS))
@@ -54,15 +48,9 @@ def recurrent_encoder(
 def transformer_encoder(
     source: Any, arguments: SimpleNamespace, seed: int | None
 ) -> tuple[Any, Any]:
-    """Blocks of self-attention over embeddings with positions.
+    """Blocks of self-attention over the embeddings of ids `(B, S)` with positions.
 
-    Args:
-        source: Symbolic ids `(B, S)`.
-        arguments: Constructor arguments of a model.
-        seed: Seed of the dropout.
-
-    Returns:
-        Outputs `(B, S, D)`, and the mask `(B, S)`, True where a step is real.
+    Returns outputs `(B, S, D)`, and the mask `(B, S)`, True where a step is real.
     """
     args, dtype = arguments, arguments.dtype
     check_sizes(num_layers=args.num_layers)

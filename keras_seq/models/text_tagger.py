@@ -19,13 +19,9 @@ class TextTagger(FunctionalModel):
     """Functional model from the ids of a text to a tag of each word. Abstract."""
 
     def _connect(self, inputs: dict[str, Any], x: Any, seed: int | None, **kwargs: Any) -> None:
-        """Makes the model of its parts; to be called instead of `super().__init__`.
+        """Makes the model of `tagger_inputs` and encoder outputs `(B, S, U)`.
 
-        Args:
-            inputs: From `tagger_inputs`.
-            x: Symbolic outputs of the encoder `(B, S, U)`.
-            seed: Seed of the dropout on `x`.
-            **kwargs: Arguments of `keras.Model`.
+        To be called instead of `super().__init__`.
         """
         args = self._arguments
         # No word begins in padding.

@@ -20,15 +20,8 @@ class TransformerDecoder:
     """Layers of a decoder with tied embeddings, and the KV cache of its steps.
 
     It is not a Keras layer: the layers belong to the functional model that is built with it.
-
-    Args:
-        embedding: `TokenEmbedding`, which also computes the logits.
-        position: Layer that adds positions.
-        dropout: Dropout on the embeddings.
-        blocks: `TransformerDecoderBlock` layers; or causal `TransformerEncoderBlock` layers for a
-            decoder without a source.
-        norm: Layer after the last block, or None.
-        num_heads: Integer H.
+    `blocks` are `TransformerDecoderBlock` layers; or causal `TransformerEncoderBlock` layers for a
+    decoder without a source. `norm` follows the last block, or is None.
     """
 
     embedding: Any
@@ -46,17 +39,11 @@ class TransformerDecoder:
     def logits(
         self, target: Any, source: dict[str, Any] | None = None, attention_layers: Any = ()
     ) -> tuple[Any, list[Any]]:
-        """Scores of the token after each token of whole targets.
+        """Scores of the token after each token of whole targets `(B, T)`.
 
-        Args:
-            target: Symbolic ids `(B, T)`.
-            source: Dict of the symbolic encoder outputs `memory` `(B, S, D)` and `memory_mask`,
-                or None.
-            attention_layers: Indices of the blocks whose attention to return.
-
-        Returns:
-            Float32 logits `(B, T, V)`, and the attention weights `(B, H, T, S)` of each of
-            `attention_layers`.
+        `source` has the encoder outputs `memory` `(B, S, D)` and `memory_mask`. Returns float32
+        logits `(B, T, V)`, and the attention weights `(B, H, T, S)` of each of `attention_layers`,
+        which are block indices.
         """
         source = source or {}
         x = self.dropout(self.position(self.embedding(target)))
@@ -82,10 +69,8 @@ class TransformerDecoder:
     def step(self, memory: dict[str, Any], return_attention: bool = False) -> Any:
         """Makes the functional model of one step, after `logits` has built the layers.
 
-        Args:
-            memory: Dict of the symbolic outputs of the encoder: of `project`, or `mask` alone for
-                a decoder without a source.
-            return_attention: Whether the attention of the last block is an output.
+        `memory` has the symbolic outputs of `project`, or `mask` alone for a decoder without a
+        source. The attention of the last block is an output on request.
         """
         inputs = self._step_inputs(memory)
         memory = inputs["memory"]

@@ -46,14 +46,10 @@ class TransformerDecoderModel(AttentiveModel):
     def _connect(
         self, source: Any, encoded: Any, mask: Any, decoder: TransformerDecoder, **kwargs: Any
     ) -> None:
-        """Makes the model of its parts; to be called instead of `super().__init__`.
+        """Makes the model of ids `(B, S)` and encoder outputs `(B, S, D)`.
 
-        Args:
-            source: Symbolic ids `(B, S)`.
-            encoded: Symbolic outputs of the encoder `(B, S, D)`.
-            mask: Symbolic mask `(B, S)`, True where the source is real.
-            decoder: From `_make_decoder`.
-            **kwargs: Arguments of `keras.Model`.
+        To be called instead of `super().__init__`. `mask` `(B, S)` is True where the source is
+        real, and `decoder` is from `_make_decoder`.
         """
         target = token_input("target")
         memory = {"memory": encoded, "memory_mask": mask}

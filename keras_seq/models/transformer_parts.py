@@ -21,17 +21,10 @@ _BLOCK_ARGUMENTS = (
 def make_blocks(
     block: Any, arguments: SimpleNamespace, name: str, seeds: Iterable[int | None], **options: Any
 ) -> Iterator[Any]:
-    """Yields one block per seed, named `name_0`, `name_1`, ...
+    """Yields one block per seed of the dropout, named `name_0`, `name_1`, ...
 
-    It is a generator because layers draw their initial weights in the order in which they are
-    made and built.
-
-    Args:
-        block: Class of the blocks.
-        arguments: Constructor arguments of a model.
-        name: Prefix of the names.
-        seeds: Seed of the dropout of each block.
-        **options: Further arguments of the blocks.
+    It is a generator because layers draw their initial weights in the order in which they are made
+    and built.
     """
     options |= {key: getattr(arguments, key) for key in _BLOCK_ARGUMENTS}
     for i, seed in enumerate(seeds):

@@ -20,8 +20,7 @@ class TransformerTagger(TextTagger):
                or the most likely sequence under a `ConditionalRandomField`
 
     For large tagged corpora; `RecurrentTagger` needs fewer sentences. If a word consists of several
-    tokens, only its first token is tagged,
-    and the field ignores the others. Id 0 is padding.
+    tokens, only its first token is tagged, and the field ignores the others. Id 0 is padding.
 
     Shapes: B batch, S steps, D units, N tags.
 

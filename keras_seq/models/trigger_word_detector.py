@@ -179,11 +179,8 @@ def _make_stream_step(
 ) -> Any:
     """Makes the functional model of a piece of a stream, over built layers.
 
-    Args:
-        layers: From `_make_layers`.
-        features: The layer of features, or their number.
-        num_before: Number of frames before the current one in the convolution.
-        num_features: Integer D.
+    `features` is the layer of features, or their number. `num_before` is the number of frames
+    before the current one in the convolution.
     """
     state, new_state = {}, {}
     if isinstance(features, int):

@@ -1,8 +1,4 @@
-"""Finds the largest token budget of a batch that fits into the memory of a device.
-
-Each try runs in its own process, so that running out of memory affects neither this process nor
-its device.
-"""
+"""Finds the largest token budget of a batch that fits into the memory of a device."""
 
 from __future__ import annotations
 
@@ -52,15 +48,9 @@ _START = (
 def choose_batch_size(run: Run, devices: Devices, notice: Notice) -> None:
     """Sets `training.batch_tokens` of a run to the largest budget that fits.
 
-    A run with a checkpoint keeps its budget.
-
-    Args:
-        run: A prepared run, locked by this process, which must not have used its device yet.
-        devices: The devices to train on.
-        notice: Called with one line for each try.
-
-    Raises:
-        InputError: If not even the smallest budget fits, or a try failed for another reason.
+    A run with a checkpoint keeps its budget. This process must hold the lock of the run, and must
+    not have used its device yet. Raises InputError if not even the smallest budget fits, or a try
+    failed for another reason.
     """
     training = run.settings.training
     if run.checkpoints.steps:
@@ -90,14 +80,7 @@ def largest_budget(
 ) -> int:
     """Binary search for the largest budget that fits, minus a 20 % margin.
 
-    Args:
-        fits: Tests if a budget fits.
-        notice: Called with one line for each try.
-        first: The first budget to try.
-        largest: The largest budget to try.
-
-    Raises:
-        InputError: If `first` does not fit.
+    Raises InputError if `first` does not fit.
 
     Example:
 

@@ -19,13 +19,8 @@ class Concatenation:
     regularizes the attention on small corpora. The unknown token separates the two parts on both
     sides; without it the task would change wherever order matters, such as reversing words.
 
-    Args:
-        rate: Number of added pairs for each pair of the corpus.
-        max_source_length, max_target_length: Longer joined pairs are left out, in tokens.
-        seed: Random seed.
-
-    Attributes:
-        added: Number of pairs added so far.
+    `rate` is the number of added pairs for each pair of the corpus. Joined pairs above the maximum
+    lengths are left out.
 
     Reference:
         Nguyen, Murray and Chiang, "Data Augmentation by Concatenation for Low-Resource

@@ -26,18 +26,8 @@ def prepare_demo(
 ) -> tuple[Run, list[Pair]]:
     """Generates the date corpus and prepares a run that is ready to train on it.
 
-    Args:
-        directory: A new or empty directory. The text is written to its folder `corpus`.
-        overrides: `key=value` settings over the preset `demo`.
-        overwrite: If True, an earlier run there is deleted.
-        notice: Called with each line for the user.
-
-    Returns:
-        The run, and the pairs of the test split.
-
-    Raises:
-        InputError: If the directory cannot be used.
-        SettingsError: If an override is wrong.
+    The text is written to the folder `corpus` of the new or empty directory. `overrides` are
+    `key=value` settings over the preset `demo`. Returns the run and the pairs of the test split.
     """
     settings = load_settings(preset="demo", overrides=overrides)
     check_new(directory, overwrite=overwrite)

@@ -41,10 +41,8 @@ class Encoder(Protocol):
 class PairEncoder:
     """Encodes text as token ids, and links between words as links between tokens.
 
-    Args:
-        source, target: The tokenizers; the same object if the vocabulary is joint.
-        max_source_length, max_target_length: Longer pairs get no links, because the corpus drops
-            them.
+    The tokenizers are the same object if the vocabulary is joint. Pairs above the maximum lengths
+    get no links, because the corpus drops them.
     """
 
     def __init__(

@@ -19,15 +19,6 @@ class HeldOutText:
 
     A random sample, which depends on the seed, is held out. Other pairs with the same source leave
     the training text, too. If nothing would be left to train on, the text is used for both.
-
-    Args:
-        files: The training files.
-        counts: Counts of the training text.
-        seed: Seed of the sample.
-        notice: Called with each line for the user.
-
-    Attributes:
-        pairs: The validation pairs.
     """
 
     def __init__(self, files: PairFiles, counts: PairCounts, seed: int, notice: Notice) -> None:

@@ -13,11 +13,7 @@ from keras_seq.text import INSIDE_ID, Example, Labels, Tokenizer, word_tokens, w
 class LabelEncoder:
     """Encodes each text as token ids and its label as one id.
 
-    Args:
-        source: The tokenizer.
-        labels: The labels.
-        max_length: Longer texts are cut, because their beginning has the same label.
-        class_weights: Weight of a text by its label; None weights all labels by 1.
+    Longer texts than `max_length` are cut, because their beginning has the same label.
     """
 
     def __init__(
@@ -49,12 +45,7 @@ class LabelEncoder:
 
 
 class TagEncoder:
-    """Encodes words as token ids, with the tag of each word at its first token.
-
-    Args:
-        source: The tokenizer.
-        labels: The tags.
-    """
+    """Encodes words as token ids, with the tag of each word at its first token."""
 
     def __init__(self, source: Tokenizer, labels: Labels) -> None:
         self.source = source
@@ -76,9 +67,6 @@ def balanced_weights(examples: Iterable[Example]) -> dict[str, float]:
     """Returns the weight of a text by its label: `n / (k * n_label)`.
 
     With `n` texts and `k` labels, every label has the same total weight.
-
-    Args:
-        examples: The training text.
 
     Example:
 

@@ -1,7 +1,4 @@
-"""Prepares a run for training: vocabularies, token ids and validation text.
-
-All errors in the user's files are found here, before Keras is imported.
-"""
+"""Prepares a run; finds all errors in the user's files before Keras is imported."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pretrained encoders of KerasHub: their word pieces and weights, read without Keras.
-
-Preparation copies what training needs of a preset into the run.
-"""
+"""Word pieces and weights of pretrained encoders of KerasHub, read without Keras."""
 
 from __future__ import annotations
 
@@ -58,8 +55,7 @@ keras_hub.tokenizers.Tokenizer.from_preset(name).save_to_preset(directory)
 def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
     """Downloads a preset that KerasHub knows by name, once. Other presets are ignored.
 
-    Raises:
-        InputError: If KerasHub is not installed, or has no such preset.
+    Raises InputError if KerasHub is not installed, or has no such preset.
     """
     if preset is None or not preset.startswith(PREFIX):
         return

@@ -1,8 +1,4 @@
-"""The record of a preparation: which text it read and which files it wrote.
-
-A file counts as unchanged if its path, size and modification time are as recorded. Otherwise its
-SHA-256 decides, so a copy of the text in another place is still the same text.
-"""
+"""The record of a preparation: which text it read and which files it wrote."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Decides if a run can be resumed with the current settings and text, or must be prepared.
-
-Reads only settings and the preparation record, so errors come before Keras is imported.
-"""
+"""Decides, before Keras is imported, if a run can be resumed or must be prepared."""
 
 from __future__ import annotations
 

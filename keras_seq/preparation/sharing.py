@@ -28,16 +28,11 @@ class SharedText(NamedTuple):
 
 
 def with_prepared(settings: Settings, counts: PairCounts | None = None) -> SharedText:
-    """Takes over the text and vocabulary settings of `data.prepared`.
+    """Takes over the text and vocabulary settings of `data.prepared`, if it is set.
 
-    Args:
-        settings: Settings of a run. They stay as they are if `data.prepared` is None.
-        counts: Counts of the run's own training text, if known.
-
-    Raises:
-        InputError: If the directory of `data.prepared` is not completely prepared.
-        SettingsError: If the settings name text of their own, or differ from those of the
-            directory.
+    `counts` are those of the run's own training text, if known. Raises InputError if the directory
+    is not completely prepared, and SettingsError if the settings name text of their own or differ
+    from those of the directory.
     """
     if settings.data.prepared is None:
         return SharedText(settings, counts, None)

@@ -31,20 +31,10 @@ _NAMES = {
 def with_units(settings: Settings, counts: PairCounts, notice: Notice | None = None) -> Settings:
     """Chooses the kinds of vocabulary that the settings leave open.
 
-    The choice depends on the settings and the counts only, so it is the same each time.
-
-    Args:
-        settings: Settings of a run.
-        counts: Counts of the training text.
-        notice: Called with each choice and its reason.
-
-    Returns:
-        Settings without kind or normalization "auto", except for imported vocabularies. The
-        vocabulary is joint only if both sides have the same settings.
-
-    Raises:
-        SettingsError: If the user asked for a joint vocabulary, but the settings of the sides
-            differ.
+    The choice depends on the settings and the counts only, so it is the same each time. Afterwards
+    no kind or normalization is "auto", except for imported vocabularies, and the vocabulary is
+    joint only if both sides have the same settings. Raises SettingsError if the user asked for a
+    joint vocabulary, but the settings of the sides differ.
     """
     tokenizer = settings.tokenizer
     sides = _sides(settings)

@@ -37,12 +37,7 @@ def learn_vocabularies(
 ) -> tuple[Tokenizer, Vocabulary]:
     """Learns source and target vocabulary; the same object if they are joint.
 
-    Args:
-        settings: Settings of the run.
-        read: Reads the pairs to train on.
-        files: The training files, for messages.
-        notice: Called with one line for each vocabulary.
-        counts: Counts of the training text.
+    `files` are the training files, for messages.
     """
     if TASKS[settings.task].has_labels:
         return _tokenizer_and_labels(settings, read, files, notice, counts)

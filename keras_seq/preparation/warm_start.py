@@ -1,8 +1,4 @@
-"""Warm start: initial weights from another run, pretrained encoder or word vectors.
-
-All errors in their files are found here, before Keras is imported. The files are copied into the
-new run, so that later changes to the originals do not affect its training.
-"""
+"""Warm start: copies checked weights or word vectors into a run, without Keras."""
 
 from __future__ import annotations
 
@@ -72,12 +68,9 @@ def check_initial_checkpoint(
 ) -> Run | None:
     """Checks everything that a warm start needs, before the text is read.
 
-    Returns:
-        The run with the initial checkpoint, or None.
-
-    Raises:
-        InputError: If that run has no weights, has another model, or is `directory` itself; or
-            if pretrained weights or word vectors do not fit the model.
+    Returns the run with the initial checkpoint, or None. Raises InputError if that run has no
+    weights, has another model, or is `directory` itself; or if pretrained weights or word vectors
+    do not fit.
     """
     path = settings.training.from_run
     base = None
@@ -152,8 +145,7 @@ def _copy_vectors(run: Run, side: Side, name: str, notice: Notice) -> None:
 def copied_vectors(run: Run, side: Side, units: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Returns the initial word vectors of one side that preparation copied into a run.
 
-    Returns:
-        Ids `(N,)` and vectors `(N, units)`, or None if this side has none.
+    These are ids `(N,)` and vectors `(N, units)`, or None if this side has none.
     """
     path = run.vectors_file(side)
     if side not in sides_with_vectors(run.settings):

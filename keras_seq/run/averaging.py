@@ -28,24 +28,13 @@ def average_run(
 ) -> list[int]:
     """Creates a run whose weights are the mean of several checkpoints of another run.
 
-    The new run translates, scores and exports as any other. Its training cannot be resumed.
+    The checkpoints are the `count` newest ones or those with the best validations, or those of
+    `which`: `"best"`, `"latest"`, or steps. The new run translates, scores and exports as any
+    other. Its training cannot be resumed. Returns the averaged steps, ascending.
 
-    Args:
-        run: A run directory.
-        directory: A new or empty directory.
-        count: Positive integer, the number of checkpoints. None if `which` is given.
-        of: `"last"` averages the newest checkpoints, `"best"` those with the best validations.
-        which: The checkpoints to average, instead of `count`: `"best"`, `"latest"`, or steps.
-        overwrite: If True, a run in `directory` is deleted first.
-        notice: Called with each line for the user.
-
-    Returns:
-        The averaged steps, ascending.
-
-    Raises:
-        InputError: If there are fewer than `count` checkpoints, one is damaged, or `directory`
-            cannot be used.
-        ValueError: If `count` is not a positive integer, or both `count` and `which` are given.
+    Raises InputError if there are fewer than `count` checkpoints, one is damaged, or `directory`
+    cannot be used; and ValueError if `count` is not a positive integer, or both `count` and `which`
+    are given.
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 6.1,

@@ -1,22 +1,16 @@
 """The run directory: everything that a training reads and writes.
 
-    settings.toml                  all settings, with nothing left to choose
-    tokenizer/joint.model          or source.model and target.model, or source.model and labels.txt
-    data/train, data/valid         token ids (`keras_seq.data.write_corpus`)
-    data/valid.source, .target     validation text
-    data/start                     the run of the initial checkpoint, if any
-    data/pretrained                weights of the pretrained encoder, if any
-    data/source.vectors, .target   pretrained word vectors, if any
-    data/prepared.json             record of the text and of these files; written last
-                                   (with `data.prepared`, data/train is in another directory)
-    checkpoints/                   see `keras_seq.storage.checkpoints`
-    result.json                    the result of a finished training
-    metrics.jsonl, samples.txt, tensorboard/, README.md
-    corpus/                        text that the package generated, if any
-    .lock                          held by the process that writes to the directory
-
-A run directory is not trusted. `Run.open` refuses links, pipes and devices among these files and
-checks sizes and numbers before it reads or builds anything large.
+settings.toml                  all settings, with nothing left to choose tokenizer/joint.model
+or source.model and target.model, or source.model and labels.txt data/train, data/valid
+token ids (`keras_seq.data.write_corpus`) data/valid.source, .target     validation text data/start
+the run of the initial checkpoint, if any data/pretrained                weights of the pretrained
+encoder, if any data/source.vectors, .target   pretrained word vectors, if any data/prepared.json
+record of the text and of these files; written last
+                               (with `data.prepared`, data/train is in another directory)
+checkpoints/                   see `keras_seq.storage.checkpoints` result.json
+the result of a finished training metrics.jsonl, samples.txt, tensorboard/, README.md corpus/
+text that the package generated, if any .lock                          held by the process that
+writes to the directory
 """
 
 from __future__ import annotations
@@ -54,6 +48,9 @@ Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 
 class Run(PreparedData):
     """The directory of one training. Use `Run.create` or `Run.open` to get one.
+
+    The directory is not trusted. `Run.open` refuses links, pipes and devices, and checks sizes and
+    numbers before it reads or builds anything large.
 
     Attributes:
         path: The directory.

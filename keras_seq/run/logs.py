@@ -15,12 +15,7 @@ _NAMES = ("metrics.jsonl", "samples.txt")
 
 
 class RunLogs:
-    """The append-only logs of one run. Resuming truncates them to a checkpoint.
-
-    Args:
-        path: The run's directory.
-        writable: If False, nothing is written.
-    """
+    """The append-only logs of one run. Resuming truncates them to a checkpoint."""
 
     def __init__(self, path: Path, *, writable: bool = True) -> None:
         self.path = path
@@ -31,10 +26,9 @@ class RunLogs:
         self._append("metrics.jsonl", json.dumps(dict(values), ensure_ascii=False) + "\n")
 
     def validation_scores(self) -> dict[int, float]:
-        """Reads the monitored value of each validation from metrics.jsonl.
+        """Reads the monitored value of each validation from metrics.jsonl, by step.
 
-        Returns:
-            Values by step. A value of which lower is better is negated, so larger is better.
+        A value of which lower is better is negated, so larger is better.
         """
         path = check_regular(self.path / "metrics.jsonl")
         scores: dict[int, float] = {}

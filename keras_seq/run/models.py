@@ -21,19 +21,11 @@ def build_model(
     target_vocabulary_size: int,
     dtype: str | None = None,
 ) -> keras.Model:
-    """Builds the model that settings describe, with new weights.
+    """Builds the model of `keras_seq.models` that settings describe, with new weights.
 
-    Args:
-        settings: Settings of a run.
-        source_vocabulary_size: Number of source tokens.
-        target_vocabulary_size: Number of target tokens or labels, special ids included.
-        dtype: Keras dtype policy, such as "mixed_bfloat16"; the global one if None.
-
-    Returns:
-        A model of `keras_seq.models`.
-
-    Raises:
-        InputError: If the Keras backend is not supported.
+    The target vocabulary has all tokens or labels, special ids included. `dtype` is a Keras dtype
+    policy such as "mixed_bfloat16", or None for the global one. Raises InputError if the Keras
+    backend is not supported.
     """
     check_backend(backend.name())
     model: keras.Model = TASKS[settings.task].model(
@@ -43,12 +35,7 @@ def build_model(
 
 
 def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
-    """Builds the model of a run, with new weights.
-
-    Args:
-        run: A prepared run.
-        dtype: Keras dtype policy; the global one if None.
-    """
+    """Builds the model of a prepared run, with new weights."""
     source, target = run.vocabularies
     return build_model(run.settings, source.vocabulary_size, target.vocabulary_size, dtype)
 
@@ -62,14 +49,9 @@ def named_weights(model: keras.Model) -> dict[str, Any]:
 
 
 def load_model(run: Run, which: str | int = "best") -> keras.Model:
-    """Builds the model of a run and loads its weights.
+    """Builds the model of a run and loads a checkpoint: `"best"`, `"latest"`, or a step.
 
-    Args:
-        run: An opened run.
-        which: The checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-
-    Raises:
-        InputError: If there is no intact checkpoint, or it belongs to another model.
+    Raises InputError if there is no intact checkpoint, or it belongs to another model.
     """
     model = build_run_model(run)
     weights = named_weights(model)
@@ -84,17 +66,10 @@ def load_models(
     which: str | int = "best",
     notice: Callable[[str], None] | None = None,
 ) -> Any:
-    """Loads the model of a run, or an `Ensemble` of the models of several runs.
+    """Loads the model of a run, or an `Ensemble` with the models of other runs.
 
-    Args:
-        run: An opened run.
-        others: Directories of other runs with the same vocabularies.
-        which: The checkpoint of each run: `"best"`, `"latest"`, or the step of a stored one.
-        notice: Called with one line for each damaged checkpoint of the other runs that is
-            skipped; by default a warning is issued.
-
-    Raises:
-        InputError: If a run has no intact checkpoint, or other vocabularies.
+    See `open_ensemble`. A damaged checkpoint of another run is skipped, and reported to `notice` or
+    by a warning.
     """
     return load_ensemble(open_ensemble(run, others, which, notice), which)
 
@@ -105,16 +80,9 @@ def open_ensemble(
     which: str | int = "best",
     notice: Callable[[str], None] | None = None,
 ) -> list[Run]:
-    """Opens the other runs of an ensemble and checks that all vocabularies are equal.
+    """Returns the run and the other runs of an ensemble, which must have the same vocabularies.
 
-    Args:
-        run, others, which, notice: As for `load_models`.
-
-    Returns:
-        `run` and the other runs.
-
-    Raises:
-        InputError: If a run does not have this checkpoint, or has other vocabularies.
+    Raises InputError if a run does not have this checkpoint, or has other vocabularies.
     """
     runs = [run, *(Run.open(other, notice=notice) for other in others)]
     for other in runs[1:]:
@@ -128,13 +96,9 @@ def open_ensemble(
 
 
 def load_ensemble(runs: Sequence[Run], which: str | int = "best") -> Any:
-    """Loads the model of one run, or an `Ensemble` of the models of several.
+    """Loads the model of one opened run, or an `Ensemble` of the models of several.
 
     Afterwards the `loaded_step` of each run is the step of its weights.
-
-    Args:
-        runs: Opened runs, as `open_ensemble` returns them.
-        which: The checkpoint of each run: `"best"`, `"latest"`, or the step of a stored one.
     """
     models = [load_model(run, which) for run in runs]
     return models[0] if len(models) == 1 else Ensemble(models)

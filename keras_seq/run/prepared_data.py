@@ -18,12 +18,7 @@ _MAX_RECORD_BYTES = 16 << 20
 
 
 class PreparedData:
-    """The part of a run directory that preparation writes; the base class of `Run`.
-
-    Args:
-        path: The run directory.
-        settings: The `Settings` of the run.
-    """
+    """The part of a run directory that preparation writes; the base class of `Run`."""
 
     def __init__(self, path: Path, settings: Settings) -> None:
         self.path = path

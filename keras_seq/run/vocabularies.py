@@ -17,17 +17,9 @@ V = TypeVar("V", Tokenizer, Labels)
 
 
 def read_vocabularies(directory: Path, settings: Settings) -> tuple[Tokenizer, Vocabulary]:
-    """Reads the vocabularies that `write_vocabularies` wrote.
+    """Reads the source and target vocabulary of a run; the same object if they are joint.
 
-    Args:
-        directory: The directory of the vocabularies. It is not trusted.
-        settings: Settings of the run.
-
-    Returns:
-        Source and target vocabulary; the same object if they are joint.
-
-    Raises:
-        InputError: If a file is missing, too large, or not a vocabulary.
+    Raises InputError if a file is missing, too large, or not a vocabulary.
     """
     has_labels = TASKS[settings.task].has_labels
     if settings.tokenizer.joint and not has_labels:

@@ -78,18 +78,10 @@ class Devices:
 
 
 def count_used(devices: Devices, available: int, kind: str) -> int:
-    """The number of devices to use on a host.
+    """The number of devices to use on a host; by default all GPUs or TPUs, or one CPU.
 
-    Args:
-        devices: The requested devices.
-        available: Number of devices of the host.
-        kind: Their kind: "cpu", "gpu" or "tpu".
-
-    Returns:
-        The requested number. By default, all GPUs or TPUs, or one CPU.
-
-    Raises:
-        InputError: If the host has fewer devices, or `model_devices` does not divide their number.
+    `kind` is "cpu", "gpu" or "tpu". Raises InputError if the host has fewer devices, or
+    `model_devices` does not divide their number.
 
     Example:
 
@@ -116,14 +108,7 @@ def count_used(devices: Devices, available: int, kind: str) -> int:
 
 
 def check_backend(name: str | None) -> None:
-    """Checks that a backend is supported and installed, without importing it.
-
-    Args:
-        name: The value of KERAS_BACKEND, or None.
-
-    Raises:
-        InputError: If the backend is not supported or not installed.
-    """
+    """Raises InputError if a KERAS_BACKEND is not supported or installed; does not import it."""
     if name not in (None, "", "tensorflow", "jax"):
         raise InputError(
             f"KERAS_BACKEND={name}: training and decoding run on TensorFlow and JAX only: set "

@@ -28,11 +28,9 @@ def raise_outside_libraries(
 ) -> None:
     """Calls a function that raises: now, or at the next safe point if a library is running.
 
-    Args:
-        frame: The frame that the signal interrupted, as passed to its handler.
-        action: Called once. It may return instead of raising.
-        exit_code: If not None, the process ends with this code if no safe point is reached within
-            `GRACE_SECONDS`.
+    `frame` is what the signal interrupted. `action` is called once and may return instead of
+    raising. With an `exit_code`, the process ends with it if no safe point is reached within
+    `GRACE_SECONDS`.
     """
     if not _in_a_library(frame):
         action()

@@ -74,10 +74,9 @@ def compare(
         TypeError, ValueError: As `score`; or for fewer than two systems, or an unknown test.
 
     Reference:
-        Koehn, "Statistical Significance Tests for Machine Translation
-        Evaluation", 2004, https://aclanthology.org/W04-3250; Riezler and
-        Maxwell, "On Some Pitfalls in Automatic Evaluation and Significance
-        Testing for MT", 2005, https://aclanthology.org/W05-0908
+        Koehn, "Statistical Significance Tests for Machine Translation Evaluation", 2004,
+        https://aclanthology.org/W04-3250; Riezler and Maxwell, "On Some Pitfalls in Automatic
+        Evaluation and Significance Testing for MT", 2005, https://aclanthology.org/W05-0908
     """
     if len(systems) < 2:
         raise ValueError("a test compares systems: expected two or more")

@@ -92,8 +92,7 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
     Errors(substitutions=1, insertions=1, deletions=0, length=3)
 
     Reference:
-        Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech
-        2004, section 2
+        Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004, section 2
     """
     return line_word_errors(hypotheses, references).total
 

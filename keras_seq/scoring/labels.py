@@ -115,10 +115,9 @@ def label_scores(references: Sequence[str], predictions: Sequence[str]) -> Label
     2 dog  0  2
 
     Reference:
-        Sokolova and Lapalme, "A systematic analysis of performance measures for
-        classification tasks", 2009. The macro F1 is the mean of F1, as in
-        Opitz and Burst, "Macro F1 and Macro F1", 2019, section 2,
-        https://arxiv.org/abs/1911.03347
+        Sokolova and Lapalme, "A systematic analysis of performance measures for classification
+        tasks", 2009. The macro F1 is the mean of F1, as in Opitz and Burst, "Macro F1 and Macro
+        F1", 2019, section 2, https://arxiv.org/abs/1911.03347
     """
     for name, side in (("references", references), ("predictions", predictions)):
         if isinstance(side, str):

@@ -80,8 +80,7 @@ def line_counts(
         name: The metric.
         hypotheses, references, lowercase: As in `score`.
 
-    Raises:
-        ValueError: If an error rate has several sets of references.
+    Raises ValueError if an error rate has several sets of references.
     """
     if name != "exact" and len(references) > 1:
         raise ValueError(f"{name!r} takes one set of references, received {len(references)}")

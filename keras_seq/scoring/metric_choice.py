@@ -89,8 +89,7 @@ def choose_metric(references: Sequence[str]) -> MetricChoice:
        chrF.
     4. Short lines, at most 40 characters, with fewer than four words on average or in half of the
        lines, so that BLEU finds no sequences of four words: exact match.
-    5. Longer lines with as few words: chrF.
-    6. Everything else: BLEU.
+    5. Longer lines with as few words: chrF. 6. Everything else: BLEU.
 
     Lengths of lines are medians. The choice depends only on the references.
 

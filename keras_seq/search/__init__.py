@@ -1,8 +1,4 @@
-"""Search over any model with an encoder and a decoder step.
-
-The public names load at their first use, because settings and commands read the search options
-without Keras.
-"""
+"""Search over any model with an encoder and a decoder step."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

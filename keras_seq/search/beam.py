@@ -230,9 +230,8 @@ class BeamSearch:
     def _survivors(self, totals: Any, tokens: Any, num_finished: Any) -> Any:
         """Decides which candidates survive.
 
-        Returns:
-            Bool `(B, W)`, True where a candidate ends and is kept; bool `(B, W)`, True where a
-            candidate stays live; and the new number of finished hypotheses `(B,)`.
+        Returns bool `(B, W)`, True where a candidate ends and is kept; bool `(B, W)`, True where a
+        candidate stays live; and the new number of finished hypotheses `(B,)`.
         """
 
         def free_slots(num_finished: Any) -> Any:

@@ -22,19 +22,13 @@ def best_of_logits(
 ) -> tuple[Any, Any, Any]:
     """Picks the W best continuations if the same few tokens are forbidden for all hypotheses.
 
-    The best tokens of each hypothesis are picked before the logits are normalized and forbidden
-    tokens are removed, to reduce the number of passes over the vocabulary.
+    The best tokens of each hypothesis are picked before the logits `(B, K, V)` are normalized and
+    forbidden tokens are removed, to reduce the number of passes over the vocabulary. `may_end`
+    `(B,)` is True where the end token is allowed; None if it always is. `scores` `(B, K)` are the
+    summed log-probabilities.
 
-    Args:
-        scores: Float32 tensor `(B, K)`, the summed log-probability of each hypothesis.
-        logits: Float32 tensor `(B, K, V)`.
-        count: Integer W, reduced to the number of continuations if there are fewer.
-        forbidden_tokens: Ids that are not allowed.
-        may_end: Bool tensor `(B,)`, True where the end token is allowed; None if it always is.
-        end_token: Id of the end token.
-
-    Returns:
-        Sums, tokens and parents, each `(B, W)`, best first. A sum of `NEG_INF` is no continuation.
+    Returns sums, tokens and parents, each `(B, W)`, best first; W is at most the number of
+    continuations. A sum of `NEG_INF` is no continuation.
     """
     vocabulary = logits.shape[-1]
     forbidden = sorted({token for token in forbidden_tokens if token < vocabulary})
@@ -58,15 +52,9 @@ def best_of_logits(
 def best_of_log_probabilities(
     scores: Any, log_probabilities: Any, count: int
 ) -> tuple[Any, Any, Any]:
-    """Picks the W best continuations by log-probabilities.
+    """Picks the W best continuations by log-probabilities `(B, K, V)`, `NEG_INF` if forbidden.
 
-    Args:
-        scores: As in `best_of_logits`.
-        log_probabilities: Float32 tensor `(B, K, V)`, `NEG_INF` for forbidden tokens.
-        count: As in `best_of_logits`.
-
-    Returns:
-        As `best_of_logits`.
+    Returns the same as `best_of_logits`.
     """
     best, tokens = top_k(log_probabilities, min(count, log_probabilities.shape[-1]))
     return _best(scores[..., None] + best, tokens, count)

@@ -23,22 +23,12 @@ def needs_history(config: SearchConfig, prefix: Any) -> bool:
 def constrained_log_probabilities(
     logits: Any, tokens: Any, step: Any, may_end: Any, prefix: Any, config: SearchConfig
 ) -> Any:
-    """Log-probability of each next token, `NEG_INF` for tokens that are not allowed.
+    """Log-probability `(B, K, V)` of each next token, `NEG_INF` for tokens that are not allowed.
 
     Only the repetition penalty changes the probabilities of allowed tokens. Without it, a score is
-    that of forced decoding.
-
-    Args:
-        logits: Float32 tensor `(B, K, V)`.
-        tokens: Int32 tensor `(B, K, L)`, the targets so far, followed by 0.
-        step: Scalar int tensor, the length of the targets so far.
-        may_end: Bool tensor `(B,)`, True where the end token is allowed.
-        prefix: Int32 tensor `(B, P)`, padded with 0, that targets begin with; or None. A prefix is
-            exempt from all other constraints.
-        config: The options of the search.
-
-    Returns:
-        Float32 tensor `(B, K, V)`.
+    that of forced decoding. `tokens` `(B, K, L)` are the targets so far, followed by 0, and `step`
+    is their length. `may_end` `(B,)` is True where the end token is allowed. Targets begin with
+    `prefix` `(B, P)`, padded with 0, which is exempt from all other constraints.
     """
     if config.repetition_penalty != 1.0:
         logits = _penalized(logits, tokens, config.repetition_penalty)

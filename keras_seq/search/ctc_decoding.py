@@ -118,10 +118,9 @@ def ctc_beam_search(
     0.64
 
     Reference:
-        Graves, "Supervised Sequence Labelling with Recurrent Neural Networks",
-        2012, section 7.5.3; Hannun et al., "First-Pass Large Vocabulary Continuous
-        Speech Recognition using Bi-Directional Recurrent DNNs", 2014, algorithm 1,
-        https://arxiv.org/abs/1408.2873
+        Graves, "Supervised Sequence Labelling with Recurrent Neural Networks", 2012, section 7.5.3;
+        Hannun et al., "First-Pass Large Vocabulary Continuous Speech Recognition using
+        Bi-Directional Recurrent DNNs", 2014, algorithm 1, https://arxiv.org/abs/1408.2873
     """
     if not isinstance(beam_size, int) or beam_size < 1:
         raise ValueError(f"`beam_size` must be a positive integer, received {beam_size!r}.")
@@ -161,10 +160,9 @@ def ctc_beam_search(
 def _next_prefixes(now: Any, state: dict[str, Any]) -> dict[str, Any]:
     """Returns the K best prefixes after one more frame, best first.
 
-    Args:
-        now: Log-probabilities of a frame, `(B, V)`.
-        state: Dict of the prefixes before the frame: their sums `blank` and `label`, `last` and
-            `lengths`, each `(B, K)`, and `labels` `(B, K, T)`.
+    `now` `(B, V)` are the log-probabilities of the frame. `state` describes the prefixes before the
+    frame: their sums `blank` and `label`, `last` and `lengths`, each `(B, K)`, and `labels` `(B, K,
+    T)`.
     """
     beam_size, size = state["last"].shape[1], now.shape[1]
     missing = ops.cast(NEG_INF, now.dtype)
@@ -194,9 +192,8 @@ def _next_prefixes(now: Any, state: dict[str, Any]) -> dict[str, Any]:
 def _next_sums(now: Any, state: dict[str, Any], missing: Any) -> tuple[Any, Any, Any]:
     """Returns the new sums of each prefix and of each prefix with one more label.
 
-    Returns:
-        The sums of paths that end with a blank and with a label, each `(B, K)`; and the sums of
-        the longer prefixes, `(B, K, V)`.
+    These are the sums of paths that end with a blank and with a label, each `(B, K)`; and the sums
+    of the longer prefixes, `(B, K, V)`.
     """
     size = now.shape[1]
     totals, is_prefix = ops.logaddexp(state["blank"], state["label"]), _is_prefix(state)

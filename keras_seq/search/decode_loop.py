@@ -46,11 +46,8 @@ class Search(Protocol):
     ) -> dict[str, Any]:
         """Returns the state after one more step. A row that is done must not change.
 
-        Args:
-            taken: Scalar int tensor, the number of steps before this one.
-            outputs: Outputs of the decoder step: `logits`, `state` and maybe `attention`.
-            state: The state before the step.
-            rows: `self.rows` for the rows still in the batch.
+        `taken` is the number of steps before this one. `outputs` of the decoder step are `logits`,
+        `state` and maybe `attention`. `rows` is `self.rows` for the rows still in the batch.
         """
 
     def results(self, state: dict[str, Any], rows: dict[str, Any]) -> Any:
@@ -58,22 +55,16 @@ class Search(Protocol):
 
 
 def decode_loop(model: Any, source: Source, search: Search) -> Any:
-    """Runs a search until every row is done.
+    """Runs a search until every row is done, and returns the results of all rows.
 
     Most targets end long before the length limit, and the cost of a step is proportional to the
-    length of the state and to the number of rows. Therefore the state grows, and rows that are
-    done leave the batch; neither changes the results. With static shapes, as on JAX, all rows
-    stay, and the state grows a few times at most.
+    length of the state and to the number of rows. Therefore the state grows, and rows that are done
+    leave the batch; neither changes the results. With static shapes, as on JAX, all rows stay, and
+    the state grows a few times at most.
 
-    Args:
-        model: A model of the search contract. The first axis of all tensors of its memory and its
-            states is the batch. `model.cached_output_kernel`, if present, is a context in which all
-            steps share one transposed output kernel.
-        source: From `read_source`.
-        search: The algorithm. Every row is done after `source.limits.steps` steps.
-
-    Returns:
-        The results of all rows.
+    The first axis of all tensors of the model's memory and states is the batch.
+    `model.cached_output_kernel`, if present, is a context in which all steps share one transposed
+    output kernel. Every row must be done after `source.limits.steps` steps.
     """
     if search.needs_attention and not hasattr(model, "decoder_step_with_attention"):
         raise ValueError(

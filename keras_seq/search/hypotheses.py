@@ -68,10 +68,8 @@ def merge_finished(finished: Any, ending: Any) -> Any:
 def best_of(finished: Any, live: Any) -> SearchResult:
     """Picks the N best finished hypotheses, then live ones that the length limit truncates.
 
-    Args:
-        finished: Dict of `scores`, `lengths` `(B, N)` and `tokens` `(B, N, L)`, best first; the
-            length of a missing hypothesis is 0.
-        live: The same, `(B, K)`, in any order; the score of a missing hypothesis is `NEG_INF`.
+    Both are dicts of `scores`, `lengths` `(B, N)` and `tokens` `(B, N, L)`: finished ones best
+    first, live ones in any order. A missing hypothesis has length 0 or the score `NEG_INF`.
     """
     num_finished, num_live = finished["scores"].shape[1], live["scores"].shape[1]
     # The order differs from that of the beam if there is a coverage penalty.

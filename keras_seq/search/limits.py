@@ -26,13 +26,7 @@ class Limits(NamedTuple):
 
 
 def length_limits(source: Any, config: SearchConfig, prefix: Any = None) -> Limits:
-    """Computes the limits of each row from its own source and prefix; see `SearchConfig`.
-
-    Args:
-        source: Int tensor `(B, S)`, padded with 0.
-        config: The options of the search.
-        prefix: Int tensor `(B, P)`, padded with 0, or None.
-    """
+    """Computes the limits of each row from its own source and prefix; see `SearchConfig`."""
     ratio, extra = config.max_length_ratio, config.max_length_extra
     lengths, width = _lengths(source), ops.shape(source)[1]
     max_length = _scaled(lengths, ratio) + extra

@@ -1,8 +1,4 @@
-"""The options of a search, with their defaults, bounds and help texts.
-
-Python, the settings and the commands all take the options from here. The module imports nothing
-heavy, because `keras-seq --help` reads it.
-"""
+"""The options of a search, with their defaults, bounds and help texts; imports nothing heavy."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal

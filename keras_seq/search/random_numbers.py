@@ -10,15 +10,7 @@ _ODD = 0x9E3779B1
 
 
 def row_keys(source: Any, seed: Any) -> Any:
-    """Computes a key for each source, independent of its padding and of the other rows.
-
-    Args:
-        source: Int tensor `(B, S)`, padded with 0.
-        seed: Integer from 0 to 2^32 - 1, or a scalar uint32 tensor.
-
-    Returns:
-        Uint32 tensor `(B,)`.
-    """
+    """Computes a uint32 key `(B,)` for each source; padding and other rows do not matter."""
     ids = ops.cast(source, "uint32")
     positions = ops.cast(ops.arange(ops.shape(source)[1], dtype="int32"), "uint32")
     mixed = _mix(ids * _word(_ODD) + _mix(positions + _word(1)))
@@ -27,18 +19,10 @@ def row_keys(source: Any, seed: Any) -> Any:
 
 
 def uniform_numbers(keys: Any, samples: int, step: Any) -> Any:
-    """Computes uniform numbers in [0, 1) for one step of each sample.
+    """Computes uniform numbers in [0, 1) for one step of each sample: `(B, N)` multiples of 2^-24.
 
-    The 32-bit mixing function of Wellons, "Prospecting for Hash Functions", 2018, public domain,
-    is applied to key, sample and step in turn.
-
-    Args:
-        keys: Uint32 tensor `(B,)`, see `row_keys`.
-        samples: Integer N.
-        step: Scalar int tensor.
-
-    Returns:
-        Float32 tensor `(B, N)`, multiples of 2^-24.
+    The 32-bit mixing function of Wellons, "Prospecting for Hash Functions", 2018, public domain, is
+    applied to key, sample and step in turn.
     """
     numbers = ops.cast(ops.arange(samples, dtype="int32"), "uint32") * _word(_ODD)
     mixed = _mix(ops.bitwise_xor(keys[:, None], _mix(numbers + _word(1))))

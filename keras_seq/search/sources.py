@@ -53,17 +53,10 @@ class Source(NamedTuple):
 
 
 def read_source(model: Any, source: Any, config: SearchConfig, prefix: Any = None) -> Source:
-    """Encodes a source with a model's encoder.
+    """Encodes a source with the encoder of a model of the search contract.
 
-    Args:
-        model: A model of the search contract.
-        source: Int tensor `(B, S)`, padded with 0; or any other input of the model's encoder: a
-            tensor of another kind or a dict of tensors, each `(B, ...)`.
-        config: The options of the search.
-        prefix: Int tensor `(B, P)`, padded with 0, or None.
-
-    Raises:
-        NotImplementedError: On torch.
+    The source is ids `(B, S)`, padded with 0; or any other input of the encoder: a tensor of
+    another kind or a dict of tensors, each `(B, ...)`. Raises NotImplementedError on torch.
     """
     if backend.name() == "torch":
         raise NotImplementedError(

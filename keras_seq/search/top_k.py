@@ -15,13 +15,7 @@ def top_k(values: Any, count: int) -> tuple[Any, Any]:
 
     The N largest values lie in the N blocks with the largest maxima, so only these blocks are
     searched, in the order of their indices, so that ties go to the lower index as in `ops.top_k`.
-
-    Args:
-        values: Float tensor `(B, K, V)`; K and V static.
-        count: Positive integer N, at most V.
-
-    Returns:
-        The values, largest first, and their int32 indices, each `(B, K, N)`.
+    The shape of `values` `(B, K, V)` must be static in K and V.
     """
     beam, size = values.shape[1], values.shape[2]
     block = _block_size(size, count)

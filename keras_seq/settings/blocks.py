@@ -72,11 +72,7 @@ class TransformerStackSettings(TransformerBlockSettings):
 
 
 class RecurrentStackSettings(ModelSection):
-    """The shape of a stack of recurrent layers.
-
-    Attributes:
-        directions: 1 for layers that read forward, 2 for bidirectional ones.
-    """
+    """The shape of a stack of recurrent layers; `directions` is 2 if bidirectional."""
 
     directions: ClassVar[int] = 1
 

@@ -1,8 +1,4 @@
-"""`Settings`: all settings of a run, checked together.
-
-Settings come in layers, each over the one before: the defaults, a preset, a TOML file, flags and
-`--set key=value`. The `settings.toml` of a run has all values.
-"""
+"""`Settings`: all settings of a run, checked together."""
 
 from __future__ import annotations
 

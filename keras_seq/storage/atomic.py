@@ -1,12 +1,4 @@
-"""Atomic writes: a file or a directory appears complete, or not at all.
-
-Content is written to a temporary sibling `.tmp-NAME-RANDOM`, flushed to the disk, and renamed.
-`O_CREAT | O_EXCL | O_NOFOLLOW` and the random name prevent writing through a link, and a rename
-replaces a link instead of following it. A killed process leaves its temporary file or directory
-behind. Temporary directories are locked while they are written: `temporary_directory` deletes
-unlocked ones. `remove_temporaries` deletes all, and is for the process that holds the lock of the
-parent directory.
-"""
+"""Atomic writes: a file or a directory appears complete, or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +16,10 @@ from keras_seq.storage.lock import fcntl
 from keras_seq.storage.reading import check_regular, reason
 from keras_seq.text import InputError
 
+# Content is written to a temporary sibling, flushed and renamed. A killed process leaves its
+# temporary behind. A temporary directory is locked while it is written.
 TEMPORARY = ".tmp-"
+# With `O_EXCL` and a random name, a write cannot go through a link; a rename replaces a link.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # A file name has at most 255 bytes, and a character up to four.
 _NAME_CHARACTERS = 40

@@ -19,11 +19,9 @@ _SHOWN_CHARACTERS = 30
 
 
 class ColumnChoice(NamedTuple):
-    """Two selected columns of a table.
+    """Two selected columns of a table, and their text in `data.columns`.
 
-    Attributes:
-        text: The value of `data.columns`.
-        columns: For each role an index, counted from 0, or a name in the header.
+    A column is an index, counted from 0, or a name in the header.
     """
 
     text: str
@@ -37,13 +35,8 @@ class ColumnChoice(NamedTuple):
     def indices(self, header: Sequence[str], where: str) -> tuple[int, int]:
         """Returns the indices of the two columns, counted from 0.
 
-        Args:
-            header: The fields of the first line.
-            where: `FILE:LINE` of the header, for messages.
-
-        Raises:
-            InputError: A name is not in the header or is there twice, or both roles have the same
-                column.
+        Raises InputError if a name is not in the header or is there twice, or if both roles have
+        the same column. The message begins with `where`, `FILE:LINE` of the header.
         """
         names = header_names(header)
         first, second = (self._index(column, names, where) for column in self.columns)

@@ -15,14 +15,7 @@ _LINK = re.compile(r"(\d{1,6})-(\d{1,6})", flags=re.ASCII)
 
 
 def read_weights(path: Path, *, notice: Notice | None = None) -> Iterator[float]:
-    """Yields the numbers, from 0 to a billion, of a file with one number per line.
-
-    Args:
-        path, notice: As for `read_lines`.
-
-    Raises:
-        InputError: As for `read_lines`, and for a line that is not such a number.
-    """
+    """Yields the numbers, from 0 to a billion, of a file with one number per line."""
     for number, line in enumerate(read_lines(path, notice=notice), 1):
         try:
             # `float` accepts Python's underscores, as in 1_000.
@@ -40,14 +33,8 @@ def read_weights(path: Path, *, notice: Notice | None = None) -> Iterator[float]
 def read_alignments(path: Path, *, notice: Notice | None = None) -> Iterator[Links]:
     """Yields the word alignments of a file in Pharaoh format: `0-0 1-2 2-1` on each line.
 
-    A link is `source word-target word`, counted from 0. A blank line has no links. The extension
-    of some aligners for possible links, `0p0`, is not supported.
-
-    Returns:
-        An iterator over tuples of `(source word, target word)`.
-
-    Raises:
-        InputError: As for `read_lines`, and for a line in another format.
+    A link is a source word and a target word, counted from 0. A blank line has no links. The
+    extension of some aligners for possible links, `0p0`, is not supported.
     """
     for number, line in enumerate(read_lines(path, notice=notice), 1):
         links = []
@@ -63,12 +50,9 @@ def read_alignments(path: Path, *, notice: Notice | None = None) -> Iterator[Lin
 
 
 def check_links(where: str, links: Links, source: str, target: str) -> None:
-    """Raises InputError if a link refers to a word that its line does not have.
+    """Raises InputError if a link refers to a word of `str.split` that its line does not have.
 
-    Args:
-        where: `FILE:LINE` of the links.
-        links: The links.
-        source, target: The lines; `str.split` defines their words.
+    The message begins with `where`, `FILE:LINE` of the links.
     """
     if not links:
         return

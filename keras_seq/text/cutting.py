@@ -1,9 +1,4 @@
-"""Subword regularization: samples segmentations of words.
-
-Subwords never cross a space, so the segmentations of each word are cached. The caller passes the
-random numbers, which fully determine the sample. The sampling of SentencePiece itself uses one
-global generator, whose state a resumed run could not restore.
-"""
+"""Subword regularization: samples segmentations of words."""
 
 from __future__ import annotations
 
@@ -19,6 +14,7 @@ import numpy as np
 from .normalization import SPACE_MARK
 from .tokenizer import Tokenizer
 
+# The sampling of SentencePiece uses one global generator, which a resumed run could not restore.
 Numbers = Iterator[float]
 Ids = tuple[int, ...]
 
@@ -70,14 +66,7 @@ class UnigramSampling:
         P(x) = exp(alpha s(x)) / sum over segmentations y of exp(alpha s(y))
         s(x) = sum over the pieces of x of log p(piece)
 
-    Args:
-        tokenizer: A tokenizer of kind `"unigram"`.
-        alpha: Positive number, the exponent.
-        nbest: Positive integer, the number of most likely segmentations of a line to sample from;
-            or -1 for all.
-
-    Raises:
-        ValueError: A number is out of range.
+    Samples from the `nbest` most likely segmentations of a line, or from all if `nbest` is -1.
 
     Example:
 
@@ -159,15 +148,8 @@ class UnigramSampling:
 class BpeDropout:
     """Applies the merges of BPE, but skips random merges.
 
-    Each step drops every possible merge with probability `dropout` and applies the first of the
-    remaining ones, until none remains.
-
-    Args:
-        tokenizer: A tokenizer of kind `"bpe"`.
-        dropout: Number above 0 and below 1; 0.1 in the paper.
-
-    Raises:
-        ValueError: `dropout` is out of range.
+    Each step drops every possible merge with probability `dropout` (0.1 in the paper) and applies
+    the first of the remaining ones, until none remains.
 
     Example:
 
@@ -261,12 +243,10 @@ class _Lattice:
 
 
 class _NBest(NamedTuple):
-    """The n best segmentations of a word.
+    """The n best segmentations of a word, best first.
 
-    Attributes:
-        ids: The segmentations, best first.
-        losses: Float64 array, difference of each log-probability from the best, ascending from 0.
-        gap: The second loss; infinite if there is only one segmentation.
+    `losses` is the difference of each log-probability from the best, ascending from 0; `gap` is the
+    second loss, or infinity if there is only one segmentation.
     """
 
     ids: list[Ids]

@@ -53,13 +53,9 @@ class DateCorpus:
 
 @dataclass(frozen=True)
 class _Style:
-    """A date format of a locale.
+    """A date format of a locale: a CLDR pattern and the names of months 1 to 12, if it has any.
 
-    Attributes:
-        locale: The locale.
-        pattern: The CLDR pattern.
-        month_words: The names of months 1 to 12; empty for a numeric format.
-        ambiguous: Boolean, whether only the order tells day and month apart.
+    The format is ambiguous if only the order tells day and month apart.
     """
 
     locale: Locale

@@ -46,12 +46,7 @@ _MAX_SYMBOL_CHARACTERS = 100
 
 @dataclass(frozen=True)
 class VocabularyPlan:
-    """Options of a vocabulary to learn; see `Tokenizer.train` for the attributes.
-
-    Attributes:
-        rules: The kind of the vocabulary, and the normalization of its text.
-        size, symbols, keep_spaces, split_digits, lower_if_small: As for `Tokenizer.train`.
-    """
+    """Options of a vocabulary to learn; `Tokenizer.train` describes them."""
 
     rules: TextRules
     size: int
@@ -101,11 +96,7 @@ def learn_model(
     seed: int = 1,
     notice: Notice | None = None,
 ) -> bytes:
-    """Learns a vocabulary from a stream of sentences; see `Tokenizer.train`.
-
-    Returns:
-        The bytes of a SentencePiece model.
-    """
+    """Learns a vocabulary and returns its SentencePiece model as bytes; see `Tokenizer.train`."""
     if not isinstance(sample_size, int) or sample_size < 1:
         raise ValueError(f"sample_size must be a whole number above 0, not {sample_size!r}")
     notice = notice or silent
@@ -249,13 +240,10 @@ def _train_subwords(
 
 
 def _sample(items: Iterator[str], size: int, seed: int) -> tuple[list[str], int]:
-    """Samples up to `size` items uniformly in one pass.
+    """Samples up to `size` items uniformly in one pass; returns the total number of items as well.
 
     Reservoir sampling with geometric skips (Li, "Reservoir-sampling algorithms of time complexity
     O(n(1 + log(N/n)))", 1994): only items that enter the reservoir need random numbers.
-
-    Returns:
-        The sample and the total number of items.
     """
     reservoir = list(itertools.islice(items, size))
     total = len(reservoir)

@@ -29,13 +29,9 @@ _PREFIX = "keras_seq:"
 
 
 class Normalized(NamedTuple):
-    """A normalized line and the origin of its characters.
+    """A normalized line, and the start and end of each of its characters in the original line.
 
-    Attributes:
-        text: The normalized line.
-        starts: The start position of each character of `text` in the original line.
-        ends: The end position of each character. If one original character becomes several, all
-            but the last have zero width.
+    If one original character becomes several, all but the last have zero width.
     """
 
     text: str

@@ -1,23 +1,15 @@
-"""Reads and writes the protobuf wire format.
-
-The generated Python classes of SentencePiece need one exact version of the protobuf package.
-"""
+"""Reads and writes the protobuf wire format, without the protobuf package."""
 
 import struct
 from collections.abc import Iterator
 
 
+# The generated classes of SentencePiece need one exact version of the protobuf package.
 def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yields the fields of a message.
+    """Yields `(field number, value)` of each field of an untrusted message.
 
-    Args:
-        message: An encoded message, which may be untrusted.
-
-    Returns:
-        An iterator over `(field number, value)`. A varint is an integer; any other value is bytes.
-
-    Raises:
-        ValueError, IndexError: The bytes are not a message.
+    A varint is an integer; any other value is bytes. Raises ValueError or IndexError if the bytes
+    are not a message.
     """
     position = 0
 
@@ -48,11 +40,7 @@ def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def field(number: int, value: bool | int | float | str | bytes) -> bytes:
-    """Encodes one field.
-
-    Args:
-        number: The field number.
-        value: A float is encoded with 32 bits, text as UTF-8.
+    """Encodes one field: a float with 32 bits, text as UTF-8.
 
     Example:
 

@@ -1,8 +1,4 @@
-"""Reads the lines of text files; only `\\n` ends a line.
-
-Files are read as bytes and split at 0x0A. Python's text mode also splits at a lone CR, and
-`str.splitlines` at U+2028, U+0085, VT, FF and others, which would misalign parallel files.
-"""
+"""Reads the lines of text files; only `\\n` ends a line."""
 
 import gzip
 import io
@@ -97,12 +93,7 @@ def read_pairs(
 def zip_lines(names: Sequence[str], columns: Sequence[Iterator]) -> Iterator[tuple]:
     """Zips iterators over the lines of parallel files.
 
-    Args:
-        names: The names of the files, for the message.
-        columns: The iterators, at least one.
-
-    Raises:
-        InputError: The iterators have different numbers of items; the message has both counts.
+    Raises InputError, with the names of the files and both counts, if the lengths differ.
     """
     count = 0
     end = object()
@@ -234,6 +225,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | io.BufferedReader]:
 
 def _raw(path: Path) -> Iterator[bytes]:
     """Yields the lines as bytes, with their line ends."""
+    # Text mode would split at a lone CR, too, and `str.splitlines` at U+2028 and others.
     with _opened(path) as file, _explained(display_name(path)):
         yield from file
 

@@ -43,16 +43,9 @@ _SPECIAL_DEFAULTS = {"pad": -1, "unk": 0, "bos": 1, "eos": 2}
 
 
 def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    """Parses and validates an untrusted SentencePiece model.
+    """Parses an untrusted SentencePiece model whose special ids are 0 to 3.
 
-    Args:
-        model: The bytes of a model file.
-
-    Returns:
-        A processor with special ids 0 to 3.
-
-    Raises:
-        InputError: The bytes are not a complete model, or the model has other special ids.
+    Raises InputError if the bytes are not a complete model, or the model has other special ids.
     """
     if not model:
         raise InputError("the tokenizer model is empty: restore the file or train again")
@@ -129,12 +122,10 @@ def _with_normalizer(model: bytes, number: int, value: str | bool | bytes) -> by
 
 
 class StoredPiece(NamedTuple):
-    """A piece in a model file.
+    """A piece in a model file, with U+2581 for a space.
 
-    Attributes:
-        text: The characters, with U+2581 for a space.
-        score: The log-probability; for BPE the negated rank of the merge.
-        type: One of the constants below.
+    The score is the log-probability, for BPE the negated rank of the merge. The type is one of the
+    constants below.
     """
 
     text: str
@@ -184,20 +175,11 @@ def build_model(
     charsmap: bytes = b"",
     byte_fallback: bool = True,
 ) -> bytes:
-    """Builds a SentencePiece model from its pieces.
+    """Builds the bytes of a SentencePiece model from its pieces, the special ones first.
 
-    Args:
-        pieces: All pieces, the special ones first.
-        engine: The segmentation algorithm.
-        name: The name of the normalizer.
-        prefix: Boolean, whether to add a space before each line.
-        keep_spaces: Boolean, whether to keep leading, trailing and repeated spaces.
-        mark_spaces: Boolean, whether pieces have U+2581 for a space.
-        charsmap: The compiled normalization table of SentencePiece; empty for none.
-        byte_fallback: Boolean, whether to encode unknown characters as bytes.
-
-    Returns:
-        The bytes of the model file.
+    `name` is the name of the normalizer, and `charsmap` its compiled table, empty for none.
+    `prefix` adds a space before each line, `keep_spaces` keeps leading, trailing and repeated
+    spaces, and `mark_spaces` writes U+2581 for a space.
     """
     model = b"".join(
         field(_PIECES, field(1, piece.text) + field(2, float(piece.score)) + field(3, piece.type))
@@ -215,12 +197,8 @@ def build_model(
 class ForeignModel(NamedTuple):
     """A SentencePiece model of another program, with any special ids.
 
-    Attributes:
-        pieces: The pieces in the order of their ids.
-        special_ids: The ids of pad, unknown, begin and end; -1 for missing ones.
-        normalizer: The name of the normalizer.
-        suffix_spaces: Boolean, whether a space belongs to the word before it.
-        engine, charsmap, prefix, keep_spaces, mark_spaces, byte_fallback: As for `build_model`.
+    `special_ids` are the ids of pad, unknown, begin and end, -1 for missing ones. `suffix_spaces`
+    is True if a space belongs to the word before it. See `build_model` for the other attributes.
     """
 
     pieces: list[StoredPiece]
@@ -236,11 +214,7 @@ class ForeignModel(NamedTuple):
 
 
 def read_model(model: bytes) -> ForeignModel:
-    """Reads an untrusted SentencePiece model of another program.
-
-    Raises:
-        InputError: The bytes are not a SentencePiece model.
-    """
+    """Reads an untrusted SentencePiece model of another program; raises InputError."""
     # Imported lazily: settings and `--help` do not need it.
     import sentencepiece
 

@@ -17,13 +17,10 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 class TableFormat(NamedTuple):
-    """The format of a table.
+    """The format of a table, with the columns of its first lines.
 
-    Attributes:
-        delimiter: The character between two columns.
-        quoted: Boolean, whether the csv module reads the lines. Otherwise quotes are text.
-        rows: The columns of the first lines.
-        notice: A message about the decision; None if there was nothing to decide.
+    If `quoted`, the csv module reads the lines; otherwise quotes are text. `notice` is a message
+    about the decision, or None if there was nothing to decide.
     """
 
     delimiter: str
@@ -41,12 +38,7 @@ class _Record(NamedTuple):
 
 
 class _Parsed(NamedTuple):
-    """The result of the csv module for a sample.
-
-    Attributes:
-        records: The records before the first error.
-        valid: Boolean, whether there is no error.
-    """
+    """The records of a sample before the first error of the csv module, if there is one."""
 
     records: list[_Record]
     valid: bool
@@ -66,18 +58,14 @@ class _Parsed(NamedTuple):
 def find_format(
     path: Path, sample: Sequence[str], *, complete: bool, choice: ColumnChoice | None = None
 ) -> TableFormat:
-    """Detects the format of a file.
+    """Detects the format of a file from its first lines.
 
     A file named `.csv` or `.csv.gz` is CSV. Its delimiter is the first of comma, semicolon and tab
     that splits all lines of the sample into the same number of columns, at least 2. Any other file
     is tab-separated, and quotes are text. Exception: quotes are those of CSV if all quotes of the
     sample are valid CSV and either a quoted field needs its quotes or every field is quoted.
-
-    Args:
-        path: The file.
-        sample: The first lines of the file.
-        complete: Boolean, whether the sample contains all lines.
-        choice: The columns to read, which the first line must have.
+    `complete` tells if the sample is the entire file. The first line must have the columns of
+    `choice`.
     """
     if is_csv(path):
         return _find_delimiter(sample, complete, choice)
@@ -107,13 +95,7 @@ def is_csv(path: Path) -> bool:
 def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Row]]:
     """Yields the fields of each CSV record, after the number of its first line, from 1.
 
-    Args:
-        name: The name of the file, for messages.
-        lines: The lines, without line ends.
-        delimiter: The character between two columns.
-
-    Raises:
-        InputError: The csv module rejects a record.
+    Raises InputError if the csv module rejects a record.
     """
     reader = _reader(lines, delimiter)
     number = 1
@@ -148,8 +130,7 @@ class _Quoting(NamedTuple):
     def is_certain(self, *, ragged: bool) -> bool:
         """Tests if the quotes are certainly those of CSV.
 
-        Args:
-            ragged: Boolean, whether splitting at each tab gives different numbers of columns.
+        `ragged` is True if splitting at each tab gives different numbers of columns.
         """
         if self.stray or not self.some:
             return False

@@ -87,13 +87,9 @@ def numbered_pairs(
 
 
 class _Layout(NamedTuple):
-    """The columns of a table.
+    """The columns of a table: the two to read, counted from 0, and the allowed number of columns.
 
-    Attributes:
-        first, second: The indices of the two columns to read, from 0.
-        minimum, maximum: The allowed number of columns of a line.
-        skip: The number of header lines.
-        notice: A message about the decision; None if there was nothing to decide.
+    `notice` is a message about the decision, or None if there was nothing to decide.
     """
 
     first: int

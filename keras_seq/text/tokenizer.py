@@ -46,9 +46,8 @@ class Tokenizer:
     never returns special ids: a literal `</s>` in the text is encoded as plain characters, and
     unknown characters are encoded as UTF-8 bytes (256 of the pieces), so that no text is lost.
 
-    Text is normalized first, by default to NFC only, so `decode` returns the NFC form of the
-    text. If the training sentences have no leading, trailing or repeated spaces, such spaces are
-    removed.
+    Text is normalized first, by default to NFC only, so `decode` returns the NFC form of the text.
+    If the training sentences have no leading, trailing or repeated spaces, such spaces are removed.
 
     Create a tokenizer with `train` or `from_bytes`; it is immutable. The same sentences give
     the same model, byte for byte. All kinds of vocabulary are SentencePiece models.
@@ -63,9 +62,8 @@ class Tokenizer:
     ['\u2581k', '\u2581a']
 
     Reference:
-        Kudo and Richardson, "SentencePiece: A simple and language independent
-        subword tokenizer and detokenizer for Neural Text Processing", EMNLP
-        2018, https://arxiv.org/abs/1808.06226
+        Kudo and Richardson, "SentencePiece: A simple and language independent subword tokenizer and
+        detokenizer for Neural Text Processing", EMNLP 2018, https://arxiv.org/abs/1808.06226
     """
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:

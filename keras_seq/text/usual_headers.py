@@ -39,9 +39,6 @@ _COMMON = _SOURCES | _TARGETS | _LABELS | _LANGUAGES | {"it"}
 def is_header(fields: Sequence[str]) -> bool:
     """Tests if all fields of a line are common column names, and no two are equal.
 
-    Args:
-        fields: The fields, as `["English", "German"]` or `["source_text", "target_text"]`.
-
     Example:
 
     >>> is_header(["Word", "Pronunciation"]), is_header(["word", "Wort"])
@@ -52,12 +49,7 @@ def is_header(fields: Sequence[str]) -> bool:
 
 
 def is_reversed(fields: Sequence[str], roles: Roles) -> bool:
-    """Tests if a header has the target or the label first.
-
-    Args:
-        fields: Two column names.
-        roles: `("source", "target")`, or the roles of labeled lines.
-    """
+    """Tests if a header of two columns has the target or the label first."""
     first, second = map(_parts, fields)
     if roles[0] == "source":
         targets = {"target", "tgt", "trg", "output", "outputs"}

@@ -160,11 +160,7 @@ def _add(
     width: int,
     where: str,
 ) -> int:
-    """Adds the vector of a line to `vectors` if its word is in `words`.
-
-    Returns:
-        The number of vectors in the line, 0 or 1.
-    """
+    """Adds the vector of a line if its word is in `words`; returns the number of words."""
     if not line:
         return 0
     spaces = line.count(" ")

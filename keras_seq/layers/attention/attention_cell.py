@@ -316,17 +316,11 @@ def _check_output_is_state(cell: Any) -> None:
 
 
 def attend_with_beam(attention, query, memory, states, noise=None):
-    """One step of attention for K hypotheses.
+    """One step of attention for K hypotheses, with queries `(B, K, U)`.
 
-    Args:
-        attention: A layer with `attend`.
-        query: Tensor `(B, K, U)`.
-        memory: Dict of `key`, `value` and `value_mask`.
-        states: Dict, with `attention` `(B, K, S)` if the attention has a state.
-        noise: Optional tensor `(B, K, S)`.
-
-    Returns:
-        Context `(B, K, D_v)`, weights `(B, K, S)`, and a dict of the new `attention` or nothing.
+    `memory` has `key`, `value` and `value_mask`. `states` has `attention` `(B, K, S)` if the
+    attention has a state. Returns the context `(B, K, D_v)`, the weights `(B, K, S)`, and a dict of
+    the new `attention` or nothing.
     """
     if not has_state(attention):
         return *attention.attend(query, **memory, noise=noise), {}

@@ -42,14 +42,9 @@ def beam_cache_mask(ancestors: Any) -> Any:
 def distances(bias: Any, position: Any) -> Any:
     """The number of steps since each slot was written, for the hypotheses that see it.
 
-    A hypothesis has one slot for each step, in the order of steps.
-
-    Args:
-        bias: Tensor `(B, K, P)` from `beam_cache_mask`, with P slots.
-        position: Integer scalar tensor, the current step.
-
-    Returns:
-        Int32 tensor `(B, K, P)`, between 0 and `position + 1`, undefined for hidden slots.
+    A hypothesis has one slot for each step, in the order of steps. `bias` `(B, K, P)` is from
+    `beam_cache_mask`, with P slots. Returns int32 `(B, K, P)`, between 0 and `position + 1`,
+    undefined for hidden slots.
     """
     count = ops.cumsum(ops.cast(bias > NEG_INF / 2, "int32"), axis=-1)
     return ops.cast(position, "int32") + 1 - count
@@ -58,23 +53,15 @@ def distances(bias: Any, position: Any) -> Any:
 def compact_cache(
     ancestors: Any, write_index: Any, caches: Any, length: Any
 ) -> tuple[Any, Any, Any]:
-    """Adds steps to a cache and frees the slots that no live hypothesis descends from.
+    """Adds `length` steps to a cache and frees the slots that no live hypothesis descends from.
 
     Live hypotheses share most of their ancestors, so about one slot per step remains instead of K.
     This saves time because a step reads all of a cache, and on TensorFlow copies it. Other backends
     need static shapes and keep all slots.
 
-    Args:
-        ancestors: Bool tensor `(B, K, L, K)`.
-        write_index: Int32 tensor `(B,)`, the first free index on the axis L of each row.
-        caches: Structure of tensors `(B, H, L, K, D)`.
-        length: Integer or scalar tensor, the number of steps to add.
-
-    Returns:
-        ancestors: Bool tensor `(B, K, L', K)`.
-        write_index: Int32 tensor `(B,)`, as above.
-        caches: Tensors `(B, H, L', K, D)`. Slots keep their order, and free slots hold finite
-            numbers.
+    `ancestors` is bool `(B, K, L, K)`, `write_index` `(B,)` the first free index on the axis L of
+    each row, and `caches` a structure of tensors `(B, H, L, K, D)`. All three are returned with a
+    new L. Slots keep their order, and free slots hold finite numbers.
     """
     padding = [[0, 0], [0, 0], [0, length], [0, 0]]
     if keras.backend.backend() != "tensorflow":

@@ -134,11 +134,8 @@ def _accumulate_in_loop(decay: Any, added: Any) -> Any:
 class MonotonicAttention(RecurrentAttention):
     """Abstract monotonic attention; a subclass defines `scores`, `_key` and `_build_scores`.
 
-    Args:
-        sigmoid_noise: Float, the standard deviation of the noise on the scores in training.
-        score_bias_init: Float, the initial value of the learned bias of the scores.
-        mode: The mode of `monotonic_attention`.
-        seed: Optional integer, the random seed of the noise.
+    `sigmoid_noise` is the standard deviation of the noise on the scores in training, and
+    `score_bias_init` the initial value of their learned bias.
     """
 
     def __init__(

@@ -212,15 +212,9 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
 
 def cache_indices(batch: Any, num_heads: int, write_index: Any) -> Any:
-    """Indices of one step of all heads in a cache `(B, H, L, K, D)`.
+    """Indices `(B * H, 3)` of one step of all heads in a cache `(B, H, L, K, D)`.
 
-    Args:
-        batch: Integer or scalar tensor B.
-        num_heads: Integer H.
-        write_index: Integer tensor `(B,)` or `()`, the index on the axis L.
-
-    Returns:
-        Int32 tensor `(B * H, 3)`.
+    `write_index` `(B,)` or `()` is the index on the axis L.
     """
     sequences = ops.arange(batch * num_heads)
     rows = sequences // num_heads

@@ -12,9 +12,6 @@ class CellWrapper(ConfiguredLayer):
     """Abstract cell around another cell, with the states of that cell.
 
     A subclass defines `call` and `in_loop`.
-
-    Args:
-        cell: A recurrent cell.
     """
 
     def __init__(self, cell: keras.layers.Layer, **kwargs: Any) -> None:

@@ -21,8 +21,7 @@ _OPTIONS = (
 def keras_cell_of(source: Any, layer_class: Any, cell_class: Any) -> Any:
     """Returns the Keras cell that is `source` or that `source` runs.
 
-    Raises:
-        ValueError: If `source` is another layer, or has regularizers or constraints.
+    Raises ValueError if `source` is another layer, or has regularizers or constraints.
     """
     # An exact match, because a subclass may compute something else.
     cell = source.cell if type(source) is layer_class else source

@@ -11,12 +11,7 @@ from keras_seq.layers.cells.recurrent_cell import Activation, RecurrentCell
 class LSTMBase(RecurrentCell):
     """Abstract cell with gates in the order i, f, c, o and the states h and c.
 
-    Args:
-        units: Positive integer U.
-        activation: Activation of the candidate and of the carry.
-        recurrent_activation: Activation of the gates.
-        unit_forget_bias: Whether the bias of the forget gate starts at 1.
-        kwargs: Further arguments of `RecurrentCell`.
+    `activation` applies to the candidate and to the carry, `recurrent_activation` to the gates.
     """
 
     num_gates = 4

@@ -27,11 +27,8 @@ def normalizer(layer: keras.layers.LayerNormalization, shifts: list[Any]) -> Cal
 
         y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + sum of shifts
 
-    Like the layer, it computes in float32 or more.
-
-    Args:
-        layer: A built `keras.layers.LayerNormalization`.
-        shifts: Weights to add instead of its beta; None entries are skipped.
+    Like the layer, it computes in float32 or more. The shifts replace beta; None entries are
+    skipped.
     """
     gamma = read_once(layer.gamma)
     shifts = [ops.cast(read_once(shift), gamma.dtype) for shift in shifts if shift is not None]

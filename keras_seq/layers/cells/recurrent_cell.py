@@ -59,18 +59,8 @@ class RecurrentCell(ConfiguredLayer):
 
     A subclass defines `num_gates` and `step`, and may override `input_transform` and
     `loop_constants`. This class runs them for a single step and inside a loop. A loop computes x W
-    of all steps as one product, and the transform and the constants once.
-
-    Args:
-        units: Positive integer U.
-        use_bias: Whether to add a bias. Defaults to True.
-        kernel_initializer: Initializer of the input weights W.
-        recurrent_initializer: Initializer of the state weights.
-        bias_initializer: Initializer of the bias.
-        dropout: Float in [0, 1), fraction of the inputs dropped in training. One mask serves all
-            steps of a sequence.
-        recurrent_dropout: Float in [0, 1), the same for the state that enters the product.
-        seed: Optional integer that makes the dropout reproducible.
+    of all steps as one product, and the transform and the constants once. One dropout mask serves
+    all steps of a sequence. Recurrent dropout applies to the state that enters the product.
     """
 
     # The width of x W is this number times U.
@@ -161,19 +151,16 @@ class RecurrentCell(ConfiguredLayer):
     def loop_constants(self, matmul: Callable[..., Any]) -> dict[str, Any]:
         """Returns what every step uses besides its inputs and states, by parameter of `step`.
 
-        Args:
-            matmul: Function of a weight that returns the function which multiplies a state by it.
-                The state is first subject to `recurrent_dropout`, unless called with `drop=False`.
+        `matmul` returns, for a weight, the function that multiplies a state by it. The state is
+        first subject to `recurrent_dropout`, unless called with `drop=False`.
         """
         return {"recurrent": matmul(self.recurrent_kernel)}
 
     def step(self, inputs, states, *args, **constants):
-        """Returns output and states of one step from the transformed x W `(B, G)` and the states.
+        """Returns output and states of one step.
 
-        Args:
-            inputs: Tensor `(B, G)`.
-            states: List of tensors `(B, U)`.
-            constants: The entries of `loop_constants`.
+        `inputs` is the transformed x W `(B, G)`, and `constants` are the entries of
+        `loop_constants`.
         """
         raise NotImplementedError
 

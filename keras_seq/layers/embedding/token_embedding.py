@@ -21,9 +21,6 @@ def cached_output_kernels(layers: Iterable["TokenEmbedding"]) -> Iterator[None]:
 
     In a search TensorFlow would transpose and cast each table again at each step. For a handful of
     vectors, a product with a transposed table takes two thirds of the time.
-
-    Args:
-        layers: `TokenEmbedding` layers.
     """
     kernels = {id(layer): layer.output_kernel() for layer in layers}
     token = _KERNELS.set({**_KERNELS.get({}), **kernels})

@@ -16,16 +16,9 @@ def tanh(inputs: Any) -> Any:
 
 
 def additive_scores(query: Any, key: Any, vector: Any, pair: Any = None) -> Any:
-    """vector . tanh(query + key + pair) for each pair of a query step and a value step.
+    """vector . tanh(query + key + pair) for each query step and value step: `(B, T, S)`.
 
-    Args:
-        query: Tensor `(B, T, U)`, projected.
-        key: Tensor `(B, S, U)`, projected.
-        vector: Tensor `(U,)`.
-        pair: Optional tensor `(B, T, S, U)`.
-
-    Returns:
-        Tensor `(B, T, S)`.
+    `query` `(B, T, U)` and `key` `(B, S, U)` are projected; `pair` is `(B, T, S, U)`.
     """
     # Not by indexing with None: the gradient of a slice is a copy at each step of a loop.
     hidden = ops.expand_dims(query, 2) + ops.expand_dims(key, 1)  # (B, T, S, U)
@@ -35,14 +28,9 @@ def additive_scores(query: Any, key: Any, vector: Any, pair: Any = None) -> Any:
 
 
 def masked_softmax(scores: Any, mask: Any = None) -> Any:
-    """Softmax over the real steps, computed in float32 or float64.
+    """Softmax of `(B, T, S)` over the real steps, computed in float32 or float64.
 
-    Args:
-        scores: Tensor `(B, T, S)`.
-        mask: Optional bool tensor `(B, S)`, True where a step is real.
-
-    Returns:
-        Tensor `(B, T, S)`: exactly 0 on masked steps, and all 0 if no step is real.
+    The result is exactly 0 on steps where `mask` `(B, S)` is False, and all 0 if no step is real.
     """
     scores = at_least_float32(scores)
     if mask is None:

@@ -125,12 +125,7 @@ def check_call(
 ) -> None:
     """Raises ValueError unless the arguments fit an attention that was built for `features`.
 
-    Args:
-        features: D_q and D_v.
-        query: Tensor `(B, T, D_q)`.
-        value: Tensor `(B, S, D_v)`.
-        query_mask: Optional tensor `(B, T)`.
-        value_mask: Optional tensor `(B, S)`.
+    `features` are the last dimensions of query and value.
     """
     check_tensor("query", query, features[0], STEPS)
     check_tensor("value", value, features[1], STEPS)

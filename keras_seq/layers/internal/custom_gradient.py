@@ -14,18 +14,9 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     and JAX, and as `gradient(*inputs, upstream=upstream)` on torch. Here every backend calls
     `gradient(upstream)`.
 
-    The function must return one tensor, because Keras' torch backend supports no more.
-
-    Args:
-        function: Takes tensors and returns `(output, gradient)`. `output` is a tensor. `gradient`
-            takes the gradient with respect to `output` and returns the gradient with respect to
-            each input: a tensor if there is one input, else a tuple, whose entries may be None.
-
-    Returns:
-        A function of the same tensors that returns `output`.
-
-    Raises:
-        TypeError: At call if the decorated function returns several outputs.
+    The function returns `(output, gradient)`; `output` must be one tensor, because Keras' torch
+    backend supports no more. `gradient` returns the gradient with respect to each input: a tensor
+    if there is one input, else a tuple, whose entries may be None.
 
     Example:
 

@@ -21,17 +21,6 @@ class LayerNormalization(keras.layers.LayerNormalization):
     backends derive the gradient. Inference does too, so that exported graphs contain no custom
     gradient, which not every runtime can read.
 
-    Args:
-        **kwargs: The arguments of `keras.layers.LayerNormalization`, without `axis`, `center`,
-            `scale` and `rms_scaling`.
-
-    Call arguments:
-        inputs: Float tensor `(..., D)`.
-        training: Whether the layer is training.
-
-    Returns:
-        Tensor of the same shape in the compute dtype.
-
     Example:
 
     >>> norm = LayerNormalization(epsilon=1e-5)
@@ -39,8 +28,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
     [-1.0, 1.0]
 
     Reference:
-        Ba, Kiros and Hinton, "Layer Normalization", 2016,
-        https://arxiv.org/abs/1607.06450
+        Ba, Kiros and Hinton, "Layer Normalization", 2016, https://arxiv.org/abs/1607.06450
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:

@@ -19,17 +19,9 @@ def chain_scores(
         a[1, j] = start[j] + x[1, j]
         a[t, j] = reduce over i of (a[t - 1, i] + A[i, j]) + x[t, j]
 
-    Masked steps are skipped.
-
-    Args:
-        inputs: Float tensor `(B, T, N)`, x.
-        mask: Bool tensor `(B, T)`.
-        transitions: Tensor `(N, N)`, A[from, to].
-        start: Tensor `(N,)`.
-        reduce: `ops.logsumexp` or `ops.max`.
-
-    Returns:
-        Scores `(B, T, N)`, at masked steps those of the step before, and the last scores `(B, N)`.
+    Masked steps are skipped. `inputs` `(B, T, N)` is x, `transitions` is A[from, to], and `reduce`
+    is `ops.logsumexp` or `ops.max`. Returns scores `(B, T, N)`, at masked steps those of the step
+    before, and the last scores `(B, N)`.
     """
 
     def step(current: Any, states: Any) -> Any:
@@ -52,14 +44,7 @@ def chain_scores(
 def best_tags(scores: Any, mask: Any, transitions: Any, end: Any) -> Any:
     """The tag sequence of the highest score, traced back from the last step.
 
-    Args:
-        scores: Tensor `(B, T, N)`, `chain_scores` reduced by the maximum.
-        mask: Bool tensor `(B, T)`.
-        transitions: Tensor `(N, N)`.
-        end: Tensor `(N,)`.
-
-    Returns:
-        Int32 tensor `(B, T)`, 0 at masked steps.
+    `scores` are `chain_scores` reduced by the maximum. Returns int32 `(B, T)`, 0 at masked steps.
     """
 
     def step(current: Any, states: Any) -> Any:

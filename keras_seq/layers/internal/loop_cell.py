@@ -19,21 +19,16 @@ def loop_cell(
 ) -> Any:
     """Returns the fastest form of a built cell for all steps of a loop.
 
-    The inputs of the cell are [x; summary; feedback]. x is known before the loop, `summary` is the
-    same at all steps, and `feedback` comes from the previous step. Either x or `feedback` may be
-    missing. The form has two methods:
+    The inputs of the cell are [x; summary; feedback]. x, of width `features`, is known before the
+    loop, `summary` is the same at all steps, and `feedback` comes from the previous step. Either x
+    or `feedback` may be missing. The form has two methods:
 
         projected = form.project(x, summary)                      before the loop, for all steps
         output, states = form.step(projected_t, feedback, states) in the loop
 
-    All random numbers are drawn when the form is created. A cell can provide its own form by a
-    method `in_loop` with the arguments below.
-
-    Args:
-        cell: A built cell of any class that `keras.layers.RNN` accepts.
-        features: Number of input features that belong to x.
-        summary_features: Number of those that belong to `summary`; the rest is `feedback`.
-        noise_shape: `(B, T)` in training. None disables dropout.
+    All random numbers are drawn when the form is created. `noise_shape` is `(B, T)` in training;
+    None disables dropout. A cell can provide its own form by a method `in_loop` with these
+    arguments.
     """
     if hasattr(cell, "in_loop"):
         return cell.in_loop(features, summary_features, noise_shape)
@@ -80,11 +75,7 @@ def add(left: Any, right: Any) -> Any:
 
 
 class PackedInputs:
-    """Several tensors packed into one, for a loop that slices a single tensor by time.
-
-    Args:
-        parts: Tensors `(B, T, D)` of any D, or None.
-    """
+    """Several tensors `(B, T, D)` of any D, or None, packed into one that a loop slices by time."""
 
     def __init__(self, *parts: Any) -> None:
         self.widths = [None if part is None else part.shape[-1] for part in parts]
@@ -158,13 +149,7 @@ class _StackInLoop:
 
 
 class SplitKernel:
-    """A cell's kernel, split into the rows of x, of `summary` and of `feedback`.
-
-    Args:
-        kernel: Variable `(D, G)`.
-        features: As for `loop_cell`.
-        summary_features: As for `loop_cell`.
-    """
+    """A cell's kernel, split into the rows of x, `summary` and `feedback`; see `loop_cell`."""
 
     def __init__(self, kernel: Any, features: int, summary_features: int) -> None:
         known = features + summary_features

@@ -10,14 +10,9 @@ from keras_seq.layers.internal.precision import at_least_float32
 
 
 def masked_maximum(inputs: Any, mask: Any) -> Any:
-    """The maximum of each unit over steps, with a gradient to a single step.
+    """The maximum `(B, D)` of each unit over real steps, with a gradient to a single step.
 
-    Args:
-        inputs: Float tensor `(B, S, D)`.
-        mask: Bool tensor `(B, S)`, True where a step is real.
-
-    Returns:
-        Tensor `(B, D)`; 0 if no step is real.
+    It is 0 if no step is real.
     """
     # A finite number below all others that occur.
     candidates = at_least_float32(inputs)

@@ -17,14 +17,6 @@ class Residual(keras.layers.Layer):
         post:  y = norm(x + dropout(f(x)))
 
     Blocks use it through `around`; the layer holds the weights of the normalization.
-
-    Args:
-        norm: `"pre"` or `"post"`.
-        dropout: Float in [0, 1).
-        seed: Optional integer, the random seed of the dropout.
-
-    Raises:
-        ValueError: If `norm` is neither "pre" nor "post", or `dropout` is outside [0, 1).
     """
 
     def __init__(

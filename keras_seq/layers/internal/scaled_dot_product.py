@@ -48,17 +48,10 @@ def query_has_keys(bias: Any) -> Any:
 
 
 def attention_weights(query: Any, key: Any, bias: Any, has_keys: Any = None) -> Any:
-    """softmax(query . key + bias), computed in float32 or float64.
+    """softmax(query . key + bias), computed in float32 or float64: `(B, H, T, S)`.
 
-    Args:
-        query: Tensor `(B, H, T, D)`, already scaled by D ** -0.5.
-        key: Tensor `(B, H, S, D)`.
-        bias: Float32 tensor that broadcasts to `(B, H, T, S)`, or None.
-        has_keys: Float32 tensor that broadcasts likewise, 0 for queries that see no key.
-            None if all queries see a key.
-
-    Returns:
-        Tensor `(B, H, T, S)`, float64 if the query is float64, else float32.
+    `query` `(B, H, T, D)` is already scaled by D ** -0.5. `bias` and `has_keys` are float32 and
+    broadcast to the result. `has_keys` is 0 for queries that see no key, and None if all do.
     """
     scores = at_least_float32(ops.matmul(query, ops.swapaxes(key, -1, -2)))  # (B, H, T, S)
     if bias is not None:

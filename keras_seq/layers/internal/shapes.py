@@ -1,8 +1,4 @@
-"""Reshaping and matrix products with few operations on shapes.
-
-A decoding step runs hundreds of small operations. If the batch size is unknown while the graph is
-built, most of them would be arithmetic on shapes. These functions use the sizes that are known.
-"""
+"""Reshaping and matrix products with few operations on shapes."""
 
 from typing import Any
 
@@ -13,9 +9,7 @@ from keras import ops
 def reshape(tensor: Any, shape: Any) -> Any:
     """`ops.reshape` that does not compute the size of a single unknown dimension.
 
-    Args:
-        tensor: Any tensor. Its known sizes must not be 0.
-        shape: Integers, and scalar tensors for unknown sizes.
+    `shape` has integers, and scalar tensors for unknown sizes. Known sizes must not be 0.
     """
     unknown = [axis for axis, size in enumerate(shape) if not isinstance(size, int)]
     if len(unknown) == 1:

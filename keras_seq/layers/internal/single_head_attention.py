@@ -71,14 +71,9 @@ class SingleHeadAttention(ConfiguredLayer):
         return context, weights
 
     def project(self, value: Any, value_mask: Any = None) -> dict[str, Any]:
-        """Computes what `attend` needs of a source, once for all decoding steps.
+        """Computes what `attend` needs of a source `(B, S, D_v)`, once for all decoding steps.
 
-        Args:
-            value: Float tensor `(B, S, D_v)`.
-            value_mask: Optional bool tensor `(B, S)`, True where a step is real.
-
-        Returns:
-            Dict of `key` `(B, S, ...)`, and of `value` `(B, S, D_v)` with 0 on masked steps.
+        Returns a dict of `key` `(B, S, ...)`, and of `value` `(B, S, D_v)` with 0 on masked steps.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
         return {"key": self._key(value), "value": value}
@@ -86,18 +81,10 @@ class SingleHeadAttention(ConfiguredLayer):
     def attend(
         self, query: Any, key: Any, value: Any, value_mask: Any = None, noise: Any = None
     ) -> tuple[Any, Any]:
-        """Attends to a projected source. Draws no random numbers.
+        """Attends with queries `(B, T, D_q)` to a projected source. Draws no random numbers.
 
-        Args:
-            query: Float tensor `(B, T, D_q)`. While decoding, T is the beam.
-            key: Tensor `(B, S, ...)` from `project`.
-            value: Tensor `(B, S, D_v)` from `project`.
-            value_mask: Optional bool tensor `(B, S)`.
-            noise: Optional tensor `(B, T, S)` from `draw_noise`.
-
-        Returns:
-            context: Tensor `(B, T, D_v)`.
-            weights: Tensor `(B, T, S)`.
+        While decoding, T is the beam. `noise` is from `draw_noise`. Returns the context `(B, T,
+        D_v)` and the weights `(B, T, S)`.
         """
         weights = masked_softmax(self.scores(query, key), value_mask)
         # Rounded only now: in a decoder's loop the weights are part of the outputs.
@@ -110,17 +97,9 @@ class SingleHeadAttention(ConfiguredLayer):
         return ops.matmul(weights, value), weights
 
     def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
-        """Draws the random numbers of `steps` decoding steps, before a loop over the steps.
+        """Draws the `noise` `(B, T, S)` of T decoding steps, before a loop over the steps, or None.
 
         Random numbers inside a loop would carry the state of their generator through it.
-
-        Args:
-            steps: Integer or scalar tensor T.
-            value: Tensor `(B, S, D_v)`, for its shape.
-            training: Whether the layer is training.
-
-        Returns:
-            Tensor `(B, T, S)`, the `noise` of `attend`, or None if there is none.
         """
         if not training or not self.dropout:
             return None
@@ -150,20 +129,10 @@ class RecurrentAttention(SingleHeadAttention):
         """Weights `(B, K, S)` and new state `(B, K, S)` of one step."""
 
     def attend(self, query, key, value, state, value_mask=None, noise=None):  # type: ignore[override]
-        """One decoding step, of one or several hypotheses. Draws no random numbers.
+        """One decoding step of K hypotheses, with queries `(B, K, D_q)`. Draws no random numbers.
 
-        Args:
-            query: Float tensor `(B, K, D_q)`, one vector per hypothesis.
-            key: Tensor `(B, S, ...)` from `project`.
-            value: Tensor `(B, S, D_v)` from `project`.
-            state: Tensor `(B, K, S)`, from `initial_state` or the step before.
-            value_mask: Optional bool tensor `(B, S)`.
-            noise: Optional tensor `(B, K, S)` from `draw_noise`.
-
-        Returns:
-            context: Tensor `(B, K, D_v)`.
-            weights: Tensor `(B, K, S)`.
-            state: The new state `(B, K, S)`.
+        `state` `(B, K, S)` is from `initial_state` or the step before. Returns the context `(B, K,
+        D_v)`, the weights `(B, K, S)` and the new state.
         """
         prepared = self._prepare(query, key, value_mask, noise)
         weights, state = self._align(prepared, key, state, value_mask)
@@ -172,10 +141,8 @@ class RecurrentAttention(SingleHeadAttention):
     def attend_steps(self, query, key, value, state, value_mask=None, noise=None):
         """Runs T decoding steps of one hypothesis, one after another.
 
-        The arguments are those of `attend`, with T instead of K and a state `(B, S)`.
-
-        Returns:
-            Context `(B, T, D_v)`, weights `(B, T, S)` and the state `(B, S)` after the last step.
+        The arguments are those of `attend`, with T instead of K and a state `(B, S)`. Returns the
+        context `(B, T, D_v)`, the weights `(B, T, S)` and the state `(B, S)` after the last step.
         """
 
         def step(prepared: Any, state: Any) -> tuple[Any, Any]:

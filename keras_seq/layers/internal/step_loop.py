@@ -21,20 +21,12 @@ def run_steps(
 ) -> tuple[Any, Any]:
     """Runs `step` over axis 1 of `inputs` with gradients, on every backend.
 
-    The loop is that of `keras.layers.RNN`. `step` reads constants such as memory, masks and weights
-    as a closure, so the loop does not carry them from step to step.
+    The loop is that of `keras.layers.RNN`, with its `options` such as `go_backwards`. `step` maps
+    `(inputs[:, t], states)` to `(outputs_t, states)`. It reads constants such as memory, masks and
+    weights as a closure, so the loop does not carry them from step to step. States do not change
+    where `mask` `(B, T)` is False; a mask requires that the first state is the last output.
 
-    Args:
-        step: Function of `(inputs[:, t], states)` that returns `(outputs_t, states)`.
-        inputs: Tensor `(B, T, D)`.
-        states: Nested structure of at least one tensor.
-        dtype_policy: Policy of the layer that runs the loop.
-        mask: Optional bool tensor `(B, T)`. States do not change where it is False. It requires
-            that the first state is the last output.
-        options: Options of `keras.layers.RNN`, such as `go_backwards`.
-
-    Returns:
-        Outputs `(B, T, ...)` and the last states.
+    Returns outputs `(B, T, ...)` and the last states.
     """
     flat = tree.flatten(states)
 
@@ -71,13 +63,10 @@ def read_once(variable: Any) -> Any:
 
 
 class LoopMatmul:
-    """Multiplication by one matrix at each step of a loop.
+    """Multiplication by one matrix `(D, G)` at each step of a loop.
 
     The gradient multiplies by the transposed matrix, which is computed once outside the loop. On a
     CPU the product with a matrix that is transposed on the fly takes about twice as long.
-
-    Args:
-        matrix: Tensor or variable `(D, G)`.
     """
 
     def __init__(self, matrix: Any) -> None:

@@ -33,44 +33,28 @@ class AttentionPosition(ConfiguredLayer):
         return tensor
 
     def bias(self, query: Any, steps: Any) -> Any:
-        """Bias of the scores.
+        """Bias of the scores of scaled queries `(B, H, T, D)`, or None.
 
-        Args:
-            query: Tensor `(B, H, T, D)`, scaled.
-            steps: Integer or scalar tensor S.
-
-        Returns:
-            None, or a float32 tensor that broadcasts to `(B, H, T, S)`.
+        The bias is float32 and broadcasts to `(B, H, T, S)` with S = `steps`.
         """
         return None
 
     def context_bias(self, weights: Any) -> Any:
-        """Bias of the contexts, `(B, H, T, D)` or None.
-
-        Args:
-            weights: Tensor `(B, H, T, S)` in the compute dtype.
-        """
+        """Bias `(B, H, T, D)` of the contexts, from weights `(B, H, T, S)`, or None."""
         return None
 
     def step_bias(self, query: Any, distance: Any) -> Any:
-        """Bias of the scores of one step.
+        """Bias of the scores of one step of scaled queries `(B, H, K, D)`, or None.
 
-        Args:
-            query: Tensor `(B, H, K, D)`, scaled.
-            distance: Int32 tensor `(B, K, P)`, the number of steps since each slot was written.
-                Undefined for slots that hold no ancestor of the hypothesis.
-
-        Returns:
-            None, or a float32 tensor that broadcasts to `(B, H, K, P)`.
+        `distance` `(B, K, P)` is the number of steps since each slot was written, undefined for
+        slots that hold no ancestor of the hypothesis. The bias is float32 and broadcasts to `(B, H,
+        K, P)`.
         """
         return None
 
     def step_context_bias(self, weights: Any, distance: Any) -> Any:
-        """Bias of the contexts of one step, `(B, H, K, D)` or None.
+        """Bias `(B, H, K, D)` of the contexts of one step, or None.
 
-        Args:
-            weights: Tensor `(B, H, K, P)` in the compute dtype, 0 for slots that hold no ancestor
-                of the hypothesis.
-            distance: As for `step_bias`.
+        The weights `(B, H, K, P)` are 0 for slots that hold no ancestor of the hypothesis.
         """
         return None

@@ -15,12 +15,7 @@ class Sampler:
     """Abstract sampler of a `SampledDecoder`. It holds settings and no state."""
 
     def ids(self, outputs: Any, uniform: Any) -> Any:
-        """Returns the predicted ids of one step, int32 `(B,)`.
-
-        Args:
-            outputs: Float tensor `(B, V)`.
-            uniform: Random numbers in [0, 1), `(B,)`.
-        """
+        """Returns the int32 ids `(B,)` of one step from outputs `(B, V)` and numbers `(B,)`."""
         return most_likely(outputs)
 
     def get_config(self) -> dict[str, Any]:

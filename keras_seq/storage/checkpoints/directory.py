@@ -62,9 +62,7 @@ def write_checkpoint(
 ) -> None:
     """Writes the files of a checkpoint into an empty directory.
 
-    Raises:
-        TensorFileError: An array is not finite.
-        OSError: The disk is full or read-only.
+    Raises TensorFileError if an array is not finite.
     """
     files = {}
     for part, arrays in tensors.items():
@@ -81,17 +79,11 @@ def write_checkpoint(
 def read_checkpoint(
     directory: Path, step: int, expected: Mapping[str, Mapping[str, TensorSpec]], check_all: bool
 ) -> Checkpoint:
-    """Reads some parts of a checkpoint; checks sizes and hashes first, then headers.
+    """Reads the expected parts of a checkpoint; checks sizes and hashes first, then headers.
 
-    Args:
-        directory: The directory of the checkpoint.
-        step: The step that the manifest must contain.
-        expected: Shape and dtype of each array, by part and name.
-        check_all: Boolean, whether to check the files of the other parts, too.
-
-    Raises:
-        DamagedError: The checkpoint is incomplete or damaged.
-        InputError: The checkpoint belongs to another model or a newer format, or contains links.
+    `check_all` also checks the files of the other parts. Raises DamagedError if the checkpoint is
+    incomplete or damaged, and InputError if it belongs to another model, step or newer format, or
+    contains links.
     """
     files = _read_manifest(directory, step)
     tensors = {}
@@ -125,8 +117,7 @@ def read_checkpoint(
 def copy_weights(source: Path, destination: Path, step: int) -> None:
     """Copies a checkpoint without the optimizer state.
 
-    Raises:
-        DamagedError: The checkpoint is incomplete or damaged; `destination` is deleted.
+    Raises DamagedError if the checkpoint is incomplete or damaged, and deletes `destination`.
     """
     files = _read_manifest(source, step)
     remove(destination)

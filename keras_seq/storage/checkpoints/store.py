@@ -1,9 +1,4 @@
-"""The checkpoints of a run: written atomically, verified before use.
-
-A checkpoint is a directory `step-00001200` with safetensors files, `state.json` and
-`MANIFEST.json`, which contains the size and the SHA-256 of each file. It is written to a temporary
-directory, flushed and renamed. The files `latest` and `best` contain the name of a checkpoint.
-"""
+"""The checkpoints of a run: written atomically, verified before use."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Reader and writer of safetensors files.
-
-The `safetensors` package has the same format. This module exists because it rejects an untrusted
-file by its header alone, and because it hashes and flushes a file in the pass that writes it.
-"""
+"""Reads and writes safetensors files; rejects an untrusted file by its header alone."""
 
 from __future__ import annotations
 
@@ -68,14 +64,10 @@ def tensor_spec(shape: Any, dtype: Any) -> TensorSpec:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
-    """Writes arrays to a file atomically and flushes it to the disk.
+    """Writes arrays atomically and flushes them; returns the size and SHA-256 of the file.
 
-    Returns:
-        The size and SHA-256 of the file.
-
-    Raises:
-        TensorFileError: A float array contains NaN or infinity.
-        ValueError: The format has no code for a dtype.
+    Raises TensorFileError if a float array contains NaN or infinity, and ValueError if the format
+    has no code for a dtype.
     """
     arrays = {name: np.asarray(value) for name, value in tensors.items()}
     for name, array in arrays.items():
@@ -108,14 +100,10 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
 
 
 def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np.ndarray]:
-    """Reads exactly the expected arrays; checks the header before it reads any data.
+    """Reads exactly the expected arrays, by name; checks the header before it reads any data.
 
-    Returns:
-        Writable arrays by name.
-
-    Raises:
-        TensorFileError: The names, shapes, dtypes or the file size differ from the expected ones,
-            the file is not a safetensors file, or a value is not finite.
+    Raises TensorFileError if the names, shapes, dtypes or the file size differ from the expected
+    ones, the file is not a safetensors file, or a value is not finite.
     """
     with open_regular(path) as stream:
         file_size = os.fstat(stream.fileno()).st_size
