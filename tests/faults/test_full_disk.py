@@ -66,7 +66,7 @@ def test_checkpoint_is_kept_when_the_disk_fills_up_after_the_save(folder, small_
     disk, _ = small_disk
     code = f"""
 import keras_seq.inference.translator as translator
-call = translator.Translator.__call__
+call = translator.Translator.translate
 def filling(self, lines):
     found = call(self, lines)
     try:
@@ -76,7 +76,7 @@ def filling(self, lines):
     except OSError:
         pass
     return found
-translator.Translator.__call__ = filling
+translator.Translator.translate = filling
 """
     settings = EVERY | {"training__validate_every": 4}
     arguments = command(folder, "run", **settings)

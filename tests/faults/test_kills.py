@@ -64,7 +64,7 @@ for owner, name in (
     (checkpoints, "remove_temporaries"),
     (checkpoints.os, "rename"),
     (loop.TrainingLoop, "_after_update"),
-    (translator.Translator, "__call__"),
+    (translator.Translator, "translate"),
 ):
     if owner in (files, checkpoints, checkpoints.os) or EVERYWHERE:
         setattr(owner, name, event(getattr(owner, name)))

@@ -137,7 +137,7 @@ evaluation.make_evaluation = lambda model: {}(make(model))
 """
 DECODING = """
 import keras_seq.inference.translator as translator
-translator.Translator.__call__ = {}(translator.Translator.__call__)
+translator.Translator.translate = {}(translator.Translator.translate)
 """
 
 
