@@ -1,16 +1,16 @@
-"""Tokens a second and share of the chip's peak, on an accelerator.
+"""Measures training speed on an accelerator: tokens per second and share of peak performance.
 
     python benchmarks/accelerator.py --backend jax --preset transformer-big
     python benchmarks/accelerator.py --backend jax --preset transformer-base --devices 8
 
-Whole updates by `fit`, Adam included, with the shape of a preset and a vocabulary of 32,000, on
-batches of made-up ids that are all of one length: no token is padding, and no text is needed.
-The moving average of the weights is left out. Reports the median over windows of updates; the first
-window, which compiles, is left out.
+Runs full updates with `fit`, including Adam, for the shape of a preset and a vocabulary of 32,000.
+The batches contain random ids of equal length, so there is no padding and no text is needed. The
+moving average of the weights is off. Reports the median over windows of updates, without the first
+window, which compiles.
 
-Operations are those of the matrix products of the mathematics, three times those of a forward
-pass; what is computed anew or masked is not counted. Peaks are those of dense products in bfloat16
-as the makers give them; where that of a device is not known, give it with `--peak`.
+The operation count covers matrix products only, three times those of a forward pass. Recomputed
+and masked operations do not count. Peak values are the vendors' figures for dense bfloat16
+products; `--peak` sets the peak of an unknown device.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import statistics
 import sys
 import time
 
-# Floating-point operations a second, 1e12, bfloat16, dense: data sheets of NVIDIA and Google.
+# Peak of dense bfloat16 products in TFLOP/s, from the data sheets of NVIDIA and Google.
 PEAKS = {
     "NVIDIA H200": 989.0,
     "NVIDIA H100 80GB HBM3": 989.0,
@@ -35,7 +35,7 @@ PEAKS = {
 
 
 def operations(model, rows, source, target, vocabulary):
-    """Floating-point operations of an update, by the settings of a Transformer's shape."""
+    """Floating-point operations of an update of a Transformer."""
     units, inner = model.units, model.feedforward_units
     weights = 4 * units**2 + 2 * units * inner
     encoder = model.num_encoder_layers * source * (2 * weights + 4 * source * units)
@@ -62,7 +62,7 @@ def main():
     os.environ["KERAS_BACKEND"] = options.backend
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-    # Before TensorFlow is imported, as the command does it.
+    # Must run before TensorFlow is imported, as in the command.
     from keras_seq.runtime.threads import configure_training_threads
 
     if options.backend == "tensorflow" and options.device != "gpu" and options.devices is None:
@@ -98,7 +98,7 @@ def main():
             begin = time.perf_counter()
             repeated = (batch for _ in range(count))
             run_fit(cluster, model, lambda: repeated, batch, steps_per_epoch=count)
-            # Only now is all of it computed.
+            # Reading the loss waits for the computation.
             backend.to_numpy(model.optimizer.iterations)
             return (time.perf_counter() - begin) / count
 
@@ -128,7 +128,7 @@ def main():
 
 
 def describe(name):
-    """The kind of device, as its driver calls it."""
+    """The device name that its driver reports."""
     if name == "jax":
         import jax
 

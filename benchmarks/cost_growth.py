@@ -1,10 +1,11 @@
-"""How cost grows: training with batch, length and model, decoding with length; as a picture.
+"""Measures and plots how cost grows with batch size, sequence length and model size.
 
     python benchmarks/cost_growth.py --figure benchmarks/cost_growth.svg
 
-Training: whole updates by `benchmarks/accelerator.py` on this processor, in float32, on made-up ids
-without padding, each setting in a process of its own. Decoding: the shape of `transformer-small`
-with new weights, beam 5, eight sentences of 15 tokens, targets of exactly the given length.
+Training runs full updates with `benchmarks/accelerator.py` on this processor, in float32, on random
+ids without padding, with a separate process for each setting. Decoding uses the shape of
+`transformer-small` with new weights, beam 5, eight sentences of 15 tokens and a fixed target
+length.
 """
 
 import argparse
@@ -49,11 +50,11 @@ def main() -> None:
 
 
 def trained(preset: str, tokens: int, length: int, windows: int) -> dict:
-    """What `accelerator.py` says of a setting."""
+    """Runs `accelerator.py` with one setting and returns its figures."""
     program = Path(__file__).with_name("accelerator.py")
     command = [sys.executable, str(program), "--backend=tensorflow", "--precision=float32"]
     command += [f"--preset={preset}", f"--batch-tokens={tokens}", f"--length={length}"]
-    # Windows of about as many tokens each.
+    # Every window has about the same number of tokens.
     window = max(2, 16384 // tokens)
     command += [f"--window={window}", f"--windows={windows}", f"--set=tokenizer.size={VOCABULARY}"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -73,10 +74,10 @@ def show(title: str, settings: tuple, figures: list[dict]) -> None:
 
 
 def decoded(repeat: int) -> list[float]:
-    """Seconds for all sentences, for each length."""
+    """Returns the decoding time of all sentences in seconds for each target length."""
     from keras_seq.runtime.threads import configure_threads
 
-    # One search: as `keras-seq translate` has it.
+    # The same search for all sentences, as in `keras-seq translate`.
     configure_threads(1)
 
     import numpy as np
@@ -118,7 +119,7 @@ def draw(path: Path, by_batch: list, by_length: list, by_model: list, decoding: 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    # So that the same figures give the same file.
+    # The same figures give the same file.
     pyplot.rcParams["svg.hashsalt"] = "keras-seq"
     figure, axes = pyplot.subplots(2, 2, figsize=(9, 7), layout="constrained")
     for axis, title, xs, found in (

@@ -1,10 +1,10 @@
-"""Sentences a second in translation, batches of 32 and of 1, on Multi30k's validation text.
+"""Measures translation speed on Multi30k's validation text, with batches of 32 and of 1.
 
     python benchmarks/decoding_speed.py runs/ende --beam-size 5
     python benchmarks/decoding_speed.py runs/ende --max-length 50 --max-length 1000
 
-The model is loaded and the search traced before the clock starts. With `--max-length` the longest
-target allowed is that for every source, turn by turn: what a sentence costs must not grow with it.
+The model is loaded and the search traced before the clock starts. `--max-length` sets the target
+limit of every source; several limits take turns. The limit must not change the cost of a sentence.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def main() -> None:
     arguments = parser.parse_args()
     from keras_seq.runtime.threads import configure_threads, usable_cores
 
-    # As `keras-seq translate` has it.
+    # The default of `keras-seq translate`.
     configure_threads(usable_cores())
 
     from keras_seq import Translator

@@ -1,11 +1,11 @@
-"""An export against the run that it comes from: sentences a second, turn by turn in one run.
+"""Compares the translation speed of an export with that of its run, in alternating turns.
 
     keras-seq export runs/ende served/ende
     python benchmarks/export_speed.py runs/ende served/ende
 
-`Translator` in one process; in another TensorFlow's C API over the newest version, as a model
-server runs it, asked by one client and by one client for each core. Batches of 32, of Multi30k's
-validation text sorted by length in tokens, as `Translator` sorts.
+One process runs `Translator`. Another runs the newest version of the export with TensorFlow's C
+API, as a model server does, with one client and with one client per core. Batches have 32 lines of
+Multi30k's validation text, sorted by length in tokens, as `Translator` sorts.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def main() -> None:
             process.stdin.write(f"{count}\n")
             process.stdin.flush()
             wall, cpu, answers[name] = json.loads(process.stdout.readline())
-            # The first turn is for tracing and warming up.
+            # The first turn traces and warms up.
             if turn:
                 rates[name, count].append((arguments.lines / wall, arguments.lines / cpu))
     for (name, count), found in rates.items():
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Translates as often as it is told to by lines of stdin."""
+    """Translates once for each line of stdin."""
     from keras_seq.run import Run
     from keras_seq.text import read_lines
 

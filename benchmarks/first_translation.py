@@ -1,4 +1,4 @@
-"""Seconds from the start of a fresh process to one translated sentence.
+"""Measures the seconds from the start of a process to its first translated sentence.
 
 python benchmarks/first_translation.py runs/ende
 """

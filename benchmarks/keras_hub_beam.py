@@ -1,11 +1,11 @@
-"""KerasHub's `BeamSampler` and our beam search on 100 random toy models, against all targets.
+"""Compares KerasHub's `BeamSampler` and `beam_search` on 100 random toy models.
 
     pip install keras-hub tokenizers
     python benchmarks/keras_hub_beam.py
 
-A toy model has a random distribution of the next token for each step and last token, and so also
-behind the end, where no model is trained. Each search answers with its best target, cut at the
-first end token; its score is the log-probability, without normalisation, as KerasHub has it.
+A toy model has a random next-token distribution for each step and previous token, also after the
+end token. Each search returns its best target, cut at the first end token. The score is the
+log-probability without length normalization, as in KerasHub. Exhaustive search gives the optimum.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> None:
     limit, size = arguments.limit, arguments.beam_size
 
     class Toy:
-        """Of the search contract; its state is nothing, for the last token and step say all."""
+        """One step of the search; the model has no state besides the token and the step."""
 
         def encoder(self, source, training=False):
             return {"mask": ops.not_equal(source, 0)}

@@ -1,16 +1,16 @@
-"""Random kills of one training, and whether its end is that of the training that was never killed.
+"""Kills a training at random times and compares its result with an uninterrupted training.
 
     python benchmarks/kill_and_resume.py --kills 20
-    python benchmarks/kill_and_resume.py --steps 400 -- --source train.en --target train.de \\
+    python benchmarks/kill_and_resume.py --steps 400 -- --source train.en --target train.de \
         --valid-source val.en --valid-target val.de --preset transformer-tiny
 
-Trains a model twice, once in one piece and once with `kill -9` after random times, and compares
-what the two runs leave: every array of the last checkpoints, their counters, the validations, the
-samples and which checkpoint is the best. The model is a small one of the embedded dates, or that
-of `keras-seq train` with the options after `--`.
+Trains a model twice, once without interruption and once with `kill -9` after random times. Compares
+every array of the last checkpoints, the counters, the validations, the samples and the choice of
+the best checkpoint. The model is a small one for the embedded dates, or that of `keras-seq train`
+with the options after `--`.
 
-Fails, too, where less was killed than was asked for, or where most lives were too short to save
-anything, so that the training only began again and again: `--start` is how long a life is at least.
+Fails also if fewer kills happened than requested, or if most processes ended before their first
+save, so that the training only restarted. `--start` is the minimum lifetime of a process.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def latest_step(run: Path) -> int:
 
 
 def what_is_left(run: Path) -> dict[str, Any]:
-    """Of a run at its end, what does not depend on the clock."""
+    """Everything in a finished run that does not depend on the clock."""
     checkpoints = run / "checkpoints"
     last = checkpoints / (checkpoints / "latest").read_text().strip()
     state = json.loads((last / "state.json").read_text())
@@ -65,7 +65,7 @@ def what_is_left(run: Path) -> dict[str, Any]:
             path.name: hashlib.sha256(path.read_bytes()).hexdigest()
             for path in last.glob("*.safetensors")
         },
-        # Progress is logged by the clock, so logs are never of the same size.
+        # Progress is logged by time, so the number of log lines differs.
         "counters": {key: state[key] for key in state.keys() - {"minutes", "log_sizes"}},
         "validations": validations,
         "samples": (run / "samples.txt").read_text(),

@@ -1,11 +1,12 @@
-"""Interpolated Kneser-Ney: what a language model has to be better than, in counts alone.
+"""Interpolated Kneser-Ney n-gram model: the count-based baseline for language models.
 
     p(w | h) = max(c(hw) - D, 0) / c(h.) + D n(h.) / c(h.) p(w | h without its first token)
 
-c of the longest n-grams is how often they occur; of shorter ones behind how many tokens they
-occur, but for those at the begin of a line, before which nothing can stand. n(h.) is how many
-tokens occur behind h, and D = n1 / (n1 + 2 n2) of the n-grams of each length that have a count of
-one and of two. Below single tokens all that can come are equally likely.
+For n-grams of the highest order, c is the number of occurrences. For lower orders c is the number
+of distinct preceding tokens, except for n-grams at the start of a line, which have no preceding
+token. n(h.) is the number of distinct tokens after h. D = n1 / (n1 + 2 n2), with the numbers of
+n-grams of each order that occur once and twice. The lowest order interpolates with a uniform
+distribution over all tokens.
 
 Chen and Goodman, "An Empirical Study of Smoothing Techniques for Language Modeling", 1999.
 """
@@ -22,12 +23,12 @@ Gram = tuple[int, ...]
 
 
 class KneserNey:
-    """n-grams of rows of ids, the end token last in each.
+    """An n-gram model of rows of ids; each row ends with the end token.
 
     Args:
         rows: The training text.
-        order: The most tokens of an n-gram.
-        vocabulary_size: How many different tokens may come, the end token among them.
+        order: Maximum length of an n-gram.
+        vocabulary_size: Number of distinct tokens, including the end token.
     """
 
     def __init__(self, rows: Iterable[Sequence[int]], order: int, vocabulary_size: int) -> None:
@@ -58,7 +59,7 @@ class KneserNey:
             self._discounts.append(sizes[1] / (sizes[1] + 2 * sizes[2]))
 
     def probability(self, history: Gram, token: int) -> float:
-        """p(token | the last `order` - 1 of the history), which begins with BEGIN."""
+        """p(token | the last `order` - 1 tokens of the history), which starts with BEGIN."""
         found = 1 / self.vocabulary_size
         for length in range(min(self.order, len(history) + 1)):
             before = history[len(history) - length :]
@@ -71,7 +72,7 @@ class KneserNey:
         return found
 
     def log_probability(self, row: Sequence[int]) -> float:
-        """Natural logarithm of the probability of a row of ids."""
+        """Log-probability of a row of ids."""
         line = (BEGIN, *row)
         return math.fsum(
             math.log(self.probability(line[max(0, place - self.order + 1) : place], line[place]))
@@ -79,7 +80,7 @@ class KneserNey:
         )
 
     def check(self, rows: Sequence[Sequence[int]], tokens: Sequence[int]) -> None:
-        """Raises ValueError unless probabilities sum to 1 behind each token of the rows.
+        """Raises ValueError unless the probabilities after each token of the rows sum to 1.
 
         Args:
             rows: Some text.

@@ -1,14 +1,15 @@
-"""Two labeled sets made of Multi30k's captions, and what is right without a model.
-
-`order-*.tsv`: is an English caption as it was written, or are its words shuffled? A bag of words
-cannot know. `case-*.tsv`: which words of a German caption in lower case are written with a capital?
-Nouns are, so it takes some grammar; beside it the most frequent tag of each word is counted.
+"""Makes two labeled data sets from Multi30k captions and trains models on them.
 
     python benchmarks/labeled_multi30k.py --multi30k FOLDER --output FOLDER
 
-The folder has train, val and test_2016_flickr, each .en.gz and .de.gz. `keras-seq train` takes the
-files that come out. With `--max-steps N` each of `--models` is trained here, for as many updates
-and with as many of warm-up, and asked about the test set with the weights that validated best.
+* `order-*.tsv`: is an English caption in its original word order or shuffled? A bag of words cannot
+  know.
+* `case-*.tsv`: which words of a lowercased German caption are capitalized? Nouns are, so the task
+  needs some grammar. The baseline is the most frequent tag of each word.
+
+The input folder contains train, val and test_2016_flickr, each as .en.gz and .de.gz. `keras-seq
+train` reads the output files. `--max-steps N` trains each of `--models` for N updates (warm-up:
+`--warmup-steps`) and scores the checkpoint with the best validation on the test set.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from keras_seq.run.models import load_models
 from keras_seq.scoring import label_scores
 from keras_seq.text import read_labeled, read_lines
 
-# Of each its files, its preset, and whether the tags of a text are chosen together.
+# Data set, preset, and if a conditional random field chooses the tags.
 MODELS = {
     "tag-birnn": ("case", "tag-birnn", False),
     "tag-birnn-crf": ("case", "tag-birnn", True),
@@ -41,7 +42,7 @@ FILES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 
 def shuffled(lines: list[str], seed: int) -> list[tuple[str, str]]:
-    """Captions of four words or more without points and commas, every other one shuffled."""
+    """Captions of at least four words without periods and commas, every second one shuffled."""
     chance = random.Random(seed)
     found = []
     for line in lines:
@@ -57,7 +58,7 @@ def shuffled(lines: list[str], seed: int) -> list[tuple[str, str]]:
 
 
 def capitals(lines: list[str]) -> list[tuple[str, str]]:
-    """Captions in lower case, and U or l for each word; the first is U in almost all."""
+    """Lowercased captions with U or l for each word; the first word is almost always U."""
     return [
         (
             " ".join(word.lower() for word in line.split()),
@@ -69,7 +70,7 @@ def capitals(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def most_frequent(train: list[tuple[str, str]], test: list[tuple[str, str]]) -> str:
-    """How well each word's most frequent tag does."""
+    """Scores the most frequent tag of each word."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for text, tags in train:
         for word, tag in zip(text.split(), tags.split(), strict=True):
@@ -83,7 +84,7 @@ def most_frequent(train: list[tuple[str, str]], test: list[tuple[str, str]]) -> 
 
 
 def train(name: str, options: argparse.Namespace) -> Path:
-    """The directory of a run of so many updates."""
+    """Trains a run and returns its directory."""
     kind, preset, crf = MODELS[name]
     settings = keras_seq.load_settings(
         preset=preset,
@@ -113,7 +114,7 @@ def train(name: str, options: argparse.Namespace) -> Path:
 
 
 def ask(name: str, folder: Path, options: argparse.Namespace) -> str:
-    """How well a run does on the test set."""
+    """Scores a run on the test set."""
     kind = MODELS[name][0]
     tagged = kind == "case"
     rows = list(read_labeled(options.output / f"{kind}-test.tsv", tagged=tagged))

@@ -1,11 +1,11 @@
-"""Language models of Multi30k's English captions, each trained for as many updates, and n-grams.
+"""Compares language models and n-grams on the English captions of Multi30k.
 
     python benchmarks/language_models_multi30k.py --output FOLDER --steps 300
 
-All have the same subwords. Perplexity is told of a token, and of a word, which the cut into
-subwords does not change: exp of the same sum over the words that white space parts, with the end
-of a line as one more, of either. An n-gram of counts is what is right without a model; of its
-lengths that with the best validation is taken.
+All models share one subword vocabulary and train for the same number of updates. The output is the
+perplexity per token and per word. The perplexity per word does not depend on the subwords: it
+divides the same log-probability by the number of words plus one end of line per caption. The n-gram
+baseline uses the order with the best validation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="updates of each")
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--warmup-steps", type=int, default=100)
-    # The mean of the last 50 updates or so; a longer one lags behind in so short a training.
+    # Averages about 50 updates; a longer average lags in so short a training.
     parser.add_argument("--ema", type=float, default=0.98)
     parser.add_argument("--precision", default="bfloat16")
     parser.add_argument("--orders", type=int, nargs="+", default=[1, 2, 3, 4, 5])
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def unpacked(file: str, path: Path) -> list[str]:
-    """Lines of a file of Multi30k, which are left as plain text for the training."""
+    """Reads lines of a Multi30k file and writes them as plain text for the training."""
     with gzip.open(machine.multi30k() / f"{file}.en.gz", "rt", encoding="utf-8") as stream:
         lines = [line.rstrip("\n") for line in stream]
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -69,7 +69,7 @@ def unpacked(file: str, path: Path) -> list[str]:
 
 
 def trained(preset: str, options: argparse.Namespace) -> Path:
-    """The directory of a run of so many updates."""
+    """Trains a run and returns its directory."""
     settings = keras_seq.load_settings(
         preset=preset,
         overrides={
@@ -101,7 +101,7 @@ def trained(preset: str, options: argparse.Namespace) -> Path:
 
 
 def counted(tokenizer: Tokenizer, text: dict[str, list[str]], orders: Sequence[int]) -> None:
-    """Reports n-grams over the same tokens."""
+    """Prints the perplexity of n-grams over the same tokens."""
     rows = {
         name: [[*ids, EOS_ID] for ids in tokenizer.encode(lines)] for name, lines in text.items()
     }

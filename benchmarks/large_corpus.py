@@ -1,11 +1,11 @@
-"""A corpus that need not fit into memory: writes it, opens it, draws batches, measures.
+"""Writes a corpus larger than memory, opens it, reads batches and measures each part.
 
     python benchmarks/large_corpus.py --pairs 5000000
 
-The pairs are random ids with the lengths and frequencies of subwords (about 15 to a side, 8,000
-different ones). Prints times, bytes on disk and the resident memory after each part. Resident
-memory counts pages of mapped files too, which the system takes back when it needs them; the
-anonymous part is what the process really holds.
+The pairs are random ids with the lengths and frequencies of subwords (about 15 per side, 8,000
+distinct ids). Prints time, bytes on disk and resident memory after each part. Resident memory
+includes pages of mapped files, which the system reclaims when necessary; anonymous memory is what
+the process itself allocates.
 """
 
 import argparse
@@ -27,7 +27,7 @@ MAX_LENGTH = 100
 
 
 def random_pairs(count: int, seed: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Pairs as a tokenizer gives them, lists of ids; a few are too long."""
+    """Yields pairs of id lists, as a tokenizer does; a few are too long."""
     random = np.random.default_rng(seed)
     frequencies = 1 / np.arange(1, VOCABULARY - FIRST_ID + 1)
     ids = FIRST_ID + np.searchsorted(
@@ -49,7 +49,7 @@ def random_pairs(count: int, seed: int) -> Iterator[tuple[list[int], list[int]]]
 
 
 def resident() -> str:
-    """The resident memory now, its anonymous part, and the peak, where the system tells."""
+    """Resident memory, its anonymous part and the peak, if the system reports them."""
     status = Path("/proc/self/status")
     if not status.exists():
         return _peak()
@@ -68,7 +68,7 @@ def _peak() -> str:
     except ImportError:
         return "resident: this system does not tell"
     size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    # Bytes on macOS, kilobytes elsewhere.
+    # The unit is bytes on macOS, kilobytes elsewhere.
     return f"resident: peak {size / (2**20 if sys.platform == 'darwin' else 2**10):.0f} MiB"
 
 
@@ -78,7 +78,7 @@ def report(what: str, seconds: float, detail: str) -> None:
 
 
 def measure(directory: Path, pairs: int, batches: int, batch_tokens: int) -> None:
-    """Runs every part once and prints a line for each."""
+    """Runs every part once and prints one line per part."""
     print(
         f"{pairs} pairs, {batch_tokens} tokens a batch; {platform.machine()}, {os.cpu_count()} "
         f"cores, Python {platform.python_version()}, numpy {np.__version__}"
@@ -136,7 +136,7 @@ def measure(directory: Path, pairs: int, batches: int, batch_tokens: int) -> Non
 
 
 def main() -> None:
-    """Reads the options and measures in the given or a temporary directory."""
+    """Parses the options and measures in the given or a temporary directory."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=5_000_000)
     parser.add_argument("--batches", type=int, default=2_000)

@@ -1,4 +1,4 @@
-"""What a measurement was made on, printed with every figure."""
+"""Describes the machine of a measurement; every benchmark prints it."""
 
 import importlib.metadata
 import os
@@ -7,7 +7,7 @@ import platform
 
 
 def describe() -> str:
-    """One line: processor, cores, load, versions."""
+    """One line with processor, cores, load and versions."""
     name = platform.processor() or platform.machine()
     info = pathlib.Path("/proc/cpuinfo")
     if info.exists():
@@ -22,7 +22,7 @@ def describe() -> str:
 
 
 def multi30k() -> pathlib.Path:
-    """The folder of Multi30k, from KERAS_SEQ_MULTI30K."""
+    """The Multi30k folder from the environment variable KERAS_SEQ_MULTI30K."""
     folder = pathlib.Path(os.environ.get("KERAS_SEQ_MULTI30K", "../shared/data/multi30k"))
     if not (folder / "train.en.gz").exists():
         raise SystemExit(

@@ -1,4 +1,4 @@
-"""A text with a structure that is known, and how much of it vectors of words have."""
+"""A synthetic text with known word clusters and analogies, and scores for word vectors on it."""
 
 import random
 
@@ -9,11 +9,11 @@ ROLES = ("country", "capital")
 
 
 def planted_lines(count, seed=0):
-    """Sentences of two kinds by turns, with common words between.
+    """Generates alternating sentences of two kinds with common words in between.
 
-    Of the first kind: words of one of 20 topics. Of the second: a country or a capital, words
-    that stand beside all countries or all capitals, and words that stand beside this country and
-    its capital alone. So `country3` is to `capital3` as `country7` is to `capital7`.
+    The first kind has words of one of 20 topics. The second has a country or a capital, words that
+    occur with all countries or all capitals, and words that occur only with this country and its
+    capital. So `country3` is to `capital3` as `country7` is to `capital7`.
     """
     chance = random.Random(seed)
     for number in range(count):
@@ -31,10 +31,10 @@ def planted_lines(count, seed=0):
 
 
 def clusters_found(nearest):
-    """The share of the nearest words of topic words that are of the same topic.
+    """Share of the nearest words of topic words that belong to the same topic.
 
     Args:
-        nearest: A function of a word and a count to that many words.
+        nearest: A function that maps a word and a count to that many words.
     """
     right = 0
     for topic in range(TOPICS):
@@ -45,10 +45,10 @@ def clusters_found(nearest):
 
 
 def analogies_found(analogy):
-    """The share of analogies between two places whose first answer is right.
+    """Share of analogies between two places whose first answer is correct.
 
     Args:
-        analogy: A function of words a, b, c to the one that is to c as b is to a.
+        analogy: A function that maps words a, b, c to the word that is to c as b is to a.
     """
     first, second = ROLES
     asked = [(i, j) for i in range(PAIRS) for j in range(PAIRS) if i != j]

@@ -1,12 +1,11 @@
-"""Prepares a corpus of many pairs by `keras-seq prepare`: pairs a second, memory, a kill.
+"""Measures `keras-seq prepare` on many pairs: pairs per second, memory, and resume after a kill.
 
     python benchmarks/preparing.py --pairs 10000000 --kill-at 60
 
-The text is Multi30k's training lines, two of them drawn at random joined to one for each pair, so
-that nearly all pairs differ; written to files of a million pairs. The command runs as a user would
-run it. Memory is that of all its processes together, looked at every second; what they map of one
-file is counted for each, so it is an upper bound. With `--kill-at` all processes are ended by
-`kill -9` after so many seconds and the command is given again, which must go on with what is there.
+Each pair joins two random training lines of Multi30k, so nearly all pairs differ. Files contain one
+million pairs each. Memory is the sum over all processes of the command, sampled every second; pages
+mapped by several processes count several times, so it is an upper bound. `--kill-at` ends all
+processes with `kill -9` after this many seconds and runs the command again, which must resume.
 """
 
 import argparse
@@ -82,9 +81,9 @@ def timed(call) -> float:
 def watch(
     command: list[str], folder: Path, kill_at: float | None = None
 ) -> tuple[float, list[float]]:
-    """Seconds that the command took, and its memory in MiB at every second."""
+    """Time of the command in seconds, and its memory in MiB at every second."""
     begin, memory = time.perf_counter(), []
-    # A session of its own, so that all of its processes can be found and ended.
+    # A separate session, so that all processes can be found and killed.
     process = subprocess.Popen(command, cwd=folder, start_new_session=True)
     while process.poll() is None:
         memory.append(resident(process.pid))
@@ -99,7 +98,7 @@ def watch(
 
 
 def resident(session: int) -> float:
-    """MiB of all processes of a session."""
+    """Memory of all processes of a session in MiB."""
     total = 0
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -107,7 +106,7 @@ def resident(session: int) -> float:
             if int(fields[3]) == session:
                 total += int(fields[21])
         except OSError:
-            # It has ended in the meantime.
+            # The process ended in the meantime.
             continue
     return total * os.sysconf("SC_PAGE_SIZE") / 2**20
 

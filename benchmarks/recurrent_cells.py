@@ -1,12 +1,12 @@
-"""Every recurrent cell against `keras.layers.GRU` or `LSTM`: forward and backward, compiled.
+"""Compares recurrent cells with `keras.layers.GRU` or `LSTM`: compiled forward and backward passes.
 
     python benchmarks/recurrent_cells.py
     KERAS_BACKEND=jax python benchmarks/recurrent_cells.py --only lstm
 
-A whole sequence of 30 steps through one layer, and the gradients of all its weights and of its
-inputs. The layers take turns, run after run, so that a machine that is shared is shared by all of
-them alike; a ratio is the median of the ratios of single turns. `RNN(keras ...)` is Keras' own
-cell in our loop, `to_keras` our cell as Keras' layer, which has the fused kernel of a GPU.
+Runs one layer over sequences of 30 steps and computes the gradients of all weights and inputs. The
+layers take turns, so other load affects all of them equally. A ratio is the median over turns.
+`RNN(keras ...)` is a Keras cell in `layers.RNN`. `to_keras` is our cell converted to a Keras layer,
+which has a fused kernel on GPUs.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def layers_of(kind, units):
-    """Makers of layers by name, Keras' own first."""
+    """Layer constructors by name, the Keras layer first."""
     import keras
 
     from keras_seq import layers
@@ -78,7 +78,7 @@ def layers_of(kind, units):
 
 
 def compare(makers, arguments):
-    """Runs the layers in turn, and prints their times and ratios to the first."""
+    """Runs the layers in turn and prints their times and ratios to the first."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def compare(makers, arguments):
 
 
 def differentiated(layer, inputs, mask):
-    """A compiled function: forward, and backward to all weights and the inputs, done on return."""
+    """A compiled function that runs forward and backward and waits for all gradients."""
     import keras
 
     layer.build(inputs.shape)
@@ -143,7 +143,7 @@ def differentiated(layer, inputs, mask):
             tape.watch(inputs)
             loss = tf.reduce_sum(tf.square(layer(inputs, mask=mask, training=True)))
         watched = [inputs, *(variable.value for variable in layer.trainable_variables)]
-        # One number of each: the function ends when all are computed, and copies nothing.
+        # Reducing each gradient to one number waits for all of them without copying them.
         return [tf.reduce_max(gradient) for gradient in tape.gradient(loss, watched)]
 
     return lambda: [number.numpy() for number in gradient()]

@@ -1,9 +1,9 @@
-"""Whether our search and CTranslate2's find the same with the same weights, greedy and by beam.
+"""Tests if `beam_search` and CTranslate2 find the same translations with the same weights.
 
     python benchmarks/search_against_ctranslate2.py runs/ende test.en.gz --lines 1000
 
-Of lines that come out differently it is told which of the two the model finds likelier, by
-forced decoding under the normalisation of the search.
+For lines that differ, forced decoding with the normalization of the search shows which translation
+has the higher score.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main() -> None:
     scorer = LikelihoodScorer.load(arguments.run)
 
     def score(line: str, found: object) -> float:
-        # The mean, as the search has it; of what was cut no end token counts.
+        # The mean, as in the search; truncated outputs have no end token.
         (one,) = scorer.of_tokens([line], [found.tokens])
         length = len(found.tokens) + found.ended
         return sum(one.log_probabilities[:length]) / length

@@ -1,10 +1,9 @@
-"""`keras-seq serve` under load: errors, equal answers, speed, latencies, memory.
+"""Load test of `keras-seq serve`: errors, equal answers, speed, latency and memory.
 
     python benchmarks/serving_http.py served/ende
 
-Starts the server on the loopback, sends Multi30k's validation sentences (or
-the lines of --text) one to a request, and stops it. Client and server share
-the machine's cores.
+Starts the server on the loopback interface, sends Multi30k's validation sentences (or the lines of
+--text), one per request, and stops it. Client and server share the machine's cores.
 """
 
 import argparse
@@ -29,7 +28,7 @@ TOLERANCE = 1e-4
 
 
 class Client:
-    """Keeps a connection for each thread."""
+    """A client with one connection per thread."""
 
     def __init__(self, url: str, name: str) -> None:
         self._address = urlsplit(url).netloc
@@ -46,7 +45,7 @@ class Client:
         return answer.status, answer.read()
 
     def translate(self, line: str) -> tuple[float, object]:
-        """Seconds, and the prediction or what went wrong."""
+        """Returns the time in seconds, and the prediction or the error."""
         body = json.dumps({"instances": [line]}).encode()
         start = time.perf_counter()
         code, answer = self.post(body)
@@ -73,7 +72,7 @@ def start_server(base: pathlib.Path, options: list[str]) -> tuple[subprocess.Pop
     for line in process.stderr:
         print(line, end="")
         if found := re.search(r" at (http://\S+) ", line):
-            # The rest, so that the pipe does not fill.
+            # Reads the remaining output, so that the pipe does not fill.
             threading.Thread(target=process.stderr.read, daemon=True).start()
             return process, found.group(1), time.perf_counter() - start
     raise SystemExit(f"the server ended with {process.wait()}")
@@ -95,7 +94,7 @@ def is_same(one: object, other: object) -> bool:
 
 
 def load(client: Client, lines: list[str], threads: int, what: str) -> list[object]:
-    """Sends a request for each line and prints how it went."""
+    """Sends one request per line and prints errors, speed and latency."""
     start = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
         found = list(pool.map(client.translate, lines))
@@ -111,7 +110,7 @@ def load(client: Client, lines: list[str], threads: int, what: str) -> list[obje
 
 
 def words_at_the_limit(client: Client, words: list[str]) -> int:
-    """So many words fill the longest input: more do not change the answer."""
+    """Number of words that fill the longest input; more words do not change the answer."""
     whole = client.translate(" ".join(words))[1]
     low, high = 1, len(words)
     while low < high:

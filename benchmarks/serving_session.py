@@ -1,10 +1,10 @@
-"""An export in a session as a model server runs it: speed, latency, threads, memory.
+"""Measures an export as a model server runs it: speed, latency, threads and memory.
 
     keras-seq export runs/ende served/ende
     python benchmarks/serving_session.py served/ende
 
-Through TensorFlow's C API in this process, which imports no TensorFlow; the text is Multi30k's
-validation text. `--smoke` runs everything with a few requests, to see that it runs.
+Runs the export with TensorFlow's C API in this process, without Python's TensorFlow, on Multi30k's
+validation text. `--smoke` sends only a few requests, to test the script.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def newest(base: pathlib.Path) -> pathlib.Path:
-    """The directory itself if it is a version, else its largest version."""
+    """The directory itself if it is a version, otherwise its newest version."""
     if (base / "saved_model.pb").exists():
         return base
     versions = [path for path in base.iterdir() if path.name.isdigit()] if base.is_dir() else []
@@ -68,7 +68,7 @@ def newest(base: pathlib.Path) -> pathlib.Path:
 
 
 def speeds(session: StockSession, lines: list[str], batch: int, repeat: int) -> None:
-    """Sentences a second, as they come and sorted by length, as `keras-seq translate` does."""
+    """Speed for lines in their order and sorted by length, as `keras-seq translate` sorts."""
     for order, ordered in (
         ("as they come", lines),
         ("sorted", sorted(lines, key=len, reverse=True)),
@@ -87,12 +87,12 @@ def speeds(session: StockSession, lines: list[str], batch: int, repeat: int) -> 
             + " ".join(f"{rate:.1f}" for rate in processor)
         )
         if batch == 1:
-            # One at a time, the order is no matter.
+            # The order does not matter for single sentences.
             return
 
 
 def threads(session: StockSession, lines: list[str], count: int) -> None:
-    """Requests of one sentence from many threads against the same, one after the other."""
+    """Compares requests from many threads with the same requests in sequence."""
     requests = [lines[number % len(lines)] for number in range(count)]
     serial, seconds = timed(session, requests, 1)
     print(f"{count} requests, one after the other: {latencies(seconds)}")
@@ -107,7 +107,7 @@ def threads(session: StockSession, lines: list[str], count: int) -> None:
 
 
 def memory(session: StockSession, lines: list[str], first: int, last: int) -> None:
-    """Growth of the process's memory from one request to a much later one."""
+    """Memory growth of the process between an early and a late request."""
     timed(session, [lines[n % len(lines)] for n in range(first)], THREADS)
     before = resident()
     timed(session, [lines[n % len(lines)] for n in range(first, last)], THREADS)
@@ -119,7 +119,7 @@ def memory(session: StockSession, lines: list[str], first: int, last: int) -> No
 
 
 def long_texts(session: StockSession, lines: list[str], repeat: int) -> None:
-    """What a text far over the length limit costs, against one at the limit."""
+    """Compares the latency of a text far above the length limit with one at the limit."""
     words = " ".join(lines).split()
     count, length = 0, 0
     while length < LONG:
@@ -127,8 +127,8 @@ def long_texts(session: StockSession, lines: list[str], repeat: int) -> None:
         count += 1
     long = " ".join(words[:count])[:LONG]
     whole = answer(session, long)
-    # The limit is in tokens, which only the graph can count: the shortest text, in words, that
-    # is answered as the long one is.
+    # The limit is in tokens, which only the graph counts. Search for the shortest text with the
+    # same translation as the long one.
     low, high = 1, count
     while low < high:
         middle = (low + high) // 2
@@ -137,7 +137,7 @@ def long_texts(session: StockSession, lines: list[str], repeat: int) -> None:
         else:
             low = middle + 1
     limit = " ".join(words[:high])
-    # Turn by turn, so that what else the machine does meets both.
+    # Alternate both texts, so that other load affects both equally.
     seconds: tuple[list[float], list[float]] = ([], [])
     for _ in range(repeat):
         for text, kept in zip((limit, long), seconds, strict=True):
@@ -175,7 +175,7 @@ def latencies(seconds: list[float]) -> str:
 
 
 def resident() -> float:
-    """Megabytes of memory that the process has."""
+    """Resident memory of the process in megabytes."""
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 

@@ -1,13 +1,12 @@
-"""Target tokens a second in training: forward, backward and update, on Multi30k.
+r"""Measures training speed on Multi30k: forward pass, backward pass and update.
 
     python benchmarks/training_speed.py --preset transformer-small --updates 40
     python benchmarks/training_speed.py --preset transformer-small \
         --turn training.precision=float32 --turn training.precision=bfloat16
 
-Real tokens are counted, padding is not. The first batches, which trace the
-graph, are left out. Prints the median over windows of ten batches, wall and
-processor time. With several turns they take the windows in turn, in one process,
-so that a machine that is shared is shared by all of them alike.
+Counts real target tokens, without padding. The first batches, which trace the graph, are left out.
+Prints the median over windows of ten batches, for wall time and processor time. Several turns
+alternate windows in one process, so other load affects all of them equally.
 """
 
 import argparse
@@ -61,7 +60,7 @@ def main() -> None:
 
 
 def measure(run, asked, updates, warm_up):
-    """Trains on the run's batches under each of the settings, and prints the rates."""
+    """Trains on the same batches with each setting and prints the speeds."""
     from keras_seq import backend
     from keras_seq.run import Run
 
@@ -92,12 +91,12 @@ def measure(run, asked, updates, warm_up):
 
 
 def tell(line):
-    """Not where the figures go, which another program may read."""
+    """Prints to stderr, because another program may read the figures on stdout."""
     print(line, file=sys.stderr)
 
 
 class Turn:
-    """One model with its optimizer and batches."""
+    """A model with its optimizer and batches."""
 
     def __init__(self, run):
         import keras
@@ -122,7 +121,7 @@ class Turn:
         self.windows = []
 
     def train(self, start, stop):
-        """Wall and processor seconds of these batches, and their tokens."""
+        """Wall time and processor time of some batches, and their number of tokens."""
         from keras_seq.training.feed import fit_batches
         from keras_seq.training.state import restore_arrays, training_arrays
 
@@ -136,13 +135,13 @@ class Turn:
         wall, cpu = time.perf_counter(), time.process_time()
         self.cluster.fit(
             self.train_model,
-            # Keras takes a generator, and no other iterator.
+            # Keras accepts generators, but no other iterators.
             lambda: (batch for batch in batches),
             batches[0],
             steps_per_epoch=stop - start,
         )
         seconds = time.perf_counter() - wall, time.process_time() - cpu
-        # `fit` ends with the average in place of the weights: on JAX they are one buffer then.
+        # After `fit` the weights are their moving average; on JAX both then share one buffer.
         restore_arrays(self.train_model, training_arrays(self.train_model))
         return *seconds, sum(map(self.objective.tokens, batches))
 

@@ -1,15 +1,15 @@
-"""`keras_seq.vectors` beside gensim: speed, a planted structure, and agreement on real text.
+"""Compares `keras_seq.vectors` with gensim: speed, planted structure, agreement on real text.
 
     python benchmarks/word_vectors.py [--text FILE] [--threads 2] [--smoke]
 
-Both go from a text file to vectors, vocabulary included, with the same settings, turn by turn, so
-that a machine that is shared is shared by both alike; figures are medians. gensim reads the file
-by its fastest way (`corpus_file`), in C. "processor" is the time of all threads. Without --text the
-text is Multi30k's English, in lower case with marks as words, --copies times over.
+Both tools train from a text file to vectors, including the vocabulary, with the same settings and
+in alternating turns, so other load affects both equally. Figures are medians. gensim reads the file
+in C (`corpus_file`), its fastest way. "processor" is the time of all threads. The default text is
+Multi30k's English, lowercased and tokenized, repeated --copies times.
 
-The planted structure is that of `planted_words.py`. Agreement is Spearman's correlation of the
-cosines of 20,000 pairs of frequent words with those of gensim; how well gensim agrees with itself
-under another seed is the most that can be asked for.
+The planted structure is that of `planted_words.py`. Agreement is Spearman's correlation with gensim
+of the cosines of 20,000 pairs of frequent words. The correlation of gensim with itself under
+another seed is the upper limit.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def compare(arguments, folder):
 def speed(method, loss, text, words, arguments):
     ours = lambda: train_ours(method, loss, text, arguments)  # noqa: E731
     theirs = lambda: train_gensim(method, loss, text, arguments)  # noqa: E731
-    # Compiled before the first turn.
+    # Compile before the first turn.
     train_ours(method, loss, text, arguments, epochs=1)
     found = {ours: [], theirs: []}
     for _ in range(arguments.turns):

@@ -1,11 +1,10 @@
-"""An encoder-decoder with attention out of single layers, trained to reverse strings.
+"""An encoder-decoder with attention, built from single layers and trained to reverse strings.
 
     python examples/attention_from_parts.py [--steps 400]
 
-Shows the layers in plain functional Keras models: a bidirectional GRU reads, a
-GRU cell with Bahdanau attention writes. The same parts stand in two models, one
-that is led by the true string and one that writes by itself. Padding (id 0) is
-masked throughout.
+A bidirectional GRU encodes, a GRU cell with Bahdanau attention decodes. Two functional Keras models
+share these layers: one for training with teacher forcing, one for greedy decoding. Padding (id 0)
+is masked throughout.
 """
 
 import argparse

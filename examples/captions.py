@@ -1,9 +1,9 @@
-"""Describe pictures: a convolutional network sees, a recurrent network writes.
+"""Image captioning: a convolutional encoder and a recurrent decoder.
 
     python examples/captions.py [--steps 1500]
 
-The pictures are generated: two shapes beside or above each other. Of the 2,048 captions that there
-are a fifth is never trained on: their pictures show what is put together anew.
+The pictures are generated: two shapes, side by side or one above the other. One fifth of the 2,048
+possible captions is held out from training and tests if the model combines what it knows.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def caption(shapes):
 
 
 def scene(generator, trained):
-    """Two shapes, the left or upper first, each (size, colour, shape, x, y)."""
+    """Samples two shapes, left or upper first, each as (size, colour, shape, x, y)."""
     while True:
         names = [[generator.choice([*k]) for k in (SIZES, COLOURS, SHAPES)] for _ in range(2)]
         places = np.array([(8, 24) + generator.uniform(-1, 1, 2), generator.uniform(13, 19, 2)]).T
@@ -38,7 +38,7 @@ def scene(generator, trained):
 
 
 def picture(shapes):
-    """`(32, 32, 3)`, between 0 and 1."""
+    """Draws a picture `(32, 32, 3)` with values between 0 and 1."""
     image = np.zeros((32, 32, 3), "float32")
     for size, colour, shape, left, top in shapes:
         y, x = np.mgrid[:32, :32] - np.array([top, left])[:, None, None]
@@ -54,7 +54,7 @@ def picture(shapes):
 
 
 def examples(scenes):
-    """Pictures and captions without their end, captions without their start; of 9 or 10 words."""
+    """Pictures, decoder inputs (captions without end) and targets (captions without start)."""
     texts = [["start", *caption(each).split(), "end", "padding"][:12] for each in scenes]
     ids = np.array([[WORDS.index(word) for word in text] for text in texts])
     return {"source": np.stack([*map(picture, scenes)]), "target": ids[:, :-1]}, ids[:, 1:]

@@ -1,9 +1,10 @@
-"""Who bites? A bag of words cannot know, a recurrent network and a Transformer can.
+"""Three text classifiers on a task that depends on word order: who bites?
 
     python examples/classifier.py [--steps 150]
 
-"the old dog bites a man" and "the old man bites a dog" are the same words. The texts are
-generated; those that are asked for are not among those that are learned from.
+"the old dog bites a man" and "the old man bites a dog" have the same words, so a bag of words
+cannot tell them apart; a recurrent network and a Transformer can. The texts are generated, and the
+test texts do not occur in training.
 """
 
 import argparse
@@ -16,13 +17,13 @@ from keras_seq.scoring import label_scores
 
 ANIMALS, PEOPLE = ("dog", "cat", "goose", "horse"), ("man", "girl", "baker", "queen")
 OTHERS = ("the", "a", "old", "quick", "sad", "bites", "kicks", "sees", "today", "again")
-# 0 is padding, 1 a word that is not known.
+# Id 0 is padding, id 1 is an unknown word.
 IDS = {word: number for number, word in enumerate((*ANIMALS, *PEOPLE, *OTHERS), 2)}
 LABELS = ("animal", "person")
 
 
 def text(generator):
-    """A sentence, and which of LABELS its subject is."""
+    """Samples a sentence and its label, the index of the subject in LABELS."""
     pair = [generator.choice(ANIMALS), generator.choice(PEOPLE)]
     label = generator.integers(2)
     subject, object_ = pair[:: -1 if label else 1]
@@ -38,7 +39,7 @@ def text(generator):
 
 
 def texts(count, seed, without=()):
-    """Different texts as ids `(count, 8)` and labels `(count,)`."""
+    """Samples distinct texts as ids `(count, 8)` and labels `(count,)`."""
     generator, found = np.random.default_rng(seed), {}
     while len(found) < count:
         words, label = text(generator)

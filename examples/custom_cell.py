@@ -1,11 +1,11 @@
-"""A recurrent cell of one's own in a model, trained to count open brackets.
+"""A custom recurrent cell in a model, trained to count open brackets.
 
     python examples/custom_cell.py [--steps 300]
 
-Any cell that `keras.layers.RNN` takes goes wherever one of ours does: stacked, in
-both directions, with residual connections, under attention. This one is FastGRNN
-(Kusupati et al., 2018, https://arxiv.org/abs/1901.02358), whose gate and candidate
-share their matrices. It says after each bracket how many are open.
+Any cell that works in `keras.layers.RNN` can replace a cell of this package: in a stack, in both
+directions, with residual connections, under attention. This cell is FastGRNN (Kusupati et al.,
+2018, https://arxiv.org/abs/1901.02358), whose gate and candidate share their matrices. The model
+predicts the number of open brackets after each bracket.
 """
 
 import argparse
@@ -35,7 +35,7 @@ class FastGRNNCell(keras.layers.Layer):
             shape=(self.units, self.units), initializer="orthogonal", name="recurrent_kernel"
         )
         self.bias = self.add_weight(shape=(2, self.units), initializer="zeros", name="bias")
-        # Through a sigmoid about 1 and 0: at first the cell is close to a gate alone.
+        # The sigmoid maps these to about 1 and 0, so that the cell starts as a pure gate.
         start = keras.initializers.Constant
         self.scale = self.add_weight(shape=(), initializer=start(3.0), name="scale")
         self.shift = self.add_weight(shape=(), initializer=start(-3.0), name="shift")
@@ -57,7 +57,7 @@ class FastGRNNCell(keras.layers.Layer):
 
 
 def brackets(count, longest, generator):
-    """Random strings of brackets, 0 where padded, and how many are open after each."""
+    """Random bracket strings, padded with 0, and the number of open brackets after each."""
     ids, depths = np.zeros((2, count, longest), "int32")
     for row in range(count):
         depth = 0

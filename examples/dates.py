@@ -1,9 +1,9 @@
-"""Train on your own pairs of strings, translate and score, in Python.
+"""Train on pairs of strings, translate and score, in Python.
 
     python examples/dates.py [--steps 600]
 
-The pairs are dates as people write them and their ISO form, which the package
-generates; put any two lists of strings in their place.
+The pairs are generated dates in many notations and their ISO form. Replace them with any two lists
+of strings.
 """
 
 import argparse

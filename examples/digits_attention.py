@@ -1,8 +1,8 @@
-"""Listen, attend and spell: from the sound of one to four spoken digits to their words.
+"""Listen, attend and spell: transcribes one to four spoken digits.
 
     python examples/digits_attention.py [--utterances 960] [--epochs 4]
 
-The digits are synthesised by `spoken_digits.py`, next to this file.
+`spoken_digits.py`, next to this file, synthesizes the digits.
 """
 
 import argparse
@@ -17,17 +17,17 @@ from keras_seq.models import AttentionRecognizer
 from keras_seq.scoring import character_errors, word_errors
 from keras_seq.search import beam_search
 
-# Ids 0 to 3 are padding, the unknown, start and end.
+# Ids 0 to 3 are padding, unknown, start and end.
 START, END, FIRST = 2, 3, 4
 
 
 def speak(count: int, seed: int) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-    """Sounds of one to four digits, as the model reads them, and the digits."""
+    """Sounds of one to four digits as model inputs, and the digits."""
     generator = np.random.default_rng(seed)
     digits = [generator.integers(0, 10, generator.integers(1, 5)) for _ in range(count)]
     sounds = [say(each, generator)[0] for each in digits]
     lengths = np.array([len(sound) for sound in sounds], "int32")
-    # Of one length, so that on JAX there is one program.
+    # One padded length, so that JAX compiles once.
     samples = np.zeros((count, 3 * RATE), "float32")
     for row, sound in enumerate(sounds):
         samples[row, : len(sound)] = sound[: 3 * RATE]
@@ -35,7 +35,7 @@ def speak(count: int, seed: int) -> tuple[dict[str, np.ndarray], list[np.ndarray
 
 
 def ids_of(digits: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """What the speller reads, from the start token on, and what it has to say."""
+    """Decoder inputs, beginning with the start token, and targets."""
     ids = np.zeros((len(digits), 6), "int32")
     for row, each in enumerate(digits):
         ids[row, : len(each) + 2] = START, *(each + FIRST), END

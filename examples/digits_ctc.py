@@ -1,9 +1,9 @@
-"""Connectionist temporal classification: from the sound of spoken digits to their words.
+"""Connectionist temporal classification: transcribes spoken digits.
 
     python examples/digits_ctc.py [--utterances 2000] [--epochs 5] [--folder run]
 
-The digits are synthesised by `spoken_digits.py`, next to this file. With a folder a training that
-was stopped goes on exactly where it was, and the recogniser is exported there: sound in, text out.
+`spoken_digits.py`, next to this file, synthesizes the digits. With --folder an interrupted training
+resumes exactly, and the recognizer is exported to the folder: sound in, text out.
 """
 
 import argparse
@@ -25,11 +25,11 @@ ROWS = 32
 
 
 def speak(count, seed):
-    """Sounds of one to four digits, with their lengths, and the digits."""
+    """Sounds of one to four digits with their lengths, and the digits."""
     generator = np.random.default_rng(seed)
     digits = [generator.integers(0, 10, generator.integers(1, 5)) for _ in range(count)]
     sounds = [say(each, generator)[0][: 3 * RATE] for each in digits]
-    # Of one length, so that on JAX there is one program.
+    # One padded length, so that JAX compiles once.
     samples = np.zeros((count, 3 * RATE), "float32")
     for row, sound in zip(samples, sounds, strict=True):
         row[: len(sound)] = sound
@@ -47,13 +47,13 @@ def main():
     keras.utils.set_random_seed(1)
 
     samples, lengths, digits = speak(arguments.utterances, seed=1)
-    # Label 0 is the blank, and padding.
+    # Label 0 is the blank and padding.
     labels = np.zeros((len(digits), 4), "int32")
     for row, each in zip(labels, digits, strict=True):
         row[: len(each)] = each + 1
 
     def batch(step):
-        """A function of its number, so that a training can go on anywhere."""
+        """Batch `number`. It depends only on its number, so a training can resume at any batch."""
         rows = np.random.default_rng(step).integers(0, len(samples), ROWS)
         return {"samples": samples[rows], "lengths": lengths[rows]}, labels[rows]
 

@@ -1,17 +1,17 @@
-"""The deep information bottleneck: how much must be kept of one view of a thing to tell another.
+"""The deep information bottleneck: how much of one view is needed to predict another?
 
     python examples/information_bottleneck.py [--picture curve.png]
 
-A hidden letter is seen twice. The view X is three letters: the hidden one, wrong with chance
-ERROR, and two that mean nothing. The view Y is the hidden one, wrong with the same chance. A
-code z of X is trained on
+A hidden letter has two views. The view X has three letters: the hidden one, wrong with probability
+ERROR, and two random ones. The view Y is the hidden letter, wrong with the same probability. A code
+z of X minimizes
 
     loss = E[-log q(y | z)] + beta * KL(p(z | x) || N(0, 1)),
 
 which bounds relevance, I(z; Y) >= H(Y) - E[-log q(y | z)], and compression, I(z; X) <= KL.
-No code knows more of Y than X does, and here that is known: X is Y through a symmetric channel
-of error e, whence I(X; Y) = log K - H(e) - e log(K - 1). After Tishby et al., 1999; Alemi et al.,
-"Deep Variational Information Bottleneck", 2017, https://arxiv.org/abs/1612.00410.
+No code contains more information about Y than X does. That amount is known here: X is Y through a
+symmetric channel of error e, so I(X; Y) = log K - H(e) - e log(K - 1). After Tishby et al., 1999;
+Alemi et al., "Deep Variational Information Bottleneck", 2017, https://arxiv.org/abs/1612.00410.
 """
 
 import argparse
@@ -28,14 +28,14 @@ BETAS = (0.003, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.2)
 
 
 def known_information():
-    """I(X; Y), of two symmetric channels, one after the other."""
+    """I(X; Y) of two consecutive symmetric channels."""
     right = (1 - ERROR) ** 2 + ERROR**2 / (LETTERS - 1)
     e = 1 - right
     return math.log(LETTERS) + right * math.log(right) + e * math.log(e / (LETTERS - 1))
 
 
 def views(count, seed):
-    """X `(count, 3)` and Y `(count,)`."""
+    """Samples X `(count, 3)` and Y `(count,)`."""
     random = np.random.default_rng(seed)
     hidden, *others = random.integers(LETTERS, size=(3, count))
     wrong = random.random((2, count)) < ERROR
@@ -44,7 +44,7 @@ def views(count, seed):
 
 
 def bottleneck():
-    """The model, its encoder, its decoder, and the layer that has beta."""
+    """The model, its encoder, its decoder, and the sampling layer that holds beta."""
     letters = keras.Input((3,), dtype="int32")
     hidden = keras.layers.GRU(32)(keras.layers.Embedding(LETTERS, 16)(letters))
     posterior = [keras.layers.Dense(UNITS)(hidden) for _ in ("mean", "log variance")]
@@ -55,7 +55,7 @@ def bottleneck():
 
 
 def measured(encoder, read, sampling, x, y):
-    """The bounds on I(z; X) and I(z; Y), by several draws of each code."""
+    """Estimates the bounds on I(z; X) and I(z; Y) from several samples of each code."""
     mean, log_variance = (ops.convert_to_tensor(part) for part in encoder.predict(x, verbose=0))
     rate = ops.mean(sampling.kl_divergence(mean, log_variance))
     loss = 0.0
@@ -78,7 +78,7 @@ def main():
     curve = []
     print(f"I(X; Y) = {known:.3f} nats, of all three letters {3 * math.log(LETTERS):.3f}")
     for beta in BETAS:
-        # Each goes on where the one before left off.
+        # Training continues with the next beta.
         sampling.kl_weight.assign(beta)
         model.fit(*train, batch_size=500, epochs=arguments.epochs, verbose=0)
         curve.append(measured(encoder, read, sampling, *test))

@@ -1,14 +1,14 @@
-"""Attention is kernel regression: identity projections give Nadaraya and Watson's estimate.
+"""Attention is kernel regression: identity projections give the Nadaraya-Watson estimate.
 
     python examples/kernel_regression.py [--picture regression.png]
 
-Scaled dot-product attention without projections says, of keys k_s with values v_s,
+Scaled dot-product attention without projections, with keys k_s and values v_s, computes
 
     f(q) = sum over s of K(q, k_s) v_s / sum over s of K(q, k_s),   K(q, k) = exp(q . k / sqrt d)
 
-which is the regression of Nadaraya (1964) and Watson (1964). Of keys and queries of one length
-q . k = const - |q - k|^2 / 2, so that K is a Gaussian. Numbers x get one length on a circle, of
-which the radius r sets how wide that is:
+which is the regression of Nadaraya (1964) and Watson (1964). If keys and queries have the same
+length, q . k = const - |q - k|^2 / 2, so K is a Gaussian. Numbers x become vectors of equal length
+on a circle, whose radius r sets the width of the kernel:
 
     k(x) = r (cos x, sin x),   q . k / sqrt 2 = r^2 cos(x_q - x_k) / sqrt 2
 
@@ -27,7 +27,7 @@ POINTS, RADIUS, NOISE = 60, 12.0, 0.2
 
 
 def on_circle(x):
-    """Numbers `(N,)` -> `(N, 2)`."""
+    """Maps numbers `(N,)` to points on a circle `(N, 2)`."""
     return RADIUS * np.stack([np.cos(x), np.sin(x)], axis=-1)
 
 
@@ -36,14 +36,14 @@ def function(x):
 
 
 def attention(queries, keys, values):
-    """By the layer: one head, and identities for projections."""
+    """The estimate of an attention layer with one head and identity projections."""
     layer = layers.MultiHeadCrossAttention(1, key_size=2, value_size=1)
     steps = np.concatenate([keys, values[:, None]], axis=-1)
     layer.build((1, len(queries), 2), (1, len(steps), 3))
     for bias in (layer.query_bias, layer.key_value_bias, layer.output_bias):
         bias.assign(np.zeros(bias.shape))
     layer.query_kernel.assign(np.eye(2))
-    # The first two features of a step are its key, the third is its value.
+    # The first two features of a step are the key, the third is the value.
     layer.key_value_kernel.assign(np.eye(3))
     layer.output_kernel.assign([[1.0, 0.0]])
     return np.asarray(layer(queries[None].astype("float32"), steps[None].astype("float32")))[
@@ -52,12 +52,12 @@ def attention(queries, keys, values):
 
 
 def kernel(queries, keys):
-    # Divided by the same number everywhere, which changes nothing, for exp not to overflow.
+    # The common factor cancels and keeps exp from overflowing.
     return np.exp((queries @ keys.T - RADIUS**2) / math.sqrt(queries.shape[-1]))
 
 
 def nadaraya_watson(queries, keys, values):
-    """The closed form, in double precision."""
+    """The closed form in double precision."""
     similar = kernel(queries, keys)
     return similar @ values / similar.sum(axis=1)
 

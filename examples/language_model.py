@@ -1,9 +1,9 @@
-"""Train a language model on your own lines, and let it write, in Python.
+"""Train a language model on lines of text and sample from it, in Python.
 
     python examples/language_model.py [--steps 400]
 
-The lines are sums, "7 + 8 = 1 5": what follows the sign is a matter of what came before, which
-no count of single letters knows. Put any file of lines in their place.
+The lines are sums, "7 + 8 = 1 5". The result depends on everything before the equals sign, so
+counts of single letters cannot predict it. Replace the sums with any file of lines.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import keras_seq
 
 
 def lines(count: int, seed: int) -> list[str]:
-    """Sums, with a space between letters, so that each is a token."""
+    """Samples sums with spaces between letters, so that each letter is a token."""
     numbers = random.Random(seed)
     sums = []
     for _ in range(count):
@@ -25,7 +25,7 @@ def lines(count: int, seed: int) -> list[str]:
 
 
 def is_right(answer: str) -> bool:
-    """Whether what stands behind the sign is the sum."""
+    """Tests if the number after the equals sign is the sum."""
     left, _, end = answer.partition("=")
     return str(sum(map(int, left.split("+")))) == end
 
@@ -52,7 +52,7 @@ def main() -> None:
             },
         )
         result = keras_seq.train(settings, f"{folder}/run")
-        # The likeliest end of each sum.
+        # The most probable continuation of each sum.
         generator = keras_seq.Generator.load(f"{folder}/run", method="beam", beam_size=2)
 
     print(f"{result.metric} {result.best:.2f}")

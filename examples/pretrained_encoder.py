@@ -1,11 +1,11 @@
-"""Words that no label was ever given to: known to an encoder that read text before.
+"""A pretrained encoder classifies sentences about nouns that have no label.
 
     python -m pip install '.[hub]' && python examples/pretrained_encoder.py [--epochs 8]
 
-Are the sentences about beasts or about tools? The 40 that have a label name two beasts and two
-tools; those that are asked for name the other 16. Plain text, without labels, says what beasts and
-tools do. A small BERT of KerasHub guesses hidden words of it, is saved as a preset, and
-`--preset hub:` begins with it; beside it the same encoder that has read nothing.
+Are the sentences about animals or about tools? The 40 labelled sentences name two animals and two
+tools; the test sentences name the other 16. Unlabelled text tells what animals and tools do. A
+small BERT of KerasHub is pretrained on it by masked language modeling, saved as a preset, and
+fine-tuned with `--preset hub:`. The same encoder without pretraining is the baseline.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def labeled(count, seed, known):
 
 
 def save_encoder(directory, epochs):
-    """A preset of an encoder that has guessed hidden words of plain text for so many epochs."""
+    """Pretrains an encoder by masked language modeling and saves it as a preset."""
     keras.utils.set_random_seed(1)
     tokenizer = keras_hub.models.BertTokenizer(vocabulary=PIECES, lowercase=True)
     sizes = {"num_heads": 2, "hidden_dim": 32, "intermediate_dim": 64, "max_sequence_length": 16}
@@ -61,7 +61,7 @@ def save_encoder(directory, epochs):
         hide = keras_hub.models.BertMaskedLMPreprocessor(
             tokenizer, sequence_length=10, mask_selection_rate=0.3, mask_selection_length=3
         )
-        encoder.pooled_dense.trainable = False  # Guesses are of the steps, not of the text.
+        encoder.pooled_dense.trainable = False  # Predictions use the steps, not the pooled text.
         model = keras_hub.models.BertMaskedLM(encoder, preprocessor=None)
         model.compile(optimizer=keras.optimizers.Adam(0.003))
         inputs, words, weights = hide(text)

@@ -1,23 +1,23 @@
-"""Recurrent cells on a task of memory: which can add two numbers that it saw long ago?
+"""Recurrent cells on a memory task: the sum of two numbers seen many steps ago.
 
     python examples/recurrent_cells.py [--steps 800] [--length 40]
 
-At each step comes a number between 0 and 1 and a mark; two numbers are marked, one in each half,
-and their sum is asked for at the end (Hochreiter and Schmidhuber, 1997). Whoever remembers nothing
-does best to say 1, with a mean squared error of 1/6 = 0.167.
+Each step has a number between 0 and 1 and a mark. Two numbers are marked, one in each half, and the
+target is their sum (Hochreiter and Schmidhuber, 1997). A model without memory does best by
+predicting 1, with a mean squared error of 1/6 = 0.167.
 
-What a cell does at a step, x being its input, h its state, s the logistic function:
+One step of each cell, with input x, state h and logistic function s:
 
     simple RNN         h' = tanh(W x + U h + b)
     LSTM               i, f, o = s(W x + U h + b) each;   g = tanh(W x + U h + b)
                        c' = f c + i g;   h' = o tanh(c')
     GRU, reset before  z, r = s(W x + U h + b) each;   g = tanh(W x + U (r h) + b)
                        h' = z h + (1 - z) g
-    GRU, reset after   as before but for   g = tanh(W x + b + r (U h + b'))
+    GRU, reset after   as above, except   g = tanh(W x + b + r (U h + b'))
     minimal GRU        r = 1:   g = tanh(W x + U h + b)
 
-The state of a simple RNN is made anew at every step, and what it held fades; the others keep
-what their gates let be (Elman 1990; Gers et al. 2000; Cho et al. 2014).
+A simple RNN overwrites its state at every step, so what it stored fades. The other cells keep what
+their gates preserve (Elman 1990; Gers et al. 2000; Cho et al. 2014).
 """
 
 import argparse
@@ -38,7 +38,7 @@ CELLS = {
 
 
 def sums(count, length, generator):
-    """Inputs `(count, length, 2)`, numbers and marks, and the sums `(count, 1)` of those marked."""
+    """Numbers and marks `(count, length, 2)`, and the sums `(count, 1)` of marked numbers."""
     numbers, marks = generator.uniform(size=(count, length)), np.zeros((count, length))
     for half in (0, length // 2):
         marks[np.arange(count), half + generator.integers(length // 2, size=count)] = 1

@@ -1,9 +1,9 @@
-"""Spoken digits, synthesised: by espeak-ng where it is installed, else by tones.
+"""Synthesizes spoken digits with espeak-ng if it is installed, otherwise with tones.
 
     python examples/spoken_digits.py [FOLDER]
 
-The tones are no words: each digit has resonances of its own that glide while it sounds, some a
-hiss before it, and every speaker another pitch, tempo and timbre.
+The tones only resemble words: each digit has gliding resonances, some begin with a hiss, and every
+speaker has a different pitch, tempo and timbre.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 
 RATE = 8000
 WORDS = "zero one two three four five six seven eight nine".split()
-# Of each digit: seconds; two resonances in hertz, from where to where; the hiss before it, or 0.
+# Per digit: duration in seconds; start and end of two resonances in Hz; initial hiss, or 0.
 TONES = [
     (0.34, (300, 500), (2200, 900), 3200), (0.26, (650, 400), (900, 1300), 0),
     (0.24, (300, 350), (1700, 900), 2600), (0.28, (350, 280), (1200, 2300), 2000),
@@ -29,7 +29,7 @@ TONES = [
 
 
 def tones(digit: int, generator: np.random.Generator) -> np.ndarray:
-    """One digit by one speaker: harmonics of a falling pitch, as loud as resonances make them."""
+    """One digit of one speaker: harmonics of a falling pitch, weighted by the resonances."""
     seconds, first, second, hiss = TONES[digit]
     place = np.linspace(0, 1, int(RATE * seconds * generator.uniform(0.75, 1.3)))
     pitch = generator.uniform(90, 230) * (1 - generator.uniform(0, 0.25) * place)
@@ -52,7 +52,7 @@ def tones(digit: int, generator: np.random.Generator) -> np.ndarray:
 
 @functools.cache
 def espeak(digit: int, speed: int, pitch: int) -> np.ndarray:
-    """The word by espeak-ng, at our sampling rate."""
+    """The word spoken by espeak-ng, resampled to RATE."""
     with tempfile.TemporaryDirectory() as folder:
         options = ["-v", "en", "-s", str(speed), "-p", str(pitch), "-w", f"{folder}/word.wav"]
         subprocess.run(["espeak-ng", *options, WORDS[digit]], check=True)
@@ -64,7 +64,7 @@ def espeak(digit: int, speed: int, pitch: int) -> np.ndarray:
 
 
 def say(digits, generator: np.random.Generator, voice: str | None = None, noise: float = 0.02):
-    """Float32 samples of digits over noise, silence around each, and the sample where each ends."""
+    """Float32 samples of digits over noise, separated by pauses, and the end of each digit."""
     voice = voice or ("espeak" if shutil.which("espeak-ng") else "tones")
     parts, ends = [], []
     for digit in digits:

@@ -1,9 +1,9 @@
-"""Names of people and places in sentences, tagged by a recurrent network with a random field.
+"""Tags names of people and places with a recurrent network and a conditional random field.
 
     python examples/tagger.py [--steps 200]
 
-Any of the words may be part of any name: only what stands around a name tells whose it is. Names
-have one word to three, tagged as B-PER I-PER I-PER; the field knows that I-PER cannot follow B-LOC.
+Any word can be part of any name, so only the context shows what a name refers to. Names have one to
+three words, tagged as B-PER I-PER I-PER. The field learns that I-PER cannot follow B-LOC.
 """
 
 import argparse
@@ -18,7 +18,7 @@ WORDS = "paris london sydney florence jordan austin madison chelsea logan brookl
 
 
 def sentence(generator):
-    """Words and their tags: each name is one to three of the same words."""
+    """Samples words and their tags; all names use the same words, one to three each."""
     words, tags = [], []
     for part in generator.choice(
         (

@@ -1,10 +1,9 @@
-"""A Transformer out of single layers, trained to sort strings.
+"""A Transformer built from single layers and trained to sort strings.
 
     python examples/transformer_from_parts.py [--steps 400]
 
-Blocks, positions and one table of embeddings in a functional Keras model. For
-training, cached decoding and files there is `keras_seq.models.Transformer`;
-this is what it is made of.
+Blocks, positions and a shared embedding form a functional Keras model.
+`keras_seq.models.Transformer` consists of the same layers and adds cached decoding and saving.
 """
 
 import argparse
@@ -20,7 +19,7 @@ VOCABULARY = LETTERS + 4
 
 
 def pairs(count, generator):
-    """Random strings and the same sorted: source, decoder input, decoder output."""
+    """Random strings and their sorted form: source, decoder input, decoder output."""
     source = np.zeros((count, LONGEST + 1), "int32")
     target = np.zeros((count, LONGEST + 2), "int32")
     for row in range(count):
@@ -49,7 +48,7 @@ def build(units, depth):
 
 
 def write(model, source):
-    """The likeliest words one after another, the whole decoder at every step."""
+    """Decodes greedily and runs the full decoder at every step."""
     target = np.zeros((len(source), LONGEST + 2), "int32")
     target[:, 0] = START
     live = np.ones(len(source), bool)

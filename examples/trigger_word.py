@@ -1,8 +1,8 @@
-"""A word that wakes: a detector trained on streams of digits answers to "seven" alone.
+"""Wake word detection: a detector trained on streams of digits responds only to "seven".
 
     python examples/trigger_word.py [--streams 800] [--epochs 8]
 
-Beside it, what a threshold on the energy finds: it hears that somebody speaks, not what.
+The baseline is a threshold on the energy, which detects speech but not the word.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from keras_seq.scoring import DetectionCounts, count_detections, detections
 TRIGGER = 7
 STEP = 128
 FRAMES = 4 * RATE // STEP
-# Frames after the word that are labeled 1, and in which it may be found: 0.4 seconds.
+# Number of frames after the word that are labeled 1 and accepted as a detection: 0.4 s.
 AFTER = 25
 
 
 def streams(count: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Samples `(count, 4 seconds)` of six digits each, and the frames at which a seven ends."""
+    """Samples `(count, 4 seconds)` of six digits, and the frames at which a seven ends."""
     generator = np.random.default_rng(seed)
     samples, ends = np.zeros((count, FRAMES * STEP), "float32"), []
     for row in samples:
@@ -37,7 +37,7 @@ def streams(count: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 def labels(ends: list[np.ndarray]) -> np.ndarray:
-    """1 for some frames after each word."""
+    """Labels: 1 for some frames after each word."""
     marked = np.zeros((len(ends), FRAMES, 1), "float32")
     for row, frames in zip(marked, ends, strict=True):
         for frame in frames:
@@ -75,7 +75,7 @@ def main() -> None:
     model.fit(inputs, labels(ends), batch_size=16, epochs=arguments.epochs, verbose=2)
 
     def heard(samples):
-        """Probabilities, from a stream in pieces of a quarter of a second."""
+        """Probabilities for streams read in pieces of a quarter of a second."""
         state, logits, piece = model.initial_state(len(samples)), [], 16 * STEP
         for start in range(0, samples.shape[1], piece):
             sound = keras.ops.array(samples[:, start : start + piece])
@@ -88,7 +88,7 @@ def main() -> None:
     def energy(samples):
         return (samples.reshape(len(samples), FRAMES, STEP) ** 2).mean(axis=2)
 
-    # Thresholds are chosen on streams of their own, and judged on others.
+    # Choose thresholds on separate streams, not on the test streams.
     (chosen_on, chosen_ends), (unheard, true) = streams(100, seed=2), streams(200, seed=3)
     for name, scores in (("energy", energy), ("detector", heard)):
         counts = judge(scores(unheard), true, best_threshold(scores(chosen_on), chosen_ends))

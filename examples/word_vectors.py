@@ -1,10 +1,9 @@
-"""Vectors of words, trained on sentences made here, as the start of a Keras embedding.
+"""Word vectors trained on generated sentences, used to initialize a Keras embedding.
 
     python examples/word_vectors.py [--sentences 6000]
 
-The text says of each country, in several ways, which city is its capital and what people eat
-there. The vectors find out which words are of a kind, and that a capital is to its country as
-another is to its own.
+The text states, in several ways, the capital and the food of each country. The vectors group words
+of the same kind and solve analogies between countries and capitals.
 """
 
 import argparse
@@ -67,7 +66,7 @@ def main():
     )
     print(f"{right} of {len(asked)} capitals found by analogy")
 
-    # Ids as keras-seq has them: 0 for padding, which has no vector.
+    # Id 0 is padding, which has no vector.
     vocabulary = ["", *vectors.words]
     matrix, found = vectors.embedding_matrix(vocabulary)
     embedding = keras.layers.Embedding(
