@@ -2,8 +2,8 @@
 
     python -m pip install '.[hub]' && python examples/pretrained_encoder.py [--epochs 8]
 
-Are the sentences about animals or about tools? The 40 labelled sentences name two animals and two
-tools; the test sentences name the other 16. Unlabelled text tells what animals and tools do. A
+Are the sentences about animals or about tools? The 40 labeled sentences name two animals and two
+tools; the test sentences name the other 16. Unlabeled text tells what animals and tools do. A
 small BERT of KerasHub is pretrained on it by masked language modeling, saved as a preset, and
 fine-tuned with `--preset hub:`. The same encoder without pretraining is the baseline.
 """
