@@ -6,15 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_seq.data.layout import (
-    INDEX,
-    OFFSET,
-    SIDES,
-    VERSION,
-    WEIGHT,
-    Side,
-    shard_file,
-)
+from keras_seq.data.layout import INDEX, OFFSET, SIDES, VERSION, WEIGHT, Side, shard_file
 from keras_seq.data.writing import CorpusCounts
 from keras_seq.storage import check_regular, read_json
 from keras_seq.text import InputError

@@ -55,12 +55,7 @@ class Plan:
 
 
 def make_plan(
-    lengths: Lengths,
-    *,
-    batch_tokens: int,
-    bucket_width: int,
-    shapes: Shapes,
-    max_shapes: int,
+    lengths: Lengths, *, batch_tokens: int, bucket_width: int, shapes: Shapes, max_shapes: int
 ) -> Plan:
     """Plans the batches of a `BatchStream`; raises ValueError if one of its settings is invalid.
 

@@ -8,11 +8,7 @@ from keras_seq.data.plan import Shapes, make_plan
 
 
 def sequential_batches(
-    corpus: TokenCorpus,
-    *,
-    batch_tokens: int,
-    shapes: Shapes = "exact",
-    max_shapes: int = 8,
+    corpus: TokenCorpus, *, batch_tokens: int, shapes: Shapes = "exact", max_shapes: int = 8
 ) -> Iterator[Batch]:
     """Yields batches that contain each pair exactly once, shorter pairs first.
 

@@ -86,10 +86,7 @@ class ConditionalRandomField(ConfiguredLayer):
         tags = inputs_shape[-1]
         # No autocast, because errors of half precision add up over the steps.
         self.transitions = self.add_weight(
-            name="transitions",
-            shape=(tags, tags),
-            initializer="glorot_uniform",
-            autocast=False,
+            name="transitions", shape=(tags, tags), initializer="glorot_uniform", autocast=False
         )
         if self.use_boundary:
             self.start, self.end = (

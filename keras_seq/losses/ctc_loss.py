@@ -73,10 +73,7 @@ class CTCLoss(MaskedLoss):
     """
 
     def __init__(
-        self,
-        reduction: str = "mean_with_sample_weight",
-        name: str = "ctc_loss",
-        **kwargs: Any,
+        self, reduction: str = "mean_with_sample_weight", name: str = "ctc_loss", **kwargs: Any
     ) -> None:
         super().__init__(reduction, name, **kwargs)
 

@@ -56,11 +56,7 @@ class EntityF1(SummedMetric):
     """
 
     def __init__(
-        self,
-        tags: list[str],
-        pad_id: int | None = -1,
-        name: str = "entity_f1",
-        dtype: Any = None,
+        self, tags: list[str], pad_id: int | None = -1, name: str = "entity_f1", dtype: Any = None
     ) -> None:
         super().__init__(pad_id, name, dtype)
         self.tags = list(tags)

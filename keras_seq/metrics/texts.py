@@ -24,12 +24,7 @@ class TextMetric(RowMetric):
     num_statistics: int
 
     def __init__(
-        self,
-        decode: Decode | None,
-        pad_id: int | None,
-        end_id: int | None,
-        name: str,
-        dtype: Any,
+        self, decode: Decode | None, pad_id: int | None, end_id: int | None, name: str, dtype: Any
     ) -> None:
         super().__init__(pad_id, end_id, name, dtype)
         self.decode = decode

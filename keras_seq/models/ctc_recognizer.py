@@ -119,8 +119,5 @@ class CTCRecognizer(FunctionalModel):
             x = x + outputs if i else outputs
         logits = CTCLogits(vocabulary_size, dtype=dtype, name="logits")
         super().__init__(
-            inputs=inputs,
-            outputs=logits(drop(x, "output_dropout"), mask=mask),
-            name=name,
-            **kwargs,
+            inputs=inputs, outputs=logits(drop(x, "output_dropout"), mask=mask), name=name, **kwargs
         )

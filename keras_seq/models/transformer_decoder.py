@@ -136,10 +136,7 @@ class TransformerDecoder:
         ancestors, write_index, caches = compact_cache(
             state["beam"]["ancestors"], write_index, caches, length
         )
-        return {
-            "beam": {"ancestors": ancestors},
-            "shared": {"write_index": write_index, **caches},
-        }
+        return {"beam": {"ancestors": ancestors}, "shared": {"write_index": write_index, **caches}}
 
     def _output(self, x: Any) -> Any:
         return self.embedding(self.norm(x) if self.norm else x, reverse=True)

@@ -233,10 +233,7 @@ class Run(PreparedData):
     # Checkpoints
 
     def save_checkpoint(
-        self,
-        step: int,
-        tensors: Mapping[str, Mapping[str, np.ndarray]],
-        state: Mapping[str, Any],
+        self, step: int, tensors: Mapping[str, Mapping[str, np.ndarray]], state: Mapping[str, Any]
     ) -> Path:
         """Saves a checkpoint atomically; see `CheckpointStore.save` for the arguments.
 

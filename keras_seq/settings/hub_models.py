@@ -26,10 +26,7 @@ class BackboneSettings(ModelSection):
     )
     backbone_heads: int = a_number(12, 1, 256, "Attention heads of the pretrained encoder.")
     backbone_positions: int = a_number(
-        512,
-        3,
-        100_000,
-        "Positions of the pretrained encoder, two of them for special tokens.",
+        512, 3, 100_000, "Positions of the pretrained encoder, two of them for special tokens."
     )
     backbone_dropout: float = a_share(0.1, "Dropout rate inside the pretrained encoder.")
 

@@ -111,9 +111,7 @@ def _preset_values(name: str, task: Any) -> Mapping[str, Any]:
     return PRESETS[name]
 
 
-def _override_items(
-    overrides: Mapping[str, Any] | Iterable[str],
-) -> Iterator[tuple[str, Any]]:
+def _override_items(overrides: Mapping[str, Any] | Iterable[str]) -> Iterator[tuple[str, Any]]:
     if isinstance(overrides, Mapping):
         pairs = list(overrides.items())
     else:

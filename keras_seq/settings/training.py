@@ -81,8 +81,7 @@ class TrainingSettings(Section):
     )
     clip_norm: float = a_number(1.0, 0, 1e6, "Maximum global norm of the gradient; 0: no clipping.")
     ema: float = a_share(
-        0.999,
-        "Decay of averaged weights, at most t / (t + 9) after t updates; 0: off.",
+        0.999, "Decay of averaged weights, at most t / (t + 9) after t updates; 0: off."
     )
     max_steps: int | None = a_number(None, 1, 10**9, "Stop after this many updates.")
     max_minutes: float | None = Field(

@@ -12,13 +12,7 @@ from .learning import KINDS, Kind, check_symbols, has_extra_spaces
 from .letter_trigrams import letter_trigrams, trigram_ids
 from .normalization import Form, TextRules
 from .pair_files import Example, PairFiles, expand_names
-from .reading import (
-    check_readable,
-    check_same_length,
-    count_lines,
-    read_lines,
-    read_pairs,
-)
+from .reading import check_readable, check_same_length, count_lines, read_lines, read_pairs
 from .special_ids import BOS_ID, EOS_ID, INSIDE_ID, PAD_ID, UNK_ID
 from .statistics import LineCounter, LineStatistics
 from .tables import read_table

@@ -76,10 +76,7 @@ def find_format(
     quoting = _quoting(sample, parsed.records) if parsed.is_even else None
     if quoting and quoting.is_certain(ragged=len(set(map(len, plain))) > 1):
         return TableFormat(
-            "\t",
-            True,
-            parsed.rows,
-            "fields are quoted as in CSV, and read without their quotes",
+            "\t", True, parsed.rows, "fields are quoted as in CSV, and read without their quotes"
         )
     notice = None
     if quoting and quoting.some:

@@ -10,14 +10,7 @@ from .errors import Notice
 from .learning import SAMPLE_CHUNKS, Kind, VocabularyPlan, learn_model, without_surrogates
 from .normalization import Form, TextRules
 from .special_ids import EOS_ID, UNK_ID
-from .stored_model import (
-    NORMAL,
-    USER_DEFINED,
-    load,
-    model_kind,
-    normalizer_name,
-    stored_pieces,
-)
+from .stored_model import NORMAL, USER_DEFINED, load, model_kind, normalizer_name, stored_pieces
 
 if TYPE_CHECKING:
     import sentencepiece

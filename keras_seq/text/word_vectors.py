@@ -154,11 +154,7 @@ def _read_first(path: Path, lines: Iterator[str]) -> tuple[int, int | None, str]
 
 
 def _add(
-    vectors: dict[str, np.ndarray],
-    words: Collection[str] | None,
-    line: str,
-    width: int,
-    where: str,
+    vectors: dict[str, np.ndarray], words: Collection[str] | None, line: str, width: int, where: str
 ) -> int:
     """Adds the vector of a line if its word is in `words`; returns the number of words."""
     if not line:

@@ -5,12 +5,7 @@ from typing import Any
 import keras
 
 from keras_seq.layers.cells.normalization import norm_layer, normalizer
-from keras_seq.layers.cells.recurrent_cell import (
-    Activation,
-    Initializer,
-    RecurrentCell,
-    same_dtype,
-)
+from keras_seq.layers.cells.recurrent_cell import Activation, Initializer, RecurrentCell, same_dtype
 
 # Shape letters: B batch, D input features, U units.
 

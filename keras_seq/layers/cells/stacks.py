@@ -49,10 +49,7 @@ def stacked(
 
 
 def bidirectional(
-    cell: Any,
-    backward_cell: Any = None,
-    merge_mode: str | None = "concat",
-    **options: Any,
+    cell: Any, backward_cell: Any = None, merge_mode: str | None = "concat", **options: Any
 ) -> keras.layers.Bidirectional:
     """Builds a layer that reads a sequence from both ends (Schuster and Paliwal, 1997).
 

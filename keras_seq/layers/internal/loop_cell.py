@@ -12,10 +12,7 @@ from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 
 
 def loop_cell(
-    cell: keras.layers.Layer,
-    features: int,
-    summary_features: int = 0,
-    noise_shape: Any = None,
+    cell: keras.layers.Layer, features: int, summary_features: int = 0, noise_shape: Any = None
 ) -> Any:
     """Returns the fastest form of a built cell for all steps of a loop.
 

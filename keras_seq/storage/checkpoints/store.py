@@ -133,10 +133,7 @@ class CheckpointStore:
         raise self._empty()
 
     def save(
-        self,
-        step: int,
-        tensors: Mapping[str, Mapping[str, np.ndarray]],
-        state: Mapping[str, Any],
+        self, step: int, tensors: Mapping[str, Mapping[str, np.ndarray]], state: Mapping[str, Any]
     ) -> Path:
         """Writes a checkpoint, points `latest` to it and deletes old checkpoints.
 
