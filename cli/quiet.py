@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from keras_seq_cli.optional_imports import without_optional_packages
+
 _LOG_LINE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:\d\d[.]|[IWE]0000 00:00:"
     rb"|WARNING: All log messages before absl|To enable the following instructions"
@@ -31,8 +33,11 @@ def import_quietly(name: str, initialize: Callable[[], None] | None = None) -> A
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     imported = "keras" in sys.modules
     with contextlib.nullcontext() if level == "0" or imported else without_log_lines():
-        with contextlib.nullcontext() if imported else _without_garbage_collection():
+        if imported:
             module = importlib.import_module(name)
+        else:
+            with without_optional_packages(), _without_garbage_collection():
+                module = importlib.import_module(name)
         if initialize is not None:
             initialize()
         elif "keras" in sys.modules and not imported:
