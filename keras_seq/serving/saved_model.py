@@ -89,7 +89,7 @@ def export_saved_model(
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter: Exporter = TASKS[settings.task].exporter(run, settings)
-    # At least one, as the example of the guide.
+    # The guide shows one input as an example, even if nothing is verified.
     inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
     expected = exporter.expected(model, inputs)
     batch_size = settings.search.batch_size

@@ -94,5 +94,5 @@ class BahdanauMonotonicAttention(MonotonicAttention):
         return self.additive._key(value)
 
     def scores(self, query: Any, key: Any) -> Any:
-        """Scores `(B, T, S)` without r."""
+        """Returns the additive scores `(B, T, S)` without the bias r of the equation."""
         return self.additive.scores(query, key)

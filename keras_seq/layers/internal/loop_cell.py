@@ -170,7 +170,7 @@ class SplitKernel:
 
 
 class _KerasCellInLoop:
-    """Base of the forms of Keras' own cells."""
+    """Base of the adapters that run Keras' cells inside a loop."""
 
     def __init__(self, cell, features, summary_features):
         self.cell = cell
