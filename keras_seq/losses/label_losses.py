@@ -103,7 +103,7 @@ class ChainLoss(MaskedLoss):
     >>> from keras_seq.layers import ConditionalRandomField
     >>> field = ConditionalRandomField(use_boundary=False)
     >>> field.build((None, None, 2))
-    >>> field.transitions.assign([[0.0, 0.0], [0.0, 0.0]])
+    >>> _ = field.transitions.assign([[0.0, 0.0], [0.0, 0.0]])
     >>> loss = ChainLoss(field)
     >>> round(float(loss(keras.ops.array([[1, 0, -1]]), keras.ops.zeros((1, 3, 2)))), 4)
     0.6931

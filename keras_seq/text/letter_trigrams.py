@@ -12,7 +12,9 @@ def letter_trigrams(word: str) -> list[str]:
     """Returns the letter trigrams of a word, with `#` as word boundary.
 
     >>> letter_trigrams("good")
-    ['#go', 'goo', 'ood', 'od#'] >>> letter_trigrams("a") ['#a#']
+    ['#go', 'goo', 'ood', 'od#']
+    >>> letter_trigrams("a")
+    ['#a#']
 
     Raises:
         ValueError: The word is empty.

@@ -10,7 +10,9 @@ def split_seed(seed: int | None, count: int) -> list[Any]:
     Two dropout layers with the same seed would drop the same units at each step.
 
     >>> split_seed(None, 2)
-    [None, None] >>> len(set(split_seed(7, 3))) 3
+    [None, None]
+    >>> len(set(split_seed(7, 3)))
+    3
     """
     if seed is None:
         return [None] * count
