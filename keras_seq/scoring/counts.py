@@ -53,7 +53,8 @@ def counts_table(title: str, counts: Mapping[str, Counts]) -> list[str]:
 
     >>> for line in counts_table("label", {"yes": Counts(1, 1, 4)}):
     ...     print(line)
-    label  precision  recall      F1  support yes        1.000   0.250   0.400        4
+    label  precision  recall      F1  support
+    yes        1.000   0.250   0.400        4
     """
     width = max(len(name) for name in (title, *counts))
     return [
