@@ -11,8 +11,6 @@ from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.seeds import split_seed
 
-# Shape letters: B batch, S source steps, D features, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ConvolutionalEncoder(ConfiguredLayer):

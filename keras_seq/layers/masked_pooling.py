@@ -10,8 +10,6 @@ from keras_seq.layers.internal.maximum import masked_maximum
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
-# Shape letters: B batch, S steps, D features.
-
 KINDS = ("mean", "max", "last")
 
 

@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
-# Shape letters: B batch, T steps, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ReparameterizedSampling(keras.layers.Layer):

@@ -7,8 +7,6 @@ from keras import ops
 
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
-# Shape letters: B batch, S steps, D features.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ReversedSequence(keras.layers.Layer):

@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.losses.masked_loss import MaskedCrossEntropy, MaskedLoss
 from keras_seq.losses.sequence_cross_entropy import token_losses
 
-# Shape letters: B batch, S steps, N labels.
-
 # Marks padding, and subwords inside a word.
 NO_LABEL = -1
 

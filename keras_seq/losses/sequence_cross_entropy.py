@@ -9,8 +9,6 @@ from keras_seq import backend
 from keras_seq.layers.internal.custom_gradient import custom_gradient
 from keras_seq.losses.masked_loss import MaskedCrossEntropy
 
-# Shape letters: B batch, T target steps, V vocabulary.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class SequenceCrossEntropy(MaskedCrossEntropy):

@@ -6,8 +6,6 @@ from keras import ops
 
 from keras_seq.losses.sequence_cross_entropy import token_losses
 
-# Shape letters: B batch, T target steps, V vocabulary.
-
 
 def sequence_loss(
     logits: Any,

@@ -9,8 +9,6 @@ from keras_seq.metrics.summed import SummedMetric, add, ratio
 from keras_seq.metrics.tokens import as_ids, predicted_ids, real_tokens, row_weights, rows_of
 from keras_seq.scoring import entities
 
-# Shape letters: B batch, S steps, N tags.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class EntityF1(SummedMetric):

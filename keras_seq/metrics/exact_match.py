@@ -7,8 +7,6 @@ from keras import ops
 
 from keras_seq.metrics.summed import RowMetric, add, ratio
 
-# Shape letters: B batch, T steps, M steps of the prediction, V vocabulary.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ExactMatch(RowMetric):

@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.metrics.summed import SummedMetric, add, ratio
 from keras_seq.metrics.tokens import as_ids, as_logits, real_tokens, token_weights
 
-# Shape letters: B batch, T steps, V vocabulary.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class Perplexity(SummedMetric):

@@ -24,7 +24,7 @@ class BagClassifier(TextClassifier):
         logits = W h + b
 
     The order of the tokens does not matter. This is the baseline for every model that reads the
-    order, and often close to it. Id 0 is padding.
+    order, and often close to it. Id 0 is padding, which changes nothing.
 
     Shapes: B batch, S steps, C classes.
 
@@ -42,8 +42,6 @@ class BagClassifier(TextClassifier):
 
     Returns:
         Float32 logits `(B, C)`. A row of padding is classified by a mean of 0.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If a size or rate is out of range.

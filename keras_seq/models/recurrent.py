@@ -42,7 +42,7 @@ class RecurrentSeq2Seq(AttentiveModel):
 
     For small corpora and for mappings between similar strings, such as pronunciation or
     inflection. Only the first decoder layer attends to the source, so that the layers above it run
-    outside the loop of the attention. Id 0 is padding.
+    outside the loop of the attention. Id 0 is padding, which changes nothing.
 
     Shapes: B batch, S source steps, T target steps, V target vocabulary.
 
@@ -84,8 +84,6 @@ class RecurrentSeq2Seq(AttentiveModel):
 
     For search and for attention weights the model has the same methods as `Transformer`, over the
     same weights.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If an option is unknown, vocabularies differ while embeddings are shared, or

@@ -22,7 +22,7 @@ class RecurrentClassifier(TextClassifier):
         logits = W dropout(v) + b
 
     For texts where word order matters and the corpus is small. The last state of a direction is
-    its state at the last real token it reads. Id 0 is padding.
+    its state at the last real token it reads. Id 0 is padding, which changes nothing.
 
     Shapes: B batch, S steps, U units, C classes.
 
@@ -43,8 +43,6 @@ class RecurrentClassifier(TextClassifier):
 
     Returns:
         Float32 logits `(B, C)`. A row of padding is classified by a vector of zeros.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If `cell` or `pooling` is unknown, or a size or rate is out of range.

@@ -21,7 +21,7 @@ class RecurrentTagger(TextTagger):
 
     For part-of-speech tags and named entities; set `crf=True` where tags constrain each other, as
     in BIO schemes. If a word consists of several tokens, only its first token is tagged, and the
-    field ignores the others. Id 0 is padding.
+    field ignores the others. Id 0 is padding, which changes nothing.
 
     Shapes: B batch, S steps, U units, N tags.
 
@@ -46,8 +46,6 @@ class RecurrentTagger(TextTagger):
 
     The training loss of a model with `crf=True` is the negative of
     `model.field.log_likelihood(logits, tags, begins)`.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If `cell` is unknown, or a size or rate is out of range.

@@ -34,8 +34,8 @@ class SequenceVAE(SearchableModel):
         log p(x) >= E[log p(x | z)] - KL(q(z | x) || N(0, 1)).
 
     The logits give the first term; `training.VAETrainingModel` adds the second. Encoder and decoder
-    share the table E. Id 0 is padding. Source and target are the same text, so that the same code
-    trains, searches and exports this model and encoder-decoder models.
+    share the table E. Id 0 is padding, which changes nothing. Source and target are the same text,
+    so that the same code trains, searches and exports this model and encoder-decoder models.
 
     Shapes: B batch, S source steps, T target steps, Z latent units, V vocabulary.
 
@@ -68,8 +68,6 @@ class SequenceVAE(SearchableModel):
     * `decoder`: functional model from `latent` `(B, Z)` and `target` `(B, T)` to logits;
     * `from_latent`: a model to search with whose source is z `(B, Z)`;
     * `with_posterior`: this model with `mean` and `log_variance` as further outputs.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If `cell` is unknown, or a size or rate is out of range.

@@ -20,7 +20,7 @@ class Transformer(TransformerDecoderModel):
         x = dropout(sqrt(D) E[id] + position);  blocks;  logits = E h
 
     The standard model for translation and other sequence-to-sequence tasks with enough data. The
-    output layer shares the table of the target embedding. Id 0 is padding.
+    output layer shares the table of the target embedding. Id 0 is padding, which changes nothing.
 
     Shapes: B batch, S source steps, T target steps, D units, V target vocabulary, K hypotheses,
     L steps of the KV cache.
@@ -58,8 +58,6 @@ class Transformer(TransformerDecoderModel):
       for more steps;
     * `with_attention(layer, head)`: this model with attention weights as a second output, and
       `decoder_step_with_attention`.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If vocabularies differ while embeddings are shared, or a size or rate is out

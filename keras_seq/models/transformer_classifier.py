@@ -21,7 +21,7 @@ class TransformerClassifier(TextClassifier):
         logits = W dropout(v) + b
 
     For large labeled corpora; with few labels prefer `BackboneClassifier` or `BagClassifier`. Id 0
-    is padding.
+    is padding, which changes nothing.
 
     Shapes: B batch, S steps, D units, C classes.
 
@@ -47,8 +47,6 @@ class TransformerClassifier(TextClassifier):
 
     Returns:
         Float32 logits `(B, C)`. A row of padding is classified by a vector of zeros.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If `pooling` is unknown, or a size or rate is out of range.

@@ -26,8 +26,9 @@ class TransformerLanguageModel(SearchableModel):
         P(y) = prod over t of P(y_t | y_<t)
 
     Generates text or scores it. The output layer shares the table of the embedding. Id 0 is
-    padding. The model has the inputs of an encoder-decoder model and ignores the source, so that
-    the same code trains, searches and exports it. A prompt is the beginning of the target.
+    padding, which changes nothing. The model has the inputs of an encoder-decoder model and ignores
+    the source, so that the same code trains, searches and exports it. A prompt is the beginning of
+    the target.
 
     Shapes: B batch, S source steps, T target steps, D units, V vocabulary.
 
@@ -54,8 +55,6 @@ class TransformerLanguageModel(SearchableModel):
 
     For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
     the same weights, as `Transformer` does.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If a size or rate is out of range.

@@ -20,7 +20,8 @@ class TransformerTagger(TextTagger):
                or the most likely sequence under a `ConditionalRandomField`
 
     For large tagged corpora; `RecurrentTagger` needs fewer sentences. If a word consists of several
-    tokens, only its first token is tagged, and the field ignores the others. Id 0 is padding.
+    tokens, only its first token is tagged, and the field ignores the others. Id 0 is padding, which
+    changes nothing.
 
     Shapes: B batch, S steps, D units, N tags.
 
@@ -50,8 +51,6 @@ class TransformerTagger(TextTagger):
 
     The training loss of a model with `crf=True` is the negative of
     `model.field.log_likelihood(logits, tags, begins)`.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If a size or rate is out of range.

@@ -56,17 +56,12 @@ def trigram_ids(sentences: Sequence[Sequence[str]], vocabulary_size: int) -> np.
     """
     if vocabulary_size < 2:
         raise ValueError(f"vocabulary_size must be at least 2, received {vocabulary_size!r}")
-    hashed = [
-        [_hash(letter_trigrams(word), vocabulary_size) for word in words] for words in sentences
-    ]
-    max_words = max(map(len, hashed), default=0)
-    max_parts = max((len(parts) for words in hashed for parts in words), default=0)
-    ids = np.zeros((len(hashed), max_words, max_parts), "int32")
-    for row, words in enumerate(hashed):
+    trigrams = [[letter_trigrams(word) for word in words] for words in sentences]
+    max_words = max(map(len, trigrams), default=0)
+    max_parts = max((len(parts) for words in trigrams for parts in words), default=0)
+    ids = np.zeros((len(trigrams), max_words, max_parts), "int32")
+    for row, words in enumerate(trigrams):
         for column, parts in enumerate(words):
-            ids[row, column, : len(parts)] = parts
+            hashes = [1 + zlib.crc32(part.encode()) % (vocabulary_size - 1) for part in parts]
+            ids[row, column, : len(parts)] = hashes
     return ids
-
-
-def _hash(parts: list[str], vocabulary_size: int) -> list[int]:
-    return [1 + zlib.crc32(part.encode()) % (vocabulary_size - 1) for part in parts]

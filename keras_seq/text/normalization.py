@@ -69,7 +69,8 @@ class TextRules:
     def __post_init__(self) -> None:
         if self.form not in get_args(Form):
             raise ValueError(f"form must be one of {get_args(Form)}, received {self.form!r}")
-        if not 1 <= len(self.separator) <= _MAX_SEPARATOR or _is_escape(self.separator):
+        reserved = any(mark in self.separator for mark in _RESERVED)
+        if reserved or not 1 <= len(self.separator) <= _MAX_SEPARATOR:
             raise ValueError(
                 f"separator must be a string of 1 to {_MAX_SEPARATOR} characters, received "
                 f"{self.separator[:60]!r}"
@@ -236,7 +237,3 @@ class TextRules:
             (_ESCAPED_SEPARATOR, self.separator),
             *last,
         )
-
-
-def _is_escape(separator: str) -> bool:
-    return any(mark in separator for mark in _RESERVED)

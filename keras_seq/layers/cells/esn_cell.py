@@ -7,8 +7,6 @@ from keras import ops
 
 from keras_seq.layers.cells.recurrent_cell import Activation, Initializer, RecurrentCell, same_dtype
 
-# Shape letters: B batch, D input features, U units.
-
 # The 2^20th power gives the largest eigenvalue to a few millionths; another squaring halves that.
 _SQUARINGS = 20
 

@@ -15,8 +15,6 @@ from keras_seq.layers.cells.recurrent_cell import (
 from keras_seq.layers.internal.shapes import add_bias
 from keras_seq.layers.internal.step_loop import read_once
 
-# Shape letters: B batch, D input features, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class GRUCell(RecurrentCell):

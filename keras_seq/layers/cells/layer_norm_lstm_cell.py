@@ -9,8 +9,6 @@ from keras_seq.layers.cells.lstm_base import LSTMBase
 from keras_seq.layers.cells.normalization import norm_layer, normalizer
 from keras_seq.layers.cells.recurrent_cell import Initializer, check_choice, same_dtype
 
-# Shape letters: B batch, D input features, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LayerNormLSTMCell(LSTMBase):

@@ -7,8 +7,6 @@ import keras
 from keras_seq.layers.cells.normalization import norm_layer, normalizer
 from keras_seq.layers.cells.recurrent_cell import Activation, Initializer, RecurrentCell, same_dtype
 
-# Shape letters: B batch, D input features, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LayerNormSimpleRNNCell(RecurrentCell):

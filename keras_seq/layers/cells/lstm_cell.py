@@ -9,8 +9,6 @@ from keras_seq.layers.cells.conversion import keras_cell_of, shared_options, wei
 from keras_seq.layers.cells.lstm_base import LSTMBase
 from keras_seq.layers.cells.recurrent_cell import Activation, same_dtype
 
-# Shape letters: B batch, D input features, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LSTMCell(LSTMBase):

@@ -13,8 +13,6 @@ from keras_seq.layers.cells.recurrent_cell import (
 )
 from keras_seq.layers.internal.step_loop import read_once
 
-# Shape letters: B batch, D input features, U units, P output features.
-
 tanh = same_dtype(keras.activations.tanh)
 sigmoid = same_dtype(keras.activations.sigmoid)
 relu = same_dtype(keras.activations.relu)

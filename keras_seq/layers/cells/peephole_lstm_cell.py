@@ -9,8 +9,6 @@ from keras_seq.layers.cells.lstm_base import LSTMBase
 from keras_seq.layers.cells.recurrent_cell import same_dtype
 from keras_seq.layers.internal.step_loop import read_once
 
-# Shape letters: B batch, D input features, U units.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class PeepholeLSTMCell(LSTMBase):

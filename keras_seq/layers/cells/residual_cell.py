@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
 from keras_seq.layers.internal.loop_cell import PackedInputs, join, join_summary
 
-# Shape letters: B batch, D features.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class ResidualCell(CellWrapper):

@@ -9,8 +9,6 @@ from keras_seq.layers.internal.loop_cell import GenericCell, loop_cell
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.step_loop import run_steps
 
-# Shape letters: B batch, T steps, D input features, U output features.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class RNN(keras.layers.RNN):

@@ -10,8 +10,6 @@ from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
 
-# Shape letters: B batch, T frames, D features, V vocabulary.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class CTCLogits(ConfiguredLayer):

@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
-# Shape letters: B batch, T frames, D features, U units, F output frames.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class StridedConvolution(ConfiguredLayer):
