@@ -44,8 +44,7 @@ class AttentionRecognizer(AttentiveModel):
             if the source consists of features.
         cell: "gru" or "lstm", of encoder and decoder.
         num_encoder_layers: Positive integer L.
-        num_decoder_layers: Positive integer.
-        embedding_units: Positive integer.
+        num_decoder_layers, embedding_units: Positive integers.
         encoder_units: Positive integer, in each direction.
         decoder_units: Positive integer, also the width of the attentional vector.
         attention: "location" (`LocationSensitiveAttention`) or "bahdanau".

@@ -32,8 +32,7 @@ class BackboneClassifier(TextClassifier):
         backbone: "bert" or "distil_bert".
         backbone_layers: Positive integer.
         backbone_units: Positive integer D, a multiple of `backbone_heads`.
-        backbone_feedforward_units: Positive integer.
-        backbone_heads: Positive integer.
+        backbone_feedforward_units, backbone_heads: Positive integers.
         backbone_positions: Integer above 1. The model reads this many tokens of a text, less one.
         backbone_dropout: Float in [0, 1), inside the encoder.
         pooling: "first", "mean" or "max".

@@ -36,8 +36,7 @@ class ConditionedGenerator(SearchableModel):
         source_shape: Shape of one row of the encoder's input, or a dict of shapes. Only needed if
             the encoder does not know its input: a layer, or a model without inputs yet.
         cell: "gru" or "lstm".
-        num_layers: Positive integer.
-        embedding_units: Positive integer.
+        num_layers, embedding_units: Positive integers.
         units: Positive integer U.
         context: "init" or "every_step": whether the decoder sees the vector in its first states
             only, or also reads it with each token.

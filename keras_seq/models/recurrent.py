@@ -52,9 +52,7 @@ class RecurrentSeq2Seq(AttentiveModel):
         encoder: "recurrent" or "convolutional" (`ConvolutionalEncoder`). A convolutional encoder
             has no states; the mean of its outputs replaces them and the last outputs.
         cell: "gru" or "lstm", of the decoder and of a recurrent encoder.
-        num_encoder_layers: Positive integer.
-        num_decoder_layers: Positive integer.
-        embedding_units: Positive integer.
+        num_encoder_layers, num_decoder_layers, embedding_units: Positive integers.
         encoder_units: Positive integer, in each direction. A convolutional encoder has twice as
             many.
         decoder_units: Positive integer, also the width of the attentional vector.

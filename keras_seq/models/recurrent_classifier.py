@@ -30,8 +30,7 @@ class RecurrentClassifier(TextClassifier):
         vocabulary_size: Positive integer.
         num_classes: Positive integer C.
         cell: "gru" or "lstm".
-        num_layers: Positive integer.
-        embedding_units: Positive integer.
+        num_layers, embedding_units: Positive integers.
         units: Positive integer U, in each direction.
         pooling: "last", "mean" or "max".
         dropout: Float in [0, 1), on embeddings, between layers and on the pooled vector.

@@ -28,8 +28,7 @@ class RecurrentLanguageModel(SearchableModel):
     Args:
         vocabulary_size: Positive integer V.
         cell: "gru" or "lstm".
-        num_layers: Positive integer.
-        embedding_units: Positive integer.
+        num_layers, embedding_units: Positive integers.
         units: Positive integer U.
         dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         tie_output: Whether the logits use the table of the embedding.

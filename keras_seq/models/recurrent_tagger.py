@@ -30,8 +30,7 @@ class RecurrentTagger(TextTagger):
         num_tags: Positive integer N.
         crf: Whether the tags of a sentence depend on each other, by a `ConditionalRandomField`.
         cell: "gru" or "lstm".
-        num_layers: Positive integer.
-        embedding_units: Positive integer.
+        num_layers, embedding_units: Positive integers.
         units: Positive integer U, in each direction.
         dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         seed: Optional integer, makes the dropout reproducible.

@@ -43,9 +43,7 @@ class SequenceVAE(SearchableModel):
         vocabulary_size: Positive integer V.
         latent_units: Positive integer Z.
         cell: "gru" or "lstm".
-        num_encoder_layers: Positive integer.
-        num_decoder_layers: Positive integer.
-        embedding_units: Positive integer.
+        num_encoder_layers, num_decoder_layers, embedding_units: Positive integers.
         encoder_units: Positive integer, in each direction.
         decoder_units: Positive integer.
         dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.

@@ -28,8 +28,7 @@ class Transformer(TransformerDecoderModel):
     Args:
         source_vocabulary_size: Positive integer.
         target_vocabulary_size: Positive integer V.
-        num_encoder_layers: Positive integer.
-        num_decoder_layers: Positive integer.
+        num_encoder_layers, num_decoder_layers: Positive integers.
         units: Positive integer D, a multiple of `num_heads`.
         feedforward_units: Positive integer.
         num_heads: Positive integer H.

@@ -30,8 +30,7 @@ class TransformerClassifier(TextClassifier):
         num_classes: Positive integer C.
         num_layers: Positive integer.
         units: Positive integer D, a multiple of `num_heads`.
-        feedforward_units: Positive integer.
-        num_heads: Positive integer.
+        feedforward_units, num_heads: Positive integers.
         dropout: Float in [0, 1), on embeddings, on the output of each part of a block and on the
             pooled vector.
         attention_dropout: Float in [0, 1), on attention weights.

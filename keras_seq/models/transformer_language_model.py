@@ -36,8 +36,7 @@ class TransformerLanguageModel(SearchableModel):
         vocabulary_size: Positive integer V.
         num_layers: Positive integer, the number of blocks.
         units: Positive integer D, a multiple of `num_heads`.
-        feedforward_units: Positive integer.
-        num_heads: Positive integer.
+        feedforward_units, num_heads: Positive integers.
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout: Float in [0, 1), on attention weights.
         activation_dropout: Float in [0, 1), on the hidden units of the feed-forward layers.

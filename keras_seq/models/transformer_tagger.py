@@ -31,8 +31,7 @@ class TransformerTagger(TextTagger):
         crf: Whether the tags of a sentence depend on each other, by a `ConditionalRandomField`.
         num_layers: Positive integer.
         units: Positive integer D, a multiple of `num_heads`.
-        feedforward_units: Positive integer.
-        num_heads: Positive integer.
+        feedforward_units, num_heads: Positive integers.
         dropout: Float in [0, 1), on embeddings, on the output of each part of a block and on the
             outputs of the encoder.
         attention_dropout: Float in [0, 1), on attention weights.

@@ -40,8 +40,7 @@ class TriggerWordDetector(FunctionalModel):
             positive integer D, the number of features, if the source consists of features.
         num_words: Positive integer W, the number of words, which are detected independently.
         kernel_size: Positive integer C, the frames in a convolution.
-        num_layers: Positive integer.
-        units: Positive integer.
+        num_layers, units: Positive integers.
         dropout: Float in [0, 1), on the inputs of each recurrent layer and on the outputs of the
             last.
         seed: Optional integer, makes the dropout reproducible.
