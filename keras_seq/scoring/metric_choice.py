@@ -80,16 +80,16 @@ class _Text:
 def choose_metric(references: Sequence[str]) -> MetricChoice:
     """Chooses a metric that fits the references. The first rule that applies decides:
 
-    1. A closed set, at most 20 distinct lines or 5 % of the lines, and each twice on average or
-       more: exact match.
-    2. Symbols separated by spaces, such as phones: two or more in a line on average, at most 2.5
-       characters each, at most 200 distinct, each five times on average or more: exact match,
-       shown with the word error rate, each symbol a word.
-    3. Text without spaces between words, in a script that has none, of more than 8 characters:
-       chrF.
-    4. Short lines, at most 40 characters, with fewer than four words on average or in half of the
-       lines, so that BLEU finds no sequences of four words: exact match.
-    5. Longer lines with as few words: chrF. 6. Everything else: BLEU.
+    1. Exact match for a closed set: at most 20 distinct lines or 5 % of the lines, each at least
+       twice on average.
+    2. Exact match, with the word error rate, for symbols separated by spaces, such as phones: on
+       average at least two per line, of at most 2.5 characters; at most 200 distinct ones, each at
+       least five times on average.
+    3. chrF for text of more than 8 characters in a script without spaces between words.
+    4. Exact match for lines of at most 40 characters with fewer than four words, on average or in
+       half of the lines. BLEU would find no sequences of four words.
+    5. chrF for longer lines with as few words.
+    6. BLEU for everything else.
 
     Lengths of lines are medians. The choice depends only on the references.
 
