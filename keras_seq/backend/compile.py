@@ -102,7 +102,7 @@ def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: 
 
 
 def wants_static_shapes() -> bool:
-    """Whether each new shape is compiled, so that batches should have few different shapes."""
+    """Returns True if each new shape is compiled, so batches should have few shapes."""
     return name() == "jax"
 
 

@@ -48,7 +48,7 @@ def initialize(compute: bool = True) -> None:
 
 
 def computes_on_one_processor() -> bool:
-    """Whether TensorFlow computes on a single CPU device, without a distribution strategy.
+    """Tests if TensorFlow computes on a single CPU device, without a distribution strategy.
 
     Concurrent calls of compiled functions do not slow each other down in this case.
     """

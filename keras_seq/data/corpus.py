@@ -147,8 +147,8 @@ class TokenCorpus:
         lengths = (self.source_lengths if side == "source" else self.target_lengths)[rows]
         if lengths.max(initial=0) > length:
             raise ValueError(
-                f"length is {length}, but the longest {side} asked for has {lengths.max()} "
-                "tokens; ask for a length at least as large"
+                f"length is {length}, but the longest requested {side} has {lengths.max()} "
+                "tokens: increase `length`"
             )
         steps = np.arange(length)
         for shard, in_result, in_shard in self._by_shard(rows):

@@ -73,7 +73,7 @@ class Devices:
 
     @property
     def together(self) -> bool:
-        """Whether several hosts take part in the training."""
+        """True if several hosts take part in the training."""
         return len(self.hosts) > 1
 
 

@@ -95,7 +95,7 @@ def end_with_stdin() -> None:
 
 
 def _in_a_library(frame: FrameType | None) -> bool:
-    """Whether the innermost frame of the known packages belongs to a fragile library."""
+    """Tests if the innermost frame of the known packages belongs to a fragile library."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package in _OWN | _FRAGILE:

@@ -66,7 +66,7 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
         parts = _TAG.fullmatch(tag)
         if parts is None:
             raise ValueError(
-                f"{tag!r} is no tag of an entity: expected 'O', or 'B-', 'I-', 'E-' or 'S-' and "
+                f"{tag!r} is not an entity tag: expected 'O', or 'B-', 'I-', 'E-' or 'S-' and "
                 "a type"
             )
         place, kind = parts["place"], parts["kind"]

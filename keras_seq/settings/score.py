@@ -8,7 +8,7 @@ from keras_seq.settings.section import Section, a_choice
 
 
 class ScoreSettings(Section):
-    """How validation scores decoded text."""
+    """Options for scoring decoded text in validation."""
 
     tokenize: Literal[
         "auto",

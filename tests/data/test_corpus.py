@@ -130,7 +130,7 @@ def test_padded_accepts_any_order_across_shards(directory):
 
 def test_padded_refuses_a_short_length_and_indices_out_of_range(directory):
     corpus = TokenCorpus.open(directory)
-    with pytest.raises(ValueError, match="length is 2, but the longest source asked for has 3"):
+    with pytest.raises(ValueError, match="length is 2, but the longest requested source has 3"):
         corpus.padded("source", [0, 2], 2)
     for indices in ([-1], [0, 3]):
         with pytest.raises(IndexError, match="from 0 up to, not with, 3"):

@@ -243,7 +243,7 @@ def test_floats_as_ids_are_refused():
 
 
 def test_unknown_tags_and_wrong_texts_are_refused():
-    with pytest.raises(ValueError, match="'NOUN' is no tag of an entity"):
+    with pytest.raises(ValueError, match="'NOUN' is not an entity tag"):
         metrics.EntityF1(["O", "NOUN"])
     with pytest.raises(TypeError, match="`decode`"):
         metrics.ChrF().update_state(np.ones((2, 3), "int32"), np.ones((2, 3), "int32"))

@@ -127,8 +127,8 @@ def test_are_entity_tags_recognizes_only_entity_tags():
 @pytest.mark.parametrize(
     ("sides", "error", "said"),
     [
-        (([["NOUN"]], [["O"]]), ValueError, "'NOUN' is no tag of an entity: expected 'O', or 'B-'"),
-        (([["B-"]], [["O"]]), ValueError, "'B-' is no tag"),
+        (([["NOUN"]], [["O"]]), ValueError, "'NOUN' is not an entity tag: expected 'O', or 'B-'"),
+        (([["B-"]], [["O"]]), ValueError, "'B-' is not an entity tag"),
         (([["O"]], [["O"], ["O"]]), ValueError, "of 1 sentences and predictions of 2"),
         (([["O"]], [["O", "O"]]), ValueError, "sentence 1 has 1 tags in the references and 2"),
         ((["O"], [["O"]]), TypeError, "sentence 1 must be a list of tags"),

@@ -139,7 +139,7 @@ class AttentionCell(ConfiguredLayer):
 
     @property
     def feeds_attentional_state(self) -> bool:
-        """Whether the attentional state h~ is an input of the next step."""
+        """True if the attentional state h~ is an input of the next step."""
         return self.input_feeding and self.query == "current"
 
     def get_initial_state(self, batch_size: Any, value: Any = None) -> dict[str, Any]:

@@ -122,7 +122,7 @@ class RecurrentAttention(SingleHeadAttention):
 
     @abstractmethod
     def _prepare(self, query: Any, key: Any, value_mask: Any, noise: Any) -> Any:
-        """What `_align` needs of a query, `(B, T, ...)`, computed outside the loop."""
+        """Computes what `_align` needs of a query, `(B, T, ...)`, outside the loop."""
 
     @abstractmethod
     def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
