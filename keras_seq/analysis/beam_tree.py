@@ -77,7 +77,7 @@ class BeamView:
             "source": line,
             "source_tokens": [*(pieces[token].text for token in ids), END],
             "steps": steps,
-            "results": list(self._results(found, steps, record)),
+            "results": list(self._results(found, steps)),
         }
 
     def _steps(self, record: SearchRecord) -> list[list[dict[str, Any]]]:
@@ -129,7 +129,7 @@ class BeamView:
         return length_penalty(lengths, settings.length_normalization, settings.alpha)
 
     def _results(
-        self, found: SearchResult, steps: list[list[dict[str, Any]]], record: SearchRecord
+        self, found: SearchResult, steps: list[list[dict[str, Any]]]
     ) -> Iterator[dict[str, Any]]:
         for row, length in enumerate(found.lengths):
             if not length:
