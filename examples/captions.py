@@ -16,20 +16,20 @@ from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import ConditionedGenerator
 from keras_seq.search import beam_search
 
-COLOURS = {"red": (1, 0, 0), "green": (0, 0.8, 0), "blue": (0.1, 0.2, 1), "white": (1, 1, 1)}
+COLORS = {"red": (1, 0, 0), "green": (0, 0.8, 0), "blue": (0.1, 0.2, 1), "white": (1, 1, 1)}
 SIZES, SHAPES = {"small": 3, "large": 6}, ("circle", "square", "triangle", "cross")
-WORDS = ["padding", "?", "start", "end", "a", "left", "of", "above", *SIZES, *COLOURS, *SHAPES]
+WORDS = ["padding", "?", "start", "end", "a", "left", "of", "above", *SIZES, *COLORS, *SHAPES]
 
 
 def caption(shapes):
-    phrases = [f"a {size} {colour} {shape}" for size, colour, shape, _, _ in shapes]
+    phrases = [f"a {size} {color} {shape}" for size, color, shape, _, _ in shapes]
     return (" left of " if shapes[1][3] - shapes[0][3] > 10 else " above ").join(phrases)
 
 
 def scene(generator, trained):
-    """Samples two shapes, left or upper first, each as (size, colour, shape, x, y)."""
+    """Samples two shapes, left or upper first, each as (size, color, shape, x, y)."""
     while True:
-        names = [[generator.choice([*k]) for k in (SIZES, COLOURS, SHAPES)] for _ in range(2)]
+        names = [[generator.choice([*k]) for k in (SIZES, COLORS, SHAPES)] for _ in range(2)]
         places = np.array([(8, 24) + generator.uniform(-1, 1, 2), generator.uniform(13, 19, 2)]).T
         flipped = places[:, :: generator.choice([1, -1])]
         shapes = [(*name, *place) for name, place in zip(names, flipped, strict=True)]
@@ -40,7 +40,7 @@ def scene(generator, trained):
 def picture(shapes):
     """Draws a picture `(32, 32, 3)` with values between 0 and 1."""
     image = np.zeros((32, 32, 3), "float32")
-    for size, colour, shape, left, top in shapes:
+    for size, color, shape, left, top in shapes:
         y, x = np.mgrid[:32, :32] - np.array([top, left])[:, None, None]
         r, high, low = SIZES[size], np.maximum(abs(x), abs(y)), np.minimum(abs(x), abs(y))
         covered = {
@@ -49,7 +49,7 @@ def picture(shapes):
             "triangle": (y <= 0.8 * r) & (2 * abs(x) <= y + r),
             "cross": (low <= r / 3) & (high <= r),
         }
-        image[covered[shape]] = COLOURS[colour]
+        image[covered[shape]] = COLORS[color]
     return image
 
 
@@ -91,8 +91,8 @@ def main() -> None:
         print(f"{np.mean(said == true):.1%} of 500 new pictures described right, captions {kind}")
     print(f"{np.mean(said == np.roll(true, 1)):.1%} right with the pictures mixed up")
     (size, _, *rest), other = scenes[0]
-    for colour in COLOURS:
-        print(f"painted {colour}: {describe(model, [[(size, colour, *rest), other]])[0]}")
+    for color in COLORS:
+        print(f"painted {color}: {describe(model, [[(size, color, *rest), other]])[0]}")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How decoding grows with the length of targets, in keras-seq and in CTranslate2.
+"""Measures how the cost of decoding grows with the length of targets, here and in CTranslate2.
 
     python benchmarks/peers/long_targets.py --work ~/peers
 
-The weights of the same run, float32, beam 5, one thread, eight sentences together, and targets of
-exactly each length; the two take turns in one process. Medians, in milliseconds a token of a
-sentence.
+Both decode with the weights of the same run, in float32, with beam 5, one thread, batches of eight
+sentences and targets of exactly each length. The two take turns in one process. Prints medians, in
+milliseconds per token of a sentence.
 """
 
 from __future__ import annotations
