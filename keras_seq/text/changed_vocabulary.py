@@ -13,13 +13,9 @@ _PRIVATE = range(0xF0000, 0xFFFFE)
 def pieces_in(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
     """Returns the tokens of an old vocabulary that make up each token of a new one.
 
-    Args:
-        old, new: The tokenizers.
-
-    Returns:
-        One list of ids of `old` per id of `new`. If both have the same piece, including special
-        ids and bytes, that id. Otherwise the ids that `old` encodes the piece into, inside a word
-        if the piece does not begin a word; spaces and bytes are omitted.
+    One list of ids of `old` per id of `new`. If both have the same piece, including special ids and
+    bytes, that id. Otherwise the ids that `old` encodes the piece into, inside a word if the piece
+    does not begin a word; spaces and bytes are omitted.
 
     Example:
 

@@ -29,14 +29,14 @@ class ColumnChoice(NamedTuple):
 
     @property
     def has_header(self) -> bool:
-        """True if a column is selected by name, so that the first line is a header."""
+        """True if a column is selected by name."""
         return any(isinstance(column, str) for column in self.columns)
 
     def indices(self, header: Sequence[str], where: str) -> tuple[int, int]:
         """Returns the indices of the two columns, counted from 0.
 
-        Raises InputError if a name is not in the header or is there twice, or if both roles have
-        the same column. The message begins with `where`, `FILE:LINE` of the header.
+        Raises InputError, with `where` as `FILE:LINE` of the header, if a name is missing or there
+        twice, or if both roles have the same column.
         """
         names = header_names(header)
         first, second = (self._index(column, names, where) for column in self.columns)
@@ -72,18 +72,10 @@ class ColumnChoice(NamedTuple):
 
 
 def parse_columns(text: str, roles: Roles) -> ColumnChoice:
-    """Parses the value of `data.columns`.
+    """Parses the value of `data.columns`, such as `source=1,target=3`.
 
-    Args:
-        text: A value such as `source=1,target=3`. A column is a number from 1 or a name in the
-            header.
-        roles: The two words before the equals signs, in any order.
-
-    Returns:
-        The selected columns.
-
-    Raises:
-        InputError: `text` has another form or the same column twice.
+    A column is a number from 1 or a name in the header. `roles` are the words before the equals
+    signs, in any order. Raises InputError if the text has another form or the same column twice.
 
     Example:
 

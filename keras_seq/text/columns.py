@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from .column_choice import short
 from .errors import InputError, Notice
 from .reading import Path, read_lines
 
@@ -24,7 +25,7 @@ def read_weights(path: Path, *, notice: Notice | None = None) -> Iterator[float]
             weight = math.nan
         if not 0 <= weight <= MAX_WEIGHT:
             raise InputError(
-                f"{path}:{number}: received {_short(line)}, expected one number from 0 to "
+                f"{path}:{number}: received {short(line)}, expected one number from 0 to "
                 f"{MAX_WEIGHT:,.0f}"
             )
         yield weight
@@ -42,7 +43,7 @@ def read_alignments(path: Path, *, notice: Notice | None = None) -> Iterator[Lin
             link = _LINK.fullmatch(word)
             if link is None:
                 raise InputError(
-                    f"{path}:{number}: received {_short(word)}, expected links as in '0-0 1-2': "
+                    f"{path}:{number}: received {short(word)}, expected links as in '0-0 1-2': "
                     "source word-target word, from 0"
                 )
             links.append((int(link[1]), int(link[2])))
@@ -50,10 +51,7 @@ def read_alignments(path: Path, *, notice: Notice | None = None) -> Iterator[Lin
 
 
 def check_links(where: str, links: Links, source: str, target: str) -> None:
-    """Raises InputError if a link refers to a word of `str.split` that its line does not have.
-
-    The message begins with `where`, `FILE:LINE` of the links.
-    """
+    """Raises InputError, with `where` as `FILE:LINE`, if a link refers to a word its line lacks."""
     if not links:
         return
     counts = len(source.split()), len(target.split())
@@ -64,8 +62,3 @@ def check_links(where: str, links: Links, source: str, target: str) -> None:
                     f"{where}: {link[0]}-{link[1]} links {side} word {word}, but the {side} line "
                     f"has {count} words, counted from 0"
                 )
-
-
-def _short(text: str) -> str:
-    quoted = repr(text)
-    return quoted if len(quoted) <= 60 else quoted[:57] + "..."

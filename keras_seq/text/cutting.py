@@ -25,9 +25,8 @@ _CACHE_PIECES = 2_000_000
 class SubwordSampling(Protocol):
     """Samples segmentations of words.
 
-    Attributes:
-        begins: Boolean array `(V,)`, whether a token begins a word.
-        fixed: Boolean array `(V,)`, whether a token is never resegmented, such as a byte.
+    `begins` `(V,)` is True for tokens that begin a word, `fixed` `(V,)` for tokens that are never
+    resegmented, such as bytes.
     """
 
     begins: np.ndarray
@@ -36,24 +35,17 @@ class SubwordSampling(Protocol):
     def sample(self, words: Sequence[Ids], numbers: Numbers) -> list[Sequence[int]]:
         """Samples a segmentation of each word of a line.
 
-        Args:
-            words: The token ids of each word, without fixed tokens.
-            numbers: An iterator over enough random numbers in [0, 1).
+        `words` are the token ids of each word, without fixed tokens; `numbers` yields enough random
+        numbers in [0, 1).
         """
 
 
 def subword_sampling(tokenizer: Tokenizer, alpha: float, nbest: int = -1) -> SubwordSampling:
     """Builds the sampling for a vocabulary: `BpeDropout` for BPE, else `UnigramSampling`.
 
-    Args:
-        tokenizer: The tokenizer.
-        alpha: Positive number. For a unigram vocabulary, the exponent of the probabilities: the
-            smaller, the more uniform. For a BPE vocabulary, the probability of skipping a merge.
-        nbest: The number of most likely segmentations of a line to sample from; -1 for all.
-            Ignored for BPE.
-
-    Raises:
-        ValueError: A number is out of range.
+    For BPE, `alpha` is the probability of skipping a merge, and `nbest` is ignored. Otherwise
+    `alpha` is the exponent of the probabilities (the smaller, the more uniform), and samples are
+    from the `nbest` most likely segmentations of a line, or from all if it is -1.
     """
     if tokenizer.kind == "bpe":
         return BpeDropout(tokenizer, alpha)
@@ -65,8 +57,6 @@ class UnigramSampling:
 
         P(x) = exp(alpha s(x)) / sum over segmentations y of exp(alpha s(y))
         s(x) = sum over the pieces of x of log p(piece)
-
-    Samples from the `nbest` most likely segmentations of a line, or from all if `nbest` is -1.
 
     Example:
 
@@ -92,19 +82,15 @@ class UnigramSampling:
         self.begins, self.fixed = _token_flags(tokenizer)
         self._alpha = alpha
         self._nbest = nbest
-        self._texts = [piece.text for piece in tokenizer.pieces]
-        self._pieces = {
-            piece.text: (id, piece.score)
-            for id, piece in enumerate(tokenizer.pieces)
-            if piece.is_text
-        }
+        pieces = tokenizer.pieces
+        self._texts = [piece.text for piece in pieces]
+        self._pieces = {p.text: (id, p.score) for id, p in enumerate(pieces) if p.is_text}
         self._longest = max(map(len, self._pieces), default=0)
         self._lattices: dict[Ids, _Lattice] = {}
         self._nbest_lists: dict[Ids, _NBest] = {}
         self._cached_pieces = 0
 
     def sample(self, words: Sequence[Ids], numbers: Numbers) -> list[Sequence[int]]:
-        """Samples a segmentation of each word of a line; see `SubwordSampling`."""
         if self._nbest == -1:
             return [self._lattice(word).sample(numbers) for word in words]
         lists = [self._nbest_list(word) for word in words]
@@ -112,21 +98,18 @@ class UnigramSampling:
         return [nbest.ids[index] for nbest, index in zip(lists, indices, strict=True)]
 
     def _lattice(self, word: Ids) -> _Lattice:
-        lattice = self._lattices.get(word)
-        if lattice is None:
+        if word not in self._lattices:
             edges = self._edges(word)
-            lattice = _Lattice(edges, self._alpha)
             self._reserve(sum(map(len, edges)))
-            self._lattices[word] = lattice
-        return lattice
+            self._lattices[word] = _Lattice(edges, self._alpha)
+        return self._lattices[word]
 
     def _nbest_list(self, word: Ids) -> _NBest:
-        nbest = self._nbest_lists.get(word)
-        if nbest is None:
+        if word not in self._nbest_lists:
             nbest = _find_nbest(self._edges(word), self._nbest)
             self._reserve(sum(map(len, nbest.ids)))
             self._nbest_lists[word] = nbest
-        return nbest
+        return self._nbest_lists[word]
 
     def _reserve(self, pieces: int) -> None:
         """Reserves space in the cache, and clears the cache if it is full."""
@@ -170,16 +153,12 @@ class BpeDropout:
         if not 0 < dropout < 1:
             raise ValueError(f"dropout must be above 0 and below 1, received {dropout!r}")
         self.begins, self.fixed = _token_flags(tokenizer)
-        self._texts = [piece.text for piece in tokenizer.pieces]
-        self._pieces = {
-            piece.text: (-piece.score, id)
-            for id, piece in enumerate(tokenizer.pieces)
-            if piece.is_text
-        }
+        pieces = tokenizer.pieces
+        self._texts = [piece.text for piece in pieces]
+        self._pieces = {p.text: (-p.score, id) for id, p in enumerate(pieces) if p.is_text}
         self._dropout = dropout
 
     def sample(self, words: Sequence[Ids], numbers: Numbers) -> list[Sequence[int]]:
-        """Samples a segmentation of each word of a line; see `SubwordSampling`."""
         return [self._merge(word, numbers) for word in words]
 
     def _merge(self, word: Ids, numbers: Numbers) -> Sequence[int]:

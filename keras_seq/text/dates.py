@@ -40,11 +40,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class DateCorpus:
-    """Three disjoint splits of pairs (written date, ISO 8601 date).
-
-    Attributes:
-        train, valid, test: Lists of pairs.
-    """
+    """Three disjoint splits of pairs (written date, ISO 8601 date)."""
 
     train: list[Pair]
     valid: list[Pair]
@@ -69,17 +65,8 @@ def date_corpus(
 ) -> DateCorpus:
     """Generates the built-in corpus: dates of about 40 locales and their ISO 8601 form.
 
-    No source is in two splits, even ignoring case and spacing, and no source is ambiguous.
-
-    Args:
-        seed: The random seed.
-        train, valid, test: The number of pairs in each split.
-
-    Returns:
-        The three splits.
-
-    Raises:
-        ValueError: A number is negative, or the total exceeds a million.
+    No source is in two splits, even ignoring case and spacing, and no source is ambiguous. Raises
+    ValueError if a number of pairs is negative, or the total exceeds a million.
 
     Example:
 
@@ -99,18 +86,9 @@ def date_pairs(count: int, *, seed: int = 1) -> list[Pair]:
 
     The dates are from 1950 to 2049, in the CLDR formats of about 40 locales: with and without
     weekday, with the month in full, abbreviated or numeric, and sometimes in lower case. Ambiguous
-    dates, such as 04/05/2026, are omitted.
-
-    Args:
-        count: The number of pairs.
-        seed: The random seed. With the same version of Babel, the result is deterministic, and a
-            larger `count` only appends pairs.
-
-    Returns:
-        Pairs with distinct sources, even ignoring case and spacing.
-
-    Raises:
-        ValueError: `count` is not between 0 and a million.
+    dates, such as 04/05/2026, are omitted. Sources are distinct, even ignoring case and spacing.
+    With the same version of Babel, the result is deterministic, and a larger `count`, at most a
+    million, only appends pairs.
 
     Example:
 
@@ -212,7 +190,7 @@ def _fold(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def _ambiguous_months() -> frozenset[str]:
-    """Returns the names of different months in different languages.
+    """Returns the month names with several meanings.
 
     For example, listopada is October in Croatian and November in Polish.
     """

@@ -19,8 +19,8 @@ from .stored_model import (
     SPECIAL_PIECES,
     UNKNOWN,
     USER_DEFINED,
+    ModelParts,
     StoredPiece,
-    build_model,
     read_model,
 )
 from .tokenizer import Tokenizer
@@ -35,24 +35,15 @@ _SPECIAL_NAMES = frozenset(
 
 
 def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) -> Tokenizer:
-    """Imports a vocabulary of another program.
+    """Imports a SentencePiece model, or a `tokenizer.json` of Hugging Face.
 
     The ids are reordered: 0 pad, 1 unknown, 2 begin, 3 end, then the other pieces in their order.
     Missing special tokens are added. The normalization of the file is kept.
 
-    Args:
-        path: A SentencePiece model, or a `tokenizer.json` whose model is `Unigram`, or `BPE` with
-            spaces marked by U+2581 (as in Llama). Byte-level BPE (as in GPT-2) and WordPiece are
-            not supported, because stock TensorFlow Serving cannot run them.
-        lines: Text for comparing a converted `tokenizer.json` with the original, using the
-            `tokenizers` package.
-
-    Returns:
-        The tokenizer.
-
-    Raises:
-        InputError: The file cannot be read, is not a supported vocabulary, or encodes one of
-            `lines` differently after the conversion.
+    The model of a `tokenizer.json` must be `Unigram`, or `BPE` with spaces marked by U+2581 (as in
+    Llama). Stock TensorFlow Serving cannot run byte-level BPE (as in GPT-2) and WordPiece. The
+    converted model is compared on `lines` with the original, using the `tokenizers` package. Raises
+    InputError if the file cannot be read, is not supported, or if a line is encoded differently.
 
     Example:
 
@@ -86,20 +77,9 @@ def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) ->
 
 def _reorder(content: bytes) -> bytes:
     """Moves the special pieces of a SentencePiece model to the front."""
-    model = read_model(content)
-    if model.suffix_spaces:
-        raise InputError("its pieces have spaces at their ends, which is not supported")
-    others = [piece for id, piece in enumerate(model.pieces) if id not in model.special_ids]
-    return build_model(
-        _with_special_pieces(others),
-        model.engine,
-        model.normalizer,
-        prefix=model.prefix,
-        keep_spaces=model.keep_spaces,
-        mark_spaces=model.mark_spaces,
-        charsmap=model.charsmap,
-        byte_fallback=model.byte_fallback,
-    )
+    model, special_ids = read_model(content)
+    others = [piece for id, piece in enumerate(model.pieces) if id not in special_ids]
+    return model._replace(pieces=_with_special_pieces(others)).build()
 
 
 def _with_special_pieces(others: list[StoredPiece]) -> list[StoredPiece]:
@@ -149,7 +129,7 @@ def _convert_json(content: bytes) -> bytes:
         for text, is_special in added.items()
         if text not in known
     ]
-    return build_model(
+    parts = ModelParts(
         _with_special_pieces(pieces),
         "unigram" if kind == "Unigram" else "bpe",
         "tokenizer.json",
@@ -158,6 +138,7 @@ def _convert_json(content: bytes) -> bytes:
         charsmap=steps.charsmap,
         byte_fallback=byte_fallback,
     )
+    return parts.build()
 
 
 def _bpe_scores(model: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

@@ -12,27 +12,14 @@ from .tagged_words import words_of
 
 
 def read_labeled(
-    path: Path,
-    *,
-    tagged: bool = False,
-    columns: str | None = None,
-    notice: Notice | None = None,
+    path: Path, *, tagged: bool = False, columns: str | None = None, notice: Notice | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yields the texts and labels of a file with one text and its label per line.
 
-    The file has a format of `read_table`: `text<TAB>label` lines, CSV, or selected columns.
-
-    Args:
-        path, notice: As for `read_table`.
-        tagged: Boolean, whether each line has one tag per word instead of a label.
-        columns: The columns to read, as `"text=2,label=1"`, or `"text=1,tags=3"` if `tagged`.
-
-    Returns:
-        An iterator over pairs of a text and a stripped label, or a text and tags that are
-        separated by single spaces. Both may be empty.
-
-    Raises:
-        InputError: As for `read_table`, and if the numbers of words and tags differ.
+    The file has a format of `read_table`: `text<TAB>label` lines, CSV, or selected `columns`, as
+    `"text=2,label=1"`. If `tagged`, the second column, `tags`, has one tag per word, and the
+    yielded tags are separated by single spaces. Text and label may be empty. Raises InputError as
+    `read_table`, and if the numbers of words and tags differ.
 
     Example:
 
@@ -44,7 +31,7 @@ def read_labeled(
     [('a dog runs', 'DET NOUN VERB')]
     """
     roles = TAGGED if tagged else LABELED
-    for number, text, label in numbered_pairs(path, columns=columns, roles=roles, notice=notice):
+    for number, text, label in numbered_pairs(path, columns, roles, notice):
         if not tagged:
             yield text, label.strip()
             continue

@@ -15,16 +15,10 @@ _MAX_CHARACTERS = 1_000
 
 
 class Labels:
-    """The labels of a classifier or tagger, in a fixed order.
+    """The distinct labels of a classifier or tagger, in a fixed order.
 
     Label n has the id n + 4, because the special ids come first as in a `Tokenizer`. Id 1 stands
-    for an unknown label.
-
-    Args:
-        names: Distinct labels, not blank, without line breaks.
-
-    Raises:
-        InputError: There are no labels, too many, duplicate or invalid ones.
+    for an unknown label. A label is not blank and has no line breaks.
 
     Example:
 
@@ -49,11 +43,7 @@ class Labels:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Labels:
-        """Builds labels from the output of `to_bytes`, which may be untrusted.
-
-        Raises:
-            InputError: `content` is not a list of labels.
-        """
+        """Builds labels from untrusted output of `to_bytes`; raises InputError."""
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError:

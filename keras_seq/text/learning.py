@@ -21,8 +21,9 @@ from .stored_model import (
     NORMAL,
     SPECIAL_PIECES,
     USER_DEFINED,
+    Engine,
+    ModelParts,
     StoredPiece,
-    build_model,
     with_normalizer_name,
 )
 
@@ -163,12 +164,9 @@ def _count_units(sample: list[str], plan: VocabularyPlan, symbols: list[str], ke
     rules = plan.rules
     counts: Counter[str] = Counter()
     pattern = re.compile("|".join(map(re.escape, sorted(symbols, key=len, reverse=True))))
-    for chunk in sample:
+    for chunk in sample if rules.kind != "byte" else ():
         text = pattern.sub(" ", chunk) if symbols else chunk
-        if rules.kind == "char":
-            counts.update(text)
-        elif rules.kind == "word":
-            counts.update(text.split(" "))
+        counts.update(text if rules.kind == "char" else text.split(" "))
     del counts["" if rules.kind == "word" else " "]
     room = plan.size - len(SPECIAL_PIECES) - len(BYTE_PIECES) - len(symbols)
     if rules.kind == "byte":
@@ -176,17 +174,14 @@ def _count_units(sample: list[str], plan: VocabularyPlan, symbols: list[str], ke
     else:
         # The space is always included, because it also separates unknown units.
         frequent = sorted(counts, key=lambda unit: (-counts[unit], unit))[: max(room - 1, 0)]
-        units = [
-            SPACE_MARK,
-            *(SPACE_MARK + unit if rules.kind == "word" else unit for unit in frequent),
-        ]
+        mark = SPACE_MARK if rules.kind == "word" else ""
+        units = [SPACE_MARK, *(mark + unit for unit in frequent)]
     if room < len(units[:1]):
         minimum = plan.size - room + 1
+        more = f", {len(symbols):,} symbols" if symbols else ""
         raise InputError(
             f"a vocabulary of {plan.size:,} has no room for one {rules.kind}: at least {minimum:,} "
-            f"({len(SPECIAL_PIECES)} special ids, {len(BYTE_PIECES)} bytes"
-            + (f", {len(symbols):,} symbols" if symbols else "")
-            + ")"
+            f"({len(SPECIAL_PIECES)} special ids, {len(BYTE_PIECES)} bytes{more})"
         )
     pieces = [
         *SPECIAL_PIECES,
@@ -196,14 +191,9 @@ def _count_units(sample: list[str], plan: VocabularyPlan, symbols: list[str], ke
         # costs 10 more than the least likely piece.
         *(StoredPiece(unit, -1.0 - rank * 1e-6, NORMAL) for rank, unit in enumerate(units)),
     ]
-    return build_model(
-        pieces,
-        "unigram" if rules.kind == "word" else "char",
-        rules.name,
-        prefix=rules.kind == "word",
-        keep_spaces=keep,
-        mark_spaces=rules.kind != "byte",
-    )
+    engine: Engine = "unigram" if rules.kind == "word" else "char"
+    prefix, mark_spaces = rules.kind == "word", rules.kind != "byte"
+    return ModelParts(pieces, engine, rules.name, prefix, keep, mark_spaces).build()
 
 
 def _train_subwords(

@@ -9,15 +9,10 @@ import numpy as np
 
 
 def letter_trigrams(word: str) -> list[str]:
-    """Returns the letter trigrams of a word, with `#` as word boundary.
+    """Returns the letter trigrams of a nonempty word, with `#` as word boundary.
 
-    >>> letter_trigrams("good")
-    ['#go', 'goo', 'ood', 'od#']
-    >>> letter_trigrams("a")
-    ['#a#']
-
-    Raises:
-        ValueError: The word is empty.
+    >>> letter_trigrams("good"), letter_trigrams("a")
+    (['#go', 'goo', 'ood', 'od#'], ['#a#'])
 
     Reference:
         Huang et al., "Learning Deep Structured Semantic Models for Web Search using Clickthrough
@@ -32,19 +27,12 @@ def letter_trigrams(word: str) -> list[str]:
 def trigram_ids(sentences: Sequence[Sequence[str]], vocabulary_size: int) -> np.ndarray:
     """Computes ids of the letter trigrams of words, for `HashedTrigramEmbedding`.
 
-    The id of a trigram is a number from 1 to `vocabulary_size` - 1, computed by CRC-32 of its
-    UTF-8 bytes, so it is the same on every machine. English has about 30,000 trigrams. If two
-    trigrams collide, words are confused only if all their trigrams collide.
+    The id of a trigram is a number from 1 to `vocabulary_size` - 1, computed by CRC-32 of its UTF-8
+    bytes, so it is the same on every machine. English has about 30,000 trigrams. If two trigrams
+    collide, words are confused only if all their trigrams collide.
 
-    Args:
-        sentences: The words of each sentence.
-        vocabulary_size: Integer, at least 2.
-
-    Returns:
-        Int32 array `(sentences, words, trigrams)`, zero-padded.
-
-    Raises:
-        ValueError: `vocabulary_size` is less than 2, or a word is empty.
+    `sentences` has the words of each sentence. Returns int32 `(sentences, words, trigrams)`,
+    zero-padded.
 
     Example:
 

@@ -51,8 +51,7 @@ class TextRules:
     """The kind of a vocabulary, and the normalization of its text.
 
     Attributes:
-        kind: The kind of the vocabulary: "unigram", "bpe", "char", "word" or "byte"; None for an
-            imported SentencePiece model.
+        kind: The kind of the vocabulary; None for an imported SentencePiece model.
         form: Unicode normalization form, or "none". "nfc" composes accents, so that composed and
             decomposed text has the same ids. "nfd" encodes the parts of composed characters, such
             as the letters of Hangul syllables, and composes them when decoding. "nfkc" also
@@ -78,11 +77,7 @@ class TextRules:
 
     @classmethod
     def from_name(cls, name: str) -> TextRules:
-        """Parses the rules from the name of a SentencePiece normalizer.
-
-        Raises:
-            InputError: The name has our prefix but is invalid.
-        """
+        """Parses the rules from the name of a SentencePiece normalizer; raises InputError."""
         if not name.startswith(_PREFIX):
             return cls()
         try:
@@ -215,25 +210,13 @@ class TextRules:
     @property
     def escapes(self) -> tuple[tuple[str, str], ...]:
         """The last replacements of `apply`, in order, for a TensorFlow graph that does the same."""
-        first = ((SPACE_MARK, _ESCAPED_MARK),)
+        mark = (SPACE_MARK, _ESCAPED_MARK)
         if self.separator == " ":
-            return first
-        return (
-            *first,
-            (self.separator, _ESCAPED_SEPARATOR),
-            (" ", _ESCAPED_SPACE),
-            (_ESCAPED_SEPARATOR, " "),
-        )
+            return (mark,)
+        between = (self.separator, _ESCAPED_SEPARATOR)
+        return mark, between, (" ", _ESCAPED_SPACE), (_ESCAPED_SEPARATOR, " ")
 
     @property
     def unescapes(self) -> tuple[tuple[str, str], ...]:
         """The replacements of `undo`, in order."""
-        last = ((_ESCAPED_MARK, SPACE_MARK),)
-        if self.separator == " ":
-            return last
-        return (
-            (" ", _ESCAPED_SEPARATOR),
-            (_ESCAPED_SPACE, " "),
-            (_ESCAPED_SEPARATOR, self.separator),
-            *last,
-        )
+        return tuple((new, old) for old, new in reversed(self.escapes))

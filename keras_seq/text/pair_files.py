@@ -16,16 +16,15 @@ from .tables import read_table
 
 FileNames = str | Sequence[str]
 
+_TEXTS = ("source", "target", "pairs", "text", "labeled")
+_FILES = (*_TEXTS, "weights", "alignments")
+
 
 class Example(NamedTuple):
     """A pair of lines with its weight and word alignment.
 
-    Attributes:
-        source: The source line.
-        target: The target line.
-        weight: The weight of the pair in the loss. A pair of weight 2 counts like two equal pairs.
-        links: Pairs `(source word, target word)`, counted from 0.
-        target_only: Boolean, whether there is no source, as for a language model.
+    A pair of weight 2 counts like two equal pairs. `links` are pairs `(source word, target word)`,
+    counted from 0. `target_only` is True if there is no source, as for a language model.
     """
 
     source: str
@@ -37,9 +36,8 @@ class Example(NamedTuple):
     @property
     def usable(self) -> bool:
         """True if both sides have text and the weight is not 0."""
-        return bool(
-            self.weight and self.target.strip() and (self.target_only or self.source.strip())
-        )
+        has_source = self.target_only or self.source.strip()
+        return bool(self.weight and self.target.strip() and has_source)
 
     @property
     def key(self) -> str:
@@ -48,18 +46,10 @@ class Example(NamedTuple):
 
 
 def expand_names(names: FileNames) -> tuple[str, ...]:
-    """Expands file names and glob patterns.
+    """Expands glob patterns such as `"train.*.en.gz"`; the matches are sorted by name.
 
-    Args:
-        names: A name such as `"train.en"`, a pattern such as `"train.*.en.gz"`, or a list of both.
-            The matches of a pattern are sorted by name. An existing file whose name contains
-            `*`, `?` or `[` is not a pattern.
-
-    Returns:
-        The names in order. Names without a pattern need not exist.
-
-    Raises:
-        InputError: A pattern matches no file.
+    The name of an existing file that contains `*`, `?` or `[` is not a pattern. Names without a
+    pattern need not exist. Raises InputError if a pattern matches no file.
     """
     expanded: list[str] = []
     for name in [names] if isinstance(names, str) else names:
@@ -82,20 +72,20 @@ class PairFiles:
 
     Args:
         source, target: Parallel files, as for `expand_names`.
-        pairs: Files of `source<TAB>target` lines or other tables, as for `read_table`.
+        pairs, labeled: Files of `source<TAB>target` or `text<TAB>label` lines, or other tables, as
+            for `read_table`.
         text: Files of lines without a source, as for a language model.
         autoencoding: Boolean, whether each line of `text` is also its source.
-        labeled: Files of `text<TAB>label` lines or other tables.
         tagged: Boolean, whether `labeled` has one tag per word instead of a label.
-        columns: The columns of `pairs` or `labeled`, as `"source=1,target=3"`; see `read_table`.
+        columns: The columns of `pairs` or `labeled`, as `"source=1,target=3"`.
         weights: Files with one number per line of the text.
         alignments: Files with the word alignment of each line of the text.
         file_weights: One number per file, which multiplies the weights of its pairs.
         option: Prefix of the options in error messages.
 
     Raises:
-        InputError: Not exactly one of the four options is given, a pattern matches no file, or
-            the options have different numbers of files.
+        InputError: Not exactly one of the four options is given, a pattern matches no file, or the
+            options have different numbers of files.
 
     Example:
 
@@ -111,29 +101,16 @@ class PairFiles:
     def __init__(
         self,
         *,
-        source: FileNames | None = None,
-        target: FileNames | None = None,
-        pairs: FileNames | None = None,
-        text: FileNames | None = None,
-        labeled: FileNames | None = None,
-        weights: FileNames | None = None,
-        alignments: FileNames | None = None,
         file_weights: Sequence[float] | None = None,
         tagged: bool = False,
         columns: str | None = None,
         autoencoding: bool = False,
         option: str = "--",
+        **files: FileNames | None,
     ) -> None:
-        options = {
-            "source": source,
-            "target": target,
-            "pairs": pairs,
-            "text": text,
-            "labeled": labeled,
-            "weights": weights,
-            "alignments": alignments,
-        }
-        texts = {key: names for key, names in options.items() if names is not None}
+        if unknown := files.keys() - set(_FILES):
+            raise TypeError(f"unknown option {min(unknown)!r}, expected {', '.join(_FILES)}")
+        texts = {key: names for key in _FILES if (names := files.get(key)) is not None}
         _check_options(texts.keys(), option)
         self.names = {key: expand_names(names) for key, names in texts.items()}
         first = next(iter(self.names))
@@ -188,14 +165,7 @@ class PairFiles:
         return "alignments" in self.names
 
     def read(self, notice: Notice | None = None) -> Iterator[Example]:
-        """Yields the pairs of all files, including blank ones.
-
-        Args:
-            notice: As for `read_lines`.
-
-        Raises:
-            InputError: While iterating: a file cannot be read or is invalid.
-        """
+        """Yields the pairs of all files, including blank ones."""
         for index in range(self.count):
             yield from self._read_file(index, notice)
 
@@ -218,10 +188,7 @@ class PairFiles:
         return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1:,} more"
 
     def __str__(self) -> str:
-        text = [
-            key for key in ("source", "target", "pairs", "text", "labeled") if key in self.names
-        ]
-        return ", ".join(self.describe(key) for key in text)
+        return ", ".join(self.describe(key) for key in _TEXTS if key in self.names)
 
     def _read_file(self, index: int, notice: Notice | None) -> Iterator[Example]:
         file = {key: names[index] for key, names in self.names.items()}

@@ -27,22 +27,12 @@ def read_lines(
 ) -> Iterator[str]:
     """Yields the lines of a text file without their line ends.
 
-    The file is read as a stream. Only `\\n` ends a line. The CR of a CRLF and a UTF-8 byte order
-    mark are stripped, with one notice each per file. The last line needs no line end.
-
-    Args:
-        path: A plain file, a gzip file whose name ends in `.gz`, or `"-"` for standard input.
-        errors: How to handle bytes that are not UTF-8: `"strict"` raises InputError; `"replace"`
-            replaces them by U+FFFD, with one notice.
-        notice: Called with one line for each correction. None is silent.
-
-    Returns:
-        An iterator over the lines. The file is opened when the iteration starts.
-
-    Raises:
-        ValueError: `errors` is neither `"strict"` nor `"replace"`.
-        InputError: While iterating: the file is missing, a directory, unreadable, not gzip or
-            truncated, or has bytes that are not UTF-8.
+    The file is read as a stream, and opened when the iteration starts. Only `\\n` ends a line. The
+    CR of a CRLF and a UTF-8 byte order mark are stripped, with one notice each per file. The last
+    line needs no line end. `path` is a plain file, a gzip file whose name ends in `.gz`, or `"-"`
+    for standard input. Of bytes that are not UTF-8, `errors="strict"` raises InputError, and
+    `"replace"` replaces them by U+FFFD, with one notice. Raises InputError, while iterating, if the
+    file is missing, a directory, unreadable, not gzip or truncated.
 
     Example:
 
@@ -59,20 +49,12 @@ def read_lines(
 
 
 def read_pairs(
-    source: Path, target: Path, *, errors: Errors = "strict", notice: Notice | None = None
+    source: Path, target: Path, *, notice: Notice | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yields the pairs of lines of two parallel files.
+    """Yields the pairs of lines of two parallel files, including blank ones.
 
-    Args:
-        source, target: Files as for `read_lines`; at most one may be `"-"`.
-        errors, notice: As for `read_lines`.
-
-    Returns:
-        An iterator over pairs of lines, including blank ones.
-
-    Raises:
-        InputError: As for `read_lines`, and after the last common line if the files have
-            different numbers of lines.
+    The files are those of `read_lines`; at most one may be `"-"`. Raises InputError as
+    `read_lines`, and after the last common line if the files have different numbers of lines.
 
     Example:
 
@@ -86,15 +68,12 @@ def read_pairs(
     """
     if str(source) == str(target) == "-":
         raise InputError("standard input cannot be both source and target: name a file for one")
-    lines = [read_lines(path, errors=errors, notice=notice) for path in (source, target)]
+    lines = [read_lines(path, notice=notice) for path in (source, target)]
     return zip_lines([display_name(source), display_name(target)], lines)
 
 
 def zip_lines(names: Sequence[str], columns: Sequence[Iterator]) -> Iterator[tuple]:
-    """Zips iterators over the lines of parallel files.
-
-    Raises InputError, with the names of the files and both counts, if the lengths differ.
-    """
+    """Zips the lines of parallel files; raises InputError if their numbers differ."""
     count = 0
     end = object()
     for first in columns[0]:
@@ -110,25 +89,15 @@ def zip_lines(names: Sequence[str], columns: Sequence[Iterator]) -> Iterator[tup
 
 
 def count_lines(path: Path) -> int:
-    """Counts the lines of a file as for `read_lines`, without decoding them.
-
-    Raises:
-        InputError: The file cannot be read to its end.
-    """
+    """Counts the lines of a file as for `read_lines`, without decoding them."""
     return sum(1 for _ in _raw(path))
 
 
 def check_readable(path: Path) -> None:
-    """Checks that a file can be opened, before any expensive work.
+    """Checks that a file of `read_lines` can be opened, before any expensive work.
 
-    Only the first bytes are read. Standard input (`"-"`) is not read.
-
-    Args:
-        path: A file as for `read_lines`.
-
-    Raises:
-        InputError: The file is missing, a directory or unreadable, or its name ends in `.gz` but
-            it is not a gzip file.
+    Only the first bytes are read, and standard input (`"-"`) is not read. Raises InputError if the
+    file is missing, a directory or unreadable, or named `.gz` without being a gzip file.
     """
     if str(path) == "-":
         return
@@ -145,13 +114,7 @@ def check_readable(path: Path) -> None:
 def check_same_length(source: Path, target: Path) -> None:
     """Checks that parallel files have equal numbers of lines, before any expensive work.
 
-    Standard input and pipes are not read; `read_pairs` checks them.
-
-    Args:
-        source, target: Files as for `read_lines`.
-
-    Raises:
-        InputError: As for `check_readable`, and if the numbers of lines differ.
+    Raises InputError. Standard input and pipes are not read; `read_pairs` checks them.
     """
     for path in (source, target):
         check_readable(path)

@@ -20,13 +20,9 @@ _MAX_DISTINCT = 5_000
 class LineStatistics:
     """Counts over the first lines with text, at most 20,000.
 
-    Attributes:
-        lines: Number of lines.
-        characters: Number of characters.
-        words: Number of words, separated by white space.
-        distinct_characters, distinct_words: Number of distinct ones, at most 5,000.
-        distinct_parts: Number of distinct characters after canonical decomposition.
-        extra_spaces: Number of lines that begin or end with a space or have two in a row.
+    Words are separated by white space. The numbers of distinct characters and words are at most
+    5,000. `distinct_parts` counts distinct characters after canonical decomposition, `extra_spaces`
+    lines that begin or end with a space or have two in a row.
     """
 
     lines: int = 0

@@ -6,7 +6,6 @@ import base64
 import math
 import struct
 import zlib
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .errors import InputError
@@ -35,18 +34,15 @@ _NO_RULES = (
     "8Cu/EMUmtsS+ONvYynZ+Yyc72M0u9rKH/ezjIAc4zCH+4HeOcoS/+JNjRHOC4/zD35ziJKeJ4SxnOM85LnKBS/zL"
     "FS7zH1e5zjVucoPb3OIud7jPPR7ygMc84ilPeM4zXvKCV/zPG17zjrexPVHhwXu8MIpM"
 )
-_SPECIAL_FIELDS = {"pad": 43, "unk": 40, "bos": 41, "eos": 42}
+# Fields and defaults of the ids of pad, unk, bos and eos.
+_SPECIAL_FIELDS = {43: -1, 40: 0, 41: 1, 42: 2}
 _KIND_FIELD = 3
 Engine = Literal["unigram", "bpe", "word", "char"]
 _KINDS: dict[int, Engine] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-_SPECIAL_DEFAULTS = {"pad": -1, "unk": 0, "bos": 1, "eos": 2}
 
 
 def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
-    """Parses an untrusted SentencePiece model whose special ids are 0 to 3.
-
-    Raises InputError if the bytes are not a complete model, or the model has other special ids.
-    """
+    """Parses an untrusted SentencePiece model whose special ids are 0 to 3; raises InputError."""
     if not model:
         raise InputError("the tokenizer model is empty: restore the file or train again")
     if len(model) > MAX_MODEL_BYTES:
@@ -164,57 +160,45 @@ SPECIAL_SETTINGS: dict[int, int | str] = {
 }
 
 
-def build_model(
-    pieces: Iterable[StoredPiece],
-    engine: Engine,
-    name: str,
-    *,
-    prefix: bool,
-    keep_spaces: bool,
-    mark_spaces: bool = True,
-    charsmap: bytes = b"",
-    byte_fallback: bool = True,
-) -> bytes:
-    """Builds the bytes of a SentencePiece model from its pieces, the special ones first.
+class ModelParts(NamedTuple):
+    """The contents of a SentencePiece model.
 
-    `name` is the name of the normalizer, and `charsmap` its compiled table, empty for none.
+    `normalizer` is the name of the normalizer, and `charsmap` its compiled table, empty for none.
     `prefix` adds a space before each line, `keep_spaces` keeps leading, trailing and repeated
     spaces, and `mark_spaces` writes U+2581 for a space.
     """
-    model = b"".join(
-        field(_PIECES, field(1, piece.text) + field(2, float(piece.score)) + field(3, piece.type))
-        for piece in pieces
-    )
-    kinds = {kind: number for number, kind in _KINDS.items()}
-    trainer = field(_KIND_FIELD, kinds[engine]) + field(35, byte_fallback)
-    trainer += b"".join(field(number, value) for number, value in SPECIAL_SETTINGS.items())
-    normalizer = field(_NAME_FIELD, name) + (field(_TABLE_FIELD, charsmap) if charsmap else b"")
-    normalizer += field(_PREFIX_FIELD, prefix) + field(_COLLAPSE_FIELD, not keep_spaces)
-    normalizer += field(5, mark_spaces)
-    return model + field(_TRAINER_SPEC, trainer) + field(_NORMALIZER_SPEC, normalizer)
-
-
-class ForeignModel(NamedTuple):
-    """A SentencePiece model of another program, with any special ids.
-
-    `special_ids` are the ids of pad, unknown, begin and end, -1 for missing ones. `suffix_spaces`
-    is True if a space belongs to the word before it. See `build_model` for the other attributes.
-    """
 
     pieces: list[StoredPiece]
-    special_ids: tuple[int, ...]
     engine: Engine
     normalizer: str
-    charsmap: bytes
     prefix: bool
     keep_spaces: bool
-    mark_spaces: bool
-    byte_fallback: bool
-    suffix_spaces: bool
+    mark_spaces: bool = True
+    charsmap: bytes = b""
+    byte_fallback: bool = True
+
+    def build(self) -> bytes:
+        """Builds the bytes of the model; its special pieces come first."""
+        model = b"".join(
+            field(_PIECES, field(1, text) + field(2, float(score)) + field(3, type))
+            for text, score, type in self.pieces
+        )
+        kinds = {kind: number for number, kind in _KINDS.items()}
+        trainer = field(_KIND_FIELD, kinds[self.engine]) + field(35, self.byte_fallback)
+        trainer += b"".join(field(number, value) for number, value in SPECIAL_SETTINGS.items())
+        normalizer = field(_NAME_FIELD, self.normalizer)
+        if self.charsmap:
+            normalizer += field(_TABLE_FIELD, self.charsmap)
+        normalizer += field(_PREFIX_FIELD, self.prefix)
+        normalizer += field(_COLLAPSE_FIELD, not self.keep_spaces) + field(5, self.mark_spaces)
+        return model + field(_TRAINER_SPEC, trainer) + field(_NORMALIZER_SPEC, normalizer)
 
 
-def read_model(model: bytes) -> ForeignModel:
-    """Reads an untrusted SentencePiece model of another program; raises InputError."""
+def read_model(model: bytes) -> tuple[ModelParts, tuple[int, ...]]:
+    """Reads an untrusted SentencePiece model of another program; raises InputError.
+
+    Returns its parts and the ids of pad, unknown, begin and end, -1 for missing ones.
+    """
     # Imported lazily: settings and `--help` do not need it.
     import sentencepiece
 
@@ -223,19 +207,20 @@ def read_model(model: bytes) -> ForeignModel:
         _check_pieces(processor)
         trainer = _settings(model, _TRAINER_SPEC)
         normalizer = _settings(model, _NORMALIZER_SPEC)
+        if trainer.get(24, 0):
+            raise InputError("its pieces have spaces at their ends, which is not supported")
         charsmap = normalizer.get(_TABLE_FIELD, b"")
-        return ForeignModel(
+        parts = ModelParts(
             stored_pieces(model),
-            _special_ids(processor),
             model_kind(model),
             normalizer_name(model),
-            charsmap if isinstance(charsmap, bytes) else b"",
-            bool(normalizer.get(_PREFIX_FIELD, 1)),
-            not normalizer.get(_COLLAPSE_FIELD, 1),
-            bool(normalizer.get(5, 1)),
-            bool(trainer.get(35, 0)),
-            bool(trainer.get(24, 0)),
+            prefix=bool(normalizer.get(_PREFIX_FIELD, 1)),
+            keep_spaces=not normalizer.get(_COLLAPSE_FIELD, 1),
+            mark_spaces=bool(normalizer.get(5, 1)),
+            charsmap=charsmap if isinstance(charsmap, bytes) else b"",
+            byte_fallback=bool(trainer.get(35, 0)),
         )
+        return parts, _special_ids(processor)
     except InputError:
         raise
     except Exception as error:
@@ -288,14 +273,14 @@ def _check_settings(model: bytes) -> None:
     SentencePiece itself uses the types of the pieces, but other programs use the settings, where a
     wrong id may be out of bounds.
     """
-    ids = dict(_SPECIAL_DEFAULTS)
-    settings = _settings(model, _TRAINER_SPEC)
-    for name, number in _SPECIAL_FIELDS.items():
-        value = settings.get(number, ids[name])
-        if isinstance(value, int):
-            ids[name] = value - (1 << 64) if value >> 63 else value
-    if tuple(ids.values()) != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
+    settings, ids = _settings(model, _TRAINER_SPEC), []
+    for number, default in _SPECIAL_FIELDS.items():
+        value = settings.get(number, default)
+        if not isinstance(value, int):
+            value = default
+        ids.append(value - (1 << 64) if value >> 63 > 0 else value)
+    if tuple(ids) != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
         raise InputError(
-            f"the settings of the tokenizer model have pad, unk, bos, eos = "
-            f"{tuple(ids.values())}, expected (0, 1, 2, 3)"
+            "the settings of the tokenizer model have pad, unk, bos, eos = "
+            f"{tuple(ids)}, expected (0, 1, 2, 3)"
         )

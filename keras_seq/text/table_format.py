@@ -110,12 +110,9 @@ def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tu
 class _Quoting(NamedTuple):
     """The use of quotes in a sample.
 
-    Attributes:
-        some: Boolean, whether a field is quoted.
-        every: Boolean, whether every nonempty field is quoted.
-        needed: Boolean, whether a quoted field contains a quote or a delimiter.
-        merged: Boolean, whether a record spans several lines.
-        stray: Boolean, whether an unquoted field contains a quote.
+    `some` is True if a field is quoted, `every` if every nonempty field is quoted, `needed` if a
+    quoted field contains a quote or a delimiter, `merged` if a record spans several lines, and
+    `stray` if an unquoted field contains a quote.
     """
 
     some: bool

@@ -16,7 +16,7 @@ from .column_choice import (
     show_columns,
 )
 from .errors import InputError, Notice, silent
-from .reading import Errors, Path, display_name, read_lines
+from .reading import Path, display_name, read_lines
 from .table_format import DELIMITERS, Row, TableFormat, find_format, read_records
 from .usual_headers import is_header, is_reversed
 
@@ -28,12 +28,7 @@ NumberedPair = tuple[int, str, str]
 
 
 def read_table(
-    path: Path,
-    *,
-    columns: str | None = None,
-    roles: Roles = PAIR,
-    errors: Errors = "strict",
-    notice: Notice | None = None,
+    path: Path, *, columns: str | None = None, roles: Roles = PAIR, notice: Notice | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yields the pairs of a file with one pair per line, in two of its columns.
 
@@ -41,24 +36,14 @@ def read_table(
     as delimiters. Any other file is tab-separated, and quotes are text unless the first 1,000 lines
     are quoted as by `csv.writer`. A line break within a quoted field becomes a space.
 
-    Without `columns` the file must have two columns, and a first line with common column names is
-    skipped. Two other layouts are recognized: three columns with a license that begins with
-    "CC-BY" (Anki decks of Tatoeba sentences), and number, text, number, text (Tatoeba itself).
+    `columns` selects two columns, as `"source=1,target=3"`: numbers from 1, or names in a header.
+    With numbers only, the first line is a pair. Without `columns` the file must have two columns,
+    and a first line with common column names is skipped. Two other layouts are recognized: three
+    columns with a license that begins with "CC-BY" (Anki decks of Tatoeba sentences), and number,
+    text, number, text (Tatoeba itself).
 
-    Args:
-        path: A file as for `read_lines`.
-        columns: The columns to read, as `"source=1,target=3"`: numbers from 1, or names in a
-            header. With numbers only, the first line is a pair.
-        roles: The names of the two columns in `columns` and in messages.
-        errors: As for `read_lines`.
-        notice: Called with one line for each decision. None is silent.
-
-    Returns:
-        An iterator over pairs of strings, which may be blank.
-
-    Raises:
-        InputError: As for `read_lines`; `columns` is invalid; or, while iterating, a line lacks
-            the columns.
+    `notice` is called with one line for each decision. Raises InputError as `read_lines`; if
+    `columns` is invalid; or, while iterating, if a line lacks the columns.
 
     Example:
 
@@ -69,21 +54,19 @@ def read_table(
     ...     list(read_table(path, columns="source=en,target=de"))
     [('Hello, world', 'Hallo, Welt')]
     """
-    rows = numbered_pairs(path, columns=columns, roles=roles, errors=errors, notice=notice)
+    rows = numbered_pairs(path, columns, roles, notice)
     return ((first, second) for _, first, second in rows)
 
 
 def numbered_pairs(
-    path: Path,
-    *,
-    columns: str | None = None,
-    roles: Roles = PAIR,
-    errors: Errors = "strict",
-    notice: Notice | None = None,
+    path: Path, columns: str | None, roles: Roles, notice: Notice | None
 ) -> Iterator[NumberedPair]:
-    """Yields the pairs of `read_table`, each after the number of its first line, from 1."""
+    """Yields the pairs of `read_table`, each after the number of its first line, from 1.
+
+    `roles` are the names of the two columns in `columns` and in messages.
+    """
     choice = None if columns is None else parse_columns(columns, roles)
-    return _read(path, choice, roles, errors, notice or silent)
+    return _read(path, choice, roles, notice or silent)
 
 
 class _Layout(NamedTuple):
@@ -101,10 +84,10 @@ class _Layout(NamedTuple):
 
 
 def _read(
-    path: Path, choice: ColumnChoice | None, roles: Roles, errors: Errors, notice: Notice
+    path: Path, choice: ColumnChoice | None, roles: Roles, notice: Notice
 ) -> Iterator[NumberedPair]:
     name = display_name(path)
-    lines = read_lines(path, errors=errors, notice=notice)
+    lines = read_lines(path, notice=notice)
     sample, complete = _sample(lines)
     form = find_format(path, sample, complete=complete, choice=choice)
     if form.notice is not None:

@@ -12,11 +12,9 @@ _SPACES = {ord(space): " " for space in "\t\n\v\f\r"}
 
 
 class WordTokens(NamedTuple):
-    """The tokens of a line whose words are encoded separately.
+    """The token ids of a line whose words are encoded separately.
 
-    Attributes:
-        ids: The token ids of all words, concatenated.
-        begins: The position in `ids` of the first token of each word.
+    `begins` has the position in `ids` of the first token of each word.
     """
 
     ids: list[int]
@@ -35,10 +33,6 @@ def word_tokens(tokenizer: Tokenizer, lines: Sequence[str]) -> list[WordTokens]:
     """Encodes each word of each line separately, so that every word has a first token.
 
     A word that normalization deletes, such as a zero-width space, becomes one unknown token.
-
-    Args:
-        tokenizer: The source tokenizer.
-        lines: The lines.
 
     Example:
 

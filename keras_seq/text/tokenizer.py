@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 class Piece(NamedTuple):
     """A piece of the vocabulary.
 
-    Attributes:
-        text: The characters, with U+2581 for a space.
-        score: The log-probability; for BPE the negated rank of the merge.
-        is_text: Boolean, False for bytes and special tokens.
-        is_symbol: Boolean, whether the piece is a user-defined symbol, which is never split.
+    `text` has U+2581 for a space. `score` is the log-probability, for BPE the negated rank of the
+    merge. `is_text` is False for bytes and special tokens. `is_symbol` is True for user-defined
+    symbols, which are never split.
     """
 
     text: str
@@ -137,12 +135,7 @@ class Tokenizer:
 
     @classmethod
     def from_bytes(cls, model: bytes) -> Self:
-        """Builds a tokenizer from the output of `to_bytes`, which may be untrusted.
-
-        Raises:
-            InputError: The bytes are not a SentencePiece model, its special ids are not 0, 1, 2
-                and 3, or it has invalid pieces.
-        """
+        """Builds a tokenizer from untrusted output of `to_bytes`; raises InputError."""
         return cls(load(bytes(model)))
 
     def to_bytes(self) -> bytes:
@@ -168,17 +161,10 @@ class Tokenizer:
         return int(self._processor.vocab_size())
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Encodes lines; a blank line has no ids.
+        """Encodes lines; a blank line has no ids, and no line has begin and end tokens.
 
-        Args:
-            lines: A list of strings. Lone surrogates are replaced by U+FFFD.
-
-        Returns:
-            One list of ids per line, without begin and end tokens. The unknown id occurs only with
-            an imported model without byte pieces.
-
-        Raises:
-            TypeError: `lines` is one string, or an item is not a string.
+        Lone surrogates are replaced by U+FFFD. The unknown id occurs only with an imported model
+        without byte pieces. Raises TypeError if `lines` is one string, or an item is not a string.
         """
         if isinstance(lines, str):
             raise TypeError("lines must be a list of strings, not one string: encode([line])")
@@ -189,15 +175,10 @@ class Tokenizer:
         return self._encode(batch, int)
 
     def offsets(self, lines: Sequence[str]) -> list[list[tuple[int, int]]]:
-        """Returns the character span of each token of `encode` in its line.
+        """Returns the character span of each token of `encode` in its line, before normalization.
 
-        Args:
-            lines: A list of strings.
-
-        Returns:
-            For each token its start and end position in the line before normalization. White space
-            belongs to the token after it. If several tokens make up one character, all but the
-            last have zero width and precede the character.
+        White space belongs to the token after it. If several tokens make up one character, all but
+        the last have zero width and precede the character.
         """
         batch = list(lines)
         result = []
@@ -224,17 +205,10 @@ class Tokenizer:
             return encode([apply(without_surrogates(line)) for line in lines])
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
-        """Decodes lists of ids to lines; special ids are skipped.
+        """Decodes lists or integer arrays of ids to lines; special ids are skipped.
 
-        Args:
-            ids: Lists or integer arrays, one per line.
-
-        Returns:
-            One string per list. Bytes that are not UTF-8 become U+FFFD, and line breaks become
-            spaces.
-
-        Raises:
-            ValueError: An id is not in `[0, vocabulary_size)`.
+        Bytes that are not UTF-8 become U+FFFD, and line breaks become spaces. Raises ValueError if
+        an id is not in `[0, vocabulary_size)`.
         """
         rows = [[token for token in row if token > EOS_ID] for row in self._checked(ids)]
         if not rows:
@@ -245,16 +219,9 @@ class Tokenizer:
     def surfaces(self, ids: Iterable[Iterable[int]]) -> list[list[str]]:
         """Returns the part of the decoded text that each token contributes.
 
-        Args:
-            ids: As for `decode`.
-
-        Returns:
-            One list of strings per list of ids; joined, they are the output of `decode`. Special
-            ids contribute "". If several tokens make up one character, the last one contributes
-            it. Next to an unknown token, `decode` may omit some white space.
-
-        Raises:
-            ValueError: As for `decode`.
+        Joined, the parts of a list of ids are the output of `decode`. Special ids contribute "". If
+        several tokens make up one character, the last one contributes it. Next to an unknown token,
+        `decode` may omit some white space.
         """
         result: list[list[str]] = []
         for row in self._checked(ids):

@@ -21,13 +21,7 @@ _SMALLER = 3
 
 
 class Units(NamedTuple):
-    """The units of a vocabulary.
-
-    Attributes:
-        kind: The kind of vocabulary.
-        normalization: The normalization form.
-        reason: The reason for the choice, as part of a message.
-    """
+    """The kind and normalization form of a vocabulary, and the reason for the choice."""
 
     kind: Kind
     normalization: Form
@@ -35,15 +29,11 @@ class Units(NamedTuple):
 
 
 def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units:
-    """Chooses the units of the vocabulary of one side.
+    """Chooses the units of the vocabulary of one side from statistics of its training lines.
 
     Words, if they are a small closed set of frequent symbols, such as phones. The words of a source
     must also be short, because a source may contain new words. Characters, if lines are short and
     the alphabet is small. Subwords otherwise.
-
-    Args:
-        statistics: Statistics of the training lines.
-        is_target: Boolean, True for the target side.
 
     Example:
 

@@ -13,15 +13,10 @@ _WORD = re.compile(r"\S+")
 
 
 def tokens_of_words(tokenizer: Tokenizer, lines: list[str]) -> Iterator[list[list[int]]]:
-    """Yields the token positions of each word of each line.
+    """Yields, for each line, the token positions of each of its words.
 
-    Args:
-        tokenizer: The tokenizer.
-        lines: The lines.
-
-    Returns:
-        An iterator over one list per line, which has one list of token positions per word of
-        `str.split`. A word that normalization deletes, such as control characters, has no tokens.
+    The words are those of `str.split`. A word that normalization deletes, such as control
+    characters, has no tokens.
 
     Example:
 
@@ -49,15 +44,10 @@ def tokens_of_words(tokenizer: Tokenizer, lines: list[str]) -> Iterator[list[lis
 def tokens_by_offsets(
     line: str, offsets: Iterable[tuple[int, int]], has_tokens: list[bool] | None = None
 ) -> list[list[int]]:
-    """Returns the token positions of each word of a line.
+    """Returns the token positions of each word of a line, from the start and end of each token.
 
-    Args:
-        line: The line.
-        offsets: The start and end character of each token.
-        has_tokens: For each word of `str.split`, whether it has tokens. Defaults to all True.
-
-    Returns:
-        One list of token positions per word. White space belongs to the word after it.
+    White space belongs to the word after it. `has_tokens` is True for words that have tokens, by
+    default for all.
 
     Example:
 
@@ -88,13 +78,9 @@ def link_tokens(
 ) -> tuple[TokenLinks, int]:
     """Links all tokens of two words if the words are linked.
 
-    Args:
-        links: Pairs `(source word, target word)`.
-        source, target: Token positions from `tokens_of_words`.
-
-    Returns:
-        Distinct pairs `(source token, target token)`, ascending; and the number of links to a word
-        without tokens.
+    `links` are pairs `(source word, target word)`; `source` and `target` are from
+    `tokens_of_words`. Returns distinct pairs `(source token, target token)`, ascending, and the
+    number of links to a word without tokens.
     """
     token_links: set[tuple[int, int]] = set()
     lost = 0

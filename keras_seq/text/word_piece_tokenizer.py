@@ -52,16 +52,10 @@ class WordPieceTokenizer(Tokenizer):
     separates words.
 
     The ids are reordered: 0 `[PAD]`, 1 `[UNK]`, 2 `[CLS]`, 3 `[SEP]`, then the other pieces in
-    their order. `original_ids` maps each id to its index in `vocabulary`.
-
-    Args:
-        vocabulary: All pieces in the order of the pretrained model, including the four special
-            pieces. Pieces that continue a word begin with `##`.
-        lowercase: Boolean, whether to apply NFKC and case folding.
-        strip_accents: Boolean, whether to remove accents.
-
-    Raises:
-        InputError: A piece occurs twice, a special piece is missing, or a piece is invalid.
+    their order. `original_ids` maps each id to its index in `vocabulary`, the order of the
+    pretrained model. Pieces that continue a word begin with `##`. `lowercase` applies NFKC and case
+    folding, and `strip_accents` removes accents. Raises InputError if a piece occurs twice or is
+    invalid, or a special piece is missing.
 
     Example:
 
@@ -100,11 +94,7 @@ class WordPieceTokenizer(Tokenizer):
 
     @classmethod
     def from_bytes(cls, model: bytes) -> Self:
-        """Builds a tokenizer from the output of `to_bytes`, which may be untrusted.
-
-        Raises:
-            InputError: The bytes are not a word-piece tokenizer.
-        """
+        """Builds a tokenizer from untrusted output of `to_bytes`; raises InputError."""
         try:
             stored = json.loads(model)
         except (ValueError, RecursionError):
@@ -225,11 +215,7 @@ class WordPieceTokenizer(Tokenizer):
 
 
 def tokenizer_from_bytes(model: bytes) -> Tokenizer:
-    """Builds a tokenizer of any kind from the output of its `to_bytes`, which may be untrusted.
-
-    Raises:
-        InputError: The bytes are not a tokenizer.
-    """
+    """Builds a tokenizer of any kind from untrusted output of its `to_bytes`; raises InputError."""
     # A SentencePiece model never begins with a brace.
     kind = WordPieceTokenizer if model[:1] == b"{" else Tokenizer
     return kind.from_bytes(model)

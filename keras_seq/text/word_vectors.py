@@ -25,23 +25,14 @@ def read_word_vectors(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Reads the vectors of some words from a file with one word and its vector per line.
 
-    The file is read as a stream, so it may be larger than memory. The numbers of other words are
-    counted, but not parsed.
+    The file is read as a stream, so it may be larger than memory. The first line may be that of
+    word2vec with two counts. Spaces or tabs separate the word and the numbers. Only `words` are
+    read, preferably a set; None reads all. The words of the file are normalized to NFKC; of equal
+    words the first counts. Bytes that are not UTF-8, common in such files, are replaced.
 
-    Args:
-        path: Plain or .gz file, with or without the first line of word2vec that has two counts.
-            Spaces or tabs separate the word and the numbers.
-        words: The words to read, preferably a set; None reads all. The words of the file are
-            normalized to NFKC. Of equal words the first counts.
-        notice: As for `read_lines`. Bytes that are not UTF-8, common in such files, are replaced.
-
-    Returns:
-        The vectors by word, float32 `(D,)`, and D.
-
-    Raises:
-        InputError: As for `read_lines`; the file is empty; a line has another number of values or
-            a value that is not a finite number; or the file has fewer vectors than its first line
-            says.
+    Returns the vectors by word, float32 `(D,)`, and D. Raises InputError as `read_lines`; if the
+    file is empty; if a line has another number of values or a value that is not a finite number; or
+    if the file has fewer vectors than its first line says.
 
     Example:
 
@@ -70,14 +61,7 @@ def read_word_vectors(
 
 
 def vector_width(path: Path) -> int:
-    """Reads the number of dimensions from the first line of a file of word vectors.
-
-    Args:
-        path: As for `read_word_vectors`.
-
-    Raises:
-        InputError: The file cannot be read, or does not begin with a vector.
-    """
+    """Reads the number of dimensions from the first line of a file of word vectors."""
     return _read_first(path, _lines(path, None))[0]
 
 
@@ -87,18 +71,8 @@ def piece_vectors(
     """Reads the vectors of the tokens of a vocabulary that are words of a file.
 
     The word of a token is its text without the space mark. If the file lacks the word, the
-    lowercased word is used.
-
-    Args:
-        tokenizer: The tokenizer.
-        path, notice: As for `read_word_vectors`.
-
-    Returns:
-        The ids of the tokens with a vector, ascending, int64 `(N,)`, and the vectors, float32
-        `(N, D)`.
-
-    Raises:
-        InputError: As for `read_word_vectors`.
+    lowercased word is used. Returns the ids of the tokens with a vector, ascending, int64 `(N,)`,
+    and the vectors, float32 `(N, D)`.
 
     Example:
 
@@ -118,14 +92,9 @@ def piece_vectors(
     }
     wanted = {form for word in words.values() for form in (word, word.lower())}
     vectors, width = read_word_vectors(path, wanted, notice=notice)
-    rows = {
-        id: vectors[word] if word in vectors else vectors[word.lower()]
-        for id, word in words.items()
-        if word in vectors or word.lower() in vectors
-    }
-    matrix = np.zeros((len(rows), width), np.float32)
-    for index, row in enumerate(rows.values()):
-        matrix[index] = row
+    forms = {id: word if word in vectors else word.lower() for id, word in words.items()}
+    rows = {id: vectors[form] for id, form in forms.items() if form in vectors}
+    matrix = np.array(list(rows.values()), np.float32).reshape(len(rows), width)
     return np.array(list(rows), np.int64), matrix
 
 
