@@ -1,17 +1,21 @@
 """Scores of text, each with a signature that makes it reproducible; scores of labels and tags."""
 
 from .bleu_tokenizers import TOKENIZERS, bleu_tokenizer
-from .comparison import TESTS, Comparison, compare, with_intervals
+from .comparison import TESTS, Comparison, compare, scores_by_name, with_intervals
 from .counts import Counts
 from .detections import DetectionCounts, count_detections, detections
-from .entities import EntityScores, are_entity_tags, entities, entity_scores
+from .entities import (
+    EntityScores,
+    TagScores,
+    are_entity_tags,
+    entities,
+    entity_scores,
+    tag_scores,
+)
 from .error_rate import Errors, character_errors, word_errors
 from .labels import LabelScores, label_scores
 from .metric_choice import MetricChoice, choose_bleu_tokenizer, choose_metric
-from .named_scores import scores_by_name
-from .score import ALL_METRICS, LINE_METRICS, METRICS, Score, Scores, bleu, score
-from .sentence import sentence_chrf
-from .tags import TagScores, tag_scores
+from .score import ALL_METRICS, LINE_METRICS, METRICS, Score, Scores, bleu, score, sentence_chrf
 
 __all__ = [
     "ALL_METRICS",

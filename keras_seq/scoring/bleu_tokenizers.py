@@ -24,22 +24,9 @@ TOKENIZERS = tuple(sorted((*_BUILT_IN, *_PACKAGES, *_MODELS)))
 def bleu_tokenizer(name: str | None) -> str | None:
     """Returns the sacreBLEU name of a tokenizer, after a check that it is available.
 
-    Nothing is downloaded. `spm` is the older name of `flores101`.
-
-    Args:
-        name: One of `TOKENIZERS`, or None for sacreBLEU's default.
-
-    Returns:
-        The name for sacreBLEU.
-
-    Raises:
-        ValueError: If the name is unknown, a package is missing, or the model of a SentencePiece
-            tokenizer is not in sacreBLEU's folder.
-
-    Example:
-
-    >>> bleu_tokenizer("13a")
-    '13a'
+    Nothing is downloaded. `spm` is the older name of `flores101`. None is sacreBLEU's default.
+    Raises ValueError if the name is not in `TOKENIZERS`, a package is missing, or the model of a
+    SentencePiece tokenizer is not in sacreBLEU's folder.
     """
     if name is None or name in _BUILT_IN:
         return name

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sacrebleu.significance import PairedTest
 
-from .line_scores import line_counts, resampled_rows
-from .score import LINE_METRICS, METRICS, Scores, make_metrics, score
+from .line_scores import SEED, line_counts, mean_and_half_width, resampled_rows
+from .score import LINE_METRICS, METRICS, Score, Scores, make_metrics, score
 
 TESTS = {"bootstrap": "bs", "randomization": "ar"}
 RESAMPLES = 1000
@@ -18,13 +19,9 @@ TRIALS = 10_000
 class Comparison:
     """One metric of one system, compared with the first system.
 
-    Attributes:
-        name: The name in sacreBLEU: `BLEU`, `chrF2`, `TER`.
-        value: The score.
-        signature: The parameters that reproduce the score.
-        mean: The mean over resamples; None without resampling.
-        interval: Half the width of the 95 % confidence interval; None without resampling.
-        p_value: The p-value of the difference from the first system; None for the first system.
+    `mean` over resamples, and half the width of the 95 % confidence `interval`, are None without
+    resampling. `p_value` is that of the difference from the first system, None for the first system
+    itself.
     """
 
     name: str
@@ -60,12 +57,11 @@ def compare(
 
     Args:
         systems: The output of two or more systems by name, one string per line.
-        references: As for `score`.
-        test: `"bootstrap"`, paired bootstrap resampling (Koehn 2004), or
-            `"randomization"`, paired approximate randomization (Riezler and
-            Maxwell 2005), which resamples for the intervals only.
+        references, metrics, lowercase, tokenize: As for `score`.
+        test: `"bootstrap"`, paired bootstrap resampling (Koehn 2004), or `"randomization"`, paired
+            approximate randomization (Riezler and Maxwell 2005), which resamples for the intervals
+            only.
         samples: Number of resamples or trials; 1,000 or 10,000 if None, as in sacreBLEU.
-        metrics, lowercase, tokenize: As for `score`.
 
     Returns:
         The metrics of each system, equal to those of the sacreBLEU command.
@@ -122,16 +118,11 @@ def with_intervals(
     lowercase: bool = False,
     tokenize: str | None = None,
 ) -> list[Comparison]:
-    """Adds 95 % confidence intervals to scores by bootstrap resampling.
+    """Adds 95 % confidence intervals to the result of `score` by bootstrap resampling.
 
-    Args:
-        scores: The result of `score`.
-        hypotheses, references, lowercase, tokenize: The arguments of that call.
-        samples: Number of resamples; 1,000 if None, as in sacreBLEU.
-
-    Returns:
-        The metrics in the order of `scores`. Mean and interval are None if the error rate of a
-        resample is infinite, because its references are empty.
+    The other arguments are those of the call of `score`; `samples` is 1,000 if None, as in
+    sacreBLEU. Mean and interval are None if the error rate of a resample is infinite, because its
+    references are empty.
 
     Example:
 
@@ -149,17 +140,50 @@ def with_intervals(
     for name in names:
         if name in LINE_METRICS:
             counts = line_counts(name, hypotheses, references, lowercase)
-            mean, interval, fields = counts.interval(samples)
-            signature = f"nrefs:{len(references)}|{fields}"
-            found.append(Comparison(counts.name, counts.value, signature, mean, interval))
+            interval = counts.interval(samples)
+            signature = f"nrefs:{len(references)}|bs:{samples}|seed:{SEED}|{counts.signature}"
+            found.append(Comparison(counts.name, counts.value, signature, *interval))
             continue
         metric = sacrebleu_metrics[name]
         lines = list(hypotheses), [list(one) for one in references]
-        mean, interval = _interval(metric, *lines, samples)
+        interval = _interval(metric, *lines, samples)
         # After the resampling, because the signature contains the number of resamples.
         value = metric.corpus_score(*lines)
         signature = str(metric.get_signature())
-        found.append(Comparison(value.name, float(value.score), signature, mean, interval))
+        found.append(Comparison(value.name, float(value.score), signature, *interval))
+    return found
+
+
+def scores_by_name(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str],
+    *,
+    confidence: bool = False,
+    samples: int | None = None,
+    lowercase: bool = False,
+    tokenize: str | None = None,
+) -> dict[str, Score | Comparison]:
+    """Scores hypotheses by several metrics, with 95 % confidence intervals on request.
+
+    The other arguments and errors are those of `score` and `with_intervals`. Returns a `Comparison`
+    for each metric with `confidence`, otherwise a `Score`.
+
+    Example:
+
+    >>> scores = scores_by_name(["a", "b"], [["a", "c"]], ["exact", "cer"])
+    >>> {name: one.value for name, one in scores.items()}
+    {'exact': 50.0, 'cer': 50.0}
+    """
+    options: Any = {"lowercase": lowercase, "tokenize": tokenize}
+    found: dict[str, Score | Comparison] = {}
+    for name in metrics:
+        scores = score(hypotheses, references, metrics=[name], **options)
+        (found[name],) = (
+            with_intervals(scores, hypotheses, references, samples=samples, **options)
+            if confidence
+            else scores
+        )
     return found
 
 
@@ -171,22 +195,10 @@ def _interval(
         resampled = metric.corpus_score(hypotheses, references, n_bootstrap=samples)
     except TypeError:
         # sacreBLEU 2.6 fails if the score of a resample is 0, because it mixes types in a mean.
-        return _own_interval(metric, hypotheses, references, samples)
+        scores = []
+        for rows in resampled_rows(len(hypotheses), samples):
+            chosen = [[lines[row] for row in rows] for lines in (hypotheses, *references)]
+            scores.append(float(metric.corpus_score(chosen[0], chosen[1:]).score))
+        return mean_and_half_width(np.array(scores))
     # sacreBLEU has no public names for these.
     return float(resampled._mean), float(resampled._ci)
-
-
-def _own_interval(
-    metric: Any, hypotheses: list[str], references: list[list[str]], samples: int
-) -> tuple[float, float]:
-    scores = sorted(
-        float(
-            metric.corpus_score(
-                [hypotheses[row] for row in rows],
-                [[lines[row] for row in rows] for lines in references],
-            ).score
-        )
-        for rows in resampled_rows(len(hypotheses), samples)
-    )
-    outside = samples // 40
-    return sum(scores) / samples, (scores[samples - outside - 1] - scores[outside]) / 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -13,12 +14,7 @@ class Counts:
         F1        = 2 * precision * recall / (precision + recall)
                   = 2 * correct / (found + expected)
 
-    each 0 if it would be 0 / 0.
-
-    Attributes:
-        correct: Number of correct predictions.
-        found: Number of predictions.
-        expected: Number of true items, the support.
+    each 0 if it would be 0 / 0. `expected`, the number of true items, is the support.
 
     Example:
 
@@ -30,22 +26,23 @@ class Counts:
     correct: int
     found: int
     expected: int
+    _empty: ClassVar[float] = 0.0
 
     @property
     def precision(self) -> float:
         """The fraction of predictions that are correct."""
-        return self.correct / self.found if self.found else 0.0
+        return self.correct / self.found if self.found else self._empty
 
     @property
     def recall(self) -> float:
         """The fraction of true items that are predicted."""
-        return self.correct / self.expected if self.expected else 0.0
+        return self.correct / self.expected if self.expected else self._empty
 
     @property
     def f1(self) -> float:
         """The harmonic mean of precision and recall."""
         both = self.found + self.expected
-        return 2 * self.correct / both if both else 0.0
+        return 2 * self.correct / both if both else self._empty
 
 
 def counts_table(title: str, counts: Mapping[str, Counts]) -> list[str]:

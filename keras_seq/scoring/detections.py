@@ -1,7 +1,9 @@
 """Detections from frame probabilities, and their precision and recall."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+
+from .counts import Counts
 
 
 def detections(
@@ -42,37 +44,19 @@ def _detections(probabilities: Iterable[float], threshold: float, refractory: in
             yield frame
 
 
-class DetectionCounts(NamedTuple):
-    """Counts of detections; `+` adds the counts of several recordings.
+@dataclass(frozen=True)
+class DetectionCounts(Counts):
+    """Counts of correct detections, of detections and of occurrences.
 
-    Attributes:
-        right: Number of correct detections, at most one for each occurrence.
-        found: Number of detections.
-        true: Number of occurrences.
+    At most one detection is correct for each occurrence. `+` adds the counts of several recordings.
+    Precision, recall and F1 are 1 if they would be 0 / 0.
     """
 
-    right: int
-    found: int
-    true: int
+    _empty = 1.0
 
-    def __add__(self, other: "DetectionCounts") -> "DetectionCounts":  # type: ignore[override]
-        return DetectionCounts(*(a + b for a, b in zip(self, other, strict=True)))
-
-    @property
-    def precision(self) -> float:
-        """The fraction of detections that are correct; 1 without detections."""
-        return self.right / self.found if self.found else 1.0
-
-    @property
-    def recall(self) -> float:
-        """The fraction of occurrences that are detected; 1 without occurrences."""
-        return self.right / self.true if self.true else 1.0
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall; 1 without detections and occurrences."""
-        both = self.found + self.true
-        return 2 * self.right / both if both else 1.0
+    def __add__(self, other: "DetectionCounts") -> "DetectionCounts":
+        found, expected = self.found + other.found, self.expected + other.expected
+        return DetectionCounts(self.correct + other.correct, found, expected)
 
 
 def count_detections(
@@ -80,7 +64,7 @@ def count_detections(
 ) -> DetectionCounts:
     """Counts correct detections.
 
-        right: true <= found <= true + tolerance
+        correct: true <= found <= true + tolerance
 
     An occurrence is matched with the earliest unmatched detection, which maximizes the number of
     matches because the tolerance is constant.
@@ -90,19 +74,16 @@ def count_detections(
         true: Sorted end times of the occurrences.
         tolerance: Maximum delay of a detection.
 
-    Returns:
-        `DetectionCounts`.
-
     Example:
 
     >>> count_detections([1.1, 4.0, 4.5], [1.0, 3.0], 0.5)
-    DetectionCounts(right=1, found=3, true=2)
+    DetectionCounts(correct=1, found=3, expected=2)
     """
-    right = place = 0
+    correct = place = 0
     for time in true:
         while place < len(found) and found[place] < time:
             place += 1
         if place < len(found) and found[place] <= time + tolerance:
-            right += 1
+            correct += 1
             place += 1
-    return DetectionCounts(right, len(found), len(true))
+    return DetectionCounts(correct, len(found), len(true))

@@ -6,19 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .counts import Counts, counts_table
+from .labels import LabelScores, label_scores
 
 _TAG = re.compile(r"(?P<place>[BIES])-(?P<kind>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class EntityScores(Counts):
-    """Counts of entities. A correct entity has the right words and type.
+    """Counts of all entities, and of each type, sorted.
 
-    Attributes:
-        correct: Number of correct predicted entities.
-        found: Number of predicted entities.
-        expected: Number of true entities.
-        by_type: The counts of each type, sorted by type.
+    A correct entity has the right words and type.
     """
 
     by_type: dict[str, Counts] = field(default_factory=dict)
@@ -41,15 +38,10 @@ def are_entity_tags(tags: Iterable[str]) -> bool:
 def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """Returns the entities of a sentence: first word, the word after the last, and type.
 
-    An entity begins at "B-" or "S-", after "E-" or "S-", after "O" or at the beginning of the
-    sentence, and where the type changes. Therefore, an "I-" or "E-" without a preceding tag of its
-    type begins an entity, as in conlleval.
-
-    Args:
-        tags: A tag for each word, in IOB2 (B, I, O) or BIOES format.
-
-    Raises:
-        ValueError: If a tag has another format.
+    `tags` has a tag for each word, in IOB2 (B, I, O) or BIOES format. An entity begins at "B-" or
+    "S-", after "E-" or "S-", after "O" or at the beginning of the sentence, and where the type
+    changes. Therefore, an "I-" or "E-" without a preceding tag of its type begins an entity, as in
+    conlleval. Raises ValueError if a tag has another format.
 
     Example:
 
@@ -83,19 +75,9 @@ def entity_scores(
 ) -> EntityScores:
     """Scores predicted entities over a corpus, as conlleval does.
 
-    An entity is correct if its first word, last word and type are correct.
-
-    Args:
-        references: The true tags of each sentence, one for each word, in IOB2 (B, I, O) or BIOES
-            format; both may occur.
-        predictions: The predicted tags, in the same shape.
-
-    Returns:
-        The scores of all entities and of each type.
-
-    Raises:
-        TypeError: If a sentence is a string.
-        ValueError: If the numbers of sentences or words differ, or a tag has another format.
+    An entity is correct if its first word, last word and type are correct. `references` and
+    `predictions` have one list of tags per sentence, as for `entities`. Raises TypeError if a
+    sentence is a string, and ValueError if the numbers of sentences or words differ.
 
     Example:
 
@@ -112,7 +94,7 @@ def entity_scores(
         Task: Chunking", 2000, section 3, https://aclanthology.org/W00-0726/,
         and the script that came with it, conlleval
     """
-    check_sentences(references, predictions)
+    _check_sentences(references, predictions)
     correct: Counter[str] = Counter()
     found: Counter[str] = Counter()
     expected: Counter[str] = Counter()
@@ -128,7 +110,45 @@ def entity_scores(
     return EntityScores(correct.total(), found.total(), expected.total(), by_type)
 
 
-def check_sentences(
+@dataclass(frozen=True)
+class TagScores:
+    """Scores of single words, and of entities if the tags are entity tags."""
+
+    words: LabelScores
+    entities: EntityScores | None
+
+    def table(self) -> str:
+        """Returns the tables of all scores, entities first."""
+        tables = [self.words.table()]
+        if self.entities is not None:
+            tables.insert(0, self.entities.table())
+        return "\n\n".join(tables)
+
+
+def tag_scores(
+    references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+) -> TagScores:
+    """Scores predicted tags by word and, for entity tags, by entity, as `entity_scores`.
+
+    Example:
+
+    >>> scores = tag_scores([["O", "B-place"], ["O"]], [["O", "B-place"], ["B-place"]])
+    >>> round(scores.words.accuracy, 3), scores.entities.precision
+    (0.667, 0.5)
+    >>> tag_scores([["NOUN", "VERB"]], [["NOUN", "NOUN"]]).entities is None
+    True
+    """
+    _check_sentences(references, predictions)
+    truth, predicted = (
+        [tag for sentence in sentences for tag in sentence]
+        for sentences in (references, predictions)
+    )
+    is_scored = are_entity_tags({*truth, *predicted})
+    scores = entity_scores(references, predictions) if is_scored else None
+    return TagScores(label_scores(truth, predicted), scores)
+
+
+def _check_sentences(
     references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> None:
     """Raises `TypeError` or `ValueError` unless every word has a tag on both sides."""

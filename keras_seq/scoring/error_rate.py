@@ -6,9 +6,11 @@ needs RapidFuzz, a compiled library, and splits the errors by the arbitrary orde
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
+
+Unit = Literal["word", "character"]
 
 # Cost of an error; a substitution costs 1 more. The minimum has the fewest errors, and among such
 # alignments the fewest substitutions.
@@ -19,14 +21,7 @@ _CELLS = 1 << 18
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors of a corpus.
-
-    Attributes:
-        substitutions: Number of substituted words or characters.
-        insertions: Number of insertions.
-        deletions: Number of deletions.
-        length: Number of words or characters of the references.
-    """
+    """Substituted, inserted and deleted units of a corpus, and the length of its references."""
 
     substitutions: int
     insertions: int
@@ -44,11 +39,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class LineErrors:
-    """The errors of each line, in the order of the lines.
-
-    Attributes:
-        substitutions, insertions, deletions, lengths: As in `Errors`, int64 `(lines,)`.
-    """
+    """The `Errors` of each line, in the order of the lines: int64 `(lines,)`."""
 
     substitutions: np.ndarray
     insertions: np.ndarray
@@ -72,19 +63,10 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
 
         rate = (substitutions + insertions + deletions) / words of the references
 
-    The rate is that of the corpus, not a mean over lines, as in NIST's sclite and jiwer. Errors
-    are those of an alignment with the minimum edit distance (Levenshtein), and among such
-    alignments with the fewest substitutions.
-
-    Args:
-        hypotheses: The recognized lines.
-        references: The reference lines.
-
-    Returns:
-        The `Errors`, whose `rate` may exceed 1.
-
-    Raises:
-        ValueError: If the numbers of lines differ.
+    The rate is that of the corpus, not a mean over lines, as in NIST's sclite and jiwer, and may
+    exceed 1. Errors are those of an alignment with the minimum edit distance (Levenshtein), and
+    among such alignments with the fewest substitutions. Raises ValueError if the numbers of lines
+    differ.
 
     Example:
 
@@ -94,7 +76,7 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
     Reference:
         Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004, section 2
     """
-    return line_word_errors(hypotheses, references).total
+    return line_errors(hypotheses, references, "word").total
 
 
 def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
@@ -103,43 +85,25 @@ def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Er
     A character is a code point. Repeated spaces count as one, and spaces at the ends of a line do
     not count.
 
-    Args:
-        hypotheses: The recognized lines.
-        references: The reference lines.
-
-    Raises:
-        ValueError: If the numbers of lines differ.
-
     Example:
 
     >>> character_errors(["one too"], ["one  two"])
     Errors(substitutions=1, insertions=0, deletions=0, length=7)
     """
-    return line_character_errors(hypotheses, references).total
+    return line_errors(hypotheses, references, "character").total
 
 
-def line_word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> LineErrors:
-    """Counts word errors of each line, as `word_errors` does of the corpus."""
-    return _errors(hypotheses, references, str.split)
-
-
-def line_character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> LineErrors:
-    """Counts character errors of each line, as `character_errors` does of the corpus."""
-    return _errors(hypotheses, references, lambda line: list(" ".join(line.split())))
-
-
-def _errors(hypotheses: Sequence[str], references: Sequence[str], split: Any) -> LineErrors:
+def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit) -> LineErrors:
+    """Counts errors of each line, as `word_errors` and `character_errors` do of the corpus."""
     if len(hypotheses) != len(references):
         raise ValueError(f"received {len(hypotheses)} hypotheses and {len(references)} references")
     numbers: dict[str, int] = {}
 
     def units(line: str) -> list[int]:
-        return [numbers.setdefault(unit, len(numbers)) for unit in split(line)]
+        parts = line.split() if unit == "word" else " ".join(line.split())
+        return [numbers.setdefault(part, len(numbers)) for part in parts]
 
-    pairs = [
-        (units(reference), units(hypothesis))
-        for reference, hypothesis in zip(references, hypotheses, strict=True)
-    ]
+    pairs = list(zip(map(units, references), map(units, hypotheses), strict=True))
     # Sorting groups lines of similar length, which need little padding.
     order = sorted(range(len(pairs)), key=lambda line: (len(pairs[line][1]), len(pairs[line][0])))
     found = np.zeros((3, len(pairs)), np.int64)

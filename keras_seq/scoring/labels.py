@@ -15,10 +15,8 @@ _MAX_PRINTED_LABELS = 20
 class LabelScores:
     """Agreement of predicted and true labels.
 
-    Attributes:
-        labels: All L labels, true or predicted, sorted.
-        confusion: Integers `(L, L)`; the number of texts with the true label i (row) and the
-            predicted label j (column).
+    `labels` are all L labels, true or predicted, sorted. `confusion` `(L, L)` is the number of
+    texts with the true label i (row) and the predicted label j (column).
     """
 
     labels: tuple[str, ...]
@@ -43,16 +41,9 @@ class LabelScores:
     @property
     def by_label(self) -> dict[str, Counts]:
         """Precision, recall, F1 and support of each label."""
-        numbers = zip(
-            np.diagonal(self.confusion),
-            self.confusion.sum(axis=0),
-            self.confusion.sum(axis=1),
-            strict=True,
-        )
-        return {
-            label: Counts(*(int(number) for number in three))
-            for label, three in zip(self.labels, numbers, strict=True)
-        }
+        sums = self.confusion.sum(axis=0), self.confusion.sum(axis=1)
+        numbers = np.stack([np.diagonal(self.confusion), *sums], axis=1).tolist()
+        return {label: Counts(*row) for label, row in zip(self.labels, numbers, strict=True)}
 
     def table(self) -> str:
         """Returns a table of all scores, with the confusion matrix for at most 20 labels."""
@@ -84,18 +75,10 @@ def _row(cells: Iterable[str], width: int) -> str:
 
 
 def label_scores(references: Sequence[str], predictions: Sequence[str]) -> LabelScores:
-    """Scores predicted labels.
+    """Scores one predicted label per text.
 
-    Args:
-        references: The true label of each text.
-        predictions: The predicted label of each text.
-
-    Returns:
-        The scores.
-
-    Raises:
-        TypeError: If either is a string.
-        ValueError: If there are no labels, or the numbers of labels differ.
+    Raises TypeError if an argument is a string, and ValueError if there are no labels, or the
+    numbers of labels differ.
 
     Example:
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .error_rate import line_character_errors, line_word_errors
+from .error_rate import Unit, line_errors
 
 # The resamples of sacreBLEU have the same seed unless SACREBLEU_SEED is set.
-_SEED = 12345
+SEED = 12345
 
 
 @dataclass(frozen=True)
@@ -36,36 +36,28 @@ class LineCounts:
         """The metric of the corpus."""
         return _ratio(int(self.counts.sum()), int(self.sizes.sum()))
 
-    def interval(self, samples: int) -> tuple[float | None, float | None, str]:
+    def interval(self, samples: int) -> tuple[float | None, float | None]:
         """Computes the mean over resamples and half the width of the 95 % interval.
 
-        As in sacreBLEU, the half width is half the distance between the 2.5 % and the 97.5 %
-        quantiles of the scores of `samples` resamples, each as long as the corpus.
-
-        Args:
-            samples: Positive integer, number of resamples.
-
-        Returns:
-            Mean, half width and the fields of the signature. The numbers are None if the
-            references of some resample are empty and its error rate is infinite.
+        Both are None if the references of some resample are empty and its error rate is infinite.
         """
         values = np.empty(samples)
         for number, chosen in enumerate(resampled_rows(len(self.counts), samples)):
             values[number] = _ratio(int(self.counts[chosen].sum()), int(self.sizes[chosen].sum()))
-        signature = f"bs:{samples}|seed:{_SEED}|{self.signature}"
-        if not np.isfinite(values).all():
-            return None, None, signature
-        values.sort()
-        outside = samples // 40
-        half = 0.5 * (values[samples - outside - 1] - values[outside])
-        return float(values.mean()), float(half), signature
+        return mean_and_half_width(values) if np.isfinite(values).all() else (None, None)
 
 
 def resampled_rows(lines: int, samples: int) -> Iterator[np.ndarray]:
-    """Yields the line indices of each resample."""
-    generator = np.random.default_rng(_SEED)
+    """Yields the line indices of each resample, which is as long as the corpus."""
+    generator = np.random.default_rng(SEED)
     for _ in range(samples):
         yield generator.integers(lines, size=lines)
+
+
+def mean_and_half_width(values: np.ndarray) -> tuple[float, float]:
+    """Returns the mean, and half the distance of the 2.5 % and 97.5 % quantiles, as sacreBLEU."""
+    values, outside = np.sort(values), len(values) // 40
+    return float(values.mean()), float(0.5 * (values[-outside - 1] - values[outside]))
 
 
 def line_counts(
@@ -74,11 +66,7 @@ def line_counts(
     references: Sequence[Sequence[str]],
     lowercase: bool = False,
 ) -> LineCounts:
-    """Counts each line for `"exact"`, `"cer"` or `"wer"`.
-
-    Args:
-        name: The metric.
-        hypotheses, references, lowercase: As in `score`.
+    """Counts each line for `"exact"`, `"cer"` or `"wer"`; the other arguments are as in `score`.
 
     Raises ValueError if an error rate has several sets of references.
     """
@@ -92,17 +80,10 @@ def line_counts(
         equal = np.zeros(len(hypotheses), np.int64)
         for lines in references:
             equal |= [ours == theirs for ours, theirs in zip(hypotheses, lines, strict=True)]
-        return LineCounts(
-            "EXACT",
-            equal,
-            np.ones_like(equal),
-            f"{case}|unit:line",
-            f"{int(equal.sum()):,} of {len(equal):,} lines",
-        )
-    count, unit = (
-        (line_word_errors, "word") if name == "wer" else (line_character_errors, "character")
-    )
-    errors = count(hypotheses, references[0])
+        details = f"{int(equal.sum()):,} of {len(equal):,} lines"
+        return LineCounts("EXACT", equal, np.ones_like(equal), f"{case}|unit:line", details)
+    unit: Unit = "word" if name == "wer" else "character"
+    errors = line_errors(hypotheses, references[0], unit)
     total = errors.total
     return LineCounts(
         name.upper(),

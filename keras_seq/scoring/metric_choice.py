@@ -20,13 +20,10 @@ _UNSPACED_SCRIPTS = (
 
 @dataclass(frozen=True)
 class MetricChoice:
-    """A metric and the reason for its choice.
+    """A metric, a second metric to show, and the reason for the choice.
 
-    Attributes:
-        metric: `"exact"`, `"chrf"` or `"bleu"`.
-        companion: The second metric to show. With `"exact"` it is an error rate, which decides
-            between equal values.
-        reason: A clause such as "the validation references have 1.0 words a line on average".
+    With `"exact"`, the companion is an error rate, which decides between equal values. The reason
+    is a clause such as "the validation references have 1.0 words a line on average".
     """
 
     metric: str
@@ -36,8 +33,6 @@ class MetricChoice:
 
 @dataclass(frozen=True)
 class _Text:
-    """Statistics of the references."""
-
     lines: int
     distinct: int
     words: float
@@ -53,7 +48,6 @@ class _Text:
     def of(cls, references: Sequence[str]) -> "_Text":
         words = [line.split() for line in references]
         tokens = [token for line in words for token in line]
-        counts = [len(line) for line in words]
         lines = len(references)
         # Whitespace is not counted as characters of a script.
         characters = sum(map(len, tokens))
@@ -62,7 +56,7 @@ class _Text:
             lines=lines,
             distinct=len(set(references)),
             words=len(tokens) / lines,
-            with_four_words=sum(count >= 4 for count in counts) / lines,
+            with_four_words=sum(len(line) >= 4 for line in words) / lines,
             tokens=len(tokens),
             distinct_tokens=len(set(tokens)),
             token_length=characters / max(len(tokens), 1),
@@ -92,9 +86,6 @@ def choose_metric(references: Sequence[str]) -> MetricChoice:
     6. BLEU for everything else.
 
     Lengths of lines are medians. The choice depends only on the references.
-
-    Args:
-        references: The reference lines.
 
     Example:
 
@@ -133,13 +124,7 @@ def choose_metric(references: Sequence[str]) -> MetricChoice:
 
 
 def choose_bleu_tokenizer(references: Sequence[str]) -> str:
-    """Chooses a BLEU tokenizer that fits the references.
-
-    Args:
-        references: The reference lines.
-
-    Returns:
-        `"char"` if words have no spaces between them, in a script that has none, else `"13a"`.
+    """Chooses `"char"` for references in a script without spaces between words, else `"13a"`.
 
     Example:
 

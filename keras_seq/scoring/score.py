@@ -24,8 +24,7 @@ class Score:
         name: The name in sacreBLEU: `BLEU`, `chrF2`, `TER`; or `EXACT`, `CER`, `WER`.
         value: The score, usually 0 to 100; for TER, WER and CER, lower is better.
         signature: The parameters that reproduce the score.
-        details: Further numbers of the metric, such as the precisions and brevity penalty of
-            BLEU; may be empty.
+        details: Further numbers, such as the precisions and brevity penalty of BLEU; may be empty.
     """
 
     name: str
@@ -41,11 +40,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of one set of hypotheses; iterates over the requested scores.
-
-    Attributes:
-        bleu, chrf, ter, wer, cer, exact: A `Score`, or None if not requested.
-    """
+    """The requested scores of one set of hypotheses, over which it iterates."""
 
     bleu: Score | None = None
     chrf: Score | None = None
@@ -129,14 +124,7 @@ def bleu(
 ) -> Score:
     """Scores hypotheses by BLEU, without the warning of sacreBLEU about tokenized text.
 
-    Args:
-        hypotheses, references, lowercase, tokenize: As in `score`.
-
-    Returns:
-        The BLEU score of `score`.
-
-    Raises:
-        TypeError, ValueError: As `score`.
+    The arguments and errors are those of `score`.
 
     Example:
 
@@ -149,18 +137,30 @@ def bleu(
     return _scored(metric, hypotheses, references)
 
 
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+    """Computes chrF of each line, 0 to 100, with the defaults of sacreBLEU.
+
+    chrF suits single lines better than BLEU, which is 0 if no sequence of four words matches.
+    Raises ValueError if the numbers of lines differ.
+
+    Example:
+
+    >>> sentence_chrf(["a dog runs", "x"], ["a dog runs", "a cat"])
+    [100.0, 0.0]
+    """
+    if len(hypotheses) != len(references):
+        raise ValueError(f"received {len(hypotheses)} hypotheses and {len(references)} references")
+    metric = CHRF()
+    return [
+        metric.sentence_score(hypothesis, [reference]).score
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    ]
+
+
 def make_metrics(
     names: Sequence[str], *, lowercase: bool = False, tokenize: str | None = None
 ) -> dict[str, Any]:
-    """Creates sacreBLEU metrics by name.
-
-    Args:
-        names: A selection of `METRICS`.
-        lowercase, tokenize: As in `score`.
-
-    Raises:
-        ValueError: If a metric or tokenizer is unknown.
-    """
+    """Creates sacreBLEU metrics by name; raises ValueError if a name is not in `METRICS`."""
     if others := [name for name in names if name in LINE_METRICS]:
         raise ValueError(
             f"no paired test of {others[0]!r}: sacreBLEU has one for {', '.join(METRICS)}"

@@ -59,7 +59,8 @@ def test_count_detections_finds_the_maximum_matching():
         true = sorted(generator.integers(0, 12, generator.integers(0, 5)).tolist())
         tolerance = int(generator.integers(0, 4))
         counts = count_detections(found, true, tolerance)
-        assert counts == (most_pairs(found, true, tolerance), len(found), len(true))
+        best = most_pairs(found, true, tolerance)
+        assert counts == DetectionCounts(best, len(found), len(true))
 
 
 def test_detection_counts_add_up_and_give_precision_recall_and_f1():
