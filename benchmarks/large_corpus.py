@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_seq.data import BatchStream, TokenCorpus, padding_share, write_corpus
+from keras_seq.data import BatchStream, TokenCorpus, write_corpus
 
 VOCABULARY = 8000
 FIRST_ID = 4
@@ -128,8 +128,10 @@ def measure(directory: Path, pairs: int, batches: int, batch_tokens: int) -> Non
             seconds,
             f"{batches / seconds:,.0f} batches/s, {1000 * seconds / batches:.2f} ms each",
         )
-        shares = padding_share(stream.batch(k) for k in range(batches))
-        print("padding: {:.1%} of the source, {:.1%} of the target".format(*shares))
+        for key in ("source", "target_output"):
+            ids = [stream.batch(k)[key] for k in range(batches)]
+            share = 1 - sum(map(np.count_nonzero, ids)) / sum(array.size for array in ids)
+            print(f"padding: {share:.1%} of {key}")
         start = time.perf_counter()
         stream.batch(stream.batches_per_epoch)
         report(f"{shapes}: order of the next", time.perf_counter() - start, "")

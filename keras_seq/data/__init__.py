@@ -2,7 +2,6 @@
 
 from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.packing import pack
-from keras_seq.data.padding import padding_share, token_counts
 from keras_seq.data.sampled_pairs import PairSampling
 from keras_seq.data.sequential import sequential_batches
 from keras_seq.data.stream import BatchStream
@@ -15,8 +14,6 @@ __all__ = [
     "TokenCorpus",
     "TokenPair",
     "pack",
-    "padding_share",
     "sequential_batches",
-    "token_counts",
     "write_corpus",
 ]

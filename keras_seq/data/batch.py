@@ -34,22 +34,12 @@ def make_batch(
 ) -> Batch:
     """Builds the arrays of a batch, zero-padded on the right and at the bottom.
 
-    Shapes: B rows, S source steps, T target steps.
-
-    Args:
-        corpus: The corpus.
-        pairs: Integer array, the pairs in the batch, at most `rows`.
-        rows: Integer, B.
-        source_steps: Integer, S, at least one more than the tokens of any source.
-        target_steps: Integer, T, at least one more than the tokens of any target.
-
-    Returns:
-        A dict of int32 arrays: `source` `(B, S)`, tokens and end token; `target_input` `(B, T)`,
-        begin token and tokens; `target_output` `(B, T)`, tokens and end token. The targets of a
-        packed corpus contain their end tokens already. If the corpus has weights, also float32
-        `weight` `(B,)`, 0 for empty rows. If the corpus has alignments, also float32 `alignment`
-        `(B, T, S)`: row t distributes 1 equally over the source tokens that are linked to token t
-        of `target_output`, or is all zeros. The end tokens are linked to each other.
+    Returns int32 `source` `(B, S)`, tokens and end token; `target_input` `(B, T)`, begin token and
+    tokens; `target_output` `(B, T)`, tokens and end token, for B `rows`, S `source_steps` and T
+    `target_steps`. The targets of a packed corpus contain their end tokens already. If the corpus
+    has weights, also float32 `weight` `(B,)`, 0 for empty rows. If the corpus has alignments, also
+    float32 `alignment` `(B, T, S)`: row t distributes 1 equally over the source tokens that are
+    linked to token t of `target_output`, or is all zeros. The end tokens are linked to each other.
     """
     filled = np.arange(len(pairs))
     source = np.zeros((rows, source_steps), np.int32)

@@ -23,10 +23,9 @@ class TokenCorpus:
 
     Attributes:
         counts: The `CorpusCounts` of `write_corpus`.
-        source_lengths: Int32 array `(N,)`, tokens of each source, without begin and end tokens.
-        target_lengths: Int32 array `(N,)`, tokens of each target, without begin and end tokens.
-        max_source_length: Integer, the `max_source_length` of `write_corpus`.
-        max_target_length: Integer, the `max_target_length` of `write_corpus`.
+        source_lengths, target_lengths: Int32 `(N,)`, tokens of each source and target, without
+            begin and end tokens.
+        max_source_length, max_target_length: Integers, as for `write_corpus`.
         has_weights: Boolean, whether the pairs have weights.
         has_alignments: Boolean, whether the tokens of the pairs are linked.
         is_packed: Boolean, whether targets are packed segments, which contain their end tokens.
@@ -71,17 +70,10 @@ class TokenCorpus:
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> "TokenCorpus":
-        """Memory-maps the corpus in `directory`.
+        """Memory-maps the corpus in `directory`, which `write_corpus` wrote.
 
-        Args:
-            directory: A directory that `write_corpus` wrote.
-
-        Returns:
-            The corpus.
-
-        Raises:
-            InputError: A file is missing, has another size than `corpus.json` says, or is
-                invalid; the message names the file.
+        Raises InputError, with the name of the file, if a file is missing, invalid, or has another
+        size than `corpus.json` says.
         """
         path = Path(directory)
         index = _read_index(path / INDEX)
@@ -92,19 +84,17 @@ class TokenCorpus:
         min_lengths = {"source": 0 if index["target_only"] else 1, "target": 1}
         for number, shard in enumerate(index["shards"]):
             pairs = shard["pairs"]
+            prefix = path / shard_file(number, "")
             for side in SIDES:
-                tokens = shard[f"{side}_tokens"]
-                file = path / shard_file(number, f"{side}.offsets")
-                offsets[side].append(_map_offsets(file, pairs, tokens, min_lengths[side]))
-                file = path / shard_file(number, f"{side}.ids")
-                ids[side].append(_map(file, index["dtype"], tokens))
+                tokens, least = shard[f"{side}_tokens"], min_lengths[side]
+                offsets[side].append(_map_offsets(f"{prefix}{side}.offsets", pairs, tokens, least))
+                ids[side].append(_map(f"{prefix}{side}.ids", index["dtype"], tokens))
             if index["weights"]:
-                weights.append(_map(path / shard_file(number, "weights"), WEIGHT, pairs))
+                weights.append(_map(f"{prefix}weights", WEIGHT, pairs))
             if index["links"]:
-                file = path / shard_file(number, "links.offsets")
-                links[1].append(_map_offsets(file, pairs, shard["links"], min_length=0))
-                file = path / shard_file(number, "links")
-                mapped = _map(file, index["links"], 2 * shard["links"])
+                count = shard["links"]
+                links[1].append(_map_offsets(f"{prefix}links.offsets", pairs, count, 0))
+                mapped = _map(f"{prefix}links", index["links"], 2 * count)
                 links[0].append(mapped.reshape(-1, 2))
         return cls(
             index["counts"],
@@ -128,19 +118,9 @@ class TokenCorpus:
         return self._sequence("target", index)
 
     def padded(self, side: Side, indices: np.typing.ArrayLike, length: int) -> np.ndarray:
-        """Returns the ids of several sequences, zero-padded on the right.
+        """Returns the ids of sequences in any order, zero-padded on the right: int32 `(B, length)`.
 
-        Args:
-            side: `"source"` or `"target"`.
-            indices: Integer array `(B,)` of pairs, in any order.
-            length: Integer, the width of the result.
-
-        Returns:
-            Int32 array `(B, length)`.
-
-        Raises:
-            ValueError: A sequence is longer than `length`.
-            IndexError: An index is not in `[0, N)`.
+        Raises ValueError if a sequence is longer than `length`.
         """
         rows = self._rows(indices)
         result = np.zeros((len(rows), length), np.int32)
@@ -160,17 +140,7 @@ class TokenCorpus:
         return result
 
     def weights(self, indices: np.typing.ArrayLike) -> np.ndarray:
-        """Returns the weights of pairs in the loss.
-
-        Args:
-            indices: Integer array `(B,)` of pairs, in any order.
-
-        Returns:
-            Float32 array `(B,)`, all above 0; ones for a corpus without weights.
-
-        Raises:
-            IndexError: An index is not in `[0, N)`.
-        """
+        """Returns the weights of pairs in the loss, float32 `(B,)`; ones if there are none."""
         rows = self._rows(indices)
         result = np.ones(len(rows), np.float32)
         if self.has_weights:
@@ -179,17 +149,9 @@ class TokenCorpus:
         return result
 
     def links(self, indices: np.typing.ArrayLike) -> np.ndarray:
-        """Returns the links between the tokens of pairs.
+        """Returns the links between the tokens of pairs; no rows for a corpus without alignments.
 
-        Args:
-            indices: Integer array `(B,)` of pairs, in any order.
-
-        Returns:
-            Int64 array `(L, 3)`: position in `indices`, source token, target token; sorted by
-            position. No rows for a corpus without alignments.
-
-        Raises:
-            IndexError: An index is not in `[0, N)`.
+        Int64 `(L, 3)`: position in `indices`, source token, target token; sorted by position.
         """
         rows = self._rows(indices)
         result = [np.zeros((0, 3), np.int64)]
@@ -231,7 +193,7 @@ def _lengths(offsets: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([empty, *(np.diff(shard).astype(np.int32) for shard in offsets)])
 
 
-def _map_offsets(path: Path, pairs: int, total: int, min_length: int) -> np.ndarray:
+def _map_offsets(path: str, pairs: int, total: int, min_length: int) -> np.ndarray:
     offsets = _map(path, OFFSET, pairs + 1)
     lengths = offsets[1:] - offsets[:-1].astype(np.int64)
     if offsets[0] != 0 or offsets[-1] != total or lengths.min() < min_length:
@@ -239,10 +201,10 @@ def _map_offsets(path: Path, pairs: int, total: int, min_length: int) -> np.ndar
     return offsets
 
 
-def _map(path: Path, dtype: np.dtype, count: int) -> np.ndarray:
+def _map(path: str, dtype: np.dtype, count: int) -> np.ndarray:
     expected = count * dtype.itemsize
     try:
-        size = check_regular(path).stat().st_size
+        size = check_regular(Path(path)).stat().st_size
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); write it again") from error
     if size != expected:

@@ -28,9 +28,9 @@ def row_keys(seed: int, epoch: int, pairs: np.ndarray, purpose: Purpose) -> np.n
 
 
 def counter_uniforms(keys: np.ndarray, count: int) -> np.ndarray:
-    """Computes the first `count` uniform random numbers in [0, 1) of each key.
+    """Computes the first `count` uniform numbers in [0, 1) of each key: float64 `(B, count)`.
 
-    Returns float64 `(B, count)`. A larger count only appends numbers.
+    A larger count only appends numbers.
 
     Example:
 

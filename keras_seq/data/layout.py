@@ -3,10 +3,11 @@
 corpus.json                     version, dtype, counts, pairs and tokens of each shard
 shard-00000.source.ids          token ids of all sources of the shard, concatenated
 shard-00000.source.offsets      pairs + 1 numbers: pair i is ids[offsets[i]:offsets[i + 1]]
-shard-00000.target.ids          the same for the targets shard-00000.target.offsets
-shard-00000.weights             weighted pairs only: one float32 per pair shard-00000.links
-aligned pairs only: source and target token of each link shard-00000.links.offsets       pairs + 1
-numbers: pair i has links[offsets[i]:offsets[i + 1]]
+shard-00000.target.ids          the same for the targets
+shard-00000.target.offsets
+shard-00000.weights             weighted pairs only: one float32 per pair
+shard-00000.links               aligned pairs only: source and target token of each link
+shard-00000.links.offsets       pairs + 1 numbers: pair i has links[offsets[i]:offsets[i + 1]]
 """
 
 from typing import Literal

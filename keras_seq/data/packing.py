@@ -6,18 +6,10 @@ from keras_seq.text import BOS_ID, EOS_ID
 
 
 def pack(sequences: Iterable[Sequence[int]], length: int) -> Iterator[list[int]]:
-    """Concatenates sequences and cuts the result into segments.
+    """Concatenates sequences of ids and yields segments of `length` ids.
 
-    An end and a begin token separate two sequences. Batches of segments have no padding except
-    for the last segment.
-
-    Args:
-        sequences: Lists of ids without begin and end tokens.
-        length: Positive integer, the length of a segment.
-
-    Returns:
-        An iterator over segments of `length` ids, in order. The last segment may be shorter and
-        ends with an end token.
+    An end and a begin token separate two sequences. The last segment may be shorter and ends with
+    an end token. Batches of segments have no padding except for the last segment.
 
     Example:
 

@@ -20,12 +20,7 @@ _FITTING_SHARE = 0.99
 
 
 class PairSampling(NamedTuple):
-    """Subword sampling of both sides.
-
-    Attributes:
-        source: Sampling of the source vocabulary.
-        target: Sampling of the target vocabulary.
-    """
+    """Subword sampling of the source and of the target vocabulary."""
 
     source: SubwordSampling
     target: SubwordSampling
@@ -75,7 +70,6 @@ class SampledPairs:
         return sum(len(side.ids) for side in self._sides.values())
 
     def padded(self, side: Side, indices: np.ndarray, length: int) -> np.ndarray:
-        """Ids of sequences, zero-padded on the right: int32 `(B, length)`."""
         sampled = self._sides[side]
         is_token = np.arange(length) < sampled.lengths[indices, None]
         result = np.zeros(is_token.shape, np.int32)
@@ -84,14 +78,10 @@ class SampledPairs:
         return result
 
     def weights(self, indices: np.ndarray) -> np.ndarray:
-        """Weights of the pairs in the loss: float32 `(B,)`."""
         return self._corpus.weights(self._pairs[indices])
 
     def links(self, indices: np.ndarray) -> np.ndarray:
-        """Position in `indices`, source token, target token: int64 `(L, 3)`.
-
-        All sampled tokens of two words are linked if any of their stored tokens are linked.
-        """
+        """Links all sampled tokens of two words if any of their stored tokens are linked."""
         links = self._corpus.links(self._pairs[indices])
         result = [np.zeros((0, 3), np.int64)]
         ends = np.searchsorted(links[:, 0], np.arange(len(indices) + 1))
@@ -112,13 +102,10 @@ class SampledPairs:
 class _Side:
     """Sampled sequences of one side. A word begins at a word boundary or at a fixed token.
 
-    Attributes:
-        ids: Int32, all sampled tokens, concatenated.
-        lengths: Int32 `(N,)`, number of tokens of each pair.
-        starts: Int64 `(N,)`, position in `ids` of the first token of each pair.
-        word_starts: Int64 `(N + 1,)`, index of the first word of each pair.
-        stored: Int64, number of stored tokens of each word.
-        sampled: Int64, number of sampled tokens of each word.
+    `ids` are all sampled tokens, concatenated, `lengths` `(N,)` the number of tokens of each pair,
+    and `starts` `(N,)` the position in `ids` of the first one. `word_starts` `(N + 1,)` is the
+    index of the first word of each pair; `stored` and `sampled` are the numbers of tokens of each
+    word.
     """
 
     ids: np.ndarray

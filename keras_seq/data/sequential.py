@@ -12,17 +12,8 @@ def sequential_batches(
 ) -> Iterator[Batch]:
     """Yields batches that contain each pair exactly once, shorter pairs first.
 
-    Args:
-        corpus: The `TokenCorpus`, with at least one pair.
-        batch_tokens: Positive integer, as in `BatchStream`.
-        shapes: `"exact"` or `"buckets"`, as in `BatchStream`.
-        max_shapes: Positive integer, as in `BatchStream`.
-
-    Returns:
-        An iterator over batches like those of `BatchStream.batch`. Every call yields the same.
-
-    Raises:
-        ValueError: The corpus is empty or an argument is out of range.
+    The arguments and batches are those of `BatchStream`. Every call yields the same. Raises
+    ValueError if the corpus is empty or an argument is out of range.
     """
     plan = make_plan(
         corpus, batch_tokens=batch_tokens, bucket_width=1, shapes=shapes, max_shapes=max_shapes

@@ -1,7 +1,6 @@
 """The endless stream of training batches: batch k is a pure function of k."""
 
 import threading
-from collections.abc import Iterator
 from typing import TypeVar
 
 import numpy as np
@@ -22,39 +21,37 @@ class BatchStream:
     """Batches of pairs of similar length, reshuffled in every epoch.
 
     `batch(k)` depends on the corpus, the settings, the seed and k only. A run that stops after
-    batch k resumes with `batch(k + 1)` without replaying earlier batches. Each epoch contains
-    every pair once.
+    batch k resumes with `batch(k + 1)` without replaying earlier batches. Each epoch contains every
+    pair once.
 
     Shapes: B rows, S source steps, T target steps.
 
     Args:
         corpus: The `TokenCorpus`, with at least one pair.
-        batch_tokens: Positive integer, the maximum of B x max(S, T). A batch of one row may
-            exceed it.
+        batch_tokens: Positive integer, the maximum of B x max(S, T). A batch of one row may exceed
+            it.
         seed: Non-negative integer, the random seed.
         bucket_width: Positive integer. With exact shapes, pairs whose lengths fall into the same
             window of this many steps are shuffled together. Wider windows shuffle more and pad
-            more. Defaults to 1.
+            more.
         shapes: `"exact"` pads a batch to its own longest pair. `"buckets"` pads to one of a few
-            fixed shapes, so that a compiler builds few programs; unused rows are zero. Defaults
-            to `"exact"`.
-        max_shapes: Positive integer, the maximum number of fixed shapes. The shapes are chosen to
-            minimize the padding of this corpus. Defaults to 8.
+            fixed shapes, so that a compiler builds few programs; unused rows are zero.
+        max_shapes: Positive integer, the maximum number of fixed shapes, which are chosen to
+            minimize the padding of this corpus.
         host: Integer in `[0, hosts)`, the index of this process.
-        hosts: Positive integer, the number of processes that share each batch. Every host gets
-            the same number of rows; rows of the last hosts may be zero. The concatenated shards
-            are the batch of a single host.
+        hosts: Positive integer, the number of processes that share each batch. Every host gets the
+            same number of rows; rows of the last hosts may be zero. The concatenated shards are the
+            batch of a single host.
         row_multiple: Positive integer. The shard of each host is padded with zero rows to a
-            multiple of this number, so that its devices can split the rows. These rows do not
-            count against `batch_tokens`. Defaults to 1.
-        word_dropout: Float in [0, 1), the probability of replacing a token of `target_input`,
-            except the begin token, by the unknown token.
-        source_word_dropout: Float in [0, 1), the same for `source`, except end tokens.
-        sampling: Optional `PairSampling`, which samples the subwords of a pair anew in every
-            epoch. Batches are planned for lengths that 99 % of the pairs fit; a side that
-            does not fit its batch keeps the stored tokens.
-        first_counted: Non-negative integer. `total_weight` counts only target tokens from this
-            id on. For tags, these are the tags of words. Defaults to 0, all tokens.
+            multiple of this number, so that its devices can split the rows. These rows do not count
+            against `batch_tokens`.
+        word_dropout, source_word_dropout: Floats in [0, 1), the probability of replacing a token of
+            `target_input` or `source`, except begin and end tokens, by the unknown token.
+        sampling: Optional `PairSampling`, which samples the subwords of a pair anew in every epoch.
+            Batches are planned for lengths that 99 % of the pairs fit; a side that does not fit its
+            batch keeps the stored tokens.
+        first_counted: Non-negative integer. `total_weight` counts only target tokens from this id
+            on. For tags, these are the tags of words.
 
     Raises:
         ValueError: The corpus is empty or an argument is out of range.
@@ -111,13 +108,9 @@ class BatchStream:
             "source": (source_word_dropout, Purpose.SOURCE_WORDS),
             "target_input": (word_dropout, Purpose.TARGET_WORDS),
         }
-        self._sampling = sampling
-        self._first_counted = first_counted
-        self._seed = seed
+        self._seed, self._sampling, self._first_counted = seed, sampling, first_counted
+        self._host, self._hosts, self._row_multiple = host, hosts, row_multiple
         self._fixed = shapes == "buckets"
-        self._host = host
-        self._hosts = hosts
-        self._row_multiple = row_multiple
         lengths: Lengths = corpus
         if sampling is not None and len(corpus):
             lengths = plan_lengths(corpus, sampling, seed)
@@ -146,36 +139,8 @@ class BatchStream:
         bounds[:, 0] = self._host_rows(bounds[:, 0])
         return bounds
 
-    def shapes(self) -> list[tuple[int, int, int]]:
-        """Returns all shapes `(rows, source steps, target steps)` of this host's batches.
-
-        Returns:
-            The shapes, ascending.
-
-        Raises:
-            ValueError: The stream has `shapes="exact"`.
-        """
-        if not self._fixed:
-            raise ValueError(
-                'Exact shapes have no list; make the stream with shapes="buckets" for a few fixed '
-                "ones."
-            )
-        return sorted({(rows, source, target) for rows, source, target in self.bounds.tolist()})
-
     def batch(self, k: int) -> Batch:
-        """Builds batch k of the stream; the first is batch 0.
-
-        Args:
-            k: Non-negative integer.
-
-        Returns:
-            A dict of zero-padded arrays as `make_batch` builds it: int32 `source` `(B, S)`,
-            `target_input` `(B, T)` and `target_output` `(B, T)`. Float32 `weight` `(B,)` and
-            `alignment` `(B, T, S)` if the corpus has weights or alignments.
-
-        Raises:
-            ValueError: `k` is negative.
-        """
+        """Builds batch k of the stream, from 0, as `make_batch` does."""
         number, members = self._members(k)
         pairs, positions = self._pairs(k, number, members)
         rows, source_steps, target_steps = self._plan.shape[number].tolist()
@@ -194,18 +159,10 @@ class BatchStream:
         return batch
 
     def total_weight(self, k: int) -> float:
-        """Sums the weights of the target tokens of batch k over all hosts.
+        """Sums the weights of the target tokens of batch k, end tokens included, over all hosts.
 
-        End tokens count. The token ids are read only for `sampling` or `first_counted`.
-
-        Args:
-            k: Non-negative integer.
-
-        Returns:
-            The sum of the weights; the number of tokens if the corpus has no weights.
-
-        Raises:
-            ValueError: `k` is negative.
+        The token ids are read only for `sampling` or `first_counted`. A corpus without weights has
+        weights of 1.
         """
         number, members = self._members(k)
         pairs, positions = self._pairs(k, number, members)
@@ -216,13 +173,6 @@ class BatchStream:
         if not pairs.is_packed:
             tokens += 1
         return float((tokens * pairs.weights(positions)).sum())
-
-    def batches(self, start: int = 0) -> Iterator[Batch]:
-        """Yields batches endlessly, from batch `start` on."""
-        k = start
-        while True:
-            yield self.batch(k)
-            k += 1
 
     def _members(self, k: int) -> tuple[int, np.ndarray]:
         """The index of batch k in the plan, and its pairs on all hosts."""
@@ -241,14 +191,8 @@ class BatchStream:
             sampled = self._cache.get(k)
         if sampled is None:
             _, source_steps, target_steps = self._plan.shape[number].tolist()
-            sampled = SampledPairs(
-                self._corpus,
-                members,
-                self._sampling,
-                self._seed,
-                k // len(self._plan),
-                (source_steps - 1, target_steps - 1),
-            )
+            epoch, limits = k // len(self._plan), (source_steps - 1, target_steps - 1)
+            sampled = SampledPairs(self._corpus, members, self._sampling, self._seed, epoch, limits)
             with self._cache_lock:
                 tokens = sampled.tokens + sum(pairs.tokens for pairs in self._cache.values())
                 while self._cache and tokens > _CACHE_TOKENS:

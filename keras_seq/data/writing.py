@@ -32,12 +32,9 @@ _BUFFER_TOKENS = 2**18
 class TokenPair(NamedTuple):
     """Token ids of a source and its target, with an optional weight and alignment.
 
-    Attributes:
-        source: The ids of the source without begin and end tokens, a list or a 1-D integer array.
-        target: The ids of the target, as for `source`.
-        weight: Non-negative finite number, the weight of the pair in the loss. A pair of weight 2
-            counts like two equal pairs.
-        links: Pairs `(source token, target token)` of aligned tokens, counted from 0.
+    The ids are lists or 1-D integer arrays without begin and end tokens. The weight in the loss is
+    finite and not negative; a pair of weight 2 counts like two equal pairs. `links` are pairs
+    `(source token, target token)`, counted from 0.
     """
 
     source: Sequence[int]
@@ -48,22 +45,16 @@ class TokenPair(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """Counts of the pairs that `write_corpus` kept and dropped.
+    """Counts of the pairs that `write_corpus` kept and dropped, and the tokens of the kept ones.
 
-    Attributes:
-        kept: Pairs in the corpus.
-        dropped_empty: Dropped pairs with an empty side.
-        dropped_long: Dropped pairs with a side above the maximum length.
-        source_tokens: Tokens of the kept sources.
-        target_tokens: Tokens of the kept targets.
-        dropped_weightless: Dropped pairs of weight 0.
+    Pairs are dropped if a side is empty or above the maximum length, or if the weight is 0.
     """
 
-    kept: int = 0
-    dropped_empty: int = 0
-    dropped_long: int = 0
-    source_tokens: int = 0
-    target_tokens: int = 0
+    kept: int
+    dropped_empty: int
+    dropped_long: int
+    source_tokens: int
+    target_tokens: int
     dropped_weightless: int = 0
 
 
@@ -82,24 +73,22 @@ def write_corpus(
 ) -> CorpusCounts:
     """Writes pairs of token ids to a directory for `TokenCorpus.open`.
 
-    The pairs are consumed as a stream, so memory does not grow with the corpus. Pairs with an
-    empty side or a side above its maximum length are dropped and counted; if weights are stored,
-    so are pairs of weight 0. The directory appears atomically; a failed write leaves nothing.
+    The pairs are consumed as a stream, so memory does not grow with the corpus. Pairs with an empty
+    side or a side above its maximum length are dropped and counted; if weights are stored, so are
+    pairs of weight 0. The directory appears atomically; a failed write leaves nothing.
 
     Args:
         directory: Path of a directory that does not exist or is empty.
-        pairs: Iterable of `(source ids, target ids)` without begin and end tokens, lists or 1-D
-            integer arrays, or of `TokenPair`.
-        max_source_length: Positive integer, the maximum source length in tokens.
-        max_target_length: Positive integer, the maximum target length in tokens.
-        shard_pairs: Positive integer, the number of pairs per shard. Defaults to a million.
-        vocabulary_size: Optional positive integer above every id of both sides. Ids take two
-            bytes on disk if it is at most 65,536, else four.
-        weights: Boolean, whether to store the weights of the pairs, four bytes per pair.
-            Otherwise weights are ignored.
+        pairs: Iterable of `TokenPair`, or of `(source ids, target ids)`.
+        max_source_length, max_target_length: Positive integers, in tokens.
+        shard_pairs: Positive integer, the number of pairs per shard.
+        vocabulary_size: Optional positive integer above every id of both sides. Ids take two bytes
+            on disk if it is at most 65,536, else four.
+        weights: Boolean, whether to store the weights of the pairs, four bytes per pair. Otherwise
+            weights are ignored.
         alignments: Boolean, whether to store the links between tokens.
-        target_only: Boolean, whether the corpus has targets only, as for a language model.
-            Pairs with an empty source are then kept.
+        target_only: Boolean, whether the corpus has targets only, as for a language model. Pairs
+            with an empty source are then kept.
         packed: Boolean, whether targets are segments from `pack`. Batches add no end token to
             packed targets.
 
@@ -144,13 +133,12 @@ def write_corpus(
                     dropped_weightless += 1
                 else:
                     shards.add(pair)
+        kept, source_tokens, target_tokens = (
+            sum(shard[key] for shard in shards.written)
+            for key in ("pairs", "source_tokens", "target_tokens")
+        )
         counts = CorpusCounts(
-            kept=sum(shard["pairs"] for shard in shards.written),
-            dropped_empty=dropped_empty,
-            dropped_long=dropped_long,
-            source_tokens=sum(shard["source_tokens"] for shard in shards.written),
-            target_tokens=sum(shard["target_tokens"] for shard in shards.written),
-            dropped_weightless=dropped_weightless,
+            kept, dropped_empty, dropped_long, source_tokens, target_tokens, dropped_weightless
         )
         index = {
             "version": VERSION,
@@ -165,8 +153,7 @@ def write_corpus(
             "counts": asdict(counts),
             "shards": shards.written,
         }
-        text = json.dumps(index, indent=2) + "\n"
-        (temporary / INDEX).write_text(text, encoding="utf-8")
+        (temporary / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
     return counts
 
 
@@ -182,15 +169,12 @@ class _Shards:
         links: np.dtype | None,
         packed: bool,
     ) -> None:
+        self._directory, self._shard_pairs = directory, shard_pairs
+        self._limit, self.dtype = vocabulary_size or 2**32, id_dtype(vocabulary_size)
+        self._with_weights, self._link_dtype = weights, links
         self._reserved = {PAD_ID} if packed else {PAD_ID, BOS_ID, EOS_ID}
         # The entries of the finished shards in `corpus.json`.
         self.written: list[dict[str, int]] = []
-        self.dtype = id_dtype(vocabulary_size)
-        self._directory = directory
-        self._shard_pairs = shard_pairs
-        self._limit = vocabulary_size
-        self._with_weights = weights
-        self._link_dtype = links
         self._buffer: list[TokenPair] = []
         # Tokens and links in the buffer.
         self._buffered = 0
@@ -259,12 +243,11 @@ class _Shards:
     def _check(self, ids: np.ndarray, side: str) -> None:
         if not len(ids):
             return
-        limit = 2**32 if self._limit is None else self._limit
         low, high = int(ids.min()), int(ids.max())
-        if low < 0 or high >= limit:
+        if low < 0 or high >= self._limit:
             wrong = low if low < 0 else high
             raise ValueError(
-                f"A {side} has the id {wrong}; expected ids from 0 up to, not with, {limit}. "
+                f"A {side} has the id {wrong}; expected ids from 0 up to, not with, {self._limit}. "
                 "Encode with the tokenizer whose vocabulary_size was given."
             )
         reserved = self._reserved.intersection(ids[ids <= EOS_ID].tolist())

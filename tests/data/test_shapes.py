@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keras_seq.data import padding_share, token_counts
 from keras_seq.data.shapes import choose_shapes, ladder
 
 
@@ -60,14 +59,3 @@ def test_chosen_shapes_cost_at_most_5_percent_more_than_the_optimum(seed):
         for one, two in combinations(range(len(cells)), 2)
     )
     assert bounds[shape].sum() <= 1.05 * best
-
-
-def test_padding_is_counted_by_position():
-    batches = [
-        {"source": np.array([[5, 6, 3], [3, 0, 0]]), "target_output": np.array([[3], [0]])},
-        {"source": np.array([[5, 3]]), "target_output": np.array([[7, 3]])},
-    ]
-    assert [token_counts(batch) for batch in batches] == [(4, 1), (2, 2)]
-    assert padding_share(batches) == (2 / 8, 1 / 4)
-    with pytest.raises(ValueError, match="There is no batch to count"):
-        padding_share([])
