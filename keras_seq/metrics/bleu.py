@@ -6,7 +6,7 @@ import keras
 import sacrebleu.metrics
 from keras import ops
 
-from keras_seq.metrics.summed import add, ratio
+from keras_seq.metrics.summed import ratio
 from keras_seq.metrics.texts import Decode, TextMetric
 from keras_seq.metrics.tokens import PREDICTED_FILL, TRUE_FILL
 
@@ -45,10 +45,9 @@ class BLEU(TextMetric):
         decode: Optional function of lists of ids to as many strings, such as `Tokenizer.decode`.
             Register it with `keras.saving.register_keras_serializable` to save a compiled model.
         tokenize: Tokenizer of sacreBLEU for texts. Defaults to that of sacreBLEU, "13a".
-        pad_id: Id of padding, or None if no id is padding. Defaults to 0.
-        end_id: Id of the end token, or None if rows end with padding alone. Defaults to 3.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+        pad_id, end_id: Ids of padding, 0 by default, and of the end token, 3 by default; None if no
+            id is padding, or if rows end with padding alone.
+        name, dtype: Name of the metric, and dtype of the result.
 
     Call arguments:
         y_true: Integer ids `(B, T)`, or B strings.
@@ -78,6 +77,7 @@ class BLEU(TextMetric):
         BLEU Scores", WMT 2018, https://aclanthology.org/W18-6319/
     """
 
+    default_name = "bleu"
     num_statistics = 2 + 2 * ORDERS
 
     def __init__(
@@ -86,42 +86,31 @@ class BLEU(TextMetric):
         tokenize: str | None = None,
         pad_id: int | None = 0,
         end_id: int | None = 3,
-        name: str = "bleu",
+        name: str | None = None,
         dtype: Any = None,
     ) -> None:
         super().__init__(decode, pad_id, end_id, name, dtype)
         self.tokenize = tokenize
         # `force` silences the warning about texts that look tokenized.
         self._sacrebleu = sacrebleu.metrics.BLEU(tokenize=tokenize, force=True)
-        self.length = self.add_sum("length")
-        self.true_length = self.add_sum("true_length")
-        self.matches = self.add_sum("matches", (ORDERS,))
-        self.totals = self.add_sum("totals", (ORDERS,))
 
     def statistics_of_pair(self, truth: str, prediction: str) -> list[float]:
         score = self._sacrebleu.corpus_score([prediction], [[truth]])
         return [score.sys_len, score.ref_len, *score.counts, *score.totals]
 
-    def statistics_of_tokens(
-        self, true: Any, true_lengths: Any, ids: Any, lengths: Any, weights: Any
-    ) -> Any:
-        return _statistics_of_tokens(true, true_lengths, ids, lengths, weights)
-
-    def add_statistics(self, sums: Any) -> None:
-        add(self.length, sums[0])
-        add(self.true_length, sums[1])
-        add(self.matches, sums[2 : 2 + ORDERS])
-        add(self.totals, sums[2 + ORDERS :])
+    def statistics_of_tokens(self, *rows: Any) -> Any:
+        return _statistics_of_tokens(*rows)
 
     def result(self) -> Any:
-        matches, totals = map(ops.convert_to_tensor, (self.matches, self.totals))
+        sums = ops.convert_to_tensor(self.statistics)
+        matches, totals = sums[2 : 2 + ORDERS], sums[2 + ORDERS :]
         unmatched = ops.equal(matches, 0)
         # The n-th order without a match counts as 1 / 2^n matches.
         smoothed = ops.power(2.0, -ops.cumsum(ops.cast(unmatched, matches.dtype)))
         precisions = ratio(ops.where(unmatched, smoothed, matches), totals)
         positive = ops.maximum(precisions, 1e-30)
         mean = ops.exp(ops.mean(ops.log(positive)))
-        penalty = ops.exp(ops.minimum(1.0 - ratio(self.true_length, self.length), 0.0))
+        penalty = ops.exp(ops.minimum(1.0 - ratio(sums[1], sums[0]), 0.0))
         # The score is 0 without any match or without any n-gram of length four.
         defined = ops.logical_and(ops.any(matches > 0), ops.all(totals > 0))
         return ops.cast(ops.where(defined, 100.0 * penalty * mean, 0.0), self.dtype)
@@ -130,7 +119,9 @@ class BLEU(TextMetric):
         return {**super().get_config(), "tokenize": self.tokenize}
 
 
-def _statistics_of_tokens(true, true_lengths, ids, lengths, weights):
+def _statistics_of_tokens(
+    true: Any, true_lengths: Any, ids: Any, lengths: Any, weights: Any
+) -> Any:
     """Returns the lengths of predictions and truth, matches and totals of each order.
 
     The ids `(B, N)` are filled with `TRUE_FILL` and `PREDICTED_FILL`; lengths and weights are
@@ -157,7 +148,7 @@ def _statistics_of_tokens(true, true_lengths, ids, lengths, weights):
     return ops.sum(ops.cast(counts, "float32") * weights[:, None], axis=0)
 
 
-def _equal_ngrams(shorter, left, right, order):
+def _equal_ngrams(shorter: Any, left: Any, right: Any, order: int) -> Any:
     """Returns a bool `(B, M, N)`, True if the n-grams at i of `left` and j of `right` are equal.
 
     `shorter` is the same for n - 1; None if n is 1.

@@ -6,8 +6,8 @@ import keras
 from keras import ops
 from sacrebleu.metrics.helpers import extract_all_char_ngrams
 
-from keras_seq.metrics.summed import add, ratio
-from keras_seq.metrics.texts import Decode, TextMetric
+from keras_seq.metrics.summed import ratio
+from keras_seq.metrics.texts import TextMetric
 
 ORDERS = 6
 BETA = 2
@@ -34,10 +34,7 @@ class ChrF(TextMetric):
     Args:
         decode: Function of lists of ids to as many strings, such as `Tokenizer.decode`, or None if
             only strings are passed. Register it to save a compiled model, as for `BLEU`.
-        pad_id: Id of padding, or None if no id is padding. Defaults to 0.
-        end_id: Id of the end token, or None if rows end with padding alone. Defaults to 3.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+        pad_id, end_id, name, dtype: As for `BLEU`.
 
     Call arguments:
         y_true: B strings, or integer ids `(B, T)`.
@@ -62,30 +59,13 @@ class ChrF(TextMetric):
         https://aclanthology.org/W15-3049/
     """
 
+    default_name = "chrf"
     num_statistics = 3 * ORDERS
-
-    def __init__(
-        self,
-        decode: Decode | None = None,
-        pad_id: int | None = 0,
-        end_id: int | None = 3,
-        name: str = "chrf",
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(decode, pad_id, end_id, name, dtype)
-        self.found = self.add_sum("found", (ORDERS,))
-        self.expected = self.add_sum("expected", (ORDERS,))
-        self.matches = self.add_sum("matches", (ORDERS,))
 
     def statistics_of_pair(self, truth: str, prediction: str) -> list[float]:
         """Returns the n-grams of the prediction, of the truth and of both, for each order."""
-        pairs = list(
-            zip(
-                extract_all_char_ngrams(prediction, ORDERS, False),
-                extract_all_char_ngrams(truth, ORDERS, False),
-                strict=True,
-            )
-        )
+        sides = (extract_all_char_ngrams(text, ORDERS, False) for text in (prediction, truth))
+        pairs = list(zip(*sides, strict=True))
         return [
             # As in sacreBLEU: an order for which the truth is too short does not count.
             *(found.total() if expected else 0 for found, expected in pairs),
@@ -93,26 +73,14 @@ class ChrF(TextMetric):
             *((found & expected).total() for found, expected in pairs),
         ]
 
-    def statistics_of_tokens(self, *rows: Any) -> Any:
-        raise TypeError(
-            "chrF compares characters: pass lists of strings, or create the metric with "
-            "`decode`, a function of lists of ids to strings."
-        )
-
-    def add_statistics(self, sums: Any) -> None:
-        found, expected, matches = ops.split(sums, 3)
-        add(self.found, found)
-        add(self.expected, expected)
-        add(self.matches, matches)
-
     def result(self) -> Any:
         # The means leave out orders of which one side has no n-gram.
-        found, expected = map(ops.convert_to_tensor, (self.found, self.expected))
+        found, expected, matches = ops.split(ops.convert_to_tensor(self.statistics), 3)
         counted = ops.logical_and(found > 0, expected > 0)
         orders = ops.sum(ops.cast(counted, found.dtype))
 
-        def mean(totals):
-            return ratio(ops.sum(ops.where(counted, ratio(self.matches, totals), 0.0)), orders)
+        def mean(totals: Any) -> Any:
+            return ratio(ops.sum(ops.where(counted, ratio(matches, totals), 0.0)), orders)
 
         precision, recall = mean(found), mean(expected)
         score = ratio((1 + BETA**2) * precision * recall, BETA**2 * precision + recall)

@@ -5,14 +5,14 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.metrics.summed import RowMetric, add, ratio
+from keras_seq.metrics.summed import RowRate
 from keras_seq.metrics.tokens import PREDICTED_FILL, TRUE_FILL
 
 # Shape letters: B batch, N steps of the truth, M steps of the prediction, V vocabulary.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class EditDistance(RowMetric):
+class EditDistance(RowRate):
     """Token error rate: edit distance to the truth, divided by the length of the truth.
 
         rate = sum of w_b Levenshtein(y_b, prediction_b) / sum of w_b |y_b|
@@ -27,10 +27,9 @@ class EditDistance(RowMetric):
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
     Args:
-        pad_id: Id of padding, or None if no id is padding. Defaults to 0.
-        end_id: Id of the end token, or None if rows end with padding alone. Defaults to 3.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+        pad_id, end_id: Ids of padding, 0 by default, and of the end token, 3 by default; None if no
+            id is padding, or if rows end with padding alone.
+        name, dtype: Name of the metric, and dtype of the result.
 
     Call arguments:
         y_true: Integer ids `(B, T)`.
@@ -54,26 +53,10 @@ class EditDistance(RowMetric):
         Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals", 1966
     """
 
-    def __init__(
-        self,
-        pad_id: int | None = 0,
-        end_id: int | None = 3,
-        name: str = "edit_distance",
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(pad_id, end_id, name, dtype)
-        self.errors = self.add_sum("errors")
-        self.total = self.add_sum("total")
+    default_name = "edit_distance"
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        rows = self.rows(y_true, y_pred, sample_weight, keep_end=True)
-        true, true_lengths, ids, lengths, weights = rows
-        distances = levenshtein(true, true_lengths, ids, lengths)
-        add(self.errors, ops.sum(ops.cast(distances, "float32") * weights))
-        add(self.total, ops.sum(ops.cast(true_lengths, "float32") * weights))
-
-    def result(self) -> Any:
-        return ops.cast(ratio(self.errors, self.total), self.dtype)
+    def row_counts(self, true: Any, true_lengths: Any, ids: Any, lengths: Any) -> tuple[Any, Any]:
+        return levenshtein(true, true_lengths, ids, lengths), true_lengths
 
 
 def levenshtein(true: Any, true_lengths: Any, ids: Any, lengths: Any) -> Any:
@@ -90,10 +73,10 @@ def levenshtein(true: Any, true_lengths: Any, ids: Any, lengths: Any) -> Any:
     last_id = ops.shape(ids)[1] - 1
     lasts = true_lengths + lengths
 
-    def shifted(diagonal):
+    def shifted(diagonal: Any) -> Any:
         return ops.pad(diagonal[:, :-1], [[0, 0], [1, 0]])
 
-    def fill_next(k, two_before, one_before, distances):
+    def fill_next(k: Any, two_before: Any, one_before: Any, distances: Any) -> tuple[Any, ...]:
         others = ops.take_along_axis(ids, ops.clip(k - cells, 0, last_id), axis=1)
         replaced = shifted(two_before) + ops.cast(ops.not_equal(true, others), "int32")
         skipped = ops.minimum(one_before, shifted(one_before)) + 1

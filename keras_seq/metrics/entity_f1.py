@@ -27,8 +27,7 @@ class EntityF1(SummedMetric):
         tags: List of the N tag names: "O", and "B-", "I-", "E-" or "S-" followed by a type.
         pad_id: Tag id of padding and of subwords inside a word, or None to rely on the mask alone.
             Defaults to -1.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+        name, dtype: Name of the metric, and dtype of the result.
 
     Call arguments:
         y_true: Integer tag ids `(B, S)`, from 0.
@@ -53,8 +52,11 @@ class EntityF1(SummedMetric):
         2000, section 3, https://aclanthology.org/W00-0726/
     """
 
+    default_name = "entity_f1"
+    sums = ("right", "predicted", "true")
+
     def __init__(
-        self, tags: list[str], pad_id: int | None = -1, name: str = "entity_f1", dtype: Any = None
+        self, tags: list[str], pad_id: int | None = -1, name: str | None = None, dtype: Any = None
     ) -> None:
         super().__init__(pad_id, name, dtype)
         self.tags = list(tags)
@@ -62,9 +64,6 @@ class EntityF1(SummedMetric):
         # The last row stands for padding, which is outside of all entities.
         table = [_row(tag, kinds) for tag in self.tags] + [(0, False, False)]
         self._kinds, self._opening, self._continuing = map(list, zip(*table, strict=True))
-        self.right = self.add_sum("right")
-        self.predicted = self.add_sum("predicted")
-        self.true = self.add_sum("true")
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         y_true = as_ids("y_true", y_true)
@@ -80,7 +79,7 @@ class EntityF1(SummedMetric):
             count = ops.sum(ops.cast(flags["starts"], "float32"), axis=1)
             add(variable, ops.sum(count * weights))
 
-    def _flags(self, tags):
+    def _flags(self, tags: Any) -> dict[str, Any]:
         """Returns the entity type of each word, 0 outside, and bools of first and last words."""
         kinds = ops.take(ops.convert_to_tensor(self._kinds, "int32"), tags)
         opening = ops.take(ops.convert_to_tensor(self._opening, "bool"), tags)
@@ -102,7 +101,7 @@ class EntityF1(SummedMetric):
         return {**super().get_config(), "tags": self.tags}
 
 
-def _row(tag, kinds):
+def _row(tag: str, kinds: dict[str, int]) -> tuple[int, bool, bool]:
     """Returns the number of a tag's type, whether it may be continued, and whether it continues."""
     spans = entities([tag])
     if not spans:
@@ -111,7 +110,7 @@ def _row(tag, kinds):
     return kinds.setdefault(kind, len(kinds) + 1), tag[0] in "BI", tag[0] in "IE"
 
 
-def _right(true, predicted):
+def _right(true: dict[str, Any], predicted: dict[str, Any]) -> Any:
     """Returns the number of true entities of each row that were predicted, float32 `(B,)`.
 
     An entity was predicted if both sides agree on type, first and last word at each of its words.

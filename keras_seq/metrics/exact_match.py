@@ -5,11 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.metrics.summed import RowMetric, add, ratio
+from keras_seq.metrics.summed import RowRate
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ExactMatch(RowMetric):
+class ExactMatch(RowRate):
     """Fraction of the rows whose tokens are all right, including the end token.
 
         exact match = sum of w_b [prediction_b = y_b] / sum of w_b
@@ -22,10 +22,7 @@ class ExactMatch(RowMetric):
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
     Args:
-        pad_id: Id of padding, or None if no id is padding. Defaults to 0.
-        end_id: Id of the end token, or None if rows end with padding alone. Defaults to 3.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+        pad_id, end_id, name, dtype: As for `EditDistance`.
 
     Call arguments:
         y_true: Integer ids `(B, T)`.
@@ -46,28 +43,13 @@ class ExactMatch(RowMetric):
     0.5
     """
 
-    def __init__(
-        self,
-        pad_id: int | None = 0,
-        end_id: int | None = 3,
-        name: str = "exact_match",
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(pad_id, end_id, name, dtype)
-        self.right = self.add_sum("right")
-        self.total = self.add_sum("total")
+    default_name = "exact_match"
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        rows = self.rows(y_true, y_pred, sample_weight, keep_end=True)
-        true, true_lengths, ids, lengths, weights = rows
+    def row_counts(self, true: Any, true_lengths: Any, ids: Any, lengths: Any) -> tuple[Any, Any]:
         # Pad both sides to the sum of their widths.
         padded = ops.pad(true, [[0, 0], [0, ops.shape(ids)[1]]], constant_values=0)
         ids = ops.pad(ids, [[0, 0], [0, ops.shape(true)[1]]], constant_values=0)
         steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1
         same = ops.logical_or(ops.equal(padded, ids), steps >= true_lengths[:, None])
         right = ops.logical_and(ops.all(same, axis=1), ops.equal(true_lengths, lengths))
-        add(self.right, ops.sum(ops.where(right, weights, 0.0)))
-        add(self.total, ops.sum(weights))
-
-    def result(self) -> Any:
-        return ops.cast(ratio(self.right, self.total), self.dtype)
+        return right, ops.ones_like(lengths)

@@ -5,12 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.metrics.summed import SummedMetric, add, ratio
-from keras_seq.metrics.tokens import as_ids, as_logits, real_tokens, token_weights
+from keras_seq.metrics.summed import TokenMean
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class MaskedTokenAccuracy(SummedMetric):
+class MaskedTokenAccuracy(TokenMean):
     """Fraction of the real tokens that the model ranks first.
 
         accuracy = sum of w_bt [argmax(logits_bt) = y_bt] / sum of w_bt
@@ -24,8 +23,7 @@ class MaskedTokenAccuracy(SummedMetric):
 
     Args:
         pad_id: Id of padding in `y_true`, or None to rely on the mask alone. Defaults to 0.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+        name, dtype: Name of the metric, and dtype of the result.
 
     Call arguments:
         y_true: Integer ids `(B, T)`.
@@ -46,20 +44,7 @@ class MaskedTokenAccuracy(SummedMetric):
     0.5
     """
 
-    def __init__(
-        self, pad_id: int | None = 0, name: str = "masked_token_accuracy", dtype: Any = None
-    ) -> None:
-        super().__init__(pad_id, name, dtype)
-        self.right = self.add_sum("right")
-        self.total = self.add_sum("total")
+    default_name = "masked_token_accuracy"
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        y_true = as_ids("y_true", y_true)
-        y_pred = as_logits(y_true, y_pred)
-        ids = ops.cast(ops.argmax(y_pred, axis=-1), "int32")
-        weights = token_weights(real_tokens(y_true, y_pred, self.pad_id), sample_weight)
-        add(self.right, ops.sum(ops.where(ops.equal(ids, y_true), weights, 0.0)))
-        add(self.total, ops.sum(weights))
-
-    def result(self) -> Any:
-        return ops.cast(ratio(self.right, self.total), self.dtype)
+    def token_values(self, y_true: Any, y_pred: Any, real: Any) -> Any:
+        return ops.equal(ops.cast(ops.argmax(y_pred, axis=-1), "int32"), y_true)

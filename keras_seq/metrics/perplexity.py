@@ -5,12 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.metrics.summed import SummedMetric, add, ratio
-from keras_seq.metrics.tokens import as_ids, as_logits, real_tokens, token_weights
+from keras_seq.metrics.summed import TokenMean
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class Perplexity(SummedMetric):
+class Perplexity(TokenMean):
     """Perplexity: exponential of the mean cross-entropy of the real tokens.
 
         perplexity = exp(-sum of w_bt log P(y_bt) / sum of w_bt)
@@ -22,9 +21,7 @@ class Perplexity(SummedMetric):
     Shapes: B batch, T steps, V vocabulary.
 
     Args:
-        pad_id: Id of padding in `y_true`, or None to rely on the mask alone. Defaults to 0.
-        name: Name of the metric.
-        dtype: Dtype of the result.
+        pad_id, name, dtype: As for `MaskedTokenAccuracy`.
 
     Call arguments:
         y_true: Integer ids `(B, T)`.
@@ -48,25 +45,14 @@ class Perplexity(SummedMetric):
         1977, https://doi.org/10.1121/1.2016299
     """
 
-    def __init__(self, pad_id: int | None = 0, name: str = "perplexity", dtype: Any = None) -> None:
-        super().__init__(pad_id, name, dtype)
-        self.cross_entropy = self.add_sum("cross_entropy")
-        self.total = self.add_sum("total")
+    default_name = "perplexity"
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        y_true = as_ids("y_true", y_true)
-        y_pred = as_logits(y_true, y_pred)
-        real = real_tokens(y_true, y_pred, self.pad_id)
-        weights = token_weights(real, sample_weight)
+    def token_values(self, y_true: Any, y_pred: Any, real: Any) -> Any:
         # Logits of padding may be NaN, and its ids may be outside the vocabulary.
         labels = ops.where(real, y_true, 0)
         logits = ops.where(real[..., None], ops.cast(y_pred, self.total.dtype), 0.0)
         chosen = ops.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
-        losses = ops.logsumexp(logits, axis=-1) - chosen
-        # A weight of 0 removes even a token with an infinite loss.
-        losses = ops.where(ops.equal(weights, 0), 0.0, losses * ops.cast(weights, losses.dtype))
-        add(self.cross_entropy, ops.sum(losses))
-        add(self.total, ops.sum(weights))
+        return ops.logsumexp(logits, axis=-1) - chosen
 
-    def result(self) -> Any:
-        return ops.cast(ops.exp(ratio(self.cross_entropy, self.total)), self.dtype)
+    def of_mean(self, mean: Any) -> Any:
+        return ops.exp(mean)

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.metrics.summed import RowMetric
+from keras_seq.metrics.summed import RowMetric, add
 
 Decode = Callable[[list[list[int]]], Sequence[str]]
 
@@ -16,18 +16,24 @@ Decode = Callable[[list[list[int]]], Sequence[str]]
 class TextMetric(RowMetric):
     """Abstract metric of lists of strings, or of ids that `decode` turns into strings.
 
-    A subclass defines `num_statistics`, `statistics_of_pair` and `add_statistics`, and may override
-    `statistics_of_tokens`. `decode` is a function of lists of ids, without end tokens, to as many
-    strings.
+    The state is one vector of sums. A subclass defines `num_statistics` and `statistics_of_pair`,
+    and may override `statistics_of_tokens`. `decode` is a function of lists of ids, without end
+    tokens, to as many strings.
     """
 
     num_statistics: int
 
     def __init__(
-        self, decode: Decode | None, pad_id: int | None, end_id: int | None, name: str, dtype: Any
+        self,
+        decode: Decode | None = None,
+        pad_id: int | None = 0,
+        end_id: int | None = 3,
+        name: str | None = None,
+        dtype: Any = None,
     ) -> None:
         super().__init__(pad_id, end_id, name, dtype)
         self.decode = decode
+        self.statistics = self.add_sum("statistics", (self.num_statistics,))
 
     def statistics_of_pair(self, truth: str, prediction: str) -> Sequence[float]:
         """Returns the statistics of one pair of texts. All statistics are sums over pairs."""
@@ -35,11 +41,10 @@ class TextMetric(RowMetric):
 
     def statistics_of_tokens(self, *rows: Any) -> Any:
         """Returns the summed statistics of rows of ids without `decode`."""
-        raise NotImplementedError
-
-    def add_statistics(self, sums: Any) -> None:
-        """Adds summed statistics, a float tensor `(num_statistics,)`, to the state."""
-        raise NotImplementedError
+        raise TypeError(
+            f"{type(self).__name__} compares characters: pass lists of strings, or create the "
+            "metric with `decode`, a function of lists of ids to strings."
+        )
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         text = is_text(y_true), is_text(y_pred)
@@ -53,7 +58,7 @@ class TextMetric(RowMetric):
                 sums = self.statistics_of_tokens(*rows)
             else:
                 sums = backend.on_host(self._statistics_of_ids, (self.num_statistics,), *rows)
-        self.add_statistics(ops.broadcast_to(sums, (self.num_statistics,)))
+        add(self.statistics, ops.broadcast_to(sums, (self.num_statistics,)))
 
     def _statistics_of_lines(self, truths: Any, predictions: Any, weights: Any) -> np.ndarray:
         truths, predictions = list(truths), list(predictions)

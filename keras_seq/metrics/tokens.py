@@ -14,15 +14,15 @@ TRUE_FILL, PREDICTED_FILL = -1, -2
 class MaskOf(keras.layers.Layer):
     """Returns the Keras mask of a tensor, or None. Keras passes masks to layers only."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(autocast=False, name="mask_of")
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Any, mask: Any = None) -> Any:
         return None if mask is None else ops.copy(mask)
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
         return None
 
 
@@ -31,9 +31,8 @@ def real_tokens(y_true: Any, y_pred: Any, pad_id: int | None) -> Any:
 
     `y_pred` is logits `(B, T, V)`, which may have a Keras mask, or ids `(B, M)`.
     """
-    real = ops.ones_like(y_true, dtype="bool")
-    if pad_id is not None:
-        real = ops.not_equal(y_true, pad_id)
+    has_padding = pad_id is not None
+    real = ops.not_equal(y_true, pad_id) if has_padding else ops.ones_like(y_true, dtype="bool")
     mask = MaskOf()(y_pred) if len(y_pred.shape) == 3 else None
     return real if mask is None else ops.logical_and(real, ops.cast(mask, "bool"))
 
@@ -133,36 +132,3 @@ def rows_of(ids: Any, real: Any, end_id: int | None, keep_end: bool, fill: int) 
     lengths = ops.sum(ops.cast(real, "int32"), axis=1)
     moved = ops.take_along_axis(ids, order, axis=1)
     return ops.where(steps < lengths[:, None], moved, fill), lengths
-
-
-def pairs_of_rows(
-    y_true: Any,
-    y_pred: Any,
-    sample_weight: Any,
-    pad_id: int | None,
-    end_id: int | None,
-    keep_end: bool,
-) -> tuple[Any, ...]:
-    """Returns truth and prediction as rows of tokens.
-
-    Predicted logits `(B, N, V)` share the real steps of the truth. In predicted ids `(B, M)` every
-    step is real that is not padding. Each row is cut at its own first end token, which belongs to
-    the row if `keep_end`.
-
-    Returns true ids `(B, N)`, filled up with `TRUE_FILL`, and lengths `(B,)`; predicted ids, filled
-    up with `PREDICTED_FILL`, and lengths; weights `(B,)` as from `row_weights`.
-    """
-    y_true = as_ids("y_true", y_true)
-    y_pred, ids = predicted_ids(y_true, y_pred)
-    real = real_tokens(y_true, y_pred, pad_id)
-    if len(y_pred.shape) == 3:
-        real_ids = real
-    elif pad_id is None:
-        real_ids = ops.ones_like(ids, dtype="bool")
-    else:
-        real_ids = ops.not_equal(ids, pad_id)
-    return (
-        *rows_of(y_true, real, end_id, keep_end, TRUE_FILL),
-        *rows_of(ids, real_ids, end_id, keep_end, PREDICTED_FILL),
-        row_weights(real, sample_weight),
-    )
