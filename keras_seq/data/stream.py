@@ -38,13 +38,6 @@ class BatchStream:
             fixed shapes, so that a compiler builds few programs; unused rows are zero.
         max_shapes: Positive integer, the maximum number of fixed shapes, which are chosen to
             minimize the padding of this corpus.
-        host: Integer in `[0, hosts)`, the index of this process.
-        hosts: Positive integer, the number of processes that share each batch. Every host gets the
-            same number of rows; rows of the last hosts may be zero. The concatenated shards are the
-            batch of a single host.
-        row_multiple: Positive integer. The shard of each host is padded with zero rows to a
-            multiple of this number, so that its devices can split the rows. These rows do not count
-            against `batch_tokens`.
         word_dropout, source_word_dropout: Floats in [0, 1), the probability of replacing a token of
             `target_input` or `source`, except begin and end tokens, by the unknown token.
         sampling: Optional `PairSampling`, which samples the subwords of a pair anew in every epoch.
@@ -52,6 +45,13 @@ class BatchStream:
             batch keeps the stored tokens.
         first_counted: Non-negative integer. `total_weight` counts only target tokens from this id
             on. For tags, these are the tags of words.
+        host: Integer in `[0, hosts)`, the index of this process.
+        hosts: Positive integer, the number of processes that share each batch. Every host gets the
+            same number of rows; rows of the last hosts may be zero. The concatenated shards are the
+            batch of a single host.
+        row_multiple: Positive integer. The shard of each host is padded with zero rows to a
+            multiple of this number, so that its devices can split the rows. These rows do not count
+            against `batch_tokens`.
 
     Raises:
         ValueError: The corpus is empty or an argument is out of range.
@@ -81,13 +81,13 @@ class BatchStream:
         bucket_width: int = 1,
         shapes: Shapes = "exact",
         max_shapes: int = 8,
-        host: int = 0,
-        hosts: int = 1,
-        row_multiple: int = 1,
         word_dropout: float = 0.0,
         source_word_dropout: float = 0.0,
         sampling: PairSampling | None = None,
         first_counted: int = 0,
+        host: int = 0,
+        hosts: int = 1,
+        row_multiple: int = 1,
     ) -> None:
         if seed < 0:
             raise ValueError(f"seed must not be negative, received {seed!r}")

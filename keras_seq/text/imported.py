@@ -56,9 +56,9 @@ def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) ->
     >>> tokenizer.decode(tokenizer.encode(["a cat"]))
     ['a cat']
     """
+    if not os.path.isfile(path):
+        raise InputError(f"{path}: not a file")
     try:
-        if not os.path.isfile(path):
-            raise InputError(f"{path}: not a file")
         with open(path, "rb") as stream:
             content = stream.read(MAX_MODEL_BYTES + 1)
     except OSError as error:
