@@ -1,5 +1,6 @@
 """Loss of connectionist temporal classification (CTC)."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -130,19 +131,19 @@ def ctc_losses(labels: Any, logits: Any, mask: Any = None) -> tuple[Any, Any]:
     return ops.where(counts, losses, ops.zeros_like(losses)), counts
 
 
-def _negative_log_likelihood(labels, logits, counts):
+def _negative_log_likelihood(labels: Any, logits: Any, counts: Any) -> Any:
     states = _states(labels)  # (B, S)
     last = 2 * ops.sum(ops.cast(ops.not_equal(labels, 0), "int32"), axis=1)  # (B,)
 
     @custom_gradient
-    def losses_of(logits):
+    def losses_of(logits: Any) -> tuple[Any, Callable[[Any], Any]]:
         log_probabilities = ops.log_softmax(logits, axis=-1)
         chosen = ops.take_along_axis(log_probabilities, states[:, None, :], axis=2)  # (B, T, S)
         forward, backward = _sums(chosen, states, last)
         # Every alignment passes through exactly one state at the first frame.
         likelihood = ops.logsumexp(forward[:, 0] + backward[:, 0] - chosen[:, 0], axis=1)
 
-        def gradient(upstream):
+        def gradient(upstream: Any) -> Any:
             scale = ops.where(counts, upstream, ops.zeros_like(upstream))[:, None, None]
             passing = ops.exp(forward + backward - chosen - likelihood[:, None, None])
             spread = ops.one_hot(states, logits.shape[-1], dtype=logits.dtype)  # (B, S, V)
@@ -153,7 +154,7 @@ def _negative_log_likelihood(labels, logits, counts):
     return losses_of(logits)
 
 
-def _states(labels):
+def _states(labels: Any) -> Any:
     """Returns the states blank, label, blank, label, ..., blank: `(B, 2 L + 1)`."""
     blanks = ops.zeros_like(labels)
     pairs = ops.stack([blanks, labels], axis=2)  # (B, L, 2)
@@ -161,7 +162,7 @@ def _states(labels):
     return ops.pad(pairs, [[0, 0], [0, 1]])
 
 
-def _sums(chosen, states, last):
+def _sums(chosen: Any, states: Any, last: Any) -> tuple[Any, Any]:
     """Returns log alpha and log beta, `(B, T, S)`. Both include frame t.
 
     An alignment read backwards is an alignment of the reversed labels. So one loop over a doubled
@@ -180,7 +181,7 @@ def _sums(chosen, states, last):
     skips = ops.logical_and(ops.not_equal(both, 0), other)
     skips = ops.where(skips, ops.zeros_like(log_zero), log_zero)
 
-    def step(current, carried):
+    def step(current: Any, carried: Any) -> tuple[Any, list[Any]]:
         (sums,) = carried
         padded = ops.pad(sums, [[0, 0], [2, 0]], constant_values=_LOG_ZERO)
         before, two_before = padded[:, 1:-1], padded[:, :-2] + skips

@@ -1,5 +1,6 @@
 """Cross-entropy of token ids."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -93,7 +94,7 @@ def token_losses(
     labels = ops.reshape(y_true, (-1,))  # (B * T,)
 
     @custom_gradient
-    def losses_of(logits):
+    def losses_of(logits: Any) -> tuple[Any, Callable[[Any], Any]]:
         probabilities = ops.softmax(logits, axis=-1)  # (B * T, V)
         at_label = _at(probabilities, labels)
         log_sum = _log_sum(logits, probabilities, at_label, labels)
@@ -102,7 +103,7 @@ def token_losses(
         if smoothing:
             losses = losses - smoothing * ops.mean(logits, axis=-1)
 
-        def gradient(upstream):
+        def gradient(upstream: Any) -> Any:
             scale = upstream[:, None]
             # The last use of the probabilities: TensorFlow reuses their memory for the result.
             slopes = backend.multiply_no_nan(probabilities, scale)
@@ -123,7 +124,7 @@ def token_losses(
     return ops.reshape(losses_of(flat), ops.shape(y_true))
 
 
-def _log_sum(logits, probabilities, at_label, labels):
+def _log_sum(logits: Any, probabilities: Any, at_label: Any, labels: Any) -> Any:
     """Returns logsumexp of each row as z_i - log p_i, exact for any i whose p_i is not 0.
 
     The label serves as i unless its probability underflows in some row; then i is the maximum.
@@ -132,7 +133,7 @@ def _log_sum(logits, probabilities, at_label, labels):
     passes, and the condition would add as much.
     """
 
-    def of_largest():
+    def of_largest() -> Any:
         return ops.max(logits, axis=-1) - ops.log(ops.max(probabilities, axis=-1))
 
     if backend.name() != "tensorflow":
@@ -141,7 +142,7 @@ def _log_sum(logits, probabilities, at_label, labels):
     return ops.cond(ops.all(at_label > 1e-30), lambda: of_label, of_largest)
 
 
-def _at(rows, index):
+def _at(rows: Any, index: Any) -> Any:
     """Returns `rows[i, index[i]]`, by one gather of single numbers."""
     width = rows.shape[-1]
     flat_index = ops.arange(ops.shape(index)[0], dtype="int32") * width + index

@@ -33,10 +33,8 @@ def sequence_loss(
         targets: Integer ids `(B, T)`.
         weights: Float or bool tensor `(B, T)`, 0 at padding. Logits with weight 0, even NaN,
             affect neither loss nor gradient.
-        average_across_timesteps: Whether to average over T. Defaults to True.
-        average_across_batch: Whether to average over B. Defaults to True.
-        sum_over_timesteps: Whether to sum over T. Defaults to False.
-        sum_over_batch: Whether to sum over B. Defaults to False.
+        average_across_timesteps, average_across_batch: Booleans, whether to average over T and B.
+        sum_over_timesteps, sum_over_batch: Booleans, whether to sum over T and B.
 
     Returns:
         Float32 tensor: a scalar if reduced over both axes, `(B,)` over steps, `(T,)` over the

@@ -6,13 +6,6 @@ from typing import Any
 
 from keras import ops
 
-__all__ = [
-    "cyclical_annealing",
-    "linear_annealing",
-    "logistic_annealing",
-    "scheduled_sampling_rate",
-]
-
 # Returns a float32 scalar for the number of updates made so far.
 Schedule = Callable[[Any], Any]
 
@@ -63,7 +56,7 @@ def scheduled_sampling_rate(kind: str, rate: float, half_steps: float) -> Schedu
         raise ValueError(f"`half_steps` must be positive, received {half_steps!r}.")
     k = _k_log_k(half_steps)
 
-    def rate_at(step):
+    def rate_at(step: Any) -> Any:
         step = ops.cast(step, "float32")
         if kind == "constant":
             return ops.full((), rate, "float32")
@@ -100,7 +93,7 @@ def linear_annealing(steps: float, start: float = 0.0, end: float = 1.0) -> Sche
     """
     _check_steps(steps)
 
-    def weight_at(step):
+    def weight_at(step: Any) -> Any:
         progress = ops.minimum(ops.cast(step, "float32") / steps, 1.0)
         return start + (end - start) * progress
 
@@ -171,7 +164,7 @@ def cyclical_annealing(steps: float, cycles: int = 4, rise: float = 0.5) -> Sche
         raise ValueError(f"`rise` must be above 0 and at most 1, received {rise!r}.")
     cycle = steps / cycles
 
-    def weight_at(step):
+    def weight_at(step: Any) -> Any:
         step = ops.cast(step, "float32")
         weight = ops.minimum(ops.mod(step, cycle) / (rise * cycle), 1.0)
         return ops.where(step >= steps, 1.0, weight)
@@ -179,12 +172,12 @@ def cyclical_annealing(steps: float, cycles: int = 4, rise: float = 0.5) -> Sche
     return weight_at
 
 
-def _check_steps(steps):
+def _check_steps(steps: float) -> None:
     if not steps > 0:
         raise ValueError(f"The number of updates must be positive, received {steps!r}.")
 
 
-def _k_log_k(value):
+def _k_log_k(value: float) -> float:
     """Returns the k > 1 with k log k = value, by Newton's method."""
     k = 1 + value
     for _ in range(50):
