@@ -7,166 +7,97 @@ Keras only if a name needs it.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_PACKAGES = (
-    "analysis",
-    "backend",
-    "callbacks",
-    "cluster",
-    "data",
-    "evaluation",
-    "inference",
-    "jobs",
-    "layers",
-    "losses",
-    "metrics",
-    "models",
-    "preparation",
-    "run",
-    "runtime",
-    "schedules",
-    "scoring",
-    "search",
-    "serving",
-    "settings",
-    "storage",
-    "tasks",
-    "text",
-    "training",
-    "vectors",
+_PACKAGES = sorted(
+    entry.name for entry in os.scandir(__path__[0]) if entry.is_dir() and entry.name[0] not in "._"
 )
-# Where each public name is defined, and its name there.
+# Where each public name is defined. A name after a colon is its name there.
 _NAMES = {
-    "Autoencoder": ("keras_seq.inference.autoencoder", "Autoencoder"),
-    "Classifier": ("keras_seq.inference.classifier", "Classifier"),
-    "Diagnosis": ("keras_seq.analysis.diagnosis.verdicts", "Diagnosis"),
-    "Devices": ("keras_seq.runtime.devices", "Devices"),
-    "Evaluation": ("keras_seq.evaluation", "Evaluation"),
-    "Generator": ("keras_seq.inference.generator", "Generator"),
-    "InputError": ("keras_seq.text", "InputError"),
-    "LikelihoodScorer": ("keras_seq.inference.likelihood", "LikelihoodScorer"),
-    "Recognizer": ("keras_seq.inference.recognizer", "Recognizer"),
-    "Run": ("keras_seq.run", "Run"),
-    "Settings": ("keras_seq.settings", "Settings"),
-    "SettingsError": ("keras_seq.settings", "SettingsError"),
-    "Tagger": ("keras_seq.inference.tagger", "Tagger"),
-    "Translator": ("keras_seq.inference.translator", "Translator"),
-    "diagnose": ("keras_seq.analysis.diagnosis.diagnosing", "diagnose"),
-    "evaluate": ("keras_seq.evaluation.evaluating", "evaluate"),
-    "export": ("keras_seq.serving.saved_model", "export_saved_model"),
-    "load_settings": ("keras_seq.settings", "load_settings"),
-    "score": ("keras_seq.scoring", "score"),
-    "train": ("keras_seq.training", "train"),
-    "translate": ("keras_seq.inference.translator", "translate"),
+    "Autoencoder": "inference.autoencoder",
+    "Classifier": "inference.classifier",
+    "Devices": "runtime.devices",
+    "Diagnosis": "analysis.diagnosis.result",
+    "Evaluation": "evaluation",
+    "Generator": "inference.generator",
+    "InputError": "text",
+    "LikelihoodScorer": "inference.likelihood",
+    "Recognizer": "inference.recognizer",
+    "Run": "run",
+    "Settings": "settings",
+    "SettingsError": "settings",
+    "Tagger": "inference.tagger",
+    "Translator": "inference.translator",
+    "diagnose": "analysis.diagnosis.diagnosing",
+    "evaluate": "evaluation.evaluating",
+    "export": "serving.saved_model:export_saved_model",
+    "load_settings": "settings",
+    "score": "scoring",
+    "train": "training",
+    "translate": "inference.translator",
 }
-
-__all__ = [
-    "Autoencoder",
-    "Classifier",
-    "Devices",
-    "Diagnosis",
-    "Evaluation",
-    "Generator",
-    "InputError",
-    "LikelihoodScorer",
-    "Recognizer",
-    "Run",
-    "Settings",
-    "SettingsError",
-    "Tagger",
-    "Translator",
-    "__version__",
-    "analysis",
-    "backend",
-    "callbacks",
-    "cluster",
-    "data",
-    "diagnose",
-    "evaluate",
-    "evaluation",
-    "export",
-    "inference",
-    "jobs",
-    "layers",
-    "load_settings",
-    "losses",
-    "metrics",
-    "models",
-    "preparation",
-    "run",
-    "runtime",
-    "schedules",
-    "score",
-    "scoring",
-    "search",
-    "serving",
-    "settings",
-    "storage",
-    "tasks",
-    "text",
-    "train",
-    "training",
-    "translate",
-    "vectors",
-]
+__all__ = ["__version__", *_PACKAGES, *_NAMES]
 
 if TYPE_CHECKING:
-    from keras_seq import (
-        analysis,
-        backend,
-        callbacks,
-        cluster,
-        data,
-        evaluation,
-        inference,
-        jobs,
-        layers,
-        losses,
-        metrics,
-        models,
-        preparation,
-        run,
-        runtime,
-        schedules,
-        scoring,
-        search,
-        serving,
-        settings,
-        storage,
-        tasks,
-        text,
-        training,
-        vectors,
-    )
-    from keras_seq.analysis.diagnosis.diagnosing import diagnose
-    from keras_seq.analysis.diagnosis.result import Diagnosis
-    from keras_seq.evaluation import Evaluation
-    from keras_seq.evaluation.evaluating import evaluate
-    from keras_seq.inference.autoencoder import Autoencoder
-    from keras_seq.inference.classifier import Classifier
-    from keras_seq.inference.generator import Generator
-    from keras_seq.inference.likelihood import LikelihoodScorer
-    from keras_seq.inference.recognizer import Recognizer
-    from keras_seq.inference.tagger import Tagger
-    from keras_seq.inference.translator import Translator, translate
-    from keras_seq.run import Run
-    from keras_seq.runtime.devices import Devices
-    from keras_seq.scoring import score
-    from keras_seq.serving.saved_model import export_saved_model as export
-    from keras_seq.settings import Settings, SettingsError, load_settings
-    from keras_seq.text import InputError
-    from keras_seq.training import train
+    from keras_seq import analysis as analysis
+    from keras_seq import backend as backend
+    from keras_seq import callbacks as callbacks
+    from keras_seq import cluster as cluster
+    from keras_seq import data as data
+    from keras_seq import evaluation as evaluation
+    from keras_seq import inference as inference
+    from keras_seq import jobs as jobs
+    from keras_seq import layers as layers
+    from keras_seq import losses as losses
+    from keras_seq import metrics as metrics
+    from keras_seq import models as models
+    from keras_seq import preparation as preparation
+    from keras_seq import run as run
+    from keras_seq import runtime as runtime
+    from keras_seq import schedules as schedules
+    from keras_seq import scoring as scoring
+    from keras_seq import search as search
+    from keras_seq import serving as serving
+    from keras_seq import settings as settings
+    from keras_seq import storage as storage
+    from keras_seq import tasks as tasks
+    from keras_seq import text as text
+    from keras_seq import training as training
+    from keras_seq import vectors as vectors
+    from keras_seq.analysis.diagnosis.diagnosing import diagnose as diagnose
+    from keras_seq.analysis.diagnosis.result import Diagnosis as Diagnosis
+    from keras_seq.evaluation import Evaluation as Evaluation
+    from keras_seq.evaluation.evaluating import evaluate as evaluate
+    from keras_seq.inference.autoencoder import Autoencoder as Autoencoder
+    from keras_seq.inference.classifier import Classifier as Classifier
+    from keras_seq.inference.generator import Generator as Generator
+    from keras_seq.inference.likelihood import LikelihoodScorer as LikelihoodScorer
+    from keras_seq.inference.recognizer import Recognizer as Recognizer
+    from keras_seq.inference.tagger import Tagger as Tagger
+    from keras_seq.inference.translator import Translator as Translator
+    from keras_seq.inference.translator import translate as translate
+    from keras_seq.run import Run as Run
+    from keras_seq.runtime.devices import Devices as Devices
+    from keras_seq.scoring import score as score
+    from keras_seq.serving.saved_model import export_saved_model
+    from keras_seq.settings import Settings as Settings
+    from keras_seq.settings import SettingsError as SettingsError
+    from keras_seq.settings import load_settings as load_settings
+    from keras_seq.text import InputError as InputError
+    from keras_seq.training import train as train
+
+    export = export_saved_model
 
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"keras_seq.{name}")
     if name in _NAMES:
-        module, attribute = _NAMES[name]
-        return getattr(importlib.import_module(module), attribute)
+        module, _, original = _NAMES[name].partition(":")
+        return getattr(importlib.import_module(f"keras_seq.{module}"), original or name)
     raise AttributeError(f"module 'keras_seq' has no attribute {name!r}")
 
 
