@@ -13,8 +13,6 @@ from keras_seq.run import Run, Shapes, check_new, lock_directory
 from keras_seq.run.models import build_run_model, weight_shapes
 from keras_seq.text import InputError
 
-__all__ = ["average_run"]
-
 
 def average_run(
     run: str | os.PathLike[str],
@@ -50,7 +48,7 @@ def average_run(
         raise InputError(f"{directory}: is the run to average, or lies in it: name another place")
     base.require_weights()
     if count is None:
-        steps = sorted({_stored_step(base, name) for name in which})
+        steps = sorted({base.checkpoints.resolve(name) for name in which})
     else:
         steps = _select_steps(base, count, of)
     shapes = weight_shapes(build_run_model(base))
@@ -79,16 +77,6 @@ def average_run(
     if notice:
         notice(f"{averaged.path}: the mean of the weights after steps {step_list}")
     return steps
-
-
-def _stored_step(run: Run, which: str | int) -> int:
-    """Returns the step of a checkpoint that is given as "best", "latest" or a step."""
-    selected = run.checkpoints.select(which)
-    best = run.checkpoints.best_step if selected == "best" else None
-    step = selected if isinstance(selected, int) else best or run.checkpoints.latest_step
-    if step is None:
-        raise InputError(f"{run.path}: no checkpoint, the training has not saved one yet")
-    return step
 
 
 def _select_steps(run: Run, count: int, of: str) -> list[int]:

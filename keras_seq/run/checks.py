@@ -16,13 +16,8 @@ _WORK_PREFIXES = ("vocabulary-", "ids-", TEMPORARY)
 def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Checks that a new run can be created at a path. Changes nothing.
 
-    Args:
-        path: A path that does not exist, an empty directory, or a run to overwrite.
-        overwrite: If True, `path` may be a run.
-
-    Raises:
-        InputError: If `path` is a file, a directory with other files, or a run that may not be
-            overwritten, or if it cannot be written.
+    Raises InputError if `path` is a file, a directory with other files, or a run that may not be
+    overwritten, or if it cannot be written.
     """
     path = Path(path)
     try:
@@ -33,7 +28,7 @@ def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
             return
         if not path.is_dir():
             raise InputError(f"{path}: a file, expected a new or empty directory")
-        if not is_empty(path):
+        if not all(map(_is_left_over, path.iterdir())):
             if not is_run(path):
                 raise InputError(f"{path}: not empty and not a run: expected a new directory")
             if not overwrite:
@@ -58,12 +53,8 @@ def is_run(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def is_empty(path: Path) -> bool:
-    """Tests if a directory has no files but those that a process killed early leaves."""
-    return all(map(_is_left_over, path.iterdir()))
-
-
 def _is_left_over(entry: Path) -> bool:
+    """Tests if a process that was killed early has left a file."""
     try:
         # A link is never a leftover, because its target belongs to somebody else.
         check_tree(entry, limit=None)

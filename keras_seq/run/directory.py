@@ -1,16 +1,18 @@
 """The run directory: everything that a training reads and writes.
 
-settings.toml                  all settings, with nothing left to choose tokenizer/joint.model
-or source.model and target.model, or source.model and labels.txt data/train, data/valid
-token ids (`keras_seq.data.write_corpus`) data/valid.source, .target     validation text data/start
-the run of the initial checkpoint, if any data/pretrained                weights of the pretrained
-encoder, if any data/source.vectors, .target   pretrained word vectors, if any data/prepared.json
-record of the text and of these files; written last
-                               (with `data.prepared`, data/train is in another directory)
-checkpoints/                   see `keras_seq.storage.checkpoints` result.json
-the result of a finished training metrics.jsonl, samples.txt, tensorboard/, README.md corpus/
-text that the package generated, if any .lock                          held by the process that
-writes to the directory
+settings.toml                  all settings, with nothing left to choose
+tokenizer/joint.model          or source.model and target.model, or source.model and labels.txt
+data/train, data/valid         token ids; data/train may be in the directory `data.prepared`
+data/valid.source, .target     validation text
+data/start                     the run of the initial checkpoint, if any
+data/pretrained                weights of the pretrained encoder, if any
+data/source.vectors, .target   pretrained word vectors, if any
+data/prepared.json             record of the text and of these files; written last
+checkpoints/                   see `keras_seq.storage.checkpoints`
+result.json                    the result of a finished training
+metrics.jsonl, samples.txt, tensorboard/, README.md
+corpus/                        text that the package generated, if any
+.lock                          held by the process that writes to the directory
 """
 
 from __future__ import annotations
@@ -134,13 +136,8 @@ class Run(PreparedData):
     ) -> Run:
         """Opens a run and checks that its settings are valid and fit its weights.
 
-        Args:
-            path: The directory.
-            notice: Called with one line for each damaged checkpoint that is skipped.
-            writable: If False, methods that write do nothing.
-
-        Raises:
-            InputError: If `path` is not a run, or its files cannot be trusted.
+        `notice` is called with one line for each damaged checkpoint that is skipped. Raises
+        InputError if `path` is not a run, or its files cannot be trusted.
         """
         path = Path(path)
         if not path.exists():
@@ -169,11 +166,7 @@ class Run(PreparedData):
             write_file(self.path / "settings.toml", (MARK + settings.to_toml()).encode())
 
     def lock(self) -> DirectoryLock:
-        """Takes the lock of the directory. `unlock` or the end of the process releases it.
-
-        Raises:
-            InputError: If another process holds the lock, or the directory cannot be written.
-        """
+        """Takes the lock of the directory. `unlock` or the end of the process releases it."""
         if self._lock is None:
             self._lock = DirectoryLock(self.path)
             remove_run_temporaries(self.path)
@@ -256,48 +249,19 @@ class Run(PreparedData):
             self.checkpoints.mark_best(step)
 
     def load_weights(self, expected: Shapes, which: str | int = "best") -> dict[str, np.ndarray]:
-        """Loads the weights of one checkpoint.
-
-        Args:
-            expected: `{name: (shape, dtype)}` of the model that `settings` describe. The stored
-                weights must match exactly.
-            which: `"best"`, which is the latest if no best is marked; `"latest"`; or the step of
-                a stored checkpoint.
-
-        Returns:
-            Arrays by name.
-
-        Raises:
-            InputError: If there is no intact checkpoint, or it belongs to another model.
-        """
+        """Loads the weights of one checkpoint by name; see `CheckpointStore.load`."""
         return self.load_checkpoint({"weights": expected}, which).tensors["weights"]
 
     def load_checkpoint(
         self, expected: Mapping[str, Shapes], which: str | int = "latest"
     ) -> Checkpoint:
-        """Loads several parts of one checkpoint, and its state.
-
-        Args:
-            expected: `{"weights": {name: (shape, dtype)}, "training": {...}}`.
-            which: As for `load_weights`. If a step is given and damaged, no other is loaded.
-
-        Raises:
-            InputError: If there is no intact checkpoint, or it belongs to another model.
-        """
+        """Loads several parts of one checkpoint, and its state; see `CheckpointStore.load`."""
         checkpoint = self.checkpoints.load(expected, which)
         self.loaded_step = checkpoint.step
         return checkpoint
 
     def copy_checkpoint(self, directory: str | os.PathLike[str], which: str | int = "best") -> Run:
-        """Creates a run with the settings, vocabularies and weights of one checkpoint.
-
-        Args:
-            directory: A new directory.
-            which: `"best"`, `"latest"`, or the step of a stored checkpoint.
-
-        Raises:
-            InputError: If there is no intact checkpoint, or `directory` cannot be written.
-        """
+        """Creates a run in a new directory with the weights of one checkpoint of this run."""
         copy = Run.create(directory, self.settings)
         copy.save_vocabularies(*self.vocabularies)
         self.checkpoints.copy_weights(copy.checkpoints, which)
@@ -313,16 +277,10 @@ class Run(PreparedData):
             )
 
     def require_weights(self, which: str | int = "best") -> None:
-        """Checks that a checkpoint exists and is large enough for the model of the settings.
+        """Raises InputError if a checkpoint is missing or too small for the model of the settings.
 
-        Call this before building the model: even settings within their bounds can describe a
-        model of terabytes.
-
-        Args:
-            which: `"best"`, `"latest"`, or the step of a stored checkpoint.
-
-        Raises:
-            InputError: If there is no checkpoint, it is too small, or `which` is not stored.
+        Call this before building the model: even settings within their bounds can describe a model
+        of terabytes.
         """
         size = self.checkpoints.weights_size()
         if size is None:

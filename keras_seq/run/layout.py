@@ -23,26 +23,14 @@ WORK = ".work"
 # In the order of deletion: if it is interrupted, the run has no checkpoint and is not prepared.
 # settings.toml comes last, so that the directory remains recognizable as a run.
 _FILES = (
-    "checkpoints",
-    "data",
-    "tokenizer",
-    "result.json",
-    "metrics.jsonl",
-    "samples.txt",
-    "tensorboard",
-    "README.md",
-    "corpus",
-    "settings.toml",
+    *("checkpoints", "data", "tokenizer", "result.json", "metrics.jsonl", "samples.txt"),
+    *("tensorboard", "README.md", "corpus", "settings.toml"),
 )
 _MAX_ENTRIES = 100_000
 
 
 def lock_directory(path: str | os.PathLike[str]) -> DirectoryLock:
-    """Creates a directory if it is missing, and takes its lock.
-
-    Raises:
-        InputError: If another process holds the lock, or the directory cannot be written.
-    """
+    """Creates a directory if it is missing, and takes its lock; see `DirectoryLock`."""
     path = Path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)

@@ -49,10 +49,7 @@ def named_weights(model: keras.Model) -> dict[str, Any]:
 
 
 def load_model(run: Run, which: str | int = "best") -> keras.Model:
-    """Builds the model of a run and loads a checkpoint: `"best"`, `"latest"`, or a step.
-
-    Raises InputError if there is no intact checkpoint, or it belongs to another model.
-    """
+    """Builds the model of a run and loads a checkpoint; see `CheckpointStore.load`."""
     model = build_run_model(run)
     weights = named_weights(model)
     for name, array in run.load_weights(weight_shapes(model), which).items():
@@ -87,7 +84,8 @@ def open_ensemble(
     runs = [run, *(Run.open(other, notice=notice) for other in others)]
     for other in runs[1:]:
         other.require_weights(which)
-        if _vocabularies(other) != _vocabularies(run):
+        mine, theirs = ([one.to_bytes() for one in each.vocabularies] for each in (run, other))
+        if mine != theirs:
             raise InputError(
                 f"{other.path}: its vocabulary differs from that of {run.path}: train the runs of "
                 "an ensemble on the same prepared text, with different seeds"
@@ -102,10 +100,6 @@ def load_ensemble(runs: Sequence[Run], which: str | int = "best") -> Any:
     """
     models = [load_model(run, which) for run in runs]
     return models[0] if len(models) == 1 else Ensemble(models)
-
-
-def _vocabularies(run: Run) -> list[bytes]:
-    return [vocabulary.to_bytes() for vocabulary in run.vocabularies]
 
 
 def weight_shapes(model: keras.Model) -> Shapes:

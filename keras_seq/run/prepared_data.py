@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_seq.run.vocabularies import Vocabulary, read_vocabularies, write_vocabularies
+from keras_seq.run.vocabularies import V, Vocabulary, read_vocabularies, write_vocabularies
 from keras_seq.settings import Settings
 from keras_seq.storage import check_regular, make_directory, read_json, write_file
 from keras_seq.storage.checkpoints import CheckpointStore
@@ -40,17 +40,17 @@ class PreparedData:
     @property
     def target_tokenizer(self) -> Tokenizer:
         """The tokenizer of target text. TypeError if the task predicts labels."""
-        target = self.vocabularies[1]
-        if not isinstance(target, Tokenizer):
-            raise TypeError(f"a run of task {self.settings.task!r} predicts labels, not text")
-        return target
+        return self._target(Tokenizer, "predicts labels, not text")
 
     @property
     def labels(self) -> Labels:
         """The labels. TypeError if the task generates text."""
+        return self._target(Labels, "generates text, not labels")
+
+    def _target(self, kind: type[V], problem: str) -> V:
         target = self.vocabularies[1]
-        if not isinstance(target, Labels):
-            raise TypeError(f"a run of task {self.settings.task!r} generates text, not labels")
+        if not isinstance(target, kind):
+            raise TypeError(f"a run of task {self.settings.task!r} {problem}")
         return target
 
     def save_vocabularies(self, source: Tokenizer, target: Vocabulary) -> None:
@@ -113,9 +113,8 @@ class PreparedData:
 
     def prepared_files(self) -> list[str]:
         """Returns the files that preparation wrote, relative to the run, sorted."""
-        files = [path for path in (self.path / "tokenizer").iterdir() if path.is_file()]
-        files += [path for path in (self.path / "data").rglob("*") if path.is_file()]
-        names = {path.relative_to(self.path).as_posix() for path in files}
+        paths = [*(self.path / "tokenizer").iterdir(), *(self.path / "data").rglob("*")]
+        names = {path.relative_to(self.path).as_posix() for path in paths if path.is_file()}
         return sorted(names - {"data/prepared.json"})
 
     def write_preparation(self, record: Mapping[str, Any]) -> None:

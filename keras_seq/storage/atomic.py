@@ -26,11 +26,7 @@ _NAME_CHARACTERS = 40
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Writes a file atomically: readers see its old content or its new content.
-
-    Raises:
-        InputError, OSError: As for `atomic_file`.
-    """
+    """Writes a file atomically: readers see its old content or its new content."""
     with atomic_file(path) as stream:
         stream.write(content)
 
@@ -39,18 +35,14 @@ def write_file(path: Path, content: bytes) -> None:
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for writing that replaces `path` when the block ends without an error.
 
-    Args:
-        path: The file. A link at this name is replaced, not followed.
-
-    Returns:
-        A context manager that yields a binary stream.
-
-    Raises:
-        InputError: `path` is a device or a pipe, which a rename would replace by a file.
-        OSError: The disk is full or read-only; the old content stays.
+    A link at this name is replaced, not followed. Raises InputError if `path` is a device or a
+    pipe, and OSError if the disk is full or read-only; the old content stays.
     """
     path = Path(path)
-    _refuse_device(path)
+    with contextlib.suppress(OSError):
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise InputError(f"{path}: a pipe or a device, expected a file that can be replaced")
     temporary = _temporary_name(path.parent, path.name)
     try:
         with open(temporary, "xb", opener=_open_new) as stream:
@@ -70,16 +62,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Creates a temporary directory that is renamed to `path` when the block ends without an error.
 
     All files are flushed to the disk before the rename, so a crash leaves either no `path` or a
-    complete one.
-
-    Args:
-        path: The final directory, which does not exist or is empty. Parents are created.
-
-    Returns:
-        A context manager that yields the path of the temporary directory.
-
-    Raises:
-        InputError: `path` exists and is not an empty directory.
+    complete one. Creates missing parents. Raises InputError unless `path` is missing or empty.
     """
     path = Path(path)
     if os.path.lexists(path) and (path.is_symlink() or not path.is_dir() or any(path.iterdir())):
@@ -99,11 +82,12 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
 
     The directory is locked while the block runs. Directories of the same name that dead processes
     left behind are deleted first.
-
-    Returns:
-        A context manager that yields the path.
     """
-    _remove_abandoned(parent, _temporary_prefix(name))
+    for entry in list(os.scandir(parent)):
+        if entry.name.startswith(_temporary_prefix(name)) and entry.is_dir(follow_symlinks=False):
+            if (abandoned := _lock(Path(entry.path))) is not None:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                os.close(abandoned)
     path, handle = _locked_directory(parent, name)
     try:
         yield path
@@ -116,10 +100,8 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
 def remove_temporaries(directory: Path, names: Iterable[str] | None = None) -> None:
     """Deletes temporary files of killed processes; for the process that holds the lock.
 
-    Args:
-        directory: The directory. If it is missing or a link, nothing is deleted.
-        names: The files whose temporaries are deleted. None deletes all `.tmp-*`, for a directory
-            that contains files of this package only.
+    These are the temporaries of the files `names`. None deletes all `.tmp-*`, for a directory that
+    contains files of this package only.
     """
     prefixes = (TEMPORARY,) if names is None else tuple(map(_temporary_prefix, names))
     if prefixes and directory.is_dir() and not directory.is_symlink():
@@ -131,9 +113,7 @@ def remove_temporaries(directory: Path, names: Iterable[str] | None = None) -> N
 def make_directory(path: Path, *, parents: bool = False) -> None:
     """Creates a directory, and optionally its parents, if it is missing.
 
-    Raises:
-        InputError: `path` is a link.
-        OSError: The directory cannot be created, or `path` is a file.
+    Raises InputError if `path` is a link, and OSError if it is a file or cannot be created.
     """
     if path.is_symlink():
         raise InputError(f"{path}: a link, expected a directory")
@@ -141,12 +121,7 @@ def make_directory(path: Path, *, parents: bool = False) -> None:
 
 
 def open_to_append(path: Path) -> IO[bytes]:
-    """Opens a regular file for appending, and creates it if it is missing.
-
-    Raises:
-        InputError: `path` is a link, a pipe or a device.
-        OSError: The file cannot be written.
-    """
+    """Opens a regular file for appending, and creates it if it is missing."""
     check_regular(path)
     flags = _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
     return open(path, "ab", opener=lambda name, mode: os.open(name, mode | flags, 0o666))
@@ -200,15 +175,6 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def _refuse_device(path: Path) -> None:
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise InputError(f"{path}: a pipe or a device, expected a file that can be replaced")
-
-
 def _temporary_prefix(name: str) -> str:
     return f"{TEMPORARY}{name[:_NAME_CHARACTERS]}-"
 
@@ -251,13 +217,3 @@ def _lock(directory: Path, *, wait: bool = False) -> int | None:
         os.close(handle)
         return None
     return handle
-
-
-def _remove_abandoned(parent: Path, prefix: str) -> None:
-    """Deletes the temporary directories that no process has locked."""
-    for entry in list(os.scandir(parent)):
-        if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False):
-            handle = _lock(Path(entry.path))
-            if handle is not None:
-                shutil.rmtree(entry.path, ignore_errors=True)
-                os.close(handle)

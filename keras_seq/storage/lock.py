@@ -22,15 +22,11 @@ _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_
 
 
 class DirectoryLock:
-    """A lock on a directory; the kernel releases it when the process ends.
+    """A lock on an existing directory; the kernel releases it when the process ends.
 
-    Args:
-        directory: An existing directory. A file `.lock` is created in it and never deleted.
-        holder: The kind of process that writes here, for the error message.
-
-    Raises:
-        InputError: Another process holds the lock, the directory cannot be written, or `.lock` is
-            not a regular file.
+    A file `.lock` is created and never deleted. `holder` is the kind of process that writes there,
+    for the error message. Raises InputError if another process holds the lock, or the directory
+    cannot be written.
     """
 
     def __init__(self, directory: Path, holder: str = "training") -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from keras_seq.text import InputError
 
-_CHUNK_BYTES = 1 << 22
 # A file system may store smaller files without any blocks.
 _SPARSE_BYTES = 1 << 20
 # Far more files than a run or an export has.
@@ -22,17 +21,7 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def check_regular(path: str | os.PathLike[str]) -> Path:
-    """Checks that a path is a regular file or does not exist.
-
-    Args:
-        path: The file.
-
-    Returns:
-        `path`, as a `Path`.
-
-    Raises:
-        InputError: `path` is not a regular file, or the directory cannot be read.
-    """
+    """Returns a path after a check that it is a regular file or does not exist."""
     path = Path(path)
     try:
         mode = path.lstat().st_mode
@@ -48,9 +37,7 @@ def check_regular(path: str | os.PathLike[str]) -> Path:
 def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Opens a regular file for reading. Links are not followed, and pipes do not block.
 
-    Raises:
-        InputError: `path` is a link, a pipe, a device or a directory.
-        OSError: The file is missing or cannot be read.
+    Raises InputError if `path` is not a regular file, and OSError if it cannot be read.
     """
     check_regular(path)
     stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _FLAGS))
@@ -65,13 +52,7 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
 def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
     """Checks that a directory contains regular files and directories only, at any depth.
 
-    Args:
-        directory: A directory or a file, which may be missing.
-        limit: The maximum number of entries; None for a directory that jobs fill.
-
-    Raises:
-        InputError: An entry is neither a regular file nor a directory, there are more entries
-            than `limit`, or a directory cannot be read.
+    `limit` is the maximum number of entries; None for a directory that jobs fill.
     """
     pending, count = [directory], 0
     while pending:
@@ -94,11 +75,7 @@ def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Reads a regular file of at most `limit` bytes.
-
-    Raises:
-        InputError: The file cannot be read, is not a regular file, or is larger than `limit`.
-    """
+    """Reads a regular file of at most `limit` bytes; InputError if that fails."""
     try:
         with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -110,15 +87,10 @@ def read_file(path: Path, limit: int) -> bytes:
 
 
 def read_json(path: Path, limit: int) -> dict[str, Any]:
-    """Reads a JSON object from a regular file of at most `limit` bytes.
-
-    Raises:
-        InputError: The file cannot be read, is larger than `limit`, or is not a JSON object.
-    """
+    """Reads a JSON object from a file of at most `limit` bytes; InputError if that fails."""
+    content = read_file(path, limit)
     try:
-        value = json.loads(read_file(path, limit))
-    except InputError:
-        raise
+        value = json.loads(content)
     except (ValueError, RecursionError):
         raise InputError(f"{path}: not valid JSON") from None
     if not isinstance(value, dict):
@@ -139,19 +111,10 @@ def size_on_disk(status: os.stat_result) -> int:
 def hash_file(path: Path, *, follow_links: bool = False) -> str:
     """Computes the SHA-256 of a file, in hexadecimal.
 
-    Args:
-        path: The file.
-        follow_links: Boolean; True for a file that the user named, which may be a link.
-
-    Raises:
-        InputError: `path` is not a regular file, and `follow_links` is False.
-        OSError: The file is missing or cannot be read.
+    A file that the user named may be a link (`follow_links`).
     """
-    digest = hashlib.sha256()
     with open(path, "rb") if follow_links else open_regular(path) as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def reason(error: OSError) -> str:

@@ -256,7 +256,7 @@ def test_earlier_checkpoint_is_kept_when_the_disk_is_full(run, monkeypatch):
     assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]
 
 
-def test_store_resolves_names_of_checkpoints_and_remembers_the_loaded_step(run):
+def test_store_resolves_names_of_checkpoints_and_run_remembers_the_loaded_step(run):
     store = CheckpointStore(run.path / "checkpoints")
     with pytest.raises(InputError, match="the training has not saved one yet"):
         store.resolve()
@@ -267,6 +267,6 @@ def test_store_resolves_names_of_checkpoints_and_remembers_the_loaded_step(run):
     assert store.resolve() == 1
     with pytest.raises(InputError, match="received checkpoint '7', expected best, latest or a st"):
         store.resolve(7)
-    assert store.loaded_step is None
-    assert store.load_weights(SHAPES, 2)["rate"] == 2
-    assert store.loaded_step == 2
+    assert run.loaded_step is None
+    assert run.load_weights(SHAPES, 2)["rate"] == 2
+    assert run.loaded_step == 2

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,15 +59,11 @@ class CheckpointStore:
         keep: Number of newest checkpoints to keep besides the best.
         notice: Called with one line for each damaged checkpoint that is skipped. Defaults to
             `warnings.warn`.
-
-    Attributes:
-        loaded_step: The step of the last `load`; None before the first.
     """
 
     def __init__(self, directory: Path, *, keep: int = 3, notice: Notice | None = None) -> None:
         self.directory = Path(directory)
         self.keep = keep
-        self.loaded_step: int | None = None
         self._notice = notice or _warn
 
     @property
@@ -94,16 +90,9 @@ class CheckpointStore:
         return self._read_pointer("best")
 
     def select(self, which: str | int) -> str | int:
-        """Validates the name of a checkpoint.
+        """Returns `"best"`, `"latest"`, or the step of a stored checkpoint as an integer.
 
-        Args:
-            which: `"best"`, `"latest"`, or the step of a stored checkpoint, also as text.
-
-        Returns:
-            `"best"`, `"latest"`, or the step as an integer.
-
-        Raises:
-            InputError: `which` is anything else; the message lists the stored steps.
+        Raises InputError, which lists the stored steps, if `which` is anything else.
         """
         if which in ("best", "latest"):
             return which
@@ -119,18 +108,8 @@ class CheckpointStore:
         )
 
     def resolve(self, which: str | int = "best") -> int:
-        """Returns the step of the checkpoint that `which` names.
-
-        Args:
-            which: `"best"`, which is the latest if no checkpoint is marked as best; `"latest"`; or
-                the step of a stored checkpoint, also as text.
-
-        Raises:
-            InputError: There is no such checkpoint.
-        """
-        for step in self._candidates(which):
-            return step
-        raise self._empty()
+        """Returns the step of the checkpoint that `which` names; see `load`."""
+        return self._candidates(which)[0]
 
     def save(
         self, step: int, tensors: Mapping[str, Mapping[str, np.ndarray]], state: Mapping[str, Any]
@@ -138,7 +117,7 @@ class CheckpointStore:
         """Writes a checkpoint, points `latest` to it and deletes old checkpoints.
 
         Args:
-            step: Non-negative integer, the number of updates.
+            step: The number of updates.
             tensors: Arrays by part and name: `{"weights": {...}, "training": {...}}`.
             state: The training state, JSON values only.
 
@@ -176,14 +155,7 @@ class CheckpointStore:
         return final
 
     def lock(self, holder: str) -> DirectoryLock:
-        """Makes this process the only writer of the store, until the lock is released.
-
-        Args:
-            holder: The kind of process, for the error message.
-
-        Raises:
-            InputError: Another process holds the lock, or the directory cannot be written.
-        """
+        """Makes this process the only writer of the store; see `DirectoryLock`."""
         self._make_directory()
         return DirectoryLock(self.directory, holder)
 
@@ -205,12 +177,7 @@ class CheckpointStore:
         self._write_pointer("best", step)
 
     def load(
-        self,
-        expected: Mapping[str, Shapes],
-        which: str | int = "best",
-        *,
-        notice: Notice | None = None,
-        check_all: bool = False,
+        self, expected: Mapping[str, Shapes], which: str | int = "best", *, check_all: bool = False
     ) -> Checkpoint:
         """Reads some parts of a checkpoint, and its state.
 
@@ -223,8 +190,7 @@ class CheckpointStore:
                 `{"weights": {name: (shape, dtype)}, "training": {...}}`.
             which: `"best"`, which is the latest if no checkpoint is marked as best; `"latest"`; or
                 the step of a stored checkpoint, which no other checkpoint replaces.
-            notice: Overrides the `notice` of the store.
-            check_all: Boolean, whether damage in the other parts counts.
+            check_all: If True, damage in the other parts counts.
 
         Raises:
             InputError: There is no undamaged checkpoint, or the checkpoint belongs to another
@@ -234,50 +200,32 @@ class CheckpointStore:
             part: {name: tensor_spec(*spec) for name, spec in arrays.items()}
             for part, arrays in expected.items()
         }
-        checkpoint = self._first_undamaged(
-            lambda step: read_checkpoint(self._path(step), step, specs, check_all), which, notice
+        return self._first_undamaged(
+            lambda step: read_checkpoint(self._path(step), step, specs, check_all), which
         )
-        self.loaded_step = checkpoint.step
-        return checkpoint
-
-    def load_weights(self, expected: Shapes, which: str | int = "best") -> dict[str, np.ndarray]:
-        """Reads the weights of a checkpoint; `expected` has the shape and dtype of each."""
-        return self.load({"weights": expected}, which).tensors["weights"]
 
     def copy_weights(self, store: CheckpointStore, which: str | int = "best") -> int:
-        """Copies the weights of one checkpoint into an empty store, and returns its step.
-
-        Raises:
-            InputError: There is no undamaged checkpoint.
-        """
+        """Copies the weights of one checkpoint into an empty store, and returns its step."""
 
         def copy(step: int) -> int:
             copy_weights(self._path(step), store._path(step), step)
             return step
 
-        return self._first_undamaged(copy, which, None)
+        return self._first_undamaged(copy, which)
 
-    def _first_undamaged(
-        self, read: Callable[[int], T], which: str | int, notice: Notice | None
-    ) -> T:
-        notice = notice or self._notice
+    def _first_undamaged(self, read: Callable[[int], T], which: str | int) -> T:
         problems: list[str] = []
         for step in self._candidates(which):
             try:
                 result = read(step)
             except DamagedError as error:
                 problems.append(f"{self._path(step)}: damaged: {error}")
-                notice(problems[-1])
+                self._notice(problems[-1])
                 continue
             if problems:
-                notice(f"{self._path(step)}: read instead")
+                self._notice(f"{self._path(step)}: read instead")
             return result
-        if problems:
-            raise InputError(f"{self.directory}: no undamaged checkpoint; {problems[0]}")
-        raise self._empty()
-
-    def _empty(self) -> InputError:
-        return InputError(f"{self.directory}: no checkpoint, the training has not saved one yet")
+        raise InputError(f"{self.directory}: no undamaged checkpoint; {problems[0]}")
 
     def weights_size(self) -> int | None:
         """Returns the bytes of the largest weights file, or None if there is no checkpoint.
@@ -296,20 +244,16 @@ class CheckpointStore:
     def _path(self, step: int) -> Path:
         return self.directory / f"step-{step:08d}"
 
-    def _candidates(self, which: str | int) -> Iterator[int]:
-        steps = self.steps
-        if not steps:
-            return
+    def _candidates(self, which: str | int) -> list[int]:
+        """Returns the steps to try, in order. InputError if there is none."""
+        if not (steps := self.steps):
+            raise InputError(f"{self.directory}: no checkpoint, the training has not saved one yet")
         selected = self.select(which)
         if isinstance(selected, int):
-            yield selected
-            return
+            return [selected]
         first = self.best_step if selected == "best" else None
-        if first is None:
-            first = self.latest_step
-        if first is not None:
-            yield first
-        yield from (step for step in reversed(steps) if step != first)
+        first = self.latest_step if first is None else first
+        return sorted(steps, key=lambda step: (step == first, step), reverse=True)
 
     def _read_pointer(self, name: str) -> int | None:
         try:

@@ -16,20 +16,10 @@ import numpy as np
 from keras_seq.storage import atomic_file, open_regular
 
 # The safetensors code and the item size of each dtype.
-_DTYPES = {
-    "float64": ("F64", 8),
-    "float32": ("F32", 4),
-    "float16": ("F16", 2),
-    "bfloat16": ("BF16", 2),
-    "int64": ("I64", 8),
-    "int32": ("I32", 4),
-    "int16": ("I16", 2),
-    "int8": ("I8", 1),
-    "uint64": ("U64", 8),
-    "uint32": ("U32", 4),
-    "uint16": ("U16", 2),
-    "uint8": ("U8", 1),
-    "bool": ("BOOL", 1),
+_DTYPES = {"bfloat16": ("BF16", 2), "bool": ("BOOL", 1)} | {
+    f"{kind}{8 * size}": (f"{kind[0].upper()}{8 * size}", size)
+    for kind, sizes in (("float", (8, 4, 2)), ("int", (8, 4, 2, 1)), ("uint", (8, 4, 2, 1)))
+    for size in sizes
 }
 
 
@@ -73,11 +63,10 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
     for name, array in arrays.items():
         require_finite(name, array)
     # The largest item size first, so that each array is aligned to its item size.
-    names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
+    arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
     header: dict[str, Any] = {}
     offset = 0
-    for name in names:
-        array = arrays[name]
+    for name, array in arrays.items():
         spec = tensor_spec(array.shape, array.dtype)
         header[name] = {
             "dtype": _DTYPES[spec.dtype][0],
@@ -92,7 +81,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
     with atomic_file(path) as stream:
         head = len(text).to_bytes(8, "little") + text
         # One array at a time, to avoid a second copy of the model in memory.
-        for part in itertools.chain([head], (_little_endian_bytes(arrays[name]) for name in names)):
+        for part in itertools.chain([head], map(_little_endian_bytes, arrays.values())):
             stream.write(part)
             digest.update(part)
             size += len(part)
