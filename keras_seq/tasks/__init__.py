@@ -10,14 +10,8 @@ __all__ = ["ModelSection", "Task", "register_task", "unregister_task"]
 def register_task(task: Task, *families: type[ModelSection]) -> None:
     """Adds a task, and the families of models that only this task has.
 
-    Call it in every process before settings of the task are read.
-
-    Args:
-        task: The task; its `name` is a new value of the setting `task`.
-        *families: Settings of its models; each has a default of `family` and a `model_class`.
-
-    Raises:
-        ValueError: If there is a task or a family of that name already.
+    Call this in every process before settings of the task are read. Each family has a default of
+    `family` and a `model_class`. Raises ValueError if a task or family of that name exists.
     """
     for section in families:
         name = section.model_fields["family"].default
@@ -28,15 +22,9 @@ def register_task(task: Task, *families: type[ModelSection]) -> None:
 
 
 def unregister_task(task: Task, *families: type[ModelSection]) -> None:
-    """Removes a task and families that `register_task` added, such as to define them again.
+    """Removes a task and its families, for example to define them again.
 
-    Args:
-        task: The task.
-        *families: The families that were registered with it.
-
-    Raises:
-        KeyError: If they are not registered.
-        ValueError: If the task belongs to keras_seq.
+    Raises KeyError if they are not registered, and ValueError if the task belongs to keras_seq.
     """
     TASKS.remove(task.name)
     for section in families:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
-from keras_seq.text import LABELED, Example, Tokenizer
+from keras_seq.tasks.task import Read
+from keras_seq.text import LABELED, Tokenizer
 
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one string a row. For each row:
@@ -36,17 +37,11 @@ class Classification(LabelTask):
     roles = LABELED
     monitors = ("loss", "accuracy", "macro_f1")
 
-    def encoder(
-        self,
-        settings: Settings,
-        source: Tokenizer,
-        target: Any,
-        examples: Callable[[], Iterator[Example]],
-    ) -> Any:
+    def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
         from keras_seq.preparation.label_encoding import LabelEncoder, balanced_weights
 
         data = settings.data
-        weights = balanced_weights(examples()) if data.class_weights == "balanced" else None
+        weights = balanced_weights(read()) if data.class_weights == "balanced" else None
         return LabelEncoder(source, target, data.max_source_length, weights)
 
     def objective(self, settings: Settings) -> Any:
@@ -54,9 +49,7 @@ class Classification(LabelTask):
 
         return ClassificationObjective(settings)
 
-    def evaluation(
-        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
-    ) -> Any:
+    def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
         from keras_seq.inference.classifier import Classifier
         from keras_seq.training.label_objectives import make_label_loss
 
@@ -78,7 +71,7 @@ def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, floa
 class ClassificationExporter(LabelExporter):
     """A text in, its label out; see `Exporter`."""
 
-    outputs: tuple[str, ...] = ("label", "probability", "truncated")
+    outputs = ("label", "probability", "truncated")
     verb = "labels"
 
     def module(self, model: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.settings.search import SearchSettings
-from keras_seq.tasks.task import Task, family_of, rows_of_ids
+from keras_seq.tasks.task import PlainEvaluation, Task, TextExporter, family_of, rows_of_ids
 from keras_seq.text import FIRST_LABEL, InputError
 
 if TYPE_CHECKING:
@@ -81,16 +81,12 @@ class LabelTask(Task):
         return values, outputs, cut
 
 
-class LabelEvaluation:
+class LabelEvaluation(PlainEvaluation):
     """Loss, accuracy and F1 on the validation text; see `Evaluation`.
 
     `answer` maps texts to their labels as lines, and `score` maps references and answers to values
     by name.
     """
-
-    tie_break: str | None = None
-    reason = ""
-    notices: Sequence[str] = ()
 
     def __init__(
         self,
@@ -100,13 +96,10 @@ class LabelEvaluation:
         score: Callable[[Sequence[str], Sequence[str]], dict[str, float]],
         monitor: str,
     ) -> None:
-        training = run.settings.training
-        self.monitor = monitor if training.monitor == "auto" else training.monitor
-        self._sample_count = training.sample_count
+        super().__init__(run, monitor)
+        self._sample_count = run.settings.training.sample_count
         self._texts, self._references = run.valid_lines()
-        self._loss = loss
-        self._answer = answer
-        self._score = score
+        self._loss, self._answer, self._score = loss, answer, score
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
         from keras_seq.training.validator import Report, Sample, spread
@@ -117,44 +110,34 @@ class LabelEvaluation:
         summary = ", ".join(
             f"{name.replace('_', ' ')} {value:.3f}" for name, value in values.items()
         )
+        columns = {"text": self._texts, "reference": self._references, "model": answers}
         samples = [
-            Sample(
-                f"line {i + 1}",
-                [
-                    ("text", self._texts[i]),
-                    ("reference", self._references[i]),
-                    ("model", answers[i]),
-                ],
-            )
+            Sample(f"line {i + 1}", [(name, lines[i]) for name, lines in columns.items()])
             for i in spread(self._sample_count, len(answers))
         ]
         return Report(values, summary, samples)
 
 
-class LabelExporter:
+class LabelExporter(TextExporter):
     """A text in, labels out; see `Exporter`."""
 
-    def __init__(self, task: LabelTask, run: Run, settings: Settings) -> None:
-        self._task = task
-        self._run = run
-        self.limit = settings.data.max_source_length
+    outputs: tuple[str, ...]
 
-    def inputs(self) -> list[str]:
-        return self._run.valid_lines()[0]
+    def __init__(self, task: LabelTask, run: Run, settings: Settings) -> None:
+        super().__init__(run, settings)
+        self._task = task
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
         return list(self._task.predict(self._run, model, texts)[0])
-
-    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
-        return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
 
     def decode(self, answers: list[Any]) -> list[str]:
         return list(answers)
 
     def _module(self, model: Any, signatures: Callable[..., dict[str, Any]]) -> Any:
-        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.signature_module import SignatureModule
 
-        run, characters = self._run, CHARACTERS_PER_TOKEN * self.limit
-        functions = signatures(model, run.source_tokenizer, run.labels, self.limit, characters)
+        run = self._run
+        functions = signatures(
+            model, run.source_tokenizer, run.labels, self.limit, self._characters
+        )
         return SignatureModule(model, functions)

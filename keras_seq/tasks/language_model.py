@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.tasks.task import Task
+from keras_seq.tasks.task import PlainEvaluation, Task
 from keras_seq.tasks.translation import TranslationExporter, searched
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ class LanguageModel(Task):
 
         return SequenceObjective(settings)
 
-    def evaluation(
-        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
-    ) -> Any:
+    def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
         return LanguageModelEvaluation(run, model)
 
     def evaluate(self, test: TestSet) -> TestResult:
@@ -70,22 +68,17 @@ class LanguageModel(Task):
         return GenerationExporter(run, settings)
 
 
-class LanguageModelEvaluation:
+class LanguageModelEvaluation(PlainEvaluation):
     """Perplexity of the validation text, and texts that the model generates; see `Evaluation`."""
-
-    tie_break: str | None = None
-    reason = ""
-    notices: Sequence[str] = ()
 
     def __init__(self, run: Run, model: Any) -> None:
         from keras_seq.inference.generator import Generator
         from keras_seq.training.evaluation import make_evaluation
 
-        training = run.settings.training
-        self.monitor: str = "perplexity" if training.monitor == "auto" else training.monitor
+        super().__init__(run, "perplexity")
         self._evaluate = make_evaluation(model)
         self._generator = None
-        if count := training.sample_count:
+        if count := run.settings.training.sample_count:
             search = run.settings.search
             beam = max(search.beam_size, count)
             search = search.model_copy(update={"n_best": count, "beam_size": beam, "batch_size": 1})
@@ -124,16 +117,11 @@ class GenerationExporter(TranslationExporter):
         return Generator(model, self._run.target_tokenizer, self._settings.search)(texts)
 
     def module(self, model: Any) -> Any:
-        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.search_signatures import generation_signatures
         from keras_seq.serving.signature_module import SignatureModule
 
-        functions = generation_signatures(
-            model,
-            self._run.target_tokenizer,
-            self._settings.search,
-            CHARACTERS_PER_TOKEN * self.limit,
-        )
+        tokenizer, search = self._run.target_tokenizer, self._settings.search
+        functions = generation_signatures(model, tokenizer, search, self._characters)
         return SignatureModule(model, functions)
 
     def describe(self) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
-from keras_seq.text import TAGGED, Example, InputError, Tokenizer, word_tokens, words_of
+from keras_seq.tasks.task import Read
+from keras_seq.text import TAGGED, InputError, Tokenizer, word_tokens, words_of
 
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one string a row, whose words are separated by
@@ -33,13 +34,7 @@ class Tagging(LabelTask):
     metrics = ("entity_f1", "accuracy", "macro_f1")
     monitors = ("loss", "accuracy", "macro_f1", "entity_f1")
 
-    def encoder(
-        self,
-        settings: Settings,
-        source: Tokenizer,
-        target: Any,
-        examples: Callable[[], Iterator[Example]],
-    ) -> Any:
+    def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
         from keras_seq.preparation.label_encoding import TagEncoder
 
         return TagEncoder(source, target)
@@ -49,9 +44,7 @@ class Tagging(LabelTask):
 
         return TaggingObjective(settings)
 
-    def evaluation(
-        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
-    ) -> Any:
+    def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
         from keras_seq.inference.tagger import Tagger
         from keras_seq.scoring import are_entity_tags
         from keras_seq.training.label_objectives import make_label_loss
@@ -104,19 +97,17 @@ def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, floa
 class TaggingExporter(LabelExporter):
     """A text in, the tags of its words out; see `Exporter`."""
 
-    outputs: tuple[str, ...] = ("tags", "truncated")
+    outputs = ("tags", "truncated")
     verb = "tags"
 
     def inputs(self) -> list[str]:
         """Validation texts that a server does not cut: it gives fewer tags to the others."""
-        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
-
         texts = super().inputs()
         rows = word_tokens(self._run.source_tokenizer, texts)
         return [
             text
             for text, row in zip(texts, rows, strict=True)
-            if len(row.ids) <= self.limit and len(text) <= CHARACTERS_PER_TOKEN * self.limit
+            if len(row.ids) <= self.limit and len(text) <= self._characters
         ]
 
     def module(self, model: Any) -> Any:

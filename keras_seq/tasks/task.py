@@ -20,43 +20,26 @@ if TYPE_CHECKING:
 
     TestResult = tuple[Mapping[str, MetricValue], tuple[str, ...] | None, int]
 
+Read = Callable[[], Iterator[Example]]
+
 
 class Task(TaskSpec):
     """One thing that a run can learn.
 
-    A task is one module with an instance `TASK`. The attributes say which settings it has; see
-    `TaskSpec`. The methods make its parts for the drivers: preparation, the training loop, the
-    validator and the exporter. Importing a task imports neither Keras nor TensorFlow: each method
-    imports what it needs.
+    A task is one module with an instance `TASK`. Its attributes describe its settings; see
+    `TaskSpec`. Its methods make the parts that preparation, training, validation and export use.
+    Each method imports what it needs, so importing a task imports neither Keras nor TensorFlow.
     """
 
-    def encoder(
-        self,
-        settings: Settings,
-        source: Tokenizer,
-        target: Any,
-        examples: Callable[[], Iterator[Example]],
-    ) -> Encoder:
-        """Returns the encoder of lines to ids.
-
-        Args:
-            settings: Of the run.
-            source, target: Its vocabularies.
-            examples: Reads the training text.
-        """
+    def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Encoder:
+        """Returns the encoder of lines to ids. `read` reads the training text."""
         from keras_seq.preparation.encoding import PairEncoder
 
         data = settings.data
         return PairEncoder(source, target, data.max_source_length, data.max_target_length)
 
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
-        """Returns a new model.
-
-        Args:
-            settings: Of the run.
-            source_size, target_size: Numbers of ids of the vocabularies.
-            dtype: Keras dtype policy; the global one if None.
-        """
+        """Returns a new model for vocabularies of these sizes, with a Keras dtype policy."""
         make, arguments = family_of(settings)
         return make(target_size, dtype=dtype, **arguments)
 
@@ -64,42 +47,24 @@ class Task(TaskSpec):
         """Returns the training model, its loss and its batches."""
         raise NotImplementedError
 
-    def evaluation(
-        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
-    ) -> Evaluation:
+    def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Evaluation:
         """Returns the evaluation of a model on the validation text.
 
-        Args:
-            run: A prepared run.
-            model: Its model.
-            train_model: The compiled model, with the same weights.
-            resumed_monitor: The monitor of the checkpoint that the training resumes from, or None.
-
-        Raises:
-            InputError: If the validation text has nothing that `training.monitor` could measure.
+        `train_model` is the compiled model, with the same weights. `resumed` is the monitor of the
+        checkpoint that the training resumes from. Raises InputError if the validation text has
+        nothing that `training.monitor` could measure.
         """
         raise NotImplementedError
 
     def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
-        """Returns lines that describe a training batch and show its first rows.
-
-        Args:
-            run: A prepared run.
-            batch: As `BatchStream` makes it.
-            rows: Rows to show.
-        """
+        """Returns lines that describe a batch of `BatchStream` and show its first rows."""
         texts = run.target_tokenizer.decode(rows_of_ids(batch["target_output"][:rows]))
         count, steps = batch["target_output"].shape
         head = f"first batch        {count} rows, {steps} steps"
         return [head, *(f"  text             {text}" for text in texts)]
 
     def refused_metrics(self, run: Run, references: Sequence[str]) -> Mapping[str, str]:
-        """Returns the metrics that a test set does not allow, with the reasons.
-
-        Args:
-            run: An opened run.
-            references: The references of the test set.
-        """
+        """Returns the metrics that a test set with these references does not allow, and why."""
         return {}
 
     def evaluate(self, test: TestSet) -> TestResult:
@@ -107,13 +72,42 @@ class Task(TaskSpec):
         raise NotImplementedError
 
     def exporter(self, run: Run, settings: Settings) -> Exporter:
-        """Returns the parts of a SavedModel.
-
-        Args:
-            run: Opened, with weights.
-            settings: Its settings, or those with another search.
-        """
+        """Returns the parts of a SavedModel of a run; `settings` may have another search."""
         raise NotImplementedError
+
+
+class PlainEvaluation:
+    """Base of an `Evaluation` that measures one metric."""
+
+    tie_break: str | None = None
+    reason = ""
+    notices: Sequence[str] = ()
+
+    def __init__(self, run: Run, default_monitor: str) -> None:
+        monitor = run.settings.training.monitor
+        self.monitor: str = default_monitor if monitor == "auto" else monitor
+
+
+class TextExporter:
+    """Base of an `Exporter` of a model that reads text."""
+
+    def __init__(self, run: Run, settings: Settings) -> None:
+        self._run = run
+        self._settings = settings
+        self.limit = settings.data.max_source_length
+
+    @property
+    def _characters(self) -> int:
+        """The number of characters of a text that a server reads."""
+        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
+
+        return CHARACTERS_PER_TOKEN * self.limit
+
+    def inputs(self) -> list[str]:
+        return self._run.valid_lines()[0]
+
+    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
+        return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
 
 
 def rows_of_ids(rows: Any) -> list[list[int]]:

@@ -9,7 +9,7 @@ from keras_seq.run import Run
 from keras_seq.scoring import ALL_METRICS
 from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
-from keras_seq.tasks.task import Task, family_of, rows_of_ids
+from keras_seq.tasks.task import Task, TextExporter, family_of, rows_of_ids
 from keras_seq.text import PAIR
 
 if TYPE_CHECKING:
@@ -81,10 +81,8 @@ class Translation(Task):
 
         return SequenceObjective(settings)
 
-    def evaluation(
-        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
-    ) -> Any:
-        return TranslationEvaluation(run, model, resumed_monitor)
+    def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
+        return TranslationEvaluation(run, model, resumed)
 
     def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
         sources = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))
@@ -104,9 +102,8 @@ class Translation(Task):
         from keras_seq.inference.hypothesis import best_texts
 
         settings = test.run.settings.with_search({**test.search, "n_best": 1})
-        translations = make_translator(test.run, test.model, settings.search).translate(
-            test.sources
-        )
+        translator = make_translator(test.run, test.model, settings.search)
+        translations = translator.translate(test.sources)
         outputs = best_texts(translations)
         tokenize = test.tokenize or settings.score.tokenize
         values = text_values(outputs, test.references, test.metrics, tokenize, test.samples)
@@ -134,12 +131,12 @@ def validation_search(run: Run) -> SearchSettings:
 class TranslationEvaluation:
     """Loss, accuracy and two metrics of the translated validation text; see `Evaluation`."""
 
-    def __init__(self, run: Run, model: Any, resumed_monitor: str | None = None) -> None:
+    def __init__(self, run: Run, model: Any, resumed: str | None) -> None:
         from keras_seq.training.evaluation import make_evaluation
         from keras_seq.training.judging import judging_of
 
         self._sources, self._references = run.valid_lines()
-        self._judging = judging_of(run.settings, self._references, resumed_monitor)
+        self._judging = judging_of(run.settings, self._references, resumed)
         self.monitor = self._judging.monitor
         self.tie_break = self._judging.tie_break
         self.reason = self._judging.reason
@@ -160,6 +157,7 @@ class TranslationEvaluation:
         translations = self._translator.translate(self._sources)
         outputs = best_texts(translations)
         samples = spread(self._sample_count, len(outputs))
+        columns = {"source": self._sources, "reference": self._references, "model": outputs}
         scores = self._judging.scores(outputs, self._references)
         values |= {name: score.value for name, score in scores.items()}
         signature = next(iter(scores.values())).signature
@@ -169,14 +167,7 @@ class TranslationEvaluation:
             f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
             f"{values['accuracy']:.3f}, {metrics} {signature}",
             [
-                Sample(
-                    f"line {i + 1}",
-                    [
-                        ("source", self._sources[i]),
-                        ("reference", self._references[i]),
-                        ("model", outputs[i]),
-                    ],
-                )
+                Sample(f"line {i + 1}", [(name, lines[i]) for name, lines in columns.items()])
                 for i in samples
             ],
             {"attention": self._pictures(samples[:1], translations) if pictures else []},
@@ -199,25 +190,16 @@ class TranslationEvaluation:
         return [attention_picture(best.weights) for row in attention for best in row]
 
 
-class TranslationExporter:
+class TranslationExporter(TextExporter):
     """A source text in, its translation out; see `Exporter`."""
 
     outputs: tuple[str, ...] = ("translation", "score", "truncated")
     verb = "translates"
 
-    def __init__(self, run: Run, settings: Settings) -> None:
-        self._run = run
-        self._settings = settings
-        self.limit = settings.data.max_source_length
-
-    def inputs(self) -> list[str]:
-        return self._run.valid_lines()[0]
-
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
         return make_translator(self._run, model, self._settings.search)(texts)
 
     def module(self, model: Any) -> Any:
-        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.search_signatures import translation_signatures
         from keras_seq.serving.signature_module import SignatureModule
 
@@ -227,12 +209,9 @@ class TranslationExporter:
             self._run.target_tokenizer,
             self._settings.search,
             self.limit,
-            CHARACTERS_PER_TOKEN * self.limit,
+            self._characters,
         )
         return SignatureModule(model, functions)
-
-    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
-        return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
 
     def decode(self, answers: list[Any]) -> list[str]:
         return self._run.target_tokenizer.decode(answers)

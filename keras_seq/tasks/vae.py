@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.tasks.task import Task
+from keras_seq.tasks.task import PlainEvaluation, Task
 from keras_seq.tasks.translation import TranslationExporter, searched
 
 if TYPE_CHECKING:
@@ -58,33 +58,23 @@ class VariationalAutoencoder(Task):
 
         return LatentObjective(settings)
 
-    def evaluation(
-        self, run: Run, model: Any, train_model: Any, resumed_monitor: str | None = None
-    ) -> Any:
+    def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
         return LatentEvaluation(run, model)
 
     def exporter(self, run: Run, settings: Settings) -> Any:
         return ReconstructionExporter(run, settings)
 
 
-class LatentEvaluation:
-    """The bound on the validation text, and the information in the latent codes.
-
-    See `Evaluation`.
-    """
-
-    tie_break: str | None = None
-    reason = ""
-    notices: Sequence[str] = ()
+class LatentEvaluation(PlainEvaluation):
+    """The bound on the validation text, and the information in the latent codes."""
 
     def __init__(self, run: Run, model: Any) -> None:
         from keras_seq.inference.autoencoder import Autoencoder
         from keras_seq.training.latent_evaluation import make_latent_evaluation
         from keras_seq.training.validator import spread
 
+        super().__init__(run, "perplexity")
         settings = run.settings
-        monitor = settings.training.monitor
-        self.monitor: str = "perplexity" if monitor == "auto" else monitor
         self._evaluate = make_latent_evaluation(model)
         self._units = int(model.posterior.output["mean"].shape[-1])
         longest = settings.data.max_target_length
@@ -138,14 +128,12 @@ class ReconstructionExporter(TranslationExporter):
         return Autoencoder(model, tokenizer, search, self.limit).reconstruct(texts)
 
     def module(self, model: Any) -> Any:
-        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
         from keras_seq.serving.search_signatures import latent_signature, translation_signatures
         from keras_seq.serving.signature_module import SignatureModule
 
         tokenizer, search = self._run.target_tokenizer, self._settings.search
-        characters = CHARACTERS_PER_TOKEN * self.limit
         functions = translation_signatures(
-            model, tokenizer, tokenizer, search, self.limit, characters, output="text"
+            model, tokenizer, tokenizer, search, self.limit, self._characters, output="text"
         )
         # An ensemble has no latent code of its own.
         if hasattr(model, "from_latent"):

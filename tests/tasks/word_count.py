@@ -42,7 +42,7 @@ class WordCount(LabelTask):
     roles = LABELED
     monitors = ("loss", "accuracy")
 
-    def encoder(self, settings, source, target, examples):
+    def encoder(self, settings, source, target, read):
         from keras_seq.preparation.label_encoding import LabelEncoder
 
         return LabelEncoder(source, target, settings.data.max_source_length)
@@ -50,7 +50,7 @@ class WordCount(LabelTask):
     def objective(self, settings):
         return ClassificationObjective(settings)
 
-    def evaluation(self, run, model, train_model, resumed_monitor=None):
+    def evaluation(self, run, model, train_model, resumed):
         loss = make_label_loss(run.settings, model, train_model)
         return LabelEvaluation(run, loss, Classifier.of_run(run, model), accuracy, "accuracy")
 
