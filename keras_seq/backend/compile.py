@@ -19,16 +19,9 @@ def compiled(
 ) -> Callable[..., Any]:
     """Compiles a function of tensors that reads the variables of a model.
 
-    Args:
-        function: Takes tensors and returns a nested structure of tensors.
-        variables: The Keras variables that the function reads. Each call uses their current
-            values, so the function can be used while they are trained.
-        ranks: Rank of each argument. On TensorFlow, one graph serves all shapes of these ranks. On
-            JAX, each shape is compiled.
-        dtypes: Dtype of each argument. Defaults to "int32" for all.
-
-    Returns:
-        A function of numpy arrays. On return, it is a safe point for signals.
+    Each call uses the current values of `variables`. On TensorFlow, one graph serves all shapes of
+    these `ranks` of arguments. On JAX, each shape is compiled. The default of `dtypes` is "int32".
+    Returns a function of numpy arrays, whose return is a safe point for signals.
     """
     dtypes = dtypes or ["int32"] * len(ranks)
     if name() == "tensorflow":
@@ -72,18 +65,10 @@ def _compiled_by_jax(function: Callable[..., Any], variables: Sequence[Any]) -> 
 
 
 def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: Any) -> Any:
-    """Calls a function of numpy arrays, also from compiled code.
+    """Calls a function that returns a float32 array of `shape`, also from compiled code.
 
-    On TensorFlow, XLA cannot compile the call, so the model must be compiled with
-    `jit_compile=False`.
-
-    Args:
-        function: Takes numpy arrays and returns a float32 array. It must not use Keras.
-        shape: Shape of the array that the function returns.
-        *arrays: Tensors.
-
-    Returns:
-        Float32 tensor.
+    The function takes numpy arrays and must not use Keras. On TensorFlow, XLA cannot compile the
+    call, so the model must be compiled with `jit_compile=False`.
     """
     if name() == "tensorflow":
         import tensorflow as tf
@@ -109,15 +94,10 @@ def wants_static_shapes() -> bool:
 def padded(
     lists: Sequence[Sequence[int]], rows: int | None = None, multiple: int = 16
 ) -> np.ndarray:
-    """Pads lists of ids with 0 to one array, with few different shapes where each is compiled.
+    """Pads lists of ids with 0 to an int32 array with one list per row and at least one column.
 
-    Args:
-        lists: At least one list.
-        rows: Number of rows where shapes are compiled; by default the next power of two.
-        multiple: The width is a multiple of this number where shapes are compiled.
-
-    Returns:
-        Int32 array with one list per row, followed by rows of zeros. It has at least one column.
+    Where each shape is compiled, the array has few different shapes: `rows` rows, by default the
+    next power of two, and a width that is a multiple of `multiple`.
     """
     height, width = len(lists), max(1, *map(len, lists))
     if wants_static_shapes():

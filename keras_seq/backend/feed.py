@@ -16,14 +16,9 @@ _feed_numbers = itertools.count()
 
 
 def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
-    """Wraps a function that returns an iterator, so that `fit` accepts batches of changing shapes.
+    """Returns data for `fit` from a function that iterates over batches of changing shapes.
 
-    Args:
-        batches: Function that returns an iterator over nested structures of arrays.
-        example: One such structure, for its ranks.
-
-    Returns:
-        Data for `keras.Model.fit`.
+    `example` is one batch, a nested structure of arrays, for its ranks and dtypes.
     """
     if name() != "tensorflow":
         # Keras accepts generators, but no other iterators.
@@ -45,11 +40,7 @@ def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
 
 
 def wait_for_feeds(seconds: float = 2.0) -> None:
-    """Waits until threads of TensorFlow have closed all iterators of `batch_feed`.
-
-    Args:
-        seconds: Maximum time to wait.
-    """
+    """Waits at most N seconds until TensorFlow has closed all iterators of `batch_feed`."""
     with _feed_closed:
         _feed_closed.wait_for(lambda: not _open_feeds, timeout=seconds)
 

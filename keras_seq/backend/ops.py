@@ -75,13 +75,7 @@ def adam_step(
 ) -> None:
     """Updates a weight by Adam in one operation. TensorFlow on a single device only.
 
-    Args:
-        variable: The weight, a `tf.Variable`.
-        momentum, velocity: Moving averages of the gradient and of its square, `tf.Variable`s.
-        gradient: Tensor of the shape of `variable`.
-        step: Integer scalar tensor, the number of this update, from 1.
-        learning_rate: Float scalar tensor.
-        beta_1, beta_2, epsilon: Constants of Adam.
+    `variable`, `momentum` and `velocity` are `tf.Variable`s. `step` counts updates from 1.
     """
     import tensorflow as tf
 
