@@ -43,7 +43,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # The package tokenizers is an extra, for vocabularies that it made.
     "text": (set(), TEXT_ONLY | {"tokenizers"}),
     "scoring": (set(), TEXT_ONLY),
-    "settings": ({"search.options", "text"}, {"annotated_types", "pydantic", "tomli_w"}),
+    "settings": ({"search.options", "text"}, {"pydantic", "tomli_w"}),
     "storage": ({"text"}, set()),
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
     # Checks whether JAX is installed, and imports it nowhere.

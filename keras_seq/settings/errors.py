@@ -8,7 +8,15 @@ import typing
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from annotated_types import Ge, Gt, Le, Lt
+# Bounds of pydantic fields.
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_KINDS = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    list[float]: "a list of numbers",
+}
 
 
 class SettingsError(ValueError):
@@ -41,24 +49,13 @@ def expectation(field: Any) -> str:
     kind = kinds[0]
     if typing.get_origin(kind) is Literal:
         return choices(typing.get_args(kind))
-    words = {
-        int: "an integer",
-        float: "a number",
-        bool: "true or false",
-        str: "text",
-        list[float]: "a list of numbers",
-    }
-    bounds = []
-    for bound in field.metadata:
-        if isinstance(bound, Ge):
-            bounds.append(f"at least {bound.ge:g}")
-        elif isinstance(bound, Gt):
-            bounds.append(f"above {bound.gt:g}")
-        elif isinstance(bound, Le):
-            bounds.append(f"at most {_plain(bound.le)}")
-        elif isinstance(bound, Lt):
-            bounds.append(f"below {_plain(bound.lt)}")
-    text = words.get(kind, "another value")
+    bounds = [
+        f"{words} {value:,}" if isinstance(value, int) else f"{words} {value:,g}"
+        for bound in field.metadata
+        for name, words in _BOUNDS.items()
+        if (value := getattr(bound, name, None)) is not None
+    ]
+    text = _KINDS.get(kind, "another value")
     return f"{text}, {' and '.join(bounds)}" if bounds and kind in (int, float) else text
 
 
@@ -73,10 +70,6 @@ def choices(names: Iterable[str]) -> str:
     """Returns quoted names, joined by commas and `or`."""
     *others, last = (repr(name) for name in names)
     return f"{', '.join(others)} or {last}" if others else last
-
-
-def _plain(number: Any) -> str:
-    return f"{number:,}" if isinstance(number, int) else f"{number:,g}"
 
 
 def show(value: Any) -> str:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from keras_seq.settings.errors import SettingsError, choices, show
 from keras_seq.settings.hub_models import BackboneClassifierSettings
-from keras_seq.settings.presets import training_values
+from keras_seq.settings.presets import model_values, training_values
 
 PREFIX = "hub:"
 _MAX_BYTES = 1 << 20
@@ -32,19 +32,19 @@ _SIZES = {
 # Common values for fine-tuning such encoders, not tuned here.
 _TASKS: Mapping[str, dict[str, Any]] = {
     "classify": {
-        "model": {"family": "classifier-hub"},
+        "model": model_values("classifier-hub"),
         "training": training_values(0.00005, 100, ema=0.99, every=200),
     },
     "translate": {
         "tokenizer": {"joint": False},
-        "model": {
-            "family": "transformer-hub",
-            "num_decoder_layers": 3,
-            "units": 256,
-            "feedforward_units": 1024,
-            "num_heads": 4,
-            "dropout": 0.2,
-        },
+        "model": model_values(
+            "transformer-hub",
+            num_decoder_layers=3,
+            units=256,
+            feedforward_units=1024,
+            num_heads=4,
+            dropout=0.2,
+        ),
         "training": training_values(0.0003, 1000, ema=0.998),
     },
 }
@@ -54,9 +54,7 @@ _LONGEST = {"classify": 400, "translate": 200}
 def preset_directory(name: str) -> Path:
     """Returns the directory of a preset of KerasHub, before or after its download.
 
-    Args:
-        name: A directory, or a name that KerasHub knows. Downloads are stored in a folder of
-            `KERAS_HOME`, or else of `~/.keras`.
+    Downloads are stored in a folder of `KERAS_HOME`, or else of `~/.keras`.
     """
     if not is_known_by_name(name):
         return Path(os.path.expanduser(name))
@@ -87,10 +85,9 @@ def hub_preset(name: str, task: str) -> dict[str, Any]:
 
 
 def read_backbone(directory: str | Path) -> tuple[dict[str, Any], int]:
-    """Reads the `config.json` of a preset, which is not trusted.
+    """Reads the untrusted `config.json` of a preset.
 
-    Returns:
-        Settings of the section `model`, and the number of rows of the embedding table.
+    Returns settings of the section `model`, and the number of rows of the embedding table.
     """
     path = Path(directory) / "config.json"
     try:

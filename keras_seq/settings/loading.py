@@ -44,21 +44,18 @@ def load_settings(
         SettingsError: If a key or preset is unknown (the message suggests the nearest one), a
             value is out of bounds, or the file cannot be read.
     """
+    refuse_unknown(base or {}, "")
     merged: dict[str, Any] = {}
-    if base:
-        refuse_unknown(base, "")
-        _merge(merged, base)
+    _merge(merged, base or {})
     items = [*_override_items(overrides)] if overrides else []
     values = read_settings_file(file) if file is not None else {}
     if preset is not None:
         task = {**merged, **values, **dict(items)}.get("task")
         _merge(merged, _preset_values(preset, task))
-    if adjustments:
-        _merge(merged, adjustments)
     by_user: dict[str, Any] = {}
-    if file is not None:
-        _merge(merged, values)
-        _merge(by_user, values)
+    _merge(merged, adjustments or {})
+    _merge(merged, values)
+    _merge(by_user, values)
     without_overrides = dict(merged)
     for key, value in items:
         layer = _nest(key, value)
@@ -83,14 +80,10 @@ def read_settings_file(file: str | Path) -> dict[str, Any]:
     """Reads nested values from a TOML file and checks the keys; SettingsError if that fails."""
     where = f"{file}: "
     try:
-        with open(file, "rb") as stream:
-            content = stream.read(MAX_FILE_BYTES + 1)
+        with open(file, encoding="utf-8", newline="") as stream:
+            text = stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise SettingsError(f"{where}{(error.strerror or str(error)).lower()}") from None
-    if len(content) > MAX_FILE_BYTES:
-        raise SettingsError(f"{where}larger than {MAX_FILE_BYTES} bytes, not a settings file")
-    try:
-        text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise SettingsError(f"{where}not UTF-8 text") from None
     values = parse_toml(text, where)

@@ -8,38 +8,34 @@ from keras_seq.settings.errors import SettingsError
 from keras_seq.settings.small_corpus import MOST_PAIRS, MOST_PAIRS_OF_SYMBOLS, CorpusShape
 
 
+def model_values(family: str, **values: Any) -> dict[str, Any]:
+    """The section `model` for a family of models."""
+    return {"family": family, **values}
+
+
 def _transformer(
-    layers: int,
-    units: int,
-    feedforward_units: int,
-    heads: int,
-    dropout: float,
-    inner_dropout: float,
+    layers: int, units: int, feedforward_units: int, heads: int, dropout: float, inner: float
 ) -> dict[str, Any]:
-    return {
-        "family": "transformer",
-        "num_encoder_layers": layers,
-        "num_decoder_layers": layers,
-        "units": units,
-        "feedforward_units": feedforward_units,
-        "num_heads": heads,
-        "dropout": dropout,
-        "attention_dropout": inner_dropout,
-        "activation_dropout": inner_dropout,
-        "activation": "relu",
-        "norm": "pre",
-    }
+    """The section `model`; `inner` is the dropout rate of attention and activations."""
+    return model_values(
+        "transformer",
+        num_encoder_layers=layers,
+        num_decoder_layers=layers,
+        units=units,
+        feedforward_units=feedforward_units,
+        num_heads=heads,
+        dropout=dropout,
+        attention_dropout=inner,
+        activation_dropout=inner,
+        activation="relu",
+        norm="pre",
+    )
 
 
 def _small_encoder(family: str) -> dict[str, Any]:
-    return {
-        "family": family,
-        "num_layers": 2,
-        "units": 128,
-        "feedforward_units": 512,
-        "num_heads": 4,
-        "dropout": 0.2,
-    }
+    return model_values(
+        family, num_layers=2, units=128, feedforward_units=512, num_heads=4, dropout=0.2
+    )
 
 
 def training_values(
@@ -52,17 +48,15 @@ def training_values(
     **others: Any,
 ) -> dict[str, Any]:
     """The section `training`: `every` N updates, training validates and saves."""
-    values = {
+    optional = {"ema": ema, "validate_every": every, "checkpoint_every": every}
+    return {
         "schedule": "inverse_sqrt",
         "learning_rate": learning_rate,
         "warmup_steps": warmup_steps,
         "batch_tokens": batch_tokens,
-        "ema": ema,
-        "validate_every": every,
-        "checkpoint_every": every,
+        **{key: value for key, value in optional.items() if value is not None},
         **others,
     }
-    return {key: value for key, value in values.items() if value is not None}
 
 
 # Label smoothing lowers the likelihood of text.
@@ -101,95 +95,85 @@ PRESETS: dict[str, dict[str, Any]] = {
         "training": training_values(0.0005, 4000, 25_000),
     },
     "rnn-small": {
-        "model": {
-            "family": "rnn",
-            "cell": "gru",
-            "embedding_units": 256,
-            "encoder_units": 128,
-            "decoder_units": 256,
-            "attention_units": 256,
-            "dropout": 0.4,
-        },
+        "model": model_values(
+            "rnn",
+            cell="gru",
+            embedding_units=256,
+            encoder_units=128,
+            decoder_units=256,
+            attention_units=256,
+            dropout=0.4,
+        ),
         "training": training_values(0.003, 500, ema=0.998, every=500),
     },
     # For small corpora of short symbol sequences, such as words and pronunciations.
     "rnn-symbols": {
-        "model": {
-            "family": "rnn",
-            "cell": "lstm",
-            "embedding_units": 128,
-            "encoder_units": 128,
-            "decoder_units": 256,
-            "attention": "luong",
-            "dropout": 0.6,
-        },
+        "model": model_values(
+            "rnn",
+            cell="lstm",
+            embedding_units=128,
+            encoder_units=128,
+            decoder_units=256,
+            attention="luong",
+            dropout=0.6,
+        ),
         "training": training_values(0.003, 100, 1024, ema=0.995, every=200),
     },
     "rnn-base": {
-        "model": {
-            "family": "rnn",
-            "cell": "lstm",
-            "embedding_units": 256,
-            "encoder_units": 256,
-            "decoder_units": 512,
-            "attention": "bahdanau",
-            "attention_units": 256,
-            "input_feeding": True,
-            "dropout": 0.2,
-        },
+        "model": model_values(
+            "rnn",
+            cell="lstm",
+            embedding_units=256,
+            encoder_units=256,
+            decoder_units=512,
+            attention="bahdanau",
+            attention_units=256,
+            input_feeding=True,
+            dropout=0.2,
+        ),
         "training": training_values(0.001, 500),
     },
     "lm-transformer": {
         "task": "language-model",
-        "model": {
-            "family": "lm-transformer",
-            "num_layers": 4,
-            "units": 256,
-            "feedforward_units": 1024,
-            "num_heads": 4,
-            "dropout": 0.3,
-            "attention_dropout": 0.1,
-            "activation_dropout": 0.1,
-        },
+        "model": model_values(
+            "lm-transformer",
+            num_layers=4,
+            units=256,
+            feedforward_units=1024,
+            num_heads=4,
+            dropout=0.3,
+            attention_dropout=0.1,
+            activation_dropout=0.1,
+        ),
         "training": training_values(0.002, 1000, **_LANGUAGE_MODEL),
         "search": _SAMPLING,
     },
     "lm-lstm": {
         "task": "language-model",
-        "model": {
-            "family": "lm-rnn",
-            "cell": "lstm",
-            "num_layers": 2,
-            "embedding_units": 256,
-            "units": 512,
-            "dropout": 0.4,
-        },
+        "model": model_values(
+            "lm-rnn", cell="lstm", num_layers=2, embedding_units=256, units=512, dropout=0.4
+        ),
         "training": training_values(0.003, 500, **_LANGUAGE_MODEL),
         "search": _SAMPLING,
     },
     "lm-gru": {
         "task": "language-model",
-        "model": {
-            "family": "lm-rnn",
-            "cell": "gru",
-            "num_layers": 1,
-            "embedding_units": 256,
-            "units": 512,
-            "dropout": 0.4,
-        },
+        "model": model_values(
+            "lm-rnn", cell="gru", num_layers=1, embedding_units=256, units=512, dropout=0.4
+        ),
         "training": training_values(0.003, 500, **_LANGUAGE_MODEL),
         "search": _SAMPLING,
     },
     "classify-bag": {
         "task": "classify",
         "data": _LONG,
-        "model": {"family": "classifier-bag", "embedding_units": 128, "hidden_units": 128},
+        "model": model_values("classifier-bag", embedding_units=128, hidden_units=128),
         "training": training_values(0.003, 100, **_LABELS),
     },
     "classify-birnn": {
         "task": "classify",
         "data": _LONG,
-        "model": {"family": "classifier-rnn", "embedding_units": 128, "units": 128},
+        "model": model_values("classifier-rnn", embedding_units=128, units=128),
         "training": training_values(0.002, 200, **_LABELS),
     },
     "classify-transformer": {
@@ -200,7 +184,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "tag-birnn": {
         "task": "tag",
-        "model": {"family": "tagger-rnn", "embedding_units": 128, "units": 128},
+        "model": model_values("tagger-rnn", embedding_units=128, units=128),
         "training": training_values(0.003, 200, label_smoothing=0.0, **_LABELS),
     },
     "tag-transformer": {
@@ -210,14 +194,15 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "vae": {
         "task": "vae",
-        "model": {
-            "family": "vae-rnn",
-            "latent_units": 32,
-            "embedding_units": 256,
-            "encoder_units": 128,
-            "decoder_units": 256,
-            "dropout": 0.3,
-        },
+        "model": model_values(
+            "vae-rnn",
+            latent_units=32,
+            embedding_units=256,
+            encoder_units=128,
+            decoder_units=256,
+            dropout=0.3,
+        ),
+        # Word dropout, annealing and free bits prevent posterior collapse.
         "training": training_values(
             0.003,
             300,
@@ -225,7 +210,6 @@ PRESETS: dict[str, dict[str, Any]] = {
             ema=0.995,
             every=250,
             label_smoothing=0.0,
-            # Against posterior collapse.
             word_dropout=0.4,
             kl_annealing="cyclical",
             kl_annealing_steps=1000,
@@ -266,17 +250,10 @@ _LARGEST = {
 
 
 def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, str]:
-    """Chooses the preset for a corpus.
+    """Returns the name of the preset for a corpus, and the reason for the choice.
 
-    Args:
-        shape: The corpus.
-        family: Family of the model; None if it is free.
-
-    Returns:
-        The name of the preset, and the reason for the choice.
-
-    Raises:
-        SettingsError: If the family has no preset.
+    `family` is the family of the model; None if it is free. Raises SettingsError if the family has
+    no preset.
 
     Example:
 

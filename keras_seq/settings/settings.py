@@ -91,15 +91,10 @@ class Settings(Section):
         return cls.from_dict(parse_toml(text, where), where=where)
 
     def with_search(self, search: Mapping[str, Any]) -> Settings:
-        """Returns settings with other values of the section `search`.
+        """Returns settings with other values of the section `search`, by name.
 
-        If the method changes, values that the new method does not take are reset.
-
-        Args:
-            search: Values by name, such as `beam_size`; see `SearchSettings`.
-
-        Raises:
-            SettingsError: If a name is unknown, a value is out of bounds, or values conflict.
+        If the method changes, values that the new method does not take are reset. Raises
+        SettingsError if a name is unknown, a value is out of bounds, or values conflict.
         """
         if not search:
             return self
@@ -126,35 +121,28 @@ def setting_keys() -> list[str]:
 
 def walk_fields() -> Iterator[tuple[str, Any]]:
     """Yields dotted keys and their fields; keys of several families of models come repeatedly."""
-    for name, field in Settings.model_fields.items():
-        if name == "model":
-            for family in FAMILIES.values():
-                yield from ((f"model.{key}", value) for key, value in family.model_fields.items())
-        elif isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            yield from _walk_section(name, field.annotation)
-        else:
-            yield name, field
+    return _walk("", Settings)
 
 
-def _walk_section(prefix: str, section: type[Section]) -> Iterator[tuple[str, Any]]:
-    nested = []
+def _walk(prefix: str, section: type[Section]) -> Iterator[tuple[str, Any]]:
+    nested: list[tuple[str, type[Section]]] = []
     for name, field in section.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
-            nested.append((f"{prefix}.{name}", field.annotation))
+        kind = field.annotation
+        if kind is ModelSection:
+            nested += [(name, family) for family in FAMILIES.values()]
+        elif isinstance(kind, type) and issubclass(kind, Section):
+            nested.append((name, kind))
         else:
-            yield f"{prefix}.{name}", field
+            yield prefix + name, field
     for name, inner in nested:
-        yield from _walk_section(name, inner)
+        yield from _walk(f"{prefix}{name}.", inner)
 
 
-def refuse_unknown(values: Mapping[str, Any], where: str) -> None:
-    """Raises SettingsError for the first unknown key of nested values."""
-    _refuse_unknown(values, "", setting_keys(), where)
-
-
-def _refuse_unknown(
-    values: Mapping[str, Any], prefix: str, known: Sequence[str], where: str
+def refuse_unknown(
+    values: Mapping[str, Any], where: str, prefix: str = "", known: Sequence[str] | None = None
 ) -> None:
+    """Raises SettingsError for the first unknown key of nested values."""
+    known = known or setting_keys()
     for name, value in values.items():
         dotted = f"{prefix}{name}"
         if dotted in known:
@@ -163,7 +151,7 @@ def _refuse_unknown(
             raise SettingsError(f"{where}unknown setting {show(dotted)}{suggest(dotted, known)}")
         if not isinstance(value, Mapping):
             raise SettingsError(f"{where}{dotted}: received {show(value)}, expected a table")
-        _refuse_unknown(value, f"{dotted}.", known, where)
+        refuse_unknown(value, where, f"{dotted}.", known)
 
 
 def _explain(error: ValidationError, family: str) -> str:

@@ -12,11 +12,11 @@ T = TypeVar("T", int, float)
 MOST_PAIRS = 20_000
 # On smaller corpora of short symbol sequences, recurrent models are better than Transformers.
 MOST_PAIRS_OF_SYMBOLS = 5_000
-# Number of updates: this factor times the square root of the number of pairs.
+# A training has this many updates times the square root of the number of pairs.
 _UPDATES = 40
-# Number of models in the ensemble, by the maximum number of pairs.
+# Number of models in the ensemble, by the maximum number of pairs of the corpus.
 _MEMBERS = ((1_000, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1))
-# Joined pairs added for each pair, by the maximum number of pairs.
+# Number of concatenated pairs to add for each pair, by the maximum number of pairs.
 _CONCATENATION = ((1_000, 2.0), (MOST_PAIRS_OF_SYMBOLS, 1.0), (MOST_PAIRS, 0.0))
 _VALIDATIONS = 16
 
@@ -41,17 +41,10 @@ class CorpusShape(NamedTuple):
 
 
 def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
-    """Returns training settings for a small corpus, to merge over a preset.
+    """Returns nested settings for a small corpus and a family of models, to merge over a preset.
 
     Presets give warm-up, averaging, validations and the end of training in updates: 1,500 warm-up
     updates are 500 epochs of 800 pairs. Here they are fractions of the whole training.
-
-    Args:
-        shape: The corpus.
-        family: Family of the model.
-
-    Returns:
-        Nested settings.
 
     Example:
 

@@ -54,8 +54,7 @@ class _Tasks(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded and name in self._modules:
-            module = importlib.import_module(self._modules[name])
-            self._loaded[name] = module.TASK
+            self._loaded[name] = importlib.import_module(self._modules[name]).TASK
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -74,7 +73,7 @@ class _Tasks(Mapping[str, Any]):
         del self._loaded[name]
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
+        return len([*self])
 
 
 TASKS = _Tasks(
