@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -65,9 +66,8 @@ def choose_batch_size(run: Run, devices: Devices, notice: Notice) -> None:
     # One batch with all pairs is the largest useful one.
     all_tokens = int((np.maximum(corpus.source_lengths, corpus.target_lengths) + 1).sum())
     largest = max(_FIRST, min(all_tokens, _LARGEST))
-    budget = largest_budget(
-        lambda tokens: _fits(run.path, tokens, devices), notice, largest=largest
-    )
+    fits = functools.partial(_fits, run.path, devices)
+    budget = largest_budget(fits, notice, largest=largest)
     if training.effective_batch_tokens is not None:
         budget = min(budget, training.effective_batch_tokens)
     notice(f"--batch-tokens auto: training.batch_tokens = {budget:,}")
@@ -98,24 +98,19 @@ def largest_budget(
             f"--batch-tokens auto: not even a batch of {first:,} tokens fits: take a smaller "
             "model, or lower data.max_source_length and data.max_target_length"
         )
-    good, bad = first, None
-    while bad is None and good < largest:
+    good, bad = first, largest + 1
+    while good < largest < bad:
         doubled = min(2 * good, largest)
-        if test(doubled):
-            good = doubled
-        else:
-            bad = doubled
-    for _ in range(_HALVINGS if bad is not None else 0):
-        assert bad is not None
+        good, bad = (doubled, bad) if test(doubled) else (good, doubled)
+    if bad > largest:
+        return good
+    for _ in range(_HALVINGS):
         middle = (good + bad) // 2
-        if test(middle):
-            good = middle
-        else:
-            bad = middle
-    return good if bad is None else max(first, int(_BUDGET_SHARE * good))
+        good, bad = (middle, bad) if test(middle) else (good, middle)
+    return max(first, int(_BUDGET_SHARE * good))
 
 
-def _fits(path: Path, budget: int, devices: Devices) -> bool:
+def _fits(path: Path, devices: Devices, budget: int) -> bool:
     package = str(Path(keras_seq.__file__).resolve().parents[1])
     arguments = [str(path), str(budget), json.dumps(asdict(devices))]
     # The try ends when its stdin is closed, so it cannot outlive this process.
@@ -143,10 +138,9 @@ def _fits(path: Path, budget: int, devices: Devices) -> bool:
     # Some libraries crash after reporting that memory ran out.
     if process.returncode < 0 and any(words in errors for words in _OUT_OF_MEMORY_WORDS):
         return False
-    words = errors.strip().split("\n")[-1][:300]
     raise InputError(
         f"--batch-tokens auto: a batch of {budget:,} tokens: exit code {process.returncode}: "
-        f"{words}"
+        + errors.strip().split("\n")[-1][:300]
     )
 
 

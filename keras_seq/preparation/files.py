@@ -33,14 +33,8 @@ def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
             "no text to train on: give --source and --target, or --pairs; or --task "
             "language-model and --text; or --task classify, or tag, and --labeled"
         )
-    return _pair_files(
-        data,
-        task,
-        "",
-        weights=data.weights,
-        alignments=data.alignments,
-        file_weights=data.file_weights,
-    )
+    options = {key: getattr(data, key) for key in ("weights", "alignments", "file_weights")}
+    return _pair_files(data, task, "", **options)
 
 
 def validation_files(data: DataSettings, task: str = "translate") -> PairFiles | None:
@@ -52,12 +46,9 @@ def validation_files(data: DataSettings, task: str = "translate") -> PairFiles |
 
 
 def _pair_files(data: DataSettings, task: str, prefix: str, **options: Any) -> PairFiles:
+    names = ("source", "target", "pairs", "text", "labeled")
     files = PairFiles(
-        source=getattr(data, f"{prefix}source"),
-        target=getattr(data, f"{prefix}target"),
-        pairs=getattr(data, f"{prefix}pairs"),
-        text=getattr(data, f"{prefix}text"),
-        labeled=getattr(data, f"{prefix}labeled"),
+        **{name: getattr(data, f"{prefix}{name}") for name in names},
         tagged=task == "tag",
         columns=data.columns,
         autoencoding=TASKS[task].autoencoding,
@@ -72,14 +63,8 @@ def count_pairs(
 ) -> PairCounts:
     """Reads the training text once, checks it, and counts its pairs.
 
-    Args:
-        data: Settings with the names of the files.
-        notice: Called with each line for the user.
-        task: The task of the run.
-
-    Raises:
-        InputError: If a file is unreadable, not UTF-8, or shorter than its counterpart, or no
-            pair is usable.
+    Raises InputError if a file is unreadable, not UTF-8, or shorter than its counterpart, or no
+    pair is usable.
     """
     files = training_files(data, task)
     pairs = usable = 0

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -34,7 +33,7 @@ from keras_seq.preparation.warm_start import (
 from keras_seq.run import Run, Vocabulary, check_new, lock_directory
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import DirectoryLock
-from keras_seq.text import Example, InputError, Labels, PairFiles, Tokenizer
+from keras_seq.text import Example, InputError, Labels, Tokenizer
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 
@@ -64,40 +63,32 @@ def prepare_run(
     """Creates a run that is ready to train. If it fails, no run is left.
 
     The text is streamed several times, so the corpus need not fit in memory. Without validation
-    files, a random sample of the training text is held out.
+    files, a random sample of the training text is held out. Returns the run, locked for this
+    process. Raises InputError if a file is wrong, or the directory cannot be used.
 
     Args:
         settings: Settings with the training files in the section `data`.
-        directory: A new or empty directory.
-        overwrite: If True, an earlier run there is deleted.
+        directory: A new or empty directory, or a run to delete if `overwrite` is True.
         notice: Called with each line for the user.
         counts: The result of `count_pairs`, if the text has been read already.
         executor: Learns tokenizers and encodes the text; by default this process.
-
-    Returns:
-        The run, locked for this process.
-
-    Raises:
-        InputError: If a file is wrong, or the directory cannot be used.
     """
     check_new(directory, overwrite=overwrite)
-    shared = with_prepared(settings, counts)
     return create_prepared_run(
-        shared, directory, overwrite=overwrite, notice=notice, executor=executor
+        with_prepared(settings, counts), directory, overwrite, notice, executor
     )
 
 
 def create_prepared_run(
     shared: SharedText,
     directory: str | os.PathLike[str],
-    *,
-    overwrite: bool = False,
-    notice: Notice | None = None,
+    overwrite: bool,
+    notice: Notice | None,
+    executor: Executor | None,
     lock: DirectoryLock | None = None,
-    executor: Executor | None = None,
 ) -> Run:
     """Does the work of `prepare_run`, in a checked directory whose lock may be held already."""
-    notice = notice or _ignore
+    notice = notice or (lambda line: None)
     settings, counts, prepared = shared
     _check_bleu_tokenizer(settings.score.tokenize)
     validation_files(settings.data, settings.task)
@@ -124,10 +115,6 @@ def create_prepared_run(
     return run
 
 
-def _ignore(line: str) -> None:
-    pass
-
-
 def _check_bleu_tokenizer(name: str) -> None:
     """Raises InputError if a tokenizer of BLEU needs a package or a file that is missing."""
     if name == "auto":
@@ -152,14 +139,11 @@ class _Preparation:
         executor: Executor | None,
         notice: Notice,
     ) -> None:
+        self.run, self.counts, self.base, self.notice = run, counts, base, notice
         settings = run.settings
-        self.run = run
-        self.counts = counts
-        self.base = base
         self.has_labels = TASKS[settings.task].has_labels
         # Labeled text is too little work for several workers.
         self.executor = None if self.has_labels else executor
-        self.notice = notice
         self.train_files = training_files(settings.data, settings.task)
         self.valid_files = validation_files(settings.data, settings.task)
         self.held_out: HeldOutText | None = None
@@ -172,9 +156,8 @@ class _Preparation:
         copy_initial_checkpoint(self.run, self.base, self.notice)
         settings = self.run.settings
         encoder = TASKS[settings.task].encoder(settings, source, target, self.read)
-        data, longest_source = settings.data, settings.data.max_source_length
-        if TASKS[settings.task].autoencoding:
-            longest_source = data.max_target_length
+        data, autoencoding = settings.data, TASKS[settings.task].autoencoding
+        longest_source = data.max_target_length if autoencoding else data.max_source_length
         write = functools.partial(
             write_corpus,
             max_source_length=longest_source,
@@ -215,11 +198,9 @@ class _Preparation:
             self.notice(f"the vocabulary is that of {self.base.path}")
             return source, target
 
-        def learn() -> Any:
-            return learn_vocabularies(
-                settings, self.read, self.train_files, self.notice, self.counts
-            )
-
+        learn: Callable[[], Any] = functools.partial(
+            learn_vocabularies, settings, self.read, self.train_files, self.notice, self.counts
+        )
         source, target = self.executor.tokenizers(settings, learn) if self.executor else learn()
         self.run.update_settings(with_learned(settings, source, target))
         return source, target
@@ -230,12 +211,10 @@ class _Preparation:
         losses = EncodingReport()
 
         def token_pairs() -> Iterator[TokenPair]:
-            chunks: Iterable[Encoded]
+            encode: Callable[..., Iterator[Encoded]] = encode_here
             if self.executor is not None and isinstance(encoder, PairEncoder):
-                chunks = self.executor.encode(encoder, self.read())
-            else:
-                chunks = encode_here(encoder, self.read())
-            for encoded in chunks:
+                encode = self.executor.encode
+            for encoded in encode(encoder, self.read()):
                 losses.add(encoded)
                 yield from encoded.pairs
 
@@ -268,9 +247,8 @@ class _Preparation:
         self, encoder: Encoder, valid: Sequence[Example], write: Callable[..., Any]
     ) -> None:
         run = self.run
-        chunks = encode_here(encoder, valid)
-        pairs = itertools.chain.from_iterable(encoded.pairs for encoded in chunks)
+        pairs = (pair for encoded in encode_here(encoder, valid) for pair in encoded.pairs)
         written = write(run.valid_directory, pairs, packed=self.has_labels)
-        files: PairFiles = self.valid_files or self.train_files
+        files = self.valid_files or self.train_files
         report("validation", written, run.settings, files, self.notice)
         run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))

@@ -14,19 +14,8 @@ from keras_seq.text import InputError, LineStatistics, expand_names
 
 FORMAT = 1
 TEXT_KEYS = (
-    "source",
-    "target",
-    "pairs",
-    "text",
-    "labeled",
-    "prepared",
-    "weights",
-    "alignments",
-    "valid_source",
-    "valid_target",
-    "valid_pairs",
-    "valid_text",
-    "valid_labeled",
+    *("source", "target", "pairs", "text", "labeled", "prepared", "weights", "alignments"),
+    *("valid_source", "valid_target", "valid_pairs", "valid_text", "valid_labeled"),
 )
 
 
@@ -71,13 +60,10 @@ def known_counts(earlier: Run | None, data: DataSettings) -> PairCounts | None:
         return None
     try:
         record = earlier.read_preparation()
-        if record is None or not text_untouched(record, data):
-            return None
+        counts = recorded_counts(record) if record and _text_untouched(record, data) else None
     except InputError:
         return None
-    counts = recorded_counts(record)
-    complete = counts is not None and counts.source is not None and counts.target is not None
-    return counts if complete else None
+    return None if counts is None or None in (counts.source, counts.target) else counts
 
 
 def same_tokenizer(
@@ -118,32 +104,35 @@ def text_differences(record: Mapping[str, Any], data: DataSettings) -> list[str]
     differences = []
     for key in TEXT_KEYS:
         entries, names = _entries(recorded.get(key)), files.get(key, ())
-        if not entries or not names:
-            if entries or names:
-                old = [str(entry.get("path")) for entry in entries]
-                differences.append(f"data.{key} {_listed(old)} -> {_listed(names)}")
-            continue
-        if len(entries) != len(names):
+        if bool(entries) != bool(names):
+            old = [str(entry.get("path")) for entry in entries]
+            differences.append(f"data.{key} {_listed(old)} -> {_listed(names)}")
+        elif len(entries) != len(names):
             differences.append(f"data.{key} {len(entries):,} files -> {len(names):,} files")
-            continue
-        for entry, name in zip(entries, names, strict=True):
-            if not _is_same(entry, Path(name), name):
-                size = Path(name).stat().st_size
-                differences.append(
-                    f"data.{key} {entry.get('path')} of {entry.get('size')} bytes -> {name} of "
-                    f"{size} bytes" + (", other content" if size == entry.get("size") else "")
-                )
+        else:
+            for entry, name in zip(entries, names, strict=True):
+                if not _is_same(entry, Path(name), name):
+                    size = Path(name).stat().st_size
+                    other = ", other content" if size == entry.get("size") else ""
+                    differences.append(
+                        f"data.{key} {entry.get('path')} of {entry.get('size')} bytes -> {name} of "
+                        f"{size} bytes{other}"
+                    )
     return differences
 
 
-def text_untouched(record: Mapping[str, Any], data: DataSettings) -> bool:
+def _text_untouched(record: Mapping[str, Any], data: DataSettings) -> bool:
     """Tests if path, size and modification time of each text file are as recorded."""
     recorded = record.get("text")
     files = dict(_text_files(data))
     return (
         isinstance(recorded, dict)
         and recorded.keys() == files.keys()
-        and all(_all_look_same(_entries(recorded[key]), names) for key, names in files.items())
+        and all(
+            len(entries := _entries(recorded[key])) == len(names)
+            and all(map(_looks_same, entries, map(Path, names), names))
+            for key, names in files.items()
+        )
     )
 
 
@@ -182,12 +171,6 @@ def _entries(recorded: Any) -> list[dict[str, Any]]:
     """Returns what `_describe_all` returned, always as a list."""
     entries = recorded if isinstance(recorded, list) else [recorded]
     return [entry for entry in entries if isinstance(entry, dict)]
-
-
-def _all_look_same(entries: Sequence[Any], names: Sequence[str]) -> bool:
-    return len(entries) == len(names) and all(
-        _looks_same(entry, Path(name), name) for entry, name in zip(entries, names, strict=True)
-    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -37,15 +37,9 @@ def resolve_settings(
 
     With `training.from_run`, the settings of that run replace the preset.
 
-    Args:
-        preset, file, overrides: See `load_settings`.
-        notice: Called with the chosen preset and the reason.
-        earlier: The run that may be resumed. Its counts of the text are used instead of reading
-            the text, and its copies of an initial checkpoint or a pretrained encoder instead of
-            the originals.
-
-    Returns:
-        The settings, and the counts of the corpus if the choice needed them.
+    `earlier` is the run that may be resumed. Its counts of the text are used instead of reading the
+    text, and its copies of an initial checkpoint or a pretrained encoder instead of the originals.
+    Also returns the counts of the corpus if the choice needed them.
     """
     if overrides is not None and not isinstance(overrides, Mapping):
         overrides = list(overrides)

@@ -52,16 +52,9 @@ _MAX_DIFFERENCES = 6
 def check_directory(
     directory: str | os.PathLike[str], *, resume: Resume = "auto", overwrite: bool = False
 ) -> None:
-    """Checks that a training can start or resume in a directory. Changes nothing.
+    """Checks the arguments of `open_or_prepare`. Changes nothing.
 
-    Args:
-        directory: The run directory.
-        resume: `"auto"`, `"never"` or `"require"`; see `open_or_prepare`.
-        overwrite: If True, an earlier run there will be deleted.
-
-    Raises:
-        InputError: If the directory cannot be used.
-        ValueError: If `resume` has another value.
+    Raises InputError if the directory cannot be used.
     """
     if resume not in get_args(Resume):
         raise ValueError(f"resume must be one of {get_args(Resume)}, received {resume!r}")
@@ -94,21 +87,12 @@ def open_or_prepare(
 ) -> Run:
     """Opens a run to resume its training, or prepares a new one.
 
-    A resumed run takes limits and intervals from `settings`. A preparation that was killed is
-    repeated.
+    See `prepare_run` for the other arguments. A resumed run takes limits and intervals from
+    `settings`. A preparation that was killed is repeated. Returns the run, locked for this process.
 
     Args:
-        settings: Settings with the training files in the section `data`.
-        directory: A new or empty directory, or a run.
         resume: `"auto"` resumes a run if there is one, `"never"` refuses a run, `"require"`
             refuses a directory without a checkpoint.
-        overwrite: If True, an earlier run there is deleted.
-        notice: Called with each line for the user.
-        counts: The result of `count_pairs`, if the text has been read already.
-        executor: See `prepare_run`.
-
-    Returns:
-        The run, locked for this process.
 
     Raises:
         InputError: If a file is wrong, the directory cannot be used, another process trains
@@ -118,9 +102,7 @@ def open_or_prepare(
     check_directory(path, resume=resume, overwrite=overwrite)
     shared = with_prepared(settings, counts)
     if overwrite or not is_run(path):
-        return create_prepared_run(
-            shared, path, overwrite=overwrite, notice=notice, executor=executor
-        )
+        return create_prepared_run(shared, path, overwrite, notice, executor)
     run = Run.open(path, notice=notice)
     lock = run.lock()
     has_checkpoint = bool(run.checkpoints.steps)
@@ -135,9 +117,7 @@ def open_or_prepare(
     if not is_prepared:
         if notice:
             notice(f"{path}: its preparation did not finish and is repeated")
-        return create_prepared_run(
-            shared, path, overwrite=True, notice=notice, lock=lock, executor=executor
-        )
+        return create_prepared_run(shared, path, True, notice, executor, lock)
     _resume(run, shared, notice)
     return run
 
@@ -152,14 +132,15 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
         validation_files(settings.data, settings.task)
     record = check_record(run)
     settings = _with_stored_choices(settings, run, record)
-    was, now = _flat(run.settings), _flat(settings)
-    changed = [key for key in {**was, **now} if was.get(key) != now.get(key)]
+    was, now = (dict(_flatten("", one.to_dict())) for one in (run.settings, settings))
+    changed = {
+        key: f"{key} {was.get(key, 'none')} -> {now.get(key, 'none')}"
+        for key in {**was, **now}
+        if was.get(key) != now.get(key)
+    }
     has_checkpoint = bool(run.checkpoints.steps)
-    differences = [
-        f"{key} {_show(was.get(key))} -> {_show(now.get(key))}"
-        for key in changed
-        if not _may_change(key, has_checkpoint=has_checkpoint)
-    ] + text_differences(record, settings.data)
+    differences = [line for key, line in changed.items() if not _may_change(key, has_checkpoint)]
+    differences += text_differences(record, settings.data)
     if differences:
         count = len(differences) - _MAX_DIFFERENCES
         more = f" and {count} more" if count > 0 else ""
@@ -168,9 +149,9 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
             f"{'; '.join(differences[:_MAX_DIFFERENCES])}{more}: use the original settings, train "
             "in another directory, or start again with --overwrite"
         )
-    for key in changed:
+    for key, line in changed.items():
         if notice and not key.startswith("data."):
-            notice(f"setting changed: {key} {_show(was.get(key))} -> {_show(now.get(key))}")
+            notice(f"setting changed: {line}")
     if changed:
         run.update_settings(settings)
 
@@ -193,10 +174,6 @@ def _with_stored_choices(settings: Settings, run: Run, record: Mapping[str, Any]
     return settings.model_copy(update=update)
 
 
-def _flat(settings: Settings) -> dict[str, Any]:
-    return dict(_flatten("", settings.to_dict()))
-
-
 def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -205,14 +182,10 @@ def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]
             yield f"{prefix}{name}", value
 
 
-def _may_change(key: str, *, has_checkpoint: bool) -> bool:
+def _may_change(key: str, has_checkpoint: bool) -> bool:
     """Tests if a setting may change when a training resumes."""
     if key in _MAY_CHANGE or key.startswith(_MAY_CHANGE_SECTION):
         return True
     # Preparation depends on no training settings but those of the warm start, which it copied.
     warm_start = key.startswith("training.from_") or key.endswith("_embeddings")
     return not has_checkpoint and key.startswith("training.") and not warm_start
-
-
-def _show(value: Any) -> str:
-    return "none" if value is None else str(value)

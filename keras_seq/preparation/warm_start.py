@@ -26,16 +26,10 @@ _TRAINING_KEYS = {key for preset in PRESETS.values() for key in preset["training
 
 
 def base_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns the settings that a warm start from a run uses instead of a preset.
+    """Returns the settings that a warm start from the run `path` uses instead of a preset.
 
-    Args:
-        path: The directory of the run with the initial checkpoint.
-
-    Returns:
-        Nested values, for the argument `base` of `load_settings`.
-
-    Raises:
-        InputError: If `path` is not a run with weights.
+    These are nested values, for the argument `base` of `load_settings`. Raises InputError if `path`
+    is not a run with weights.
 
     Example:
 
@@ -56,7 +50,7 @@ def base_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def initial_checkpoint(path: str, earlier: Run | None) -> str | Path:
-    """Returns the copy of the run `path` in a run that may be resumed, or `path` itself."""
+    """Returns the directory of the initial checkpoint: a copy in the run `earlier`, or `path`."""
     if earlier is not None and earlier.settings.training.from_run == path:
         if is_run(earlier.start_directory):
             return earlier.start_directory
@@ -102,10 +96,7 @@ def keeps_vocabulary(settings: Settings) -> bool:
 
 
 def copy_initial_checkpoint(run: Run, base: Run | None, notice: Notice) -> None:
-    """Copies everything that a warm start needs into a new run with its vocabularies.
-
-    `base` is the run with the initial checkpoint, or None.
-    """
+    """Copies everything that a warm start needs into a run that has its vocabularies."""
     if base is not None:
         # The settings of the vocabulary may depend on the text, which has been read by now.
         _check_model(base, run.settings)
@@ -148,7 +139,7 @@ def copied_vectors(run: Run, side: Side, units: int) -> tuple[np.ndarray, np.nda
     These are ids `(N,)` and vectors `(N, units)`, or None if this side has none.
     """
     path = run.vectors_file(side)
-    if side not in sides_with_vectors(run.settings):
+    if side not in dict(_vector_files(run.settings)):
         return None
     size = _tokenizer(run, side).vocabulary_size
     expected = {
