@@ -55,8 +55,7 @@ def evaluate(
         int | None, typer.Option(min=1, help="Bootstrap samples; 1,000 by default.")
     ] = None,
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="File for the output of each line."),
+        str | None, typer.Option("--output", "-o", help="File for the output of each line.")
     ] = None,
     as_json: Json = False,
     which: Which = "best",

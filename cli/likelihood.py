@@ -26,8 +26,7 @@ _PAIRS = 2048
 def likelihood(
     run: Annotated[str, typer.Argument(help="Run directory.")],
     source: Annotated[
-        str,
-        typer.Argument(help="File of sources, or of text for a language model; - for stdin."),
+        str, typer.Argument(help="File of sources, or of text for a language model; - for stdin.")
     ],
     target: Annotated[
         str | None, typer.Argument(help="File of targets, parallel to the sources; - for stdin.")

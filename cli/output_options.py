@@ -59,8 +59,7 @@ class OutputOptions:
         bool, _option("Translate each line as soon as it arrives, without batching.", "--stream")
     ] = False
     progress: Annotated[
-        bool | None,
-        _option("Show progress; by default if stderr is a terminal and stdout is not."),
+        bool | None, _option("Show progress; by default if stderr is a terminal and stdout is not.")
     ] = None
 
     @property

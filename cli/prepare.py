@@ -39,12 +39,7 @@ def prepare(
     instead of the text.
     """
     from keras_seq.jobs import WorkerExecutor, require_ray, run_locally, run_on_ray
-    from keras_seq.preparation import (
-        check_directory,
-        find_run,
-        open_or_prepare,
-        resolve_settings,
-    )
+    from keras_seq.preparation import check_directory, find_run, open_or_prepare, resolve_settings
     from keras_seq.settings import SettingsError
 
     if runner == "ray":

@@ -23,8 +23,7 @@ def score(
         ),
     ],
     reference: Annotated[
-        list[str],
-        typer.Option("--reference", "-r", help="File of references; repeatable."),
+        list[str], typer.Option("--reference", "-r", help="File of references; repeatable.")
     ],
     metric: Metrics = None,
     lowercase: LowerCase = False,

@@ -11,12 +11,7 @@ import typer
 
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
-from keras_seq_cli.shared_options import (
-    BatchSize,
-    TextsArgument,
-    Which,
-    check_label_options,
-)
+from keras_seq_cli.shared_options import BatchSize, TextsArgument, Which, check_label_options
 
 # Lines per call of the model, which limits the memory for a large file.
 _LINES = 4096
@@ -26,8 +21,7 @@ def tag(
     run: Annotated[str, typer.Argument(help="Run directory of a tagger.")],
     texts: TextsArgument = None,
     labeled: Annotated[
-        str | None,
-        typer.Option(help="text<TAB>tags lines: print scores of the tagger on them."),
+        str | None, typer.Option(help="text<TAB>tags lines: print scores of the tagger on them.")
     ] = None,
     columns: Annotated[
         str | None,

@@ -13,8 +13,7 @@ from keras_seq_cli.shared_options import DryRun, LowerCase
 from keras_seq_cli.signals import exit_on_sigterm
 
 vectors = typer.Typer(
-    help="Train word vectors, query neighbors and analogies, and plot a map.",
-    no_args_is_help=True,
+    help="Train word vectors, query neighbors and analogies, and plot a map.", no_args_is_help=True
 )
 _Vectors = Annotated[
     str, typer.Argument(help="File of word vectors in the word2vec text format, plain or .gz.")
@@ -55,8 +54,7 @@ def train(
         int, typer.Option(min=1, help="Negative samples per positive sample.")
     ] = 5,
     subsample: Annotated[
-        float,
-        typer.Option(min=0, help="Relative frequency above which a word is subsampled."),
+        float, typer.Option(min=0, help="Relative frequency above which a word is subsampled.")
     ] = 1e-3,
     learning_rate: Annotated[
         float | None,
