@@ -17,25 +17,17 @@ def _transformer(
     layers: int, units: int, feedforward_units: int, heads: int, dropout: float, inner: float
 ) -> dict[str, Any]:
     """The section `model`; `inner` is the dropout rate of attention and activations."""
-    return model_values(
-        "transformer",
-        num_encoder_layers=layers,
-        num_decoder_layers=layers,
-        units=units,
-        feedforward_units=feedforward_units,
-        num_heads=heads,
-        dropout=dropout,
-        attention_dropout=inner,
-        activation_dropout=inner,
-        activation="relu",
-        norm="pre",
-    )
+    depth = dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), layers)
+    sizes = {"units": units, "feedforward_units": feedforward_units, "num_heads": heads}
+    rates = {"dropout": dropout, "attention_dropout": inner, "activation_dropout": inner}
+    return model_values("transformer", **depth, **sizes, **rates, activation="relu", norm="pre")
 
 
-def _small_encoder(family: str) -> dict[str, Any]:
-    return model_values(
-        family, num_layers=2, units=128, feedforward_units=512, num_heads=4, dropout=0.2
-    )
+def _recurrent(
+    cell: str, embedding: int, encoder: int, decoder: int, dropout: float, **attention: Any
+) -> dict[str, Any]:
+    sizes = {"embedding_units": embedding, "encoder_units": encoder, "decoder_units": decoder}
+    return model_values("rnn", cell=cell, **sizes, **attention, dropout=dropout)
 
 
 def training_values(
@@ -59,20 +51,42 @@ def training_values(
     }
 
 
-# Label smoothing lowers the likelihood of text.
-_LANGUAGE_MODEL: dict[str, Any] = {"label_smoothing": 0.0, "ema": 0.998, "every": 500}
-# Without a source, only a number can limit the length.
-_SAMPLING = {
-    "method": "sampling",
-    "top_p": 0.9,
-    "length_normalization": "none",
-    "max_length": 100,
-    "max_length_ratio": 0.0,
-    "max_length_extra": 100,
-}
-_LABELS: dict[str, Any] = {"ema": 0.99, "every": 200}
-# Longer texts are cut, and the part that is cut may matter most.
-_LONG = {"max_source_length": 400}
+def _language_model(
+    learning_rate: float, warmup_steps: int, family: str, **model: Any
+) -> dict[str, Any]:
+    # Label smoothing lowers the likelihood of text.
+    training = training_values(
+        learning_rate, warmup_steps, label_smoothing=0.0, ema=0.998, every=500
+    )
+    # Without a source, only a number can limit the length.
+    limits = {"max_length": 100, "max_length_ratio": 0.0, "max_length_extra": 100}
+    return {
+        "task": "language-model",
+        "model": model_values(family, **model),
+        "training": training,
+        "search": {"method": "sampling", "top_p": 0.9, "length_normalization": "none", **limits},
+    }
+
+
+def _classifier(
+    learning_rate: float, warmup_steps: int, family: str, **model: Any
+) -> dict[str, Any]:
+    return {
+        "task": "classify",
+        # Longer texts are cut, and the part that is cut may matter most.
+        "data": {"max_source_length": 400},
+        "model": model_values(family, **model),
+        "training": training_values(learning_rate, warmup_steps, ema=0.99, every=200),
+    }
+
+
+def _tagger(learning_rate: float, warmup_steps: int, family: str, **model: Any) -> dict[str, Any]:
+    tagger = _classifier(learning_rate, warmup_steps, family, **model)
+    tagger["training"]["label_smoothing"] = 0.0
+    return {"task": "tag", "model": tagger["model"], "training": tagger["training"]}
+
+
+_SMALL = {"num_layers": 2, "units": 128, "feedforward_units": 512, "num_heads": 4, "dropout": 0.2}
 
 PRESETS: dict[str, dict[str, Any]] = {
     "transformer-tiny": {
@@ -95,103 +109,47 @@ PRESETS: dict[str, dict[str, Any]] = {
         "training": training_values(0.0005, 4000, 25_000),
     },
     "rnn-small": {
-        "model": model_values(
-            "rnn",
-            cell="gru",
-            embedding_units=256,
-            encoder_units=128,
-            decoder_units=256,
-            attention_units=256,
-            dropout=0.4,
-        ),
+        "model": _recurrent("gru", 256, 128, 256, 0.4, attention_units=256),
         "training": training_values(0.003, 500, ema=0.998, every=500),
     },
     # For small corpora of short symbol sequences, such as words and pronunciations.
     "rnn-symbols": {
-        "model": model_values(
-            "rnn",
-            cell="lstm",
-            embedding_units=128,
-            encoder_units=128,
-            decoder_units=256,
-            attention="luong",
-            dropout=0.6,
-        ),
+        "model": _recurrent("lstm", 128, 128, 256, 0.6, attention="luong"),
         "training": training_values(0.003, 100, 1024, ema=0.995, every=200),
     },
     "rnn-base": {
-        "model": model_values(
-            "rnn",
-            cell="lstm",
-            embedding_units=256,
-            encoder_units=256,
-            decoder_units=512,
+        "model": _recurrent(
+            "lstm",
+            256,
+            256,
+            512,
+            0.2,
             attention="bahdanau",
             attention_units=256,
             input_feeding=True,
-            dropout=0.2,
         ),
         "training": training_values(0.001, 500),
     },
-    "lm-transformer": {
-        "task": "language-model",
-        "model": model_values(
-            "lm-transformer",
-            num_layers=4,
-            units=256,
-            feedforward_units=1024,
-            num_heads=4,
-            dropout=0.3,
-            attention_dropout=0.1,
-            activation_dropout=0.1,
-        ),
-        "training": training_values(0.002, 1000, **_LANGUAGE_MODEL),
-        "search": _SAMPLING,
-    },
-    "lm-lstm": {
-        "task": "language-model",
-        "model": model_values(
-            "lm-rnn", cell="lstm", num_layers=2, embedding_units=256, units=512, dropout=0.4
-        ),
-        "training": training_values(0.003, 500, **_LANGUAGE_MODEL),
-        "search": _SAMPLING,
-    },
-    "lm-gru": {
-        "task": "language-model",
-        "model": model_values(
-            "lm-rnn", cell="gru", num_layers=1, embedding_units=256, units=512, dropout=0.4
-        ),
-        "training": training_values(0.003, 500, **_LANGUAGE_MODEL),
-        "search": _SAMPLING,
-    },
-    "classify-bag": {
-        "task": "classify",
-        "data": _LONG,
-        "model": model_values("classifier-bag", embedding_units=128, hidden_units=128),
-        "training": training_values(0.003, 100, **_LABELS),
-    },
-    "classify-birnn": {
-        "task": "classify",
-        "data": _LONG,
-        "model": model_values("classifier-rnn", embedding_units=128, units=128),
-        "training": training_values(0.002, 200, **_LABELS),
-    },
-    "classify-transformer": {
-        "task": "classify",
-        "data": _LONG,
-        "model": _small_encoder("classifier-transformer"),
-        "training": training_values(0.001, 400, **_LABELS),
-    },
-    "tag-birnn": {
-        "task": "tag",
-        "model": model_values("tagger-rnn", embedding_units=128, units=128),
-        "training": training_values(0.003, 200, label_smoothing=0.0, **_LABELS),
-    },
-    "tag-transformer": {
-        "task": "tag",
-        "model": _small_encoder("tagger-transformer"),
-        "training": training_values(0.001, 400, label_smoothing=0.0, **_LABELS),
-    },
+    "lm-transformer": _language_model(
+        0.002,
+        1000,
+        "lm-transformer",
+        **{"num_layers": 4, "units": 256, "feedforward_units": 1024, "num_heads": 4},
+        **{"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.1},
+    ),
+    "lm-lstm": _language_model(
+        0.003, 500, "lm-rnn", cell="lstm", num_layers=2, embedding_units=256, units=512, dropout=0.4
+    ),
+    "lm-gru": _language_model(
+        0.003, 500, "lm-rnn", cell="gru", num_layers=1, embedding_units=256, units=512, dropout=0.4
+    ),
+    "classify-bag": _classifier(
+        0.003, 100, "classifier-bag", embedding_units=128, hidden_units=128
+    ),
+    "classify-birnn": _classifier(0.002, 200, "classifier-rnn", embedding_units=128, units=128),
+    "classify-transformer": _classifier(0.001, 400, "classifier-transformer", **_SMALL),
+    "tag-birnn": _tagger(0.003, 200, "tagger-rnn", embedding_units=128, units=128),
+    "tag-transformer": _tagger(0.001, 400, "tagger-transformer", **_SMALL),
     "vae": {
         "task": "vae",
         "model": model_values(

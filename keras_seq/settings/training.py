@@ -34,7 +34,7 @@ class TrainingSettings(Section):
         0.0,
         0,
         100,
-        "Subword sampling: exponent of the probabilities (BPE: rate of merge dropout); 0: off.",
+        "Subword sampling: exponent of probabilities (BPE: merge dropout rate); 0: off.",
     )
     subword_nbest: int = a_number(
         -1, -1, 1000, "Subword sampling: number of most likely segmentations; -1: all. Not for BPE."
@@ -116,13 +116,15 @@ class TrainingSettings(Section):
         return -(-(self.effective_batch_tokens or self.batch_tokens) // self.batch_tokens)
 
     @model_validator(mode="after")
-    def _nbest_is_positive(self) -> TrainingSettings:
+    def _is_possible(self) -> TrainingSettings:
         if self.subword_nbest == 0:
             raise ValueError("subword_nbest: received 0, expected at least 1, or -1 for all")
-        return self
-
-    @model_validator(mode="after")
-    def _one_start(self) -> TrainingSettings:
+        effective = self.effective_batch_tokens
+        if effective is not None and effective < self.batch_tokens:
+            raise ValueError(
+                f"effective_batch_tokens: received {effective}, expected at least "
+                f"training.batch_tokens ({self.batch_tokens})"
+            )
         if self.from_hub is not None and self.from_run is not None:
             raise ValueError(
                 f"from_run: received {self.from_run!r} with training.from_hub "
@@ -141,14 +143,4 @@ class TrainingSettings(Section):
                     f"{key}: received {name!r} with training.from_run ({self.from_run!r}), which "
                     "has its own embeddings: give one of the two"
                 )
-        return self
-
-    @model_validator(mode="after")
-    def _update_holds_a_batch(self) -> TrainingSettings:
-        effective = self.effective_batch_tokens
-        if effective is not None and effective < self.batch_tokens:
-            raise ValueError(
-                f"effective_batch_tokens: received {effective}, expected at least "
-                f"training.batch_tokens ({self.batch_tokens})"
-            )
         return self
