@@ -1,4 +1,4 @@
-"""Tasks: one module for each thing that a run can learn, imported at its first use."""
+"""Tasks: one module for each task that a run can learn, imported at its first use."""
 
 from keras_seq.settings import FAMILIES, TASKS
 from keras_seq.settings.section import ModelSection

@@ -64,8 +64,8 @@ class Classification(LabelTask):
 def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
     from keras_seq.scoring import label_scores
 
-    found = label_scores(references, answers)
-    return {"accuracy": found.accuracy, "macro_f1": found.macro_f1}
+    scores = label_scores(references, answers)
+    return {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
 
 
 class ClassificationExporter(LabelExporter):

@@ -93,7 +93,7 @@ class LanguageModelEvaluation(PlainEvaluation):
             values,
             f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
             f"{values['accuracy']:.3f}",
-            [Sample(f"text {n}", [("", found.text)]) for n, found in enumerate(texts, 1)],
+            [Sample(f"text {n}", [("", text.text)]) for n, text in enumerate(texts, 1)],
         )
 
 

@@ -87,11 +87,9 @@ class Tagging(LabelTask):
 def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, float]:
     from keras_seq.scoring import tag_scores
 
-    found = tag_scores([words_of(line) for line in references], [*map(words_of, answers)])
-    scores = {"accuracy": found.words.accuracy, "macro_f1": found.words.macro_f1}
-    if found.entities is not None:
-        scores["entity_f1"] = found.entities.f1
-    return scores
+    scores = tag_scores([*map(words_of, references)], [*map(words_of, answers)])
+    values = {"accuracy": scores.words.accuracy, "macro_f1": scores.words.macro_f1}
+    return values if scores.entities is None else values | {"entity_f1": scores.entities.f1}
 
 
 class TaggingExporter(LabelExporter):

@@ -1,4 +1,4 @@
-"""What a task is: everything that differs from task to task, behind one interface."""
+"""The interface of tasks, and base classes of their parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Read = Callable[[], Iterator[Example]]
 
 
 class Task(TaskSpec):
-    """One thing that a run can learn.
+    """What a run learns, such as translation or classification.
 
     A task is one module with an instance `TASK`. Its attributes describe its settings; see
     `TaskSpec`. Its methods make the parts that preparation, training, validation and export use.

@@ -41,6 +41,8 @@ With batching all requests must have one width: the server joins rows, but canno
 
 The search keeps {beam_size} hypotheses."""
 
+_FILES = ("source", "target", "pairs")
+
 
 class Translation(Task):
     """Maps texts to texts; trained with cross-entropy on each target token."""
@@ -48,16 +50,7 @@ class Translation(Task):
     name = "translate"
     families = ("transformer", "rnn", "transformer-hub")
     usage = "translate {} < input > output"
-    data = (
-        "columns",
-        "concatenation",
-        "source",
-        "target",
-        "pairs",
-        "valid_source",
-        "valid_target",
-        "valid_pairs",
-    )
+    data = ("columns", "concatenation", *_FILES, *(f"valid_{name}" for name in _FILES))
     roles = PAIR
     metrics = ALL_METRICS
     monitors = (*TEXT_MONITORS, "loss", "perplexity", "accuracy")
@@ -87,12 +80,9 @@ class Translation(Task):
     def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
         sources = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))
         targets = run.target_tokenizer.decode(rows_of_ids(batch["target_output"][:rows]))
-        count, source_steps = batch["source"].shape
-        target_steps = batch["target_output"].shape[1]
-        lines = [
-            f"first batch        {count} pairs, {source_steps} source and {target_steps} "
-            "target steps"
-        ]
+        count, source = batch["source"].shape
+        target = batch["target_output"].shape[1]
+        lines = [f"first batch        {count} pairs, {source} source and {target} target steps"]
         for source, target in zip(sources, targets, strict=True):
             lines += [f"  source           {source}", f"  target           {target}"]
         return lines
@@ -141,11 +131,8 @@ class TranslationEvaluation:
         self.tie_break = self._judging.tie_break
         self.reason = self._judging.reason
         self.notices = self._judging.notices()
-        self._sample_count = run.settings.training.sample_count
         self._evaluate = make_evaluation(model)
-        self._model = model
-        self._source_tokenizer = run.source_tokenizer
-        self._max_source_length = run.settings.data.max_source_length
+        self._run, self._model = run, model
         self._translator = make_translator(run, model, validation_search(run))
         self._extractor: Any = None
 
@@ -156,7 +143,7 @@ class TranslationEvaluation:
         values = self._evaluate(batches)
         translations = self._translator.translate(self._sources)
         outputs = best_texts(translations)
-        samples = spread(self._sample_count, len(outputs))
+        samples = spread(self._run.settings.training.sample_count, len(outputs))
         columns = {"source": self._sources, "reference": self._references, "model": outputs}
         scores = self._judging.scores(outputs, self._references)
         values |= {name: score.value for name, score in scores.items()}
@@ -181,9 +168,8 @@ class TranslationEvaluation:
         from keras_seq.callbacks.attention_snapshots import attention_picture
 
         if self._extractor is None:
-            self._extractor = AttentionExtractor(
-                self._model, self._source_tokenizer, self._max_source_length
-            )
+            length = self._run.settings.data.max_source_length
+            self._extractor = AttentionExtractor(self._model, self._run.source_tokenizer, length)
         attention = self._extractor(
             [self._sources[i] for i in samples], [translations[i][:1] for i in samples]
         )

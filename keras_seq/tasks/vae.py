@@ -37,16 +37,12 @@ class VariationalAutoencoder(Task):
     training = ("kl_weight", "kl_annealing", "kl_annealing_steps", "kl_cycles", "free_bits")
     without = {
         "tokenizer.joint": "source and target are one text",
-        "data.max_source_length": (
-            "source and target are one text: data.max_target_length is for both"
-        ),
+        "data.max_source_length": "data.max_target_length limits the text",
         "data.alignments": "source and target are one text",
         "training.guided_alignment": "the model has no attention",
-        "training.scheduled_sampling": "what is drawn there is the code",
-        "training.source_embeddings": (
-            "source and target have one table: training.target_embeddings"
-        ),
-        "training.validation_beam_size": "validation decodes as search says",
+        "training.scheduled_sampling": "the latent code is sampled instead of tokens",
+        "training.source_embeddings": "training.target_embeddings initializes both sides",
+        "training.validation_beam_size": "search.beam_size applies to validation",
         "search.coverage_penalty": "the model has no attention",
         "score.tokenize": "no text is scored",
     }
@@ -80,15 +76,16 @@ class LatentEvaluation(PlainEvaluation):
         longest = settings.data.max_target_length
         self._autoencoder = Autoencoder(model, run.target_tokenizer, settings.search, longest)
         texts, _ = run.valid_lines()
-        self._shown = spread(settings.training.sample_count, len(texts))
-        self._texts = [texts[i] for i in self._shown]
+        self._sample_lines = spread(settings.training.sample_count, len(texts))
+        self._texts = [texts[i] for i in self._sample_lines]
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
         from keras_seq.training.validator import Report, Sample
 
         values = self._evaluate(batches)
-        written = self._autoencoder.reconstruct(self._texts) if self._texts else []
+        decoded = self._autoencoder.reconstruct(self._texts) if self._texts else []
         sampled = self._autoencoder.sample() if self._texts else []
+        lines = zip(self._sample_lines, self._texts, decoded, strict=True)
         return Report(
             values,
             f"reconstruction {values['reconstruction']:.3f} a token "
@@ -98,11 +95,8 @@ class LatentEvaluation(PlainEvaluation):
             f"{values['active_units']:.0f} of {self._units} units active, "
             f"mutual information {values['mutual_information']:.2f}",
             [
-                *(
-                    Sample(f"line {i + 1}", [("text", text), ("written", again)])
-                    for i, text, again in zip(self._shown, self._texts, written, strict=True)
-                ),
-                *(Sample("drawn", [("", text)]) for text in sampled),
+                *(Sample(f"line {i + 1}", [("text", a), ("decoded", b)]) for i, a, b in lines),
+                *(Sample("sample", [("", text)]) for text in sampled),
             ],
         )
 
