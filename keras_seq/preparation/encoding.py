@@ -16,12 +16,9 @@ CHUNK_PAIRS = 4096
 class Encoded(NamedTuple):
     """Encoded pairs, with counts for the report.
 
-    Attributes:
-        pairs: One for each pair of lines.
-        linked: Number of pairs with links.
-        broken: Number of pairs that lost links, because a linked word leaves no tokens.
-        lost: Number of targets that change when they are encoded and decoded.
-        example: The first of these targets and its decoded form; None if there is none.
+    `linked` pairs have links, and `broken` ones lost links because a linked word leaves no tokens.
+    `lost` targets change when they are encoded and decoded. `example` is the first of them and its
+    decoded form.
     """
 
     pairs: list[TokenPair]
@@ -62,18 +59,13 @@ class PairEncoder:
         if not any(pair.links for pair in chunk):
             pairs = list(map(TokenPair, source_ids, target_ids, weights))
             return Encoded(pairs, lost=len(lost), example=example)
-        links = list(self._token_links(chunk, source_ids, target_ids))
-        pairs = list(map(TokenPair, source_ids, target_ids, weights, (row for row, _ in links)))
-        return Encoded(
-            pairs,
-            linked=sum(
-                bool(pair.links) and broken is not None
-                for pair, (_, broken) in zip(chunk, links, strict=True)
-            ),
-            broken=sum(bool(broken) for _, broken in links),
-            lost=len(lost),
-            example=example,
+        links, broken = zip(*self._token_links(chunk, source_ids, target_ids), strict=True)
+        pairs = list(map(TokenPair, source_ids, target_ids, weights, links))
+        linked = sum(
+            bool(pair.links) and count is not None
+            for pair, count in zip(chunk, broken, strict=True)
         )
+        return Encoded(pairs, linked, sum(map(bool, broken)), len(lost), example)
 
     def _lost_targets(
         self, chunk: Sequence[Example], ids: list[list[int]]

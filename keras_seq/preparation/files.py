@@ -14,10 +14,8 @@ Notice = Callable[[str], None]
 class PairCounts(NamedTuple):
     """Counts of the training text.
 
-    Attributes:
-        pairs: Number of pairs.
-        usable: Number of pairs with text and a weight above 0.
-        source, target: Statistics of the usable lines of each side; None if unknown.
+    `usable` pairs have text and a weight above 0. `source` and `target` are statistics of the
+    usable lines of each side; None if unknown.
     """
 
     pairs: int

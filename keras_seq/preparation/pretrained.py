@@ -65,10 +65,6 @@ def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
         return
     if notice:
         notice(f"{name}: KerasHub downloads it to {directory}")
-    _fetch(name, directory)
-
-
-def _fetch(name: str, directory: Path) -> None:
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -50,15 +50,13 @@ def with_prepared(settings: Settings, counts: PairCounts | None = None) -> Share
             "another directory"
         )
     _check_equal(settings, base, record)
-    own = {name: getattr(settings.data, name) for name in _OWN}
-    data = base.settings.data.model_copy(update=own)
+    data = base.settings.data.model_copy(update={key: getattr(settings.data, key) for key in _OWN})
     if settings.training.guided_alignment and data.alignments is None:
         raise SettingsError(
             f"training.guided_alignment: received {settings.training.guided_alignment:g}, "
             f"expected 0 with data.prepared ({base.path}), which was prepared without alignments"
         )
-    update = {"data": data, "tokenizer": base.settings.tokenizer}
-    merged = settings.model_copy(update=update)
+    merged = settings.model_copy(update={"data": data, "tokenizer": base.settings.tokenizer})
     # The prepared text may not suit the model, for example if it is too long.
     Settings.from_dict(merged.to_dict(), where=f"{base.path}: ")
     return SharedText(merged, recorded_counts(record) or PairCounts(0, 0), base)

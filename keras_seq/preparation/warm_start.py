@@ -110,7 +110,6 @@ def copy_initial_checkpoint(run: Run, base: Run | None, notice: Notice) -> None:
 def _copy_vectors(run: Run, side: Side, name: str, notice: Notice) -> None:
     tokenizer = _tokenizer(run, side)
     ids, vectors = piece_vectors(tokenizer, name, notice=notice)
-    size = tokenizer.vocabulary_size
     words = sum(piece.is_text for piece in tokenizer.pieces)
     if not len(ids):
         raise InputError(
@@ -121,14 +120,14 @@ def _copy_vectors(run: Run, side: Side, name: str, notice: Notice) -> None:
         f"{name}: vectors for {len(ids):,} of {words:,} pieces of the {side} vocabulary "
         f"({len(ids) / words:.0%})"
     )
-    table = np.zeros((size, vectors.shape[1]), np.float32)
+    table = np.zeros((tokenizer.vocabulary_size, vectors.shape[1]), np.float32)
     table[ids] = vectors
-    found = np.zeros(size, bool)
-    found[ids] = True
+    has_vector = np.zeros(len(table), bool)
+    has_vector[ids] = True
     file = run.vectors_file(side)
     file.parent.mkdir(exist_ok=True)
     try:
-        write_tensors(file, {"vectors": table, "found": found})
+        write_tensors(file, {"vectors": table, "found": has_vector})
     except TensorFileError as error:
         raise InputError(f"{name}: {error}") from None
 
@@ -142,12 +141,9 @@ def copied_vectors(run: Run, side: Side, units: int) -> tuple[np.ndarray, np.nda
     if side not in dict(_vector_files(run.settings)):
         return None
     size = _tokenizer(run, side).vocabulary_size
-    expected = {
-        "vectors": TensorSpec((size, units), "float32"),
-        "found": TensorSpec((size,), "bool"),
-    }
+    shapes = {"vectors": ((size, units), "float32"), "found": ((size,), "bool")}
     try:
-        arrays = read_tensors(path, expected)
+        arrays = read_tensors(path, {name: TensorSpec(*shape) for name, shape in shapes.items()})
     except (OSError, TensorFileError) as error:
         raise InputError(f"{path}: changed since the run was prepared: {error}") from None
     ids = np.flatnonzero(arrays["found"])

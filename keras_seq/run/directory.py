@@ -103,15 +103,9 @@ class Run(PreparedData):
     ) -> Run:
         """Creates the directory of a new run.
 
-        Args:
-            path: A directory that does not exist or is empty.
-            settings: Settings of the run.
-            overwrite: If True and `path` is a run, its files are deleted first. Other files stay.
-            notice: Called with one line for each damaged checkpoint that is skipped.
-            lock: The lock of `path`, if this process holds it.
-
-        Raises:
-            InputError: If `path` is a file, is not empty, or cannot be written.
+        If `path` is a run and `overwrite` is True, its files are deleted first. Other files stay.
+        `notice` is called with one line for each damaged checkpoint that is skipped. `lock` is the
+        lock of `path`, if this process holds it. Raises InputError if `path` cannot be used.
         """
         check_new(path, overwrite=overwrite)
         path = Path(path)

@@ -30,20 +30,12 @@ from keras_seq.storage.checkpoints.tensor_file import (
 )
 from keras_seq.text import InputError
 
-__all__ = ["Checkpoint", "DamagedError", "copy_weights", "read_checkpoint", "write_checkpoint"]
-
 FORMAT = 1
 _MAX_JSON_BYTES = 1 << 20
 
 
 class Checkpoint(NamedTuple):
-    """A checkpoint in memory.
-
-    Attributes:
-        step: The number of updates.
-        tensors: Arrays by part and name.
-        state: The training state.
-    """
+    """A checkpoint in memory: number of updates, arrays by part and name, and training state."""
 
     step: int
     tensors: dict[str, dict[str, np.ndarray]]

@@ -116,17 +116,9 @@ class CheckpointStore:
     ) -> Path:
         """Writes a checkpoint, points `latest` to it and deletes old checkpoints.
 
-        Args:
-            step: The number of updates.
-            tensors: Arrays by part and name: `{"weights": {...}, "training": {...}}`.
-            state: The training state, JSON values only.
-
-        Returns:
-            The directory of the checkpoint.
-
-        Raises:
-            NotFiniteError: An array is not finite; nothing changes.
-            OSError: The disk is full or read-only; earlier checkpoints stay.
+        `tensors` has arrays by part and name, such as `{"weights": {...}, "training": {...}}`, and
+        `state` has JSON values. Returns the directory of the checkpoint. Raises NotFiniteError if
+        an array is not finite, and OSError if the disk is full; earlier checkpoints stay.
         """
         for part in tensors:
             if not _PART.fullmatch(part):
@@ -144,9 +136,8 @@ class CheckpointStore:
         except TensorFileError as error:
             raise NotFiniteError(f"{final}: not saved: {error}") from None
         except OSError as error:
-            stored = (
-                f"the last one saved is step {self.latest_step}" if self.steps else "none is saved"
-            )
+            last = self.latest_step
+            stored = "none is saved" if last is None else f"the last one saved is step {last}"
             raise OSError(f"{final}: not saved: {reason(error)}; {stored}") from error
         sync_directory(self.directory)
         self._write_pointer("latest", step)
@@ -183,7 +174,8 @@ class CheckpointStore:
 
         Sizes and hashes of the files are checked first, then the names, shapes and dtypes in the
         headers. If the checkpoint is damaged, the newest undamaged one is read instead, with a
-        notice.
+        notice. Raises InputError if there is no undamaged checkpoint, or the checkpoint belongs to
+        another model or to a newer format.
 
         Args:
             expected: Shape and dtype of each array, by part and name:
@@ -191,10 +183,6 @@ class CheckpointStore:
             which: `"best"`, which is the latest if no checkpoint is marked as best; `"latest"`; or
                 the step of a stored checkpoint, which no other checkpoint replaces.
             check_all: If True, damage in the other parts counts.
-
-        Raises:
-            InputError: There is no undamaged checkpoint, or the checkpoint belongs to another
-                model or to a newer format.
         """
         specs = {
             part: {name: tensor_spec(*spec) for name, spec in arrays.items()}
