@@ -44,7 +44,7 @@ def interrupt_outside_libraries() -> Iterator[None]:
         yield
         safe_point()
     finally:
-        # Its timer would end a process that goes on after the command, such as a test run.
+        # Cancel the timer that ends the process, because the caller may run other code afterwards.
         forget_deferred()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
