@@ -24,7 +24,7 @@ from keras_seq.preparation.record import make_record
 from keras_seq.preparation.reporting import EncodingReport, report, report_unknown_labels
 from keras_seq.preparation.sharing import SharedText, share_prepared, with_prepared
 from keras_seq.preparation.units import with_units
-from keras_seq.preparation.vocabularies import check_labels, learn_vocabularies, with_learned
+from keras_seq.preparation.vocabularies import VocabularyLearner, check_labels, with_learned
 from keras_seq.preparation.warm_start import (
     check_initial_checkpoint,
     copy_initial_checkpoint,
@@ -198,9 +198,8 @@ class _Preparation:
             self.notice(f"the vocabulary is that of {self.base.path}")
             return source, target
 
-        learn: Callable[[], Any] = functools.partial(
-            learn_vocabularies, settings, self.read, self.train_files, self.notice, self.counts
-        )
+        files, notice = self.train_files, self.notice
+        learn = VocabularyLearner(settings, self.read, files, notice, self.counts).learn
         source, target = self.executor.tokenizers(settings, learn) if self.executor else learn()
         self.run.update_settings(with_learned(settings, source, target))
         return source, target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from keras_seq.preparation.files import Notice, PairCounts
 from keras_seq.preparation.pretrained import read_word_pieces
@@ -30,18 +30,6 @@ _LISTED = 10
 _MIN_SPACES_SHARE = 0.01
 
 ReadPairs = Callable[[], Iterator[Example]]
-
-
-def learn_vocabularies(
-    settings: Settings, read: ReadPairs, files: PairFiles, notice: Notice, counts: PairCounts
-) -> tuple[Tokenizer, Vocabulary]:
-    """Learns source and target vocabulary; the same object if they are joint.
-
-    `files` are the training files, for messages.
-    """
-    if TASKS[settings.task].has_labels:
-        return _tokenizer_and_labels(settings, read, files, notice, counts)
-    return _tokenizers(settings, read, files, notice, counts)
 
 
 def check_labels(settings: Settings, read: ReadPairs, files: PairFiles, labels: Labels) -> None:
@@ -104,105 +92,103 @@ def with_learned(settings: Settings, source: Tokenizer, target: Vocabulary) -> S
     return settings.model_copy(update={"tokenizer": tokenizer.model_copy(update=update)})
 
 
-def _tokenizers(
-    settings: Settings, read: ReadPairs, files: PairFiles, notice: Notice, counts: PairCounts
-) -> tuple[Tokenizer, Tokenizer]:
-    def weighted() -> Iterator[Example]:
-        # Pairs of weight 0 are not trained on. The tokenizer skips blank lines.
-        return (pair for pair in read() if pair.weight)
+class VocabularyLearner(NamedTuple):
+    """Learns the vocabularies of a run.
 
-    if settings.tokenizer.joint:
-        if files.has_lines:
-            lines: Iterator[str] = (pair.target for pair in weighted())
-        else:
-            lines = itertools.chain.from_iterable(pair[:2] for pair in weighted())
-        name = "" if files.has_lines else "joint"
-        joint = _learn(settings, lines, "target", name, str(files), notice, None)
-        return joint, joint
-
-    def learn(side: Side, lines: Iterator[str]) -> Tokenizer:
-        where = f"{files}, {side}" if "pairs" in files.names else files.describe(side)
-        keep_spaces = None if side == "target" else _keeps_spaces(counts)
-        return _learn(settings, lines, side, side, where, notice, keep_spaces)
-
-    return (
-        _pretrained(settings, notice) or learn("source", (pair.source for pair in weighted())),
-        learn("target", (pair.target for pair in weighted())),
-    )
-
-
-def _keeps_spaces(counts: PairCounts) -> bool:
-    """Tests if extra spaces of the source are frequent enough to be intended.
-
-    The target keeps all spaces, because the model must be able to produce each training target.
+    `read` reads training pairs of `files`.
     """
-    statistics = counts.source
-    if statistics is None:
-        return False
-    return statistics.extra_spaces >= max(_MIN_SPACES_SHARE * statistics.lines, 1)
 
+    settings: Settings
+    read: ReadPairs
+    files: PairFiles
+    notice: Notice
+    counts: PairCounts
 
-def _tokenizer_and_labels(
-    settings: Settings, read: ReadPairs, files: PairFiles, notice: Notice, pair_counts: PairCounts
-) -> tuple[Tokenizer, Labels]:
-    unit, counts = _count_labels(settings, read)
-    total = counts.total()
-    if len(counts) < 2:
-        only = f" ({next(iter(counts))!r})" if counts else ""
-        raise InputError(f"{files}: {len(counts)} {unit}{only}, expected at least 2")
-    if len(counts) > max(_MAX_RARE_LABELS, total // 2):
-        raise InputError(
-            f"{files}: {len(counts):,} different {unit}s among {total:,}: expected text<TAB>{unit} "
-            "lines; are the columns the other way round?"
+    def learn(self) -> Any:
+        """Returns the source and the target vocabulary; the same object if they are joint."""
+        if TASKS[self.settings.task].has_labels:
+            labels, description = self._labels()
+            tokenizer = self._source_tokenizer("", str(self.files))
+            self.notice(description)
+            return tokenizer, labels
+        if self.settings.tokenizer.joint:
+            if self.files.has_lines:
+                lines: Iterator[str] = (pair.target for pair in self._weighted())
+            else:
+                lines = itertools.chain.from_iterable(pair[:2] for pair in self._weighted())
+            name = "" if self.files.has_lines else "joint"
+            joint = self._learn(lines, "target", name, str(self.files))
+            return joint, joint
+        source, target = (
+            f"{self.files}, {side}" if "pairs" in self.files.names else self.files.describe(side)
+            for side in SIDES
         )
-    # Sorted, so that the order does not depend on that of the lines.
-    labels = Labels(sorted(counts))
-    texts = (pair.source for pair in read() if pair.weight)
-    tokenizer = _pretrained(settings, notice) or _learn(
-        settings, texts, "source", "", str(files), notice, _keeps_spaces(pair_counts)
-    )
-    listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common(_LISTED))
-    more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
-    notice(f"{len(counts):,} {unit}s: {listed}{more}")
-    return tokenizer, labels
+        lines = (pair.target for pair in self._weighted())
+        return (
+            self._source_tokenizer("source", source),
+            self._learn(lines, "target", "target", target),
+        )
 
+    def _weighted(self) -> Iterator[Example]:
+        # Pairs of weight 0 are not trained on. The tokenizer skips blank lines.
+        return (pair for pair in self.read() if pair.weight)
 
-def _pretrained(settings: Settings, notice: Notice) -> Tokenizer | None:
-    """Returns the tokenizer of the pretrained encoder, if any."""
-    if settings.training.from_hub is None:
-        return None
-    pieces = read_word_pieces(preset_directory(settings.training.from_hub))
-    notice(f"source vocabulary of the encoder's {pieces.vocabulary_size:,} word pieces")
-    return pieces
+    def _labels(self) -> tuple[Labels, str]:
+        unit, counts = _count_labels(self.settings, self.read)
+        total = counts.total()
+        if len(counts) < 2:
+            only = f" ({next(iter(counts))!r})" if counts else ""
+            raise InputError(f"{self.files}: {len(counts)} {unit}{only}, expected at least 2")
+        if len(counts) > max(_MAX_RARE_LABELS, total // 2):
+            raise InputError(
+                f"{self.files}: {len(counts):,} different {unit}s among {total:,}: expected "
+                f"text<TAB>{unit} lines; are the columns the other way round?"
+            )
+        listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common(_LISTED))
+        more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
+        # Sorted, so that the order does not depend on that of the lines.
+        return Labels(sorted(counts)), f"{len(counts):,} {unit}s: {listed}{more}"
 
+    def _source_tokenizer(self, name: str, where: str) -> Tokenizer:
+        """Returns the tokenizer of the pretrained encoder, or learns one."""
+        if (preset := self.settings.training.from_hub) is not None:
+            pieces = read_word_pieces(preset_directory(preset))
+            self.notice(
+                f"source vocabulary of the encoder's {pieces.vocabulary_size:,} word pieces"
+            )
+            return pieces
+        # The source keeps extra spaces if they are frequent enough to be intended. The target keeps
+        # all spaces, because the model must be able to produce each training target.
+        text = self.counts.source
+        keep = text is not None and text.extra_spaces >= max(_MIN_SPACES_SHARE * text.lines, 1)
+        return self._learn((pair.source for pair in self._weighted()), "source", name, where, keep)
 
-def _learn(
-    settings: Settings,
-    sentences: Iterator[str],
-    side: Side,
-    name: str,
-    where: str,
-    notice: Notice,
-    keep_spaces: bool | None,
-) -> Tokenizer:
-    requested = settings.tokenizer.of_side(side)
-    if requested.model is not None:
-        tokenizer = import_tokenizer(requested.model, sentences)
-        notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} of {requested.model}".lstrip())
+    def _learn(
+        self,
+        sentences: Iterator[str],
+        side: Side,
+        name: str,
+        where: str,
+        keep_spaces: bool | None = None,
+    ) -> Tokenizer:
+        requested = self.settings.tokenizer.of_side(side)
+        if requested.model is not None:
+            tokenizer = import_tokenizer(requested.model, sentences)
+            origin = f"of {requested.model}"
+        else:
+            try:
+                tokenizer = Tokenizer.train(
+                    sentences,
+                    **requested.model_dump(exclude={"model", "symbols"}),
+                    symbols=as_list(requested.symbols),
+                    keep_spaces=keep_spaces,
+                    # A size that the user gave is never changed.
+                    lower_if_small=not self.settings.tokenizer.asks_for_size(side),
+                    seed=self.settings.seed,
+                    notice=self.notice,
+                )
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from None
+            origin = "learned"
+        self.notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} {origin}".lstrip())
         return tokenizer
-    values: dict[str, Any] = requested.model_dump(exclude={"model", "symbols"})
-    try:
-        tokenizer = Tokenizer.train(
-            sentences,
-            **values,
-            symbols=as_list(requested.symbols),
-            keep_spaces=keep_spaces,
-            # A size that the user gave is never changed.
-            lower_if_small=not settings.tokenizer.asks_for_size(side),
-            seed=settings.seed,
-            notice=notice,
-        )
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-    notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} learned".lstrip())
-    return tokenizer
