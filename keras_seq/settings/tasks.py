@@ -73,7 +73,7 @@ class _Tasks(Mapping[str, Any]):
         del self._loaded[name]
 
     def __len__(self) -> int:
-        return len([*self])
+        return sum(1 for _ in self)
 
 
 TASKS = _Tasks(
