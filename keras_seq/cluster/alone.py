@@ -39,11 +39,7 @@ class Cluster:
         return contextlib.nullcontext()
 
     def fit(
-        self,
-        model: keras.Model,
-        batches: Callable[[], Iterator[Any]],
-        example: Any,
-        **options: Any,
+        self, model: keras.Model, batches: Callable[[], Iterator[Any]], example: Any, **options: Any
     ) -> None:
         """Trains a compiled model like `keras.Model.fit`, on batches in the given order.
 

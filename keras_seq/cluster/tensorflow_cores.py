@@ -11,12 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_seq.cluster.tensorflow_loop import (
-    PartialGradients,
-    TensorFlowLoop,
-    Update,
-    signature_of,
-)
+from keras_seq.cluster.tensorflow_loop import PartialGradients, TensorFlowLoop, Update, signature_of
 from keras_seq.runtime.malloc import keep_freed_memory
 
 

@@ -14,12 +14,7 @@ import tensorflow as tf
 
 from keras_seq.cluster.alone import Cluster, Numbers, describe
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
-from keras_seq.cluster.tensorflow_loop import (
-    PartialGradients,
-    TensorFlowLoop,
-    Update,
-    signature_of,
-)
+from keras_seq.cluster.tensorflow_loop import PartialGradients, TensorFlowLoop, Update, signature_of
 from keras_seq.runtime.devices import Devices, count_used
 from keras_seq.runtime.threads import num_training_threads
 

@@ -29,11 +29,7 @@ class TensorFlowLoop(Cluster):
     _made: Any = None
 
     def fit(
-        self,
-        model: keras.Model,
-        batches: Callable[[], Iterator[Any]],
-        example: Any,
-        **options: Any,
+        self, model: keras.Model, batches: Callable[[], Iterator[Any]], example: Any, **options: Any
     ) -> None:
         """See `Cluster.fit`. At the end, the weights are not replaced with their average."""
         feed = iter(backend.batch_feed(batches, example))
@@ -95,10 +91,7 @@ class PartialGradients:
         inputs, targets, weights = part
         model = self._model
         seeds = [(seed, _seed_of_part(seed, number)) for seed in self._seeds]
-        with (
-            keras.StatelessScope(state_mapping=seeds) as scope,
-            tf.GradientTape() as tape,
-        ):
+        with keras.StatelessScope(state_mapping=seeds) as scope, tf.GradientTape() as tape:
             outputs = model(inputs, training=True)
             loss = model.compute_loss(
                 x=inputs, y=targets, y_pred=outputs, sample_weight=weights, training=True

@@ -38,10 +38,7 @@ class Checkpointer:
             initialize_weights(run, setup.model, notice)
             return TrainingProgress()
         checkpoint = run.load_checkpoint(
-            {
-                "weights": weight_shapes(setup.model),
-                "training": training_shapes(setup.train_model),
-            }
+            {"weights": weight_shapes(setup.model), "training": training_shapes(setup.train_model)}
         )
         try:
             progress = TrainingProgress.from_json(checkpoint.state)

@@ -53,11 +53,7 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
             totals += batch_sums
         loss, right, tokens = totals
         mean = loss / max(tokens, 1.0)
-        return {
-            "loss": mean,
-            "perplexity": perplexity(mean),
-            "accuracy": right / max(tokens, 1.0),
-        }
+        return {"loss": mean, "perplexity": perplexity(mean), "accuracy": right / max(tokens, 1.0)}
 
     return evaluate
 

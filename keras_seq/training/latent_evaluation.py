@@ -48,8 +48,7 @@ def make_latent_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, 
         noise = ops.cast(ops.reshape(noise, (-1, units)), mean.dtype)
         z = mean + ops.exp(log_variance / 2) * noise
         logits = model.decoder(
-            {"latent": ops.cast(z, posterior["mean"].dtype), "target": target_input},
-            training=False,
+            {"latent": ops.cast(z, posterior["mean"].dtype), "target": target_input}, training=False
         )  # (B, T, V)
         real = ops.not_equal(target_output, 0)
         losses = ops.where(real, token_losses(target_output, logits), 0.0)

@@ -78,10 +78,7 @@ class VAETrainingModel(keras.Model):
             at_least_float32(outputs["mean"]), at_least_float32(outputs["log_variance"])
         )
         divergence = ops.sum(ops.maximum(divergence, self.free_bits), axis=-1)  # (B,)
-        return {
-            "logits": outputs["logits"],
-            "divergence": ops.cast(weight * divergence, "float32"),
-        }
+        return {"logits": outputs["logits"], "divergence": ops.cast(weight * divergence, "float32")}
 
     def _weight(self):
         if not callable(self.weight):

@@ -17,11 +17,7 @@ _NEIGHBORS = 8
 
 
 def vector_map(
-    vectors: WordVectors,
-    words: Sequence[str],
-    *,
-    perplexity: float | None = None,
-    seed: int = 0,
+    vectors: WordVectors, words: Sequence[str], *, perplexity: float | None = None, seed: int = 0
 ) -> np.ndarray:
     """Computes a two-dimensional map of words by t-SNE on cosine distances.
 
