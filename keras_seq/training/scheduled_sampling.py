@@ -60,11 +60,10 @@ class ScheduledSampling(keras.Model):
     (2, 4, 30)
 
     Reference:
-        Bengio et al., "Scheduled Sampling for Sequence Prediction with Recurrent Neural
-        Networks", 2015, https://arxiv.org/abs/1506.03099; in parallel: Mihaylova and
-        Martins, "Scheduled Sampling for Transformers", 2019,
-        https://arxiv.org/abs/1906.07651; Duckworth et al., "Parallel Scheduled
-        Sampling", 2019, https://arxiv.org/abs/1906.04331
+        Bengio et al., "Scheduled Sampling for Sequence Prediction with Recurrent Neural Networks",
+        2015, https://arxiv.org/abs/1506.03099; in parallel: Mihaylova and Martins, "Scheduled
+        Sampling for Transformers", 2019, https://arxiv.org/abs/1906.07651; Duckworth et al.,
+        "Parallel Scheduled Sampling", 2019, https://arxiv.org/abs/1906.04331
     """
 
     def __init__(self, model, rate, micro_batches=1, seed=0, attention_layer=None):

@@ -40,8 +40,7 @@ class SkippingAdam(keras.optimizers.Adam):
     Args:
         *arguments: Positional arguments of `keras.optimizers.Adam`.
         micro_batches: Positive integer N, batches per update. Defaults to 1.
-        initial_loss_scale: Float from 1 to 2 ** 24, or None for no loss scaling. Defaults to
-            None.
+        initial_loss_scale: Float from 1 to 2 ** 24, or None for no loss scaling. Defaults to None.
         loss_scale_growth_steps: Positive integer, updates without overflow after which the loss
             scale is doubled. Defaults to 2000.
         **options: Keyword arguments of `keras.optimizers.Adam`, except

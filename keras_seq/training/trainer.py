@@ -45,8 +45,7 @@ def train(
         resume: `"auto"` resumes a run if there is one, `"never"` raises an error if there is one,
             and `"require"` raises an error if there is no checkpoint.
         overwrite: Whether to delete an earlier run in the directory.
-        notice: Called with each line for the user. By default, lines are printed to standard
-            error.
+        notice: Called with each line for the user. By default, lines are printed to standard error.
         stop_at: Time at which to save and exit, for example before a batch queue ends the job.
             The next call resumes. Only in the main thread of a POSIX system.
         devices: The devices and hosts to train on. By default, all GPUs or TPUs of this host, or

@@ -68,8 +68,7 @@ class Evaluation(Protocol):
     Attributes:
         monitor: The key of the value that decides which checkpoint is best, one of
             `keras_seq.settings.MONITORS`.
-        tie_break: The key of the value that decides between equal values, lower is better; or
-            None.
+        tie_break: The key of the value that decides between equal values, lower is better; or None.
         reason: Why this monitor was chosen, "" if the settings name it or there is no other.
         notices: Lines for the user at the start of a training.
     """

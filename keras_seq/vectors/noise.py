@@ -25,9 +25,8 @@ def noise_table(counts: np.ndarray) -> Noise:
 
     References:
         Mikolov et al., "Distributed Representations of Words and Phrases and their
-        Compositionality", 2013, section 2.2, https://arxiv.org/abs/1310.4546. Walker, "An
-        Efficient Method for Generating Discrete Random Variables with General Distributions",
-        1977.
+        Compositionality", 2013, section 2.2, https://arxiv.org/abs/1310.4546. Walker, "An Efficient
+        Method for Generating Discrete Random Variables with General Distributions", 1977.
     """
     shares = np.asarray(counts, np.float64) ** POWER
     left = (shares * (len(shares) / shares.sum())).tolist()
