@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
 import numpy as np
 
 from keras_seq import backend
@@ -10,11 +14,43 @@ from keras_seq.storage.checkpoints import NotFiniteError
 from keras_seq.text import InputError
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.errors import DivergedError
-from keras_seq.training.progress import TrainingProgress
 from keras_seq.training.setup import Notice, TrainingSetup
 from keras_seq.training.state import restore_arrays, seed_arrays, training_arrays, training_shapes
 from keras_seq.training.stopping import SignalStop
 from keras_seq.training.warm_start import initialize_weights
+
+
+@dataclass(frozen=True)
+class TrainingProgress:
+    """The state of a training, apart from its arrays, as in `state.json` of a checkpoint.
+
+    With N batches per update, the next batch is number N * `step`. `validation` is the state of
+    `Validation`, and `signature` the sacreBLEU signature of the last score. `backend` is stored
+    because backends have batches of different shapes. `log_sizes` has the size of each log in
+    bytes; later entries are removed on resume.
+    """
+
+    step: int = 0
+    minutes: float = 0.0
+    validation: dict[str, Any] = field(default_factory=dict)
+    signature: str = ""
+    backend: str = ""
+    log_sizes: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> TrainingProgress:
+        """Reads a dict of the attributes, or raises ValueError."""
+        default = asdict(cls())
+        wrong = [
+            key
+            for key, example in default.items()
+            if not isinstance(values.get(key), type(example)) or values.get(key) != values.get(key)
+        ]
+        if wrong or values["step"] < 0 or values["minutes"] < 0:
+            raise ValueError(f"not the state of a training: {', '.join(wrong) or 'negative'}")
+        if not all(type(size) is int and size >= 0 for size in values["log_sizes"].values()):
+            raise ValueError("not the state of a training: log_sizes")
+        return cls(**{key: values[key] for key in default})
 
 
 class Checkpointer:
@@ -77,7 +113,7 @@ class Checkpointer:
             weights = weight_arrays(model)
         tensors = {"weights": weights, "training": training}
         try:
-            self._run.save_checkpoint(progress.step, tensors, progress.to_json())
+            self._run.save_checkpoint(progress.step, tensors, asdict(progress))
         except NotFiniteError as error:
             raise DivergedError(f"{error}: lower training.learning_rate") from None
         self.saved_step = progress.step

@@ -9,11 +9,12 @@ from keras_seq import backend
 from keras_seq.cluster import Cluster
 from keras_seq.data import BatchStream, PairSampling, TokenCorpus
 from keras_seq.run import Run
-from keras_seq.text import subword_sampling
+from keras_seq.text import FIRST_LABEL, subword_sampling
 
 # Shape letters: B rows, S source steps, T target steps.
 
 Arrays = dict[str, np.ndarray]
+Shape = tuple[int, int, int]
 # Inputs, targets and weights. For models with two outputs, targets and weights are dicts.
 FitBatch = tuple[Arrays, np.ndarray | Arrays, np.ndarray | Arrays]
 MakeFitBatch = Callable[[Arrays, np.ndarray], FitBatch]
@@ -95,3 +96,27 @@ def fit_batches(
 def fit_batch(stream: BatchStream, k: int, make: MakeFitBatch = make_fit_batch) -> FitBatch:
     """Batch k of a training with one batch per update; see `fit_batches`."""
     return next(fit_batches(stream, k, make=make))
+
+
+def largest_shapes(stream: BatchStream) -> list[Shape]:
+    """The shape `(B, S, T)` with the most positions, and that with the largest attention maps."""
+    rows, source, target = stream.bounds.T
+    positions = rows * (source + target)
+    maps = rows * np.maximum(source, target) ** 2
+    # Ties in one quantity are broken by the other.
+    most_positions = int(np.lexsort((maps, positions))[-1])
+    largest_maps = int(np.lexsort((positions, maps))[-1])
+    return [
+        (int(rows[i]), int(source[i]), int(target[i]))
+        for i in dict.fromkeys((most_positions, largest_maps))
+    ]
+
+
+def largest_batch(shape: Shape, make: MakeFitBatch) -> FitBatch:
+    """Makes a batch of a shape, to try whether it fits into memory."""
+    rows, source_steps, target_steps = shape
+    # The first id that is both a token and a label.
+    target = np.full((rows, target_steps), FIRST_LABEL, np.int32)
+    source = np.full((rows, source_steps), FIRST_LABEL, np.int32)
+    weights = np.full(rows, 1 / (rows * target_steps), np.float32)
+    return make({"source": source, "target_input": target, "target_output": target}, weights)

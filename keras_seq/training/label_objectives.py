@@ -14,6 +14,7 @@ from keras_seq.losses.label_losses import NO_LABEL, ChainLoss, ComparableLabelCr
 from keras_seq.settings import Settings
 from keras_seq.text import FIRST_LABEL, INSIDE_ID
 from keras_seq.training.feed import Arrays, FitBatch
+from keras_seq.training.objective import Objective
 
 
 def label_numbers(ids: np.ndarray) -> np.ndarray:
@@ -30,32 +31,23 @@ def tag_arrays(batch: Arrays) -> tuple[Arrays, np.ndarray]:
     return {"source": source, "begins": begins}, label_numbers(tags)
 
 
-class _LabelObjective:
+class _LabelObjective(Objective):
     """Base class of objectives whose targets are labels."""
 
     first_counted = FIRST_LABEL
 
-    def __init__(self, settings: Settings) -> None:
-        self._smoothing = settings.training.label_smoothing
-
     def tokens(self, batch: FitBatch) -> int:
-        """Counts the tokens of the texts."""
+        # The targets are labels, so the tokens of the texts count.
         return int(np.count_nonzero(batch[0]["source"]))
 
 
 class ClassificationObjective(_LabelObjective):
     """Cross-entropy of the label of each text."""
 
-    def model(self, model: keras.Model) -> keras.Model:
-        """Returns the run's model."""
-        return model
-
     def loss(self, model: keras.Model) -> Any:
-        """Returns the loss of the logits."""
-        return ComparableLabelCrossEntropy(self._smoothing, "sum")
+        return ComparableLabelCrossEntropy(self._training.label_smoothing, "sum")
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """Returns `{"source": (B, S)}`, the label numbers `(B,)` and the weights."""
         return {"source": batch["source"]}, label_numbers(batch["target_output"][:, 0]), weights
 
 
@@ -63,22 +55,19 @@ class TaggingObjective(_LabelObjective):
     """Cross-entropy of the tag of each word, or of the tag sequence of each text (CRF)."""
 
     def model(self, model: keras.Model) -> keras.Model:
-        """Returns a model of the logits alone. Training does not need the best tags."""
         return LogitsOfTagger(model)
 
     def loss(self, model: Any) -> Any:
-        """Returns the loss of the logits at the steps where words begin."""
         if model.field is None:
-            return ComparableLabelCrossEntropy(self._smoothing, "sum")
+            return ComparableLabelCrossEntropy(self._training.label_smoothing, "sum")
         return ChainLoss(model.field, "sum")
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """Returns `{"source", "begins"}` `(B, S)`, the label numbers `(B, S)` and the weights."""
         return *tag_arrays(batch), weights
 
 
 class LogitsOfTagger(keras.Model):
-    """The logits of a tagger, without the search for the best tags; internal."""
+    """The logits of a tagger. Training does not need the search for the best tags; internal."""
 
     def __init__(self, tagger: keras.Model) -> None:
         super().__init__(name="training_wrapper")

@@ -9,43 +9,32 @@ import numpy as np
 
 from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
 from keras_seq.schedules.rates import cyclical_annealing, linear_annealing
-from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch
+from keras_seq.training.objective import Objective
 from keras_seq.training.vae_training_model import DivergenceLoss, VAETrainingModel
 
 
-class LatentObjective:
+class LatentObjective(Objective):
     """The negative evidence lower bound: cross-entropy of the tokens plus KL divergence, summed."""
 
-    first_counted = 0
-
-    def __init__(self, settings: Settings) -> None:
-        self._training = settings.training
-
     def model(self, model: Any) -> keras.Model:
-        """Returns the model with its weighted divergence as a second output."""
         training = self._training
         return VAETrainingModel(
             model, _weight(training), training.free_bits, training.micro_batches
         )
 
     def loss(self, model: Any = None) -> Any:
-        """Returns the losses of the logits and of the divergence, which is already weighted."""
         loss = ComparableCrossEntropy(self._training.label_smoothing, "sum")
         return {"logits": loss, "divergence": DivergenceLoss()}
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        """See `Objective`. `DivergenceLoss` reads from the targets which rows are real."""
+        # `DivergenceLoss` reads from the targets which rows are real.
         targets = batch["target_output"]
         return (
             {"source": batch["source"], "target": batch["target_input"]},
             {"logits": targets, "divergence": targets},
             {"logits": weights, "divergence": weights},
         )
-
-    def tokens(self, batch: FitBatch) -> int:
-        """Counts the target tokens."""
-        return int(np.count_nonzero(batch[1]["logits"]))
 
 
 def _weight(training: Any) -> Any:

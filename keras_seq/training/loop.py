@@ -14,19 +14,15 @@ from keras_seq.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Val
 from keras_seq.cluster import Cluster
 from keras_seq.run import Run
 from keras_seq.settings import MONITORS
-from keras_seq.training.card import model_card
-from keras_seq.training.checkpointing import Checkpointer
+from keras_seq.training.checkpointing import Checkpointer, TrainingProgress
 from keras_seq.training.errors import DivergedError, is_out_of_memory
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import FitBatch
-from keras_seq.training.memory_probe import out_of_memory
 from keras_seq.training.once_per_update import OncePerUpdate
-from keras_seq.training.progress import TrainingProgress
-from keras_seq.training.result import TrainingResult, load_result, store_result
-from keras_seq.training.rounding import rounded
+from keras_seq.training.result import TrainingResult, load_result, model_card, store_result
 from keras_seq.training.setup import Notice, TrainingSetup
 from keras_seq.training.stopping import SignalStop
-from keras_seq.training.validator import Validator
+from keras_seq.training.validator import Validator, rounded
 
 # With fewer updates, the duration of a training is not announced.
 _MIN_ANNOUNCED_UPDATES = 200
@@ -145,8 +141,7 @@ class TrainingLoop:
         except Exception as error:
             if is_out_of_memory(error):
                 # The failing batch is unknown. No batch is larger than this one.
-                budget = self.settings.training.batch_tokens
-                raise out_of_memory(self.setup.largest[0], budget) from None
+                raise self.setup.out_of_memory(self.setup.largest[0]) from None
             raise
         if self.validation.out_of_patience:
             self.notice(

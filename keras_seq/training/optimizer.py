@@ -1,13 +1,17 @@
-"""Compiles a model as its settings say."""
+"""Freezes weights of a model and compiles it as its settings say."""
 
+import fnmatch
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from keras_seq import backend
 from keras_seq.losses.sequence_cross_entropy import SequenceCrossEntropy
+from keras_seq.run.models import named_weights
 from keras_seq.schedules.learning_rates import InverseSquareRoot, noam
 from keras_seq.settings import Settings
+from keras_seq.text import InputError
 from keras_seq.training.skipping_adam import SkippingAdam
 
 
@@ -46,3 +50,28 @@ def compile_model(model: keras.Model, settings: Settings, loss: Any = None) -> N
         auto_scale_loss=False,
     )
     model.optimizer.build(model.trainable_variables)
+
+
+def freeze(model: keras.Model, patterns: str | Sequence[str] | None) -> list[str]:
+    """Excludes weights from training, and returns their paths. Call it before `compile`.
+
+    A pattern is a weight path, or its beginning up to a slash, with the wildcards `*` and `?`:
+    `"embedding"`, `"encoder_*"`, `"*/bias"`. Raises InputError if a pattern matches no weight, or
+    if all weights are frozen.
+    """
+    names = named_weights(model)
+    frozen: dict[str, None] = {}
+    for pattern in [patterns] if isinstance(patterns, str) else patterns or []:
+        matches = fnmatch.filter(names, pattern) + fnmatch.filter(names, f"{pattern}/*")
+        if not matches:
+            parts = ", ".join(dict.fromkeys(name.split("/")[0] for name in names))
+            raise InputError(
+                f"training.freeze: received {pattern!r}, expected a pattern of weight names, such "
+                f"as {next(iter(names))!r}, whose first parts are: {parts}"
+            )
+        frozen.update(dict.fromkeys(matches))
+    for name in frozen:
+        names[name].trainable = False
+    if not model.trainable_weights:
+        raise InputError("training.freeze: all weights are frozen, nothing is left to train")
+    return list(frozen)

@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import gc
+import itertools
+import time
+import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 
+from keras_seq import backend
 from keras_seq.cluster import Cluster
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model
 from keras_seq.settings import TASKS
 from keras_seq.tasks.task import Task
 from keras_seq.text import InputError
-from keras_seq.training.feed import FitBatch, fit_batch, fit_batches, training_stream
-from keras_seq.training.fitting import run_fit
-from keras_seq.training.freezing import freeze
-from keras_seq.training.memory_probe import (
+from keras_seq.training.errors import OutOfMemoryError, is_out_of_memory
+from keras_seq.training.feed import (
+    FitBatch,
+    Shape,
+    fit_batch,
+    fit_batches,
+    largest_batch,
     largest_shapes,
-    probe_largest_batches,
-    seconds_per_update,
+    training_stream,
 )
-from keras_seq.training.optimizer import compile_model
+from keras_seq.training.optimizer import compile_model, freeze
 from keras_seq.training.precision import dtype_policy, resolve_precision
+from keras_seq.training.state import restore_arrays, training_arrays
 
 Notice = Callable[[str], None]
+# Number of updates to measure.
+_TIMED_UPDATES = 3
 
 
 class TrainingSetup:
@@ -71,8 +83,8 @@ class TrainingSetup:
         return min(limits, default=None)
 
     def batches(self, first_update: int = 0) -> Iterator[FitBatch]:
-        """Yields the batches from an update on, without end."""
-        for update in range(first_update, 10**12):
+        """Yields the batches of update `first_update` and of all later updates; never ends."""
+        for update in itertools.count(first_update):
             yield from fit_batches(
                 self.stream, update, self.micro_batches, self.objective.fit_batch
             )
@@ -89,23 +101,51 @@ class TrainingSetup:
         )
 
     def probe_largest_batches(self) -> None:
-        """Makes updates with the largest batches and undoes them."""
-        probe_largest_batches(
-            self.cluster,
-            self.train_model,
-            self.largest,
-            self.settings.training.batch_tokens,
-            self.objective.fit_batch,
-        )
+        """Makes an update with each of the largest batches, and restores the state.
+
+        Raises OutOfMemoryError if a batch does not fit into memory.
+        """
+        before = training_arrays(self.train_model)
+        for shape in self.largest:
+            self.train_model.optimizer.begin_last_micro_batch()
+            try:
+                self._fit_repeated(shape, 1)
+            except Exception as error:
+                if is_out_of_memory(error):
+                    raise self.out_of_memory(shape) from None
+                raise
+            # `fit` ends by assigning the averages to the weights. On JAX both then share a buffer
+            # that the next `fit` cannot donate twice.
+            restore_arrays(self.train_model, before)
 
     def seconds_per_update(self) -> float:
-        """Measures the duration of an update with a batch of the largest shape."""
-        return seconds_per_update(
-            self.cluster,
-            self.train_model,
-            self.largest[0],
-            self.objective.fit_batch,
-            self.micro_batches,
+        """Measures the duration of an update with the largest batch, and restores the state.
+
+        `probe_largest_batches` must run first to compile the update.
+        """
+        before = training_arrays(self.train_model)
+        seconds = []
+        for count in (1, 1 + _TIMED_UPDATES):
+            begin = time.perf_counter()
+            self._fit_repeated(self.largest[0], count)
+            seconds.append(time.perf_counter() - begin)
+            restore_arrays(self.train_model, before)
+        # The difference excludes the time before the first and after the last update of `fit`.
+        return max(seconds[1] - seconds[0], 0.0) / _TIMED_UPDATES * self.micro_batches
+
+    def _fit_repeated(self, shape: Shape, count: int) -> None:
+        batch = largest_batch(shape, self.objective.fit_batch)
+        batches = functools.partial(itertools.repeat, batch, count)
+        run_fit(self.cluster, self.train_model, batches, batch, steps_per_epoch=count)
+
+    def out_of_memory(self, shape: Shape) -> OutOfMemoryError:
+        """The error for a batch that does not fit into memory."""
+        rows, source_steps, target_steps = shape
+        return OutOfMemoryError(
+            f"out of memory with a batch of {rows:,} pairs, {source_steps:,} source and "
+            f"{target_steps:,} target steps: lower training.batch_tokens "
+            f"({self.settings.training.batch_tokens:,}), data.max_source_length and "
+            "data.max_target_length, or the size of the model"
         )
 
     def check_hosts(self, *numbers: int) -> None:
@@ -122,3 +162,39 @@ def _fingerprint(run: Run) -> list[int]:
     parts = [run.settings.model_dump_json().encode()]
     parts += [vocabulary.to_bytes() for vocabulary in run.vocabularies]
     return [zlib.crc32(part) for part in parts]
+
+
+def run_fit(
+    cluster: Cluster,
+    model: keras.Model,
+    batches: Callable[[], Iterator[Any]],
+    example: Any,
+    **options: Any,
+) -> None:
+    """Runs `fit` and frees its batch iterator, even after an exception.
+
+    The iterator of TensorFlow has threads that run Python code. A process that exits while such a
+    thread is alive can hang. The iterator is part of a reference cycle, and the frames of an
+    exception refer to it.
+    """
+    try:
+        with _full_tracebacks():
+            cluster.fit(model, batches, example, **options)
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)
+        raise
+    finally:
+        gc.collect()
+        backend.wait_for_feeds()
+
+
+@contextlib.contextmanager
+def _full_tracebacks() -> Iterator[None]:
+    """Keeps the frames of Keras in tracebacks, so that `clear_frames` reaches them."""
+    filtered = keras.config.is_traceback_filtering_enabled()
+    keras.config.disable_traceback_filtering()
+    try:
+        yield
+    finally:
+        if filtered:
+            keras.config.enable_traceback_filtering()

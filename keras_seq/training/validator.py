@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,7 +16,6 @@ from keras_seq.run import Run
 from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import batch_shapes
-from keras_seq.training.rounding import rounded
 
 Batches = Iterable[dict[str, np.ndarray]]
 
@@ -150,3 +150,14 @@ def spread(count: int, total: int) -> list[int]:
     [0, 4, 8]
     """
     return [*range(0, total, max(1, -(-total // max(count, 1))))][:count]
+
+
+def rounded(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """Rounds numbers for JSON to six digits; None replaces numbers that are not finite."""
+
+    def round_number(value: float) -> float | None:
+        if isinstance(value, int):
+            return value
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+
+    return {key: round_number(value) for key, value in numbers.items()}

@@ -6,7 +6,7 @@ import shlex
 
 from keras_seq.settings import load_settings
 from keras_seq.training import TrainingResult
-from keras_seq.training.card import model_card
+from keras_seq.training.result import model_card
 
 RESULT = TrainingResult(
     path="runs/ende",

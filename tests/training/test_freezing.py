@@ -9,7 +9,7 @@ from keras_seq.run import Run
 from keras_seq.run.models import build_run_model, weight_arrays
 from keras_seq.text import InputError
 from keras_seq.training import loop
-from keras_seq.training.freezing import freeze
+from keras_seq.training.optimizer import freeze
 
 
 @pytest.mark.slow

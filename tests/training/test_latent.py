@@ -9,8 +9,11 @@ from keras import ops
 from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import SequenceVAE
 from keras_seq.schedules.rates import linear_annealing
-from keras_seq.training.latent_evaluation import make_latent_evaluation
-from keras_seq.training.latent_measures import active_units, mutual_information
+from keras_seq.training.latent_evaluation import (
+    active_units,
+    make_latent_evaluation,
+    mutual_information,
+)
 from keras_seq.training.vae_training_model import DivergenceLoss, VAETrainingModel
 
 pytestmark = pytest.mark.jax

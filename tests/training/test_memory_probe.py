@@ -6,7 +6,7 @@ from training.toy import quiet_train, toy_settings
 
 from keras_seq.data import BatchStream, TokenCorpus, write_corpus
 from keras_seq.training import OutOfMemoryError
-from keras_seq.training.memory_probe import largest_shapes
+from keras_seq.training.feed import largest_shapes
 
 
 def stream_of(folder, lengths, **options):
@@ -58,7 +58,7 @@ def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
     settings = toy_settings(tmp_path, training__max_steps=3, model__dropout=0.3)
     name = "with"
     quiet_train(settings, tmp_path / name)
-    monkeypatch.setattr(setup, "probe_largest_batches", lambda *_, **__: None)
+    monkeypatch.setattr(setup.TrainingSetup, "probe_largest_batches", lambda self: None)
     name = "without"
     quiet_train(settings, tmp_path / name)
     for key, array in found["with"].items():
@@ -67,12 +67,12 @@ def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
 
 def test_rehearsal_reports_out_of_memory_before_the_first_update(tmp_path, monkeypatch):
     """Here the error is Python's own; tests/faults runs out of memory in a real process."""
-    from keras_seq.training import memory_probe
+    from keras_seq.training import setup
 
     def full(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(memory_probe, "run_fit", full)
+    monkeypatch.setattr(setup, "run_fit", full)
     with pytest.raises(OutOfMemoryError) as error:
         quiet_train(toy_settings(tmp_path, training__max_steps=3), tmp_path / "run")
     assert "a batch of 50 pairs, 6 source and 6 target steps" in str(error.value)
