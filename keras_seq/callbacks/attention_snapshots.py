@@ -10,13 +10,13 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
+from keras_seq.callbacks.counting_callback import PeriodicCallback, check_positive_integers
 from keras_seq.storage import write_file
 
 # Shape letters: T target steps, S source steps.
 
 
-class AttentionSnapshots(CountingCallback):
+class AttentionSnapshots(PeriodicCallback):
     """Writes attention weights as images every N updates.
 
     Each matrix becomes one grayscale PNG file, `step-00000500-0.png` and so on, with one row per
@@ -47,20 +47,14 @@ class AttentionSnapshots(CountingCallback):
         cell: int = 12,
         initial_step: int = 0,
     ) -> None:
-        super().__init__(initial_step)
-        check_positive_integers(every=every, cell=cell)
+        super().__init__(every, initial_step)
+        check_positive_integers(cell=cell)
         self.attend = attend
         self.directory = directory
-        self.every = every
         self.cell = cell
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        if self._due(self.every):
-            self._sync_model()
-            self._write()
-
-    def _write(self) -> None:
+    def _act(self) -> None:
+        self._sync_model()
         os.makedirs(self.directory, exist_ok=True)
         for i, weights in enumerate(self.attend()):
             picture = attention_picture(weights, self.cell)
@@ -95,9 +89,8 @@ def grey_png(pixels: np.ndarray) -> bytes:
     header = struct.pack(">IIBBBBB", columns, rows, 8, 0, 0, 0, 0)
 
     def chunk(name: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
+        checksum = zlib.crc32(name + data)
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", checksum)
 
     parts = [(b"IHDR", header), (b"IDAT", zlib.compress(content)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)

@@ -7,10 +7,10 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
+from keras_seq.callbacks.counting_callback import PeriodicCallback, check_positive_integers
 
 
-class AverageWeights(CountingCallback):
+class AverageWeights(PeriodicCallback):
     """Averages the last or the best N states of the weights.
 
     The average over the last checkpoints is usually better than the last checkpoint, and so is the
@@ -62,9 +62,8 @@ class AverageWeights(CountingCallback):
         judge: Callable[[int], float] | None = None,
         initial_step: int = 0,
     ) -> None:
-        super().__init__(initial_step)
-        check_positive_integers(count=count, every=every)
-        self.every = every
+        super().__init__(every, initial_step)
+        check_positive_integers(count=count)
         self.set_at_end = set_at_end
         self.count = count
         self.judge = judge
@@ -104,10 +103,7 @@ class AverageWeights(CountingCallback):
             names = sorted(name for name in arrays if name.startswith(f"{step}/"))
             self._states[step] = (value, [arrays[name] for name in names])
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        if not self._due(self.every):
-            return
+    def _act(self) -> None:
         self._sync_model()
         value = self.step if self.judge is None else float(self.judge(self.step))
         if math.isnan(value):
@@ -117,11 +113,9 @@ class AverageWeights(CountingCallback):
             if not value > self._states[worst][0]:
                 return
             del self._states[worst]
-        weights = self.model.trainable_weights
-        self._states[self.step] = (
-            value,
-            [np.array(keras.ops.convert_to_numpy(weight.value)) for weight in weights],
-        )
+        weights = [weight.value for weight in self.model.trainable_weights]
+        arrays = [np.array(keras.ops.convert_to_numpy(weight)) for weight in weights]
+        self._states[self.step] = (value, arrays)
 
     def on_train_end(self, logs: Any = None) -> None:
         average = self.average

@@ -21,7 +21,6 @@ class CarriedCallbacks:
         self._arrays: dict[str, Arrays] = {}
 
     def add(self, name: str, callback: Any, attributes: Sequence[str] | None) -> None:
-        """Adds a callback, and restores its state if a checkpoint has one."""
         if attributes is None and not (hasattr(callback, "state") and hasattr(callback, "restore")):
             raise TypeError(
                 f"{type(callback).__name__} has no `state` and `restore`: name its `attributes`."
@@ -31,7 +30,6 @@ class CarriedCallbacks:
 
     @property
     def states(self) -> dict[str, Any]:
-        """The state of each callback, for JSON."""
         return self._states | {
             name: callback.state
             if attributes is None
@@ -41,7 +39,6 @@ class CarriedCallbacks:
 
     @property
     def arrays(self) -> dict[str, Arrays]:
-        """The arrays of each callback that has any."""
         return self._arrays | {
             name: callback.arrays
             for name, (callback, attributes) in self._callbacks.items()
@@ -49,7 +46,6 @@ class CarriedCallbacks:
         }
 
     def restore(self, states: Mapping[str, Any], arrays: Mapping[str, Arrays]) -> None:
-        """Restores the states and arrays of a checkpoint."""
         self._states, self._arrays = dict(states), dict(arrays)
         for name in self._callbacks:
             self._restore(name)
@@ -67,6 +63,5 @@ class CarriedCallbacks:
         if attributes is None:
             arrays = [self._arrays.pop(name)] if name in self._arrays else []
             callback.restore(self._states[name], *arrays)
-            return
-        for key in attributes:
+        for key in attributes or ():
             setattr(callback, key, self._states[name][key])

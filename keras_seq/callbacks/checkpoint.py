@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
+from keras_seq.callbacks.counting_callback import PeriodicCallback
 
 
-class Checkpoint(CountingCallback):
+class Checkpoint(PeriodicCallback):
     """Calls a function every N updates and at the end of `fit`.
 
     Args:
@@ -23,27 +23,19 @@ class Checkpoint(CountingCallback):
     """
 
     def __init__(self, save: Callable[[int], Any], every: int, initial_step: int = 0) -> None:
-        super().__init__(initial_step)
-        check_positive_integers(every=every)
+        super().__init__(every, initial_step)
         self.save = save
-        self.every = every
-        self._saved = initial_step
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        if self._due(self.every):
-            self._save()
+        self._acted_at = initial_step
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         # At the end of `fit`, the optimizer has already replaced the weights with their average.
         if self.model.stop_training or epoch + 1 == self.params["epochs"]:
-            self.on_train_end()
+            self._act_once()
 
     def on_train_end(self, logs: Any = None) -> None:
-        if self.step != self._saved:
-            self._save()
+        self._act_once()
 
-    def _save(self) -> None:
+    def _act(self) -> None:
         self._sync_model()
         self.save(self.step)
-        self._saved = self.step
+        self._acted_at = self.step

@@ -1,4 +1,4 @@
-"""The base class of callbacks that count updates."""
+"""The base classes of callbacks that count updates."""
 
 from typing import Any
 
@@ -53,6 +53,29 @@ class CountingCallback(keras.callbacks.Callback):
         """Copies the weights of a running `fit` to the model, which only JAX needs."""
         # Access to `self.model` copies them.
         _ = self.model
+
+
+class PeriodicCallback(CountingCallback):
+    """Base class of callbacks that act every N updates; abstract."""
+
+    def __init__(self, every: int, initial_step: int = 0) -> None:
+        super().__init__(initial_step)
+        check_positive_integers(every=every)
+        self.every = every
+        self._acted_at: int | None = None
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        if self._due(self.every):
+            self._act()
+
+    def _act(self) -> None:
+        raise NotImplementedError
+
+    def _act_once(self) -> None:
+        """Acts, unless the last action was at this update."""
+        if self.step != self._acted_at:
+            self._act()
 
 
 def check_positive_integers(**values: Any) -> None:

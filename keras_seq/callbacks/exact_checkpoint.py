@@ -95,11 +95,8 @@ class ExactCheckpoint(CountingCallback):
     def restore(self, model: keras.Model) -> int:
         """Restores the newest intact checkpoint; without a checkpoint, changes nothing.
 
-        Args:
-            model: A compiled model, built like the saved one.
-
-        Returns:
-            The number of batches trained on, 0 without a checkpoint.
+        The model must be compiled, and built like the saved one. Returns the number of batches
+        trained on, 0 without a checkpoint.
         """
         _check_model(model)
         if not model.optimizer.built:
@@ -127,7 +124,7 @@ class ExactCheckpoint(CountingCallback):
     def carry(
         self, name: str, callback: Any, attributes: Sequence[str] | None = None
     ) -> keras.callbacks.Callback:
-        """Saves the state of another callback with each checkpoint, and restores it.
+        """Saves and restores the state of another callback with checkpoints; returns the callback.
 
         Args:
             name: Name of the state in the checkpoint.
@@ -137,24 +134,18 @@ class ExactCheckpoint(CountingCallback):
             attributes: For other callbacks, the names of attributes that hold numbers, such as
                 `("best", "wait")` of `keras.callbacks.EarlyStopping`. They are restored when `fit`
                 begins.
-
-        Returns:
-            The callback.
         """
         self._carried.add(name, callback, attributes)
         return callback
 
     def remaining(self, batch: Callable[[int], Any], lengths_vary: bool = False) -> Any:
-        """Returns the batches that are not trained on yet, as data for `fit`.
+        """Returns the batches not trained on yet, as data for one `fit` with `shuffle=False`.
 
         Args:
             batch: Function that takes the number of a batch, from 0 and through all epochs, and
                 returns the batch for `fit`, such as a tuple `(inputs, targets)`. It must return the
                 same batch for the same number.
             lengths_vary: Whether axes other than the first differ between batches.
-
-        Returns:
-            Data for a single call of `fit` with `shuffle=False`.
         """
         if self._restored_model is None:
             raise ValueError("Call `restore(model)` before `remaining`.")
@@ -243,15 +234,12 @@ class ExactCheckpoint(CountingCallback):
         arrays = self._carried.arrays
         if joined := _joined(arrays):
             tensors["callbacks"] = joined
-        self.store.save(
-            self.step,
-            tensors,
-            {
-                "steps_per_epoch": self.steps_per_epoch,
-                "callbacks": self._carried.states,
-                "arrays": {name: specs_of(arrays[name]) for name in arrays},
-            },
-        )
+        state = {
+            "steps_per_epoch": self.steps_per_epoch,
+            "callbacks": self._carried.states,
+            "arrays": {name: specs_of(arrays[name]) for name in arrays},
+        }
+        self.store.save(self.step, tensors, state)
         self._saved = self.step
 
     def _load_arrays(self, step: int, specs: Mapping[str, Any]) -> dict[str, Arrays]:
@@ -272,10 +260,9 @@ def _check_model(model: keras.Model) -> None:
     replicas = getattr(strategy, "num_replicas_in_sync", 1)
     if replicas > 1:
         raise ValueError(
-            f"ExactCheckpoint received a model of {type(strategy).__name__} with "
-            f"{replicas} replicas, whose own parts of the state it cannot "
-            "put back: build the model without a strategy, or let `keras_seq.train` share it "
-            "among devices, which resumes exactly, too."
+            f"ExactCheckpoint received a model of {type(strategy).__name__} with {replicas} "
+            "replicas, whose separate states it cannot restore: build the model without a "
+            "strategy, or let `keras_seq.train` share it among devices, which also resumes exactly."
         )
 
 

@@ -53,10 +53,8 @@ class NanGuard(CountingCallback):
                 f"NanGuard needs an optimizer that counts what it skips, such as SkippingAdam; "
                 f"received {type(optimizer).__name__}."
             )
-        # The variables are None until `fit` builds the optimizer with the first batch.
-        self._reported = 0 if optimizer.skipped is None else _number(optimizer.skipped)
-        in_row = 0 if optimizer.skipped is None else _number(optimizer.skipped_in_row)
-        self._next_check = self.step + max(1, self.limit - in_row)
+        self._reported = _number(optimizer.skipped)
+        self._next_check = self.step + max(1, self.limit - _number(optimizer.skipped_in_row))
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
@@ -86,4 +84,5 @@ class NanGuard(CountingCallback):
 
 
 def _number(variable: Any) -> int:
-    return int(backend.to_numpy(variable))
+    # The variables are None until `fit` builds the optimizer with the first batch.
+    return 0 if variable is None else int(backend.to_numpy(variable))

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
+from keras_seq.callbacks.counting_callback import PeriodicCallback
 
 
-class SampleTranslations(CountingCallback):
+class SampleTranslations(PeriodicCallback):
     """Translates the same few inputs every N updates and at the end of `fit`.
 
     Args:
@@ -39,8 +39,7 @@ class SampleTranslations(CountingCallback):
         report: Callable[[int, list[Any]], Any] | None = None,
         initial_step: int = 0,
     ) -> None:
-        super().__init__(initial_step)
-        check_positive_integers(every=every)
+        super().__init__(every, initial_step)
         if references is not None and len(references) != len(sources):
             raise ValueError(
                 f"`references` must be as many as `sources`, received {len(references)} and "
@@ -48,23 +47,15 @@ class SampleTranslations(CountingCallback):
             )
         self.translate = translate
         self.sources = list(sources)
-        self.every = every
         self.references = references
         self.report = report or self._print
-        self._last_step: int | None = None
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        if self._due(self.every):
-            self._translate()
 
     def on_train_end(self, logs: Any = None) -> None:
-        if self.step != self._last_step:
-            self._translate()
+        self._act_once()
 
-    def _translate(self) -> None:
+    def _act(self) -> None:
         self._sync_model()
-        self._last_step = self.step
+        self._acted_at = self.step
         self.report(self.step, list(self.translate(self.sources)))
 
     def _print(self, step: int, outputs: list[Any]) -> None:

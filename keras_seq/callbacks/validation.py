@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
+from keras_seq.callbacks.counting_callback import PeriodicCallback
 
 
-class Validation(CountingCallback):
+class Validation(PeriodicCallback):
     """Evaluates every N updates and at the end of `fit`, and stops early.
 
     `keras.callbacks.EarlyStopping` uses the metrics that `fit` computes at the end of an epoch.
@@ -28,8 +28,7 @@ class Validation(CountingCallback):
         on_best: Optional function, called with the number of updates and the dict of each new best
             evaluation.
         initial_step: Number of updates before this `fit`.
-        report: Optional function, called with the number of updates and the dict of each
-            evaluation.
+        report: Optional function, called with the number of updates and each dict of `evaluate`.
         mode: "max" if larger values are better, "min" if smaller ones are.
         tie_break: Optional key of a number that decides between equal values; lower is better.
         loss: Optional key of a loss. The loss decides until the value moves, and between
@@ -68,15 +67,13 @@ class Validation(CountingCallback):
         loss: str | None = None,
         is_worst: Callable[[float], bool] | None = None,
     ) -> None:
-        super().__init__(initial_step)
-        check_positive_integers(every=every)
+        super().__init__(every, initial_step)
         if patience < 0:
             raise ValueError(f"`patience` must be 0 or more, received {patience!r}.")
         if mode not in ("max", "min"):
             raise ValueError(f'`mode` must be "max" or "min", received {mode!r}.')
         self.mode = mode
         self.evaluate = evaluate
-        self.every = every
         self.monitor = monitor
         self.patience = patience
         self.on_best = on_best
@@ -98,15 +95,14 @@ class Validation(CountingCallback):
             "first": self._first,
             "moved": self._moved,
             "without_better": self.wait,
-            "validated": self._validated,
+            "validated": self._acted_at,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restores the `state` of an earlier `fit`.
 
-        Args:
-            state: The dict. If it is empty, or belongs to a different monitor, the evaluations
-                start anew, because values of different metrics cannot be compared.
+        If `state` is empty or belongs to a different monitor, the evaluations start anew, because
+        values of different metrics cannot be compared.
         """
         if state.get("monitor", self.monitor) != self.monitor:
             state = {}
@@ -117,7 +113,7 @@ class Validation(CountingCallback):
         self._first = state.get("first", self.best)
         self._moved = state.get("moved", self.best is not None and not self.is_worst(self.best))
         self.wait = state.get("without_better", 0)
-        self._validated = state.get("validated")
+        self._acted_at = state.get("validated")
 
     @property
     def out_of_patience(self) -> bool:
@@ -126,23 +122,17 @@ class Validation(CountingCallback):
 
     def catch_up(self) -> None:
         """Runs the evaluation at `initial_step`, if it was due and did not happen."""
-        if self.step and self.step % self.every == 0 and self.step != self._validated:
-            self._validate()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        if self._due(self.every):
-            self._validate()
+        if self.step and self.step % self.every == 0:
+            self._act_once()
 
     def on_train_end(self, logs: Any = None) -> None:
-        if self.step != self._validated:
-            self._validate()
+        self._act_once()
 
-    def _validate(self) -> None:
+    def _act(self) -> None:
         self._sync_model()
         results = self.results = self.evaluate(self.step)
         # Not earlier: a checkpoint saved during the evaluation must repeat the evaluation.
-        self._validated = self.step
+        self._acted_at = self.step
         if self.report:
             self.report(self.step, results)
         better, restarts = self._compare(results)
@@ -171,10 +161,9 @@ class Validation(CountingCallback):
                 better = self.best is None or lower_loss
                 return better, better
             self._moved = True
-        if self.best is None:
-            return self._rank(value) > -math.inf, self._rank(value) > -math.inf
-        rank, best = self._rank(value), self._rank(self.best)
-        if rank != best:
+        rank = self._rank(value)
+        best = -math.inf if self.best is None else self._rank(self.best)
+        if self.best is None or rank != best:
             return rank > best, rank > best
         tie = self._number(results, self.tie_break)
         if tie is not None and self._best_tie is not None and tie != self._best_tie:
