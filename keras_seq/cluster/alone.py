@@ -43,28 +43,18 @@ class Cluster:
     ) -> None:
         """Trains a compiled model like `keras.Model.fit`, on batches in the given order.
 
-        Args:
-            model: A compiled model, built in `scope`, with a built optimizer.
-            batches: Function that returns an iterator over the batches of this host.
-            example: One of the batches.
-            **options: `steps_per_epoch`, `epochs` and `callbacks` of `keras.Model.fit`.
+        `model` is built in `scope`, and so is its optimizer. `batches` returns an iterator over the
+        batches of this host, and `example` is one of them. `options` are `steps_per_epoch`,
+        `epochs` and `callbacks` of `keras.Model.fit`.
         """
-        feed = backend.batch_feed(batches, example)
-        model.fit(feed, verbose=0, shuffle=False, **options)
+        model.fit(backend.batch_feed(batches, example), verbose=0, shuffle=False, **options)
 
     def largest(self, values: Numbers) -> np.ndarray:
-        """The elementwise maximum over all hosts. All hosts must call this method.
-
-        Args:
-            values: Numbers, equally many on each host.
-
-        Returns:
-            Float64 array.
-        """
+        """The elementwise maximum over all hosts, float64. All hosts must call this method."""
         return np.asarray(values, np.float64)
 
     def of_first(self, values: Numbers) -> np.ndarray:
-        """The numbers of the first host. All hosts must call this method; see `largest`."""
+        """The numbers of the first host. All hosts must call this method."""
         return self.largest(values if self.is_chief else np.full(len(values), -np.inf))
 
     def differs(self, values: Numbers) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -51,7 +52,7 @@ class JaxCluster(Cluster):
         self.host = jax.process_index()
         self.hosts = jax.process_count()
         self.row_multiple = count // model_devices
-        # Ordered by host, like the parts of a batch.
+        # Ordered by host, like the shards of a batch.
         chosen: list[Any] = []
         for host in range(self.hosts):
             own = [device for device in jax.devices() if device.process_index == host]
@@ -66,10 +67,9 @@ class JaxCluster(Cluster):
         else:
             shape = (len(names) // model_devices, model_devices)
             mesh = keras.distribution.DeviceMesh(shape, ["batch", "model"], names)
+            layout = keras.distribution.LayoutMap(mesh)
             self._distribution = WeightSharing(
-                layout_map=keras.distribution.LayoutMap(mesh),
-                batch_dim_name="batch",
-                auto_shard_dataset=False,
+                layout_map=layout, batch_dim_name="batch", auto_shard_dataset=False
             )
             self.description += f", {model_devices} for each copy of the weights"
 
@@ -83,8 +83,8 @@ class JaxCluster(Cluster):
         from jax.experimental import multihost_utils
 
         # Transferred as bytes, because JAX would round the numbers to float32.
-        parts = multihost_utils.process_allgather(array.view(np.uint8))
-        rows = np.ascontiguousarray(np.asarray(parts, np.uint8)).view(np.float64)
+        gathered = multihost_utils.process_allgather(array.view(np.uint8))
+        rows = np.ascontiguousarray(np.asarray(gathered, np.uint8)).view(np.float64)
         return rows.reshape(self.hosts, len(array)).max(axis=0)
 
 
@@ -103,15 +103,13 @@ class WeightSharing(keras.distribution.ModelParallel):
         if getattr(variable, "_layout", None) is not None:
             return variable._layout
         axes: list[str | None] = [None] * len(variable.shape)
-        parts = self.device_mesh.shape[1]
+        order: Sequence[int] = ()
         if _SPLIT_INPUT.search(variable.path):
             order = range(len(axes))
         elif _SPLIT_OUTPUT.search(variable.path):
-            order = range(len(axes) - 1, -1, -1)
-        else:
-            order = range(0)
+            order = range(len(axes))[::-1]
         for axis in order:
-            if variable.shape[axis] % parts == 0:
+            if variable.shape[axis] % self.device_mesh.shape[1] == 0:
                 axes[axis] = "model"
                 break
         return keras.distribution.TensorLayout(axes, self.device_mesh)

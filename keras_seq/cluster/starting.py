@@ -20,16 +20,11 @@ WAIT_SECONDS = 1800.0
 def configure(devices: Devices) -> None:
     """Tells the backend which devices to use. Call it before the backend computes anything.
 
-    Args:
-        devices: The requested devices.
-
-    Raises:
-        InputError: If the devices are missing or this backend does not support them.
+    Raises InputError if the devices are missing or this backend does not support them.
     """
     _check_supported(devices)
-    with _errors_as_input_errors(
-        f"--device {devices.kind or ''}: {backend.name()} cannot use it here"
-    ):
+    message = f"--device {devices.kind or ''}: {backend.name()} cannot use it here"
+    with _errors_as_input_errors(message):
         _module().configure(devices)
         # Listing devices initializes the backend, which must not happen before the hosts connect.
         if not devices.together:
@@ -37,31 +32,17 @@ def configure(devices: Devices) -> None:
 
 
 def initialize(devices: Devices) -> None:
-    """Initializes the backend, so that its log messages appear now.
-
-    Args:
-        devices: The requested devices.
-
-    Raises:
-        InputError: See `configure`.
-    """
+    """Calls `configure` and initializes the backend, so that its log messages appear now."""
     configure(devices)
     # Nothing may be computed before the hosts connect.
     backend.initialize(compute=not devices.together)
 
 
 def start_cluster(devices: Devices, notice: Callable[[str], None]) -> Cluster:
-    """Connects to the other hosts and initializes the devices.
+    """Connects to the other hosts, and returns the cluster that trains a model.
 
-    Args:
-        devices: The requested devices.
-        notice: Called with each line for the user.
-
-    Returns:
-        The cluster that trains a model.
-
-    Raises:
-        InputError: If devices are missing, or the first host does not start.
+    `notice` is called with each line for the user. Raises InputError if devices are missing or the
+    first host does not start.
     """
     configure(devices)
     if devices.host_index > 0:

@@ -1,9 +1,11 @@
-"""CPU cores that each compute a part of every batch, on TensorFlow."""
+"""CPU cores that each compute a shard of every batch, on TensorFlow."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,8 +13,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_seq.cluster.tensorflow_loop import PartialGradients, TensorFlowLoop, Update, signature_of
-from keras_seq.runtime.malloc import keep_freed_memory
+from keras_seq.cluster.tensorflow_loop import ShardGradients, TensorFlowLoop, Update, signature_of
+
+# Constants of glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 class TensorFlowCores(TensorFlowLoop):
@@ -20,67 +24,73 @@ class TensorFlowCores(TensorFlowLoop):
 
     If several threads share each operation, they synchronize after each of the thousands of
     operations of an update, and small operations cannot be shared at all. Here, each thread
-    computes the gradients of a part of the batch, so threads synchronize once per update. This
-    needs one TensorFlow thread per operation and as many concurrent operations as there are parts
+    computes the gradients of a shard of the batch, so threads synchronize once per update. This
+    needs one TensorFlow thread per operation and as many concurrent operations as there are shards
     (`threads.configure_threads`).
     """
 
-    def __init__(self, parts: int) -> None:
-        self._parts = parts
-        keep_freed_memory()
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+        _keep_freed_memory()
 
     @contextlib.contextmanager
     def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
         gradients, apply = self._made_for(model, lambda: _functions(model, example))
-        with ThreadPoolExecutor(max(1, self._parts - 1)) as pool:
+        with ThreadPoolExecutor(max(1, self._shards - 1)) as pool:
 
             def update(batch: Any) -> Any:
-                parts = split_batch(batch, self._parts)
-                futures = [
-                    pool.submit(gradients, part, number)
-                    for number, part in enumerate(parts[1:], start=1)
-                ]
-                first = gradients(parts[0], 0)
+                shards = split_batch(batch, self._shards)
+                futures = [pool.submit(gradients, shards[i], i) for i in range(1, len(shards))]
+                first = gradients(shards[0], 0)
                 return apply([first, *(future.result() for future in futures)])
 
             yield update
 
 
 def split_batch(batch: Any, count: int) -> list[Any]:
-    """Splits a batch of nested arrays `(B, ...)` into at most `count` parts.
+    """Splits a batch of nested arrays `(B, ...)` into at most `count` shards.
 
-    The numbers of rows differ by at most one, and no part is empty.
+    The numbers of rows differ by at most one, and no shard is empty.
     """
     rows = len(tf.nest.flatten(batch)[0])
     count = min(count, rows)
     ends = [rows * number // count for number in range(count + 1)]
-
-    def part(start: int, end: int) -> Any:
-        return tf.nest.map_structure(lambda array: array[start:end], batch)
-
-    return [part(start, end) for start, end in itertools.pairwise(ends)]
+    return [
+        tf.nest.map_structure(lambda array, start=start, end=end: array[start:end], batch)
+        for start, end in itertools.pairwise(ends)
+    ]
 
 
 def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
-    """The gradients of a part, and the update of the weights by those of all parts."""
-    partial = PartialGradients(model)
+    """The gradients of a shard, and the update of the weights by those of all shards."""
+    shard_gradients = ShardGradients(model)
 
-    def apply(parts: Any) -> Any:
-        gradients, losses, counters = zip(*parts, strict=True)
-        partial.apply(
-            [
-                None if of_variable[0] is None else tf.add_n(of_variable)
-                for of_variable in zip(*gradients, strict=True)
-            ],
-            counters[0],
-        )
+    def apply(results: Any) -> Any:
+        gradients, losses, counters = zip(*results, strict=True)
+        groups = zip(*gradients, strict=True)
+        summed = [None if group[0] is None else tf.add_n(group) for group in groups]
+        shard_gradients.apply(summed, counters[0])
         return tf.add_n(losses)
 
-    compiled = tf.function(partial, autograph=False)
+    compiled = tf.function(shard_gradients, autograph=False)
     # Traced in this thread, because Keras keeps its settings per thread.
     traced = compiled.get_concrete_function(signature_of(example), tf.TensorSpec([], tf.int32))
 
-    def gradients(part: Any, number: int) -> Any:
-        return traced(tf.nest.map_structure(tf.convert_to_tensor, part), tf.constant(number))
+    def gradients(shard: Any, number: int) -> Any:
+        return traced(tf.nest.map_structure(tf.convert_to_tensor, shard), tf.constant(number))
 
     return gradients, tf.function(apply, autograph=False)
+
+
+def _keep_freed_memory() -> None:
+    """Tells glibc's malloc to keep large freed blocks for reuse; otherwise, does nothing.
+
+    By default, glibc returns blocks of several megabytes to the system. Each update of a training
+    would then page in and zero some hundred megabytes again.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)

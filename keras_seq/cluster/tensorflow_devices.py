@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from keras_seq.cluster.alone import Cluster, Numbers, describe
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
-from keras_seq.cluster.tensorflow_loop import PartialGradients, TensorFlowLoop, Update, signature_of
+from keras_seq.cluster.tensorflow_loop import ShardGradients, TensorFlowLoop, Update, signature_of
 from keras_seq.runtime.devices import Devices, count_used
 from keras_seq.runtime.threads import num_training_threads
 
@@ -25,10 +25,10 @@ def configure(devices: Devices) -> None:
         if tf.config.get_visible_devices("GPU"):
             tf.config.set_visible_devices([], "GPU")
         (processor,) = tf.config.list_physical_devices("CPU")[:1]
-        parts = tf.config.get_logical_device_configuration(processor)
-        if devices.count is not None and devices.count != len(parts or [None]):
-            part = tf.config.LogicalDeviceConfiguration()
-            tf.config.set_logical_device_configuration(processor, [part] * devices.count)
+        logical = tf.config.get_logical_device_configuration(processor)
+        if devices.count is not None and devices.count != len(logical or [None]):
+            logical = [tf.config.LogicalDeviceConfiguration()] * devices.count
+            tf.config.set_logical_device_configuration(processor, logical)
     elif devices.kind == "gpu" and not tf.config.get_visible_devices("GPU"):
         raise RuntimeError("it finds no GPU")
     if devices.together:
@@ -40,8 +40,7 @@ def configure(devices: Devices) -> None:
 def count_devices(devices: Devices) -> int:
     """The number of devices to use on this host."""
     names = _names(devices)
-    kind = names[0].split(":")[-2].lower()
-    return count_used(devices, len(names), kind)
+    return count_used(devices, len(names), names[0].split(":")[-2].lower())
 
 
 def _names(devices: Devices) -> list[str]:
@@ -55,8 +54,8 @@ def start(devices: Devices) -> Cluster:
         return TensorFlowCluster(_multi_worker_strategy(), devices.host_index, len(devices.hosts))
     count = count_devices(devices)
     if count == 1:
-        parts = 1 if tf.config.list_logical_devices("GPU") else num_training_threads()
-        return TensorFlowCores(parts) if parts > 1 else Cluster()
+        shards = 1 if tf.config.list_logical_devices("GPU") else num_training_threads()
+        return TensorFlowCores(shards) if shards > 1 else Cluster()
     strategy = tf.distribute.MirroredStrategy(_names(devices)[:count])
     return TensorFlowCluster(strategy, 0, 1)
 
@@ -94,13 +93,13 @@ class TensorFlowCluster(TensorFlowLoop):
         return contextlib.nullcontext(update)
 
     def _update_of(self, model: keras.Model, example: Any) -> Update:
-        partial = PartialGradients(model)
+        shard_gradients = ShardGradients(model)
 
         def replica(batch: Any) -> Any:
             context = tf.distribute.get_replica_context()
             number = tf.cast(context.replica_id_in_sync_group, tf.int32)
             # A replica cannot assign variables that all replicas share.
-            gradients, loss, counters = partial(self._rows_of(batch, number), number)
+            gradients, loss, counters = shard_gradients(self._rows_of(batch, number), number)
             existing = [gradient for gradient in gradients if gradient is not None]
             *existing, loss = context.all_reduce("SUM", [*existing, loss])
             summed = iter(existing)
@@ -113,7 +112,7 @@ class TensorFlowCluster(TensorFlowLoop):
             gradients, loss, counters = tf.nest.map_structure(
                 lambda value: self._strategy.experimental_local_results(value)[0], results
             )
-            partial.apply(gradients, counters)
+            shard_gradients.apply(gradients, counters)
             return loss
 
         traced: Update = tf.function(
@@ -125,11 +124,11 @@ class TensorFlowCluster(TensorFlowLoop):
         """The rows of a replica in the batch of its host."""
         index = number - self.host * self.row_multiple
 
-        def part(tensor: Any) -> Any:
+        def rows_of(tensor: Any) -> Any:
             rows = tf.shape(tensor)[0] // self.row_multiple
             return tensor[index * rows : (index + 1) * rows]
 
-        return tf.nest.map_structure(part, batch)
+        return tf.nest.map_structure(rows_of, batch)
 
     def largest(self, values: Numbers) -> np.ndarray:
         array = np.asarray(values, np.float64)

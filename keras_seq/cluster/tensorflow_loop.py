@@ -15,15 +15,15 @@ from keras_seq.cluster.alone import Cluster
 # Makes an update with a batch and returns its loss.
 Update = Callable[[Any], Any]
 
-# An odd number, far from small numbers. It separates the random seeds of the parts.
+# An odd number, far from small numbers. It separates the random seeds of the shards.
 _SEED_STEP = 0x1E3779B1
 
 
 class TensorFlowLoop(Cluster):
     """A training loop that replaces `fit` of Keras; abstract.
 
-    Each part of a batch has its own dropout masks. The optimizer gets the sum of the gradients of
-    all parts.
+    Each shard of a batch has its own dropout masks. The optimizer gets the sum of the gradients of
+    all shards.
     """
 
     _made: Any = None
@@ -72,8 +72,8 @@ class TensorFlowLoop(Cluster):
         raise NotImplementedError
 
 
-class PartialGradients:
-    """The gradients of a part of a batch; assigns no variable."""
+class ShardGradients:
+    """The gradients of a shard of a batch; assigns no variable."""
 
     def __init__(self, model: keras.Model) -> None:
         weights = {id(weight) for weight in model.weights}
@@ -81,16 +81,16 @@ class PartialGradients:
         self._seeds = [variable for variable in model.variables if id(variable) not in weights]
         self.variables = model.trainable_variables
 
-    def __call__(self, part: Any, number: Any) -> tuple[list[Any], Any, list[Any]]:
-        """Computes the gradients of a part: inputs, targets and weights.
+    def __call__(self, shard: Any, number: Any) -> tuple[list[Any], Any, list[Any]]:
+        """Computes the gradients of the shard (inputs, targets, weights) with this number.
 
-        Part 0 has the random numbers of a batch that is not split. Returns a gradient or None for
+        Shard 0 has the random numbers of a batch that is not split. Returns a gradient or None for
         each of `variables`; the loss; and the counter of each random seed after the pass, which is
-        the same for all parts.
+        the same for all shards.
         """
-        inputs, targets, weights = part
+        inputs, targets, weights = shard
         model = self._model
-        seeds = [(seed, _seed_of_part(seed, number)) for seed in self._seeds]
+        seeds = [(seed, _seed_of_shard(seed, number)) for seed in self._seeds]
         with keras.StatelessScope(state_mapping=seeds) as scope, tf.GradientTape() as tape:
             outputs = model(inputs, training=True)
             loss = model.compute_loss(
@@ -102,7 +102,7 @@ class PartialGradients:
         return dense, loss, [scope.get_current_value(seed)[1] for seed in self._seeds]
 
     def apply(self, gradients: Sequence[Any], counters: Sequence[Any]) -> None:
-        """Updates the weights with summed gradients, and the seeds with counters of any part."""
+        """Updates the weights with summed gradients, and the seeds with counters of any shard."""
         self._model.optimizer.apply(gradients, self.variables)
         for seed, counter in zip(self._seeds, counters, strict=True):
             seed.assign(tf.stack([seed.value[0], counter]))
@@ -115,8 +115,8 @@ def signature_of(example: Any) -> Any:
     )
 
 
-def _seed_of_part(seed: Any, number: Any) -> Any:
-    """The state of a seed generator for a part; unchanged for part 0."""
+def _seed_of_shard(seed: Any, number: Any) -> Any:
+    """The state of a seed generator for a shard; unchanged for shard 0."""
     state = tf.convert_to_tensor(seed.value)
     step = tf.cast(number, state.dtype) * tf.constant(_SEED_STEP, state.dtype)
     return tf.stack([tf.bitwise.bitwise_xor(state[0], step), state[1]])

@@ -65,10 +65,10 @@ class Devices:
         if len(set(self.hosts)) < len(self.hosts):
             raise InputError(f"--hosts: {','.join(self.hosts)} has an address twice")
         if not 0 <= self.host_index < max(1, len(self.hosts)):
+            limits = f"from 0 to {len(self.hosts) - 1}" if self.hosts else "which is not given"
             raise InputError(
                 f"--host-index: received {self.host_index}, expected the index of this host in "
-                "--hosts, "
-                + (f"from 0 to {len(self.hosts) - 1}" if self.hosts else "which is not given")
+                f"--hosts, {limits}"
             )
 
     @property
@@ -95,10 +95,8 @@ def count_used(devices: Devices, available: int, kind: str) -> int:
         option, count = "--model-devices", max(parts, 1 if kind == "cpu" else available)
     if count > available:
         advice = ": a processor is several with --device cpu and --devices"
-        raise InputError(
-            f"{option}: received {count}, this host has {available} ({kind})"
-            + (advice if kind == "cpu" else "")
-        )
+        advice = advice if kind == "cpu" else ""
+        raise InputError(f"{option}: received {count}, this host has {available} ({kind}){advice}")
     if count % parts:
         raise InputError(
             f"--model-devices: received {parts}, which does not divide the {count} devices of "

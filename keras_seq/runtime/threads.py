@@ -15,7 +15,7 @@ _INTRA_OP, _INTER_OP = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
 # XLA, which JAX uses, takes this environment variable as the number of cores.
 _XLA = "NPROC"
 # With more cores, TensorFlow shares each operation among its threads. Measured with two cores only.
-_MAX_PARTS = 8
+_MAX_SHARDS = 8
 
 
 def usable_cores() -> int:
@@ -29,7 +29,7 @@ def configure_threads(searches: int) -> None:
     """Gives TensorFlow one thread for each of several concurrent searches.
 
     A step of a search has hundreds of small operations. Two threads that share an operation wait
-    for each other; two searches with one thread each do not. The same holds for the parts of a
+    for each other; two searches with one thread each do not. The same holds for the shards of a
     batch in training. JAX, which runs one search after another, gets a single thread for a single
     search. Environment variables that are already set are kept. Once TensorFlow is imported, this
     function does nothing.
@@ -49,13 +49,13 @@ def num_search_threads() -> int:
 
 
 def configure_training_threads() -> None:
-    """Gives TensorFlow one thread for each part of a batch, on machines with few cores."""
-    if usable_cores() <= _MAX_PARTS:
+    """Gives TensorFlow one thread for each shard of a batch, on machines with few cores."""
+    if usable_cores() <= _MAX_SHARDS:
         configure_threads(usable_cores())
 
 
 def num_training_threads() -> int:
-    """Number of parts of a batch that TensorFlow has threads for; 1 if threads share operations."""
+    """Number of shards that TensorFlow has threads for; 1 if several threads share an operation."""
     return num_search_threads() if os.environ.get(_INTRA_OP) == "1" else 1
 
 
