@@ -14,7 +14,6 @@ Item = TypeVar("Item")
 
 # Memory holds several copies of a chunk, so very long lines make smaller chunks.
 MAX_CHARACTERS = 1 << 24
-_KEY_DIGITS = 16
 
 
 class Chunk(NamedTuple):
@@ -35,7 +34,7 @@ class Chunk(NamedTuple):
         """A hash of the text and of its position in the file."""
         digest = hashlib.sha256(b"%d\n" % self.first)
         digest.update(self.body)
-        return digest.hexdigest()[:_KEY_DIGITS]
+        return digest.hexdigest()[:16]
 
 
 class Result(NamedTuple):
@@ -49,12 +48,9 @@ class Task(Protocol):
     """The function of a job, which is pickled and sent to the workers."""
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        """Returns the function from chunks to results.
+        """Returns the function from chunks to results, in a worker that may use N threads.
 
-        Runs in the worker. The first chunk that needs a model loads it.
-
-        Args:
-            threads: Threads that the worker may use.
+        The first chunk that needs a model loads it.
         """
 
     def portable(self) -> Task:
@@ -65,12 +61,20 @@ Results = Generator[tuple[Chunk, Result], None, None]
 
 
 class Runner(Protocol):
-    """Runs a task on chunks: `run_locally` or `run_on_ray`."""
+    """Runs a task on chunks: `run_locally` or `run_on_ray`.
+
+    The chunks are read as workers become free. `workers` is the number of workers; None is one per
+    four cores. `notice` receives a line for each worker that ended unexpectedly.
+    """
 
     def __call__(
         self, task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
     ) -> Results:
-        """Yields each chunk with its result, in the order of completion."""
+        """Yields each chunk with its result, in the order of completion.
+
+        Closing the iterator ends the workers. During iteration, it raises InputError if the text is
+        invalid or the workers cannot be used, and JobError if a chunk fails.
+        """
 
 
 def line_chunks(file: int, path: str, count: int, notice: Notice | None = None) -> Iterator[Chunk]:

@@ -70,10 +70,9 @@ class WorkerExecutor:
         files = [folder / "source.model", folder / "target.model"]
         if files[1].exists():
             self._notice("vocabulary learned already")
-            source = tokenizer_from_bytes(read_file(files[0], _MAX_VOCABULARY_BYTES))
-            if settings.tokenizer.joint:
-                return source, source
-            return source, tokenizer_from_bytes(read_file(files[1], _MAX_VOCABULARY_BYTES))
+            contents = [read_file(file, _MAX_VOCABULARY_BYTES) for file in files]
+            source, target = map(tokenizer_from_bytes, contents)
+            return source, source if settings.tokenizer.joint else target
         learned = learn()
         make_directory(self._directory)
         remove_others(self._directory, ())
@@ -101,9 +100,8 @@ class WorkerExecutor:
                 else:
                     yield chunk
 
-        with closing(
-            self._runner(task, remaining(), workers=self._workers, notice=self._notice)
-        ) as results:
+        results = self._runner(task, remaining(), workers=self._workers, notice=self._notice)
+        with closing(results):
             for chunk, result in results:
                 stored.write(chunk, result.body)
         if completed:

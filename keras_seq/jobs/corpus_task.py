@@ -36,25 +36,21 @@ class EncodingTask:
         return cls(encoder.source.to_bytes(), target, encoder.longest)
 
     def portable(self) -> EncodingTask:
-        """Returns this task, which needs no files."""
-        return self
+        return self  # It needs no files.
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        """Returns the function that encodes a chunk."""
         source = tokenizer_from_bytes(self.source)
         target = source if self.target is None else tokenizer_from_bytes(self.target)
         encoder = PairEncoder(source, target, *self.max_lengths)
 
-        def work(chunk: Chunk) -> Result:
-            return Result(pack(encoder.encode(_pairs(chunk.body))))
-
-        return work
+        return lambda chunk: Result(pack(encoder.encode(_pairs(chunk.body))))
 
 
 def pair_chunks(pairs: Iterable[Example]) -> Iterator[Chunk]:
     """Yields the chunks of a sequence of pairs."""
     first = 1
-    for number, block in enumerate(blocks(pairs, CHUNK_PAIRS, _size)):
+    sized = blocks(pairs, CHUNK_PAIRS, lambda pair: len(pair.source) + len(pair.target))
+    for number, block in enumerate(sized):
         # JSON of equal pairs is equal, and so are the keys of the chunks.
         body = json.dumps(block, ensure_ascii=False, separators=(",", ":")).encode()
         where = f"training text, pairs {first:,} to {first + len(block) - 1:,}"
@@ -106,10 +102,6 @@ def _pairs(body: bytes) -> list[Example]:
         Example(source, target, weight, tuple((one, other) for one, other in links), target_only)
         for source, target, weight, links, target_only in json.loads(body)
     ]
-
-
-def _size(pair: Example) -> int:
-    return len(pair.source) + len(pair.target)
 
 
 def _lengths(rows: Sequence[Sequence]) -> np.ndarray:

@@ -18,9 +18,9 @@ class JobError(RuntimeError):
 
 def explained(error: Exception, where: str) -> Exception:
     """Returns an error of a worker as a picklable one with the message `FILE lines A to B: ...`."""
-    if isinstance(error, InputError) or type(error).__name__ == "SettingsError":
-        return InputError(str(error))
     name = type(error).__name__
+    if isinstance(error, InputError) or name == "SettingsError":
+        return InputError(str(error))
     if isinstance(error, MemoryError) or name in ("ResourceExhaustedError", "XlaRuntimeError"):
         return JobError(
             f"{where}: a worker ran out of memory: give fewer --workers or a lower --batch-size"
@@ -38,10 +38,9 @@ def ended_too_often(where: str, how: str) -> JobError:
 
 def ending(code: int) -> str:
     """Describes the exit code of a process."""
-    if code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = str(-code)
-        return f"killed by signal {name}"
-    return f"exit code {code}"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

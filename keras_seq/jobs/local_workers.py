@@ -29,23 +29,9 @@ _EXIT_SECONDS = 5.0
 def run_locally(
     task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
 ) -> Results:
-    """Runs a task on chunks in processes on this machine.
+    """Runs a task on chunks in processes on this machine; see `Runner`.
 
     If a process ends unexpectedly, a new one repeats its chunk.
-
-    Args:
-        task: The task.
-        chunks: The chunks, read as workers become free.
-        workers: Number of processes; None for one per four cores.
-        notice: Receives a line for each process that ended unexpectedly.
-
-    Returns:
-        An iterator over chunks and results, in the order of completion. Closing it ends the
-        processes.
-
-    Raises:
-        InputError: During iteration, if the text is invalid.
-        JobError: During iteration, if a chunk fails.
     """
     workers = workers or default_workers(usable_cores())
     waiting = iter(chunks)
@@ -80,7 +66,6 @@ def run_locally(
 
 
 def default_workers(cores: int) -> int:
-    """Returns the default number of workers for a number of cores."""
     return max(1, cores // 4)
 
 
@@ -107,14 +92,12 @@ class _Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """Kills the process."""
         with self._lock:
             self._stopping = True
             if self._process is not None:
                 self._process.kill()
 
     def join(self) -> None:
-        """Waits for the thread."""
         self._thread.join(_EXIT_SECONDS)
 
     def _serve(self) -> None:
@@ -157,7 +140,7 @@ class _Worker:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,
-                    # Ctrl-C shall reach the main process only.
+                    # Ctrl-C must reach only the main process.
                     start_new_session=True,
                 )
                 undo.pop_all()
@@ -169,8 +152,8 @@ class _Worker:
         process = self._process
         if process is None:
             return "never started"
+        # `close` writes what is left in the buffer, to a process that may have ended.
         for stream in (process.stdin, process.stdout):
-            # `close` writes what is left in the buffer, to a process that may be gone.
             with contextlib.suppress(OSError):
                 cast(IO[bytes], stream).close()
         try:

@@ -32,32 +32,18 @@ def require_ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError:
-        raise InputError(
-            "--runner ray: Ray is not installed: pip install 'keras-seq[ray]'"
-        ) from None
+        message = "--runner ray: Ray is not installed: pip install 'keras-seq[ray]'"
+        raise InputError(message) from None
 
 
 def run_on_ray(
     task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
 ) -> Results:
-    """Runs a task on chunks on a Ray cluster.
+    """Runs a task on chunks on a Ray cluster; see `Runner`.
 
-    The cluster is the one that RAY_ADDRESS names, or a new one on this machine. If a worker or its
-    machine is lost, another worker repeats its chunk, and a new worker starts.
-
-    Args:
-        task: The task, sent to the workers with the files that it needs.
-        chunks: The chunks, read as workers become free.
-        workers: Number of workers; None for one per four cores of the cluster.
-        notice: Receives a line for each worker that ended unexpectedly.
-
-    Returns:
-        An iterator over chunks and results, in the order of completion. Closing it ends the
-        workers and a cluster that was started here.
-
-    Raises:
-        InputError: During iteration, if the text is invalid or Ray cannot be used.
-        JobError: During iteration, if a chunk fails.
+    The cluster is the one that RAY_ADDRESS names, or a new one on this machine, which ends with the
+    job. The task is sent to the workers with the files that it needs. If a worker or its machine is
+    lost, another worker repeats its chunk, and a new worker starts.
     """
     ray = require_ray()
     # Ray reports the end of a worker on stdout, from its own thread. Notices report the same.
@@ -120,7 +106,6 @@ class _Worker:
         """Returns when the process runs."""
 
     def do(self, chunk: Chunk) -> Result | Exception:
-        """Returns the result of a chunk, or the error."""
         try:
             return self._work(chunk)
         except Exception as error:
@@ -149,7 +134,6 @@ class _Team:
         self._idle: list[Any] = []
 
     def dismiss(self) -> None:
-        """Kills the workers."""
         for worker in [*self._idle, *(worker for worker, _ in self._pending.values())]:
             self._ray.kill(worker)
 

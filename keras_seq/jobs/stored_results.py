@@ -1,12 +1,18 @@
-"""Results of chunks on disk, which a restarted job does not compute again."""
+"""Inputs and results of a job on disk, so that a restarted job computes nothing again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from keras_seq.jobs.chunks import Chunk
-from keras_seq.storage import make_directory, remove, write_file
+from keras_seq.storage import make_directory, read_file, remove, write_file
+from keras_seq.text import InputError
+
+_MAX_RECORD_BYTES = 1 << 20
+_SHOWN = 4
 
 
 class StoredResults:
@@ -18,11 +24,9 @@ class StoredResults:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
-        self._names = set(names)
+        self._names = {path.name for path in directory.iterdir()} if directory.is_dir() else set()
 
     def has(self, chunk: Chunk) -> bool:
-        """Returns True if the result of a chunk is stored."""
         return _name(chunk.number, chunk.key) in self._names
 
     def write(self, chunk: Chunk, body: bytes) -> None:
@@ -43,7 +47,6 @@ class StoredResults:
             yield (self._directory / _name(index, key)).read_bytes()
 
     def remove(self) -> None:
-        """Deletes all results."""
         remove(self._directory)
         self._names.clear()
 
@@ -58,3 +61,39 @@ def remove_others(directory: Path, names: Collection[str]) -> None:
 
 def _name(index: int, key: str) -> str:
     return f"{index:08d}-{key}"
+
+
+def read_record(path: Path) -> dict[str, Any] | None:
+    """Reads a JSON object, or raises InputError; None if the file is missing."""
+    if not path.exists():
+        return None
+    content = read_file(path, _MAX_RECORD_BYTES)
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: not the record of a job: delete it, or use --overwrite")
+    return value
+
+
+def check_same_job(stored: Mapping[str, Any], requested: Mapping[str, Any], where: Path) -> None:
+    """Raises InputError if the directory `where` has results of a job with other inputs."""
+    differences = [
+        f"{key} {_show(stored.get(key))} -> {_show(requested.get(key))}"
+        for key in {**stored, **requested}
+        if stored.get(key) != requested.get(key)
+    ]
+    if differences:
+        more = len(differences) - _SHOWN
+        raise InputError(
+            f"{where}: started with different settings: {'; '.join(differences[:_SHOWN])}"
+            f"{f' and {more} more' if more > 0 else ''}: use the same settings, name another "
+            "directory, or start again with --overwrite"
+        )
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, str) and value.startswith("sha256:"):
+        return value[: len("sha256:") + 8]
+    return "none" if value is None else str(value)

@@ -14,8 +14,12 @@ from typing import Any, NamedTuple
 
 from keras_seq.jobs.chunks import Chunk, Notice, Runner, line_chunks
 from keras_seq.jobs.local_workers import run_locally
-from keras_seq.jobs.records import check_same_job, read_record
-from keras_seq.jobs.stored_results import StoredResults, remove_others
+from keras_seq.jobs.stored_results import (
+    StoredResults,
+    check_same_job,
+    read_record,
+    remove_others,
+)
 from keras_seq.jobs.translation_task import Engine, TranslationTask
 from keras_seq.run import Run
 from keras_seq.settings import Settings, load_settings
@@ -43,11 +47,8 @@ _FROZEN = "run"
 class TranslationCounts(NamedTuple):
     """Counts of a completed job.
 
-    Attributes:
-        files: All files.
-        lines: The lines of all files.
-        files_before: Files that an earlier process completed.
-        chunks_before: Chunks of other files that an earlier process completed.
+    `files_before` are the files that an earlier process completed, and `chunks_before` the chunks
+    of other files that it completed.
     """
 
     files: int
@@ -178,9 +179,8 @@ class _Job:
             write_file(record, json.dumps(job_inputs, indent=1).encode())
         remove_others(self._out / JOB / "parts", {file.output.name for file in self._files})
         for file in self._files:
-            self._stored[file.number] = stored = StoredResults(
-                self._out / JOB / "parts" / file.output.name
-            )
+            stored = StoredResults(self._out / JOB / "parts" / file.output.name)
+            self._stored[file.number] = stored
             if file.is_done:
                 stored.remove()
                 self._files_before += 1
@@ -200,9 +200,8 @@ class _Job:
         for file in self._files:
             if not file.is_done and not file.remaining:
                 self._finish(file)
-        with closing(
-            runner(task, self._remaining_chunks(), workers=workers, notice=self._notice)
-        ) as results:
+        results = runner(task, self._remaining_chunks(), workers=workers, notice=self._notice)
+        with closing(results):
             for chunk, result in results:
                 file = self._files[chunk.file]
                 self._stored[chunk.file].write(chunk, result.body)
@@ -319,7 +318,7 @@ def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[st
     names = {
         path.name: path for path in run.rglob("*") if path.suffix in (".safetensors", ".model")
     }
-    # Of the batch size a translation does not depend, and who runs out of memory lowers it.
+    # A translation does not depend on the batch size, which a user lowers if memory runs out.
     search = {f"search.{key}": task.search[key] for key in task.search if key != "batch_size"}
     return {
         "format": 1,

@@ -33,17 +33,12 @@ class TranslationTask:
     files: Mapping[str, bytes] | None = None
 
     def portable(self) -> TranslationTask:
-        """Returns a task that holds the files of the run."""
         root = Path(self.run)
-        files = {
-            path.relative_to(root).as_posix(): path.read_bytes()
-            for path in root.rglob("*")
-            if path.is_file()
-        }
+        paths = [path for path in root.rglob("*") if path.is_file()]
+        files = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
         return replace(self, files=files)
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        """Returns the function for a chunk; the first line that is not blank loads the model."""
         # TensorFlow and OpenMP read these variables when they are imported.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))

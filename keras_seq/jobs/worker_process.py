@@ -37,7 +37,6 @@ def main() -> None:
 
 
 def send(stream: IO[bytes], message: Any) -> None:
-    """Sends a message."""
     # Pickle is safe here: both ends are the same program, and no other process reaches the pipes.
     content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(len(content).to_bytes(_LENGTH_BYTES, "big"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_seq.jobs.records import check_same_job, read_record
+from keras_seq.jobs.stored_results import check_same_job, read_record
 from keras_seq.text import InputError
 
 RECORD = {"search.beam_size": 5, "weights": "sha256:0123456789abcdef", "scores": False}
