@@ -66,10 +66,8 @@ def glove_steps(
     for entry in order:
         row, column = rows[entry], columns[entry]
         word, context = tables.vectors[0, row], tables.vectors[1, column]
-        word_squares, context_squares = (
-            tables.vector_squares[0, row],
-            tables.vector_squares[1, column],
-        )
+        word_squares = tables.vector_squares[0, row]
+        context_squares = tables.vector_squares[1, column]
         score = np.float32(0)
         for unit in range(len(word)):
             score += word[unit] * context[unit]

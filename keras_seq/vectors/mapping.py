@@ -82,11 +82,7 @@ def map_page(vectors: WordVectors, words: Sequence[str], places: np.ndarray) -> 
 
 
 def save_map_image(path: Path, title: str, words: Sequence[str], places: np.ndarray) -> None:
-    """Writes a map as a PNG file, each word next to its point.
-
-    Raises:
-        InputError: If matplotlib is not installed.
-    """
+    """Writes a map as a PNG file, each word next to its point."""
     require("matplotlib", "matplotlib")
     # pyplot would need a display and keep every figure in memory.
     from matplotlib import rc_context

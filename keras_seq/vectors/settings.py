@@ -100,12 +100,8 @@ class VectorSettings:
             good = isinstance(value, int) and least <= value <= most
             _require(good, name, value, f"an integer from {least:,} to {most:,}")
         rate = self.learning_rate
-        _require(
-            rate is not None and 0 < rate <= 10,
-            "learning_rate",
-            rate,
-            "a number above 0, at most 10",
-        )
+        good = rate is not None and 0 < rate <= 10
+        _require(good, "learning_rate", rate, "a number above 0, at most 10")
         good = math.isfinite(self.subsample) and self.subsample >= 0
         _require(good, "subsample", self.subsample, "a number at least 0")
 

@@ -37,7 +37,7 @@ class Subwords:
 
 
 def character_ngrams(word: str, shortest: int = 3, longest: int = 6) -> list[str]:
-    """Returns the n-grams of a word between `<` and `>`, shorter than the whole.
+    """Returns the n-grams of a word between `<` and `>`.
 
     The whole word is not included, because it has its own vector.
 

@@ -16,11 +16,10 @@ from keras_seq.text.reading import Path
 from keras_seq.vectors.cooccurrence import Cooccurrences
 from keras_seq.vectors.corpus import Corpus
 from keras_seq.vectors.glove import glove_steps, glove_tables
-from keras_seq.vectors.huffman import huffman_paths
-from keras_seq.vectors.noise import keep_chances, noise_table
 from keras_seq.vectors.prediction import HIERARCHICAL, NEGATIVE, SOFTMAX, Tables, train_block
 from keras_seq.vectors.settings import VectorSettings
 from keras_seq.vectors.subwords import Subwords, rows_of_words
+from keras_seq.vectors.word_tables import huffman_paths, keep_chances, noise_table
 from keras_seq.vectors.word_vectors import WordVectors
 
 _LOSSES = {"negative": NEGATIVE, "hierarchical": HIERARCHICAL, "softmax": SOFTMAX}
@@ -68,18 +67,13 @@ def train_vectors(
     (['a', 'runs', 'dog', 'cat'], (8,))
     """
     settings = settings or VectorSettings()
-    corpus = (
-        text
-        if isinstance(text, Corpus)
-        else Corpus(text, min_count=settings.min_count, lowercase=lowercase, notice=notice)
-    )
+    if not isinstance(text, Corpus):
+        text = Corpus(text, min_count=settings.min_count, lowercase=lowercase, notice=notice)
     train = _train_glove if settings.method == "glove" else _train_predictions
-    vectors = train(corpus, settings, notice or _silent)
+    vectors = train(text, settings, notice or (lambda line: None))
     if not np.isfinite(vectors.matrix).all():
-        raise SettingsError(
-            f"learning_rate: {settings.learning_rate:g} is too high, the training diverged: "
-            "lower it"
-        )
+        rate = f"{settings.learning_rate:g}"
+        raise SettingsError(f"learning_rate: {rate} is too high, the training diverged: lower it")
     return vectors
 
 
@@ -103,11 +97,9 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
     generator = np.random.default_rng(settings.seed)
     words, units = len(corpus.words), settings.units
     starts, rows, places = _rows(corpus, settings)
-    tree: tuple[np.ndarray, ...] = tuple(
-        np.zeros(0, dtype) for dtype in (np.int64, np.int32, np.float32)
-    )
-    if settings.loss == "hierarchical":
-        tree = tuple(huffman_paths(corpus.counts))
+    # An empty tree has the types that the compiled functions expect.
+    empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    tree = huffman_paths(corpus.counts) if settings.loss == "hierarchical" else empty
     noise = noise_table(corpus.counts)
     inputs = generator.random((words + len(places), units), np.float32) - np.float32(0.5)
     inputs /= np.float32(units)
@@ -117,8 +109,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
         starts,
         rows,
         keep_chances(corpus.counts, settings.subsample),
-        noise.chances,
-        noise.aliases,
+        *noise,
         *tree,
     )
     epochs, rate = int(settings.epochs or 0), float(settings.learning_rate or 0)
@@ -146,14 +137,13 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
 
     tasks = ((epoch, block) for epoch in range(epochs) for block in range(corpus.block_count))
     _run_tasks(tasks, learn, settings.threads)
-    progress.end()
+    progress.report()
     if settings.method != "fasttext":
         return WordVectors(corpus.words, inputs)
     lengths = np.diff(starts).astype(np.float32)
     matrix = np.add.reduceat(inputs[rows], starts[:-1], axis=0) / lengths[:, None]
-    parts = Subwords(
-        settings.min_ngram, settings.max_ngram, settings.buckets, places, inputs[words:]
-    )
+    sizes = (settings.min_ngram, settings.max_ngram, settings.buckets)
+    parts = Subwords(*sizes, places, inputs[words:])
     return WordVectors(corpus.words, matrix, parts)
 
 
@@ -180,7 +170,7 @@ def _train_glove(corpus: Corpus, settings: VectorSettings, notice: Notice) -> Wo
 
         _run_tasks(iter(range(0, len(order), _ENTRIES)), learn, settings.threads)
         progress.details = f"loss {sum(losses) / max(len(order), 1):.4f}"
-    progress.end()
+    progress.report()
     return WordVectors(corpus.words, (tables.vectors[0] + tables.vectors[1]) / 2)
 
 
@@ -206,9 +196,7 @@ def _run_tasks(tasks: Iterator[Any], work: Callable[[Any], None], threads: int) 
             # Ctrl-C or an exception in one thread stops all threads.
             wait(running, return_when="FIRST_EXCEPTION")
         finally:
-            failed = any(one.done() and one.exception() for one in running)
-            if failed or not all(one.done() for one in running):
-                stop.set()
+            stop.set()
         for one in running:
             one.result()
 
@@ -232,18 +220,11 @@ class _Progress:
             self._done += count
             if time.monotonic() - self._last_report >= _SECONDS:
                 self._last_report = time.monotonic()
-                self._report()
+                self.report()
 
-    def end(self) -> None:
-        self._report()
-
-    def _report(self) -> None:
+    def report(self) -> None:
         speed = self._done / max(time.monotonic() - self._start, 1e-9)
         details = f", {self.details}" if self.details else ""
         self._notice(
             f"{self._done:,} of {self._total:,} {self._what}, {speed:,.0f} a second{details}"
         )
-
-
-def _silent(line: str) -> None:
-    pass

@@ -75,13 +75,8 @@ class WordVectors:
     def load(cls, path: Path, *, notice: Notice | None = None) -> WordVectors:
         """Reads a file in the text format of word2vec, GloVe or fastText.
 
-        Args:
-            path: As in `keras_seq.text.read_word_vectors`. N-gram vectors are read from
-                `PATH.ngrams`, if that file exists.
-            notice: As in `read_lines`.
-
-        Raises:
-            InputError: As `read_word_vectors`; or if the file of n-gram vectors is invalid.
+        The arguments are those of `keras_seq.text.read_word_vectors`. N-gram vectors are read from
+        `PATH.ngrams`, if that file exists. Raises InputError if a file is invalid.
         """
         found, _ = read_word_vectors(path, notice=notice)
         name = "standard input" if str(path) == "-" else str(path)
@@ -91,15 +86,10 @@ class WordVectors:
     def save(self, path: Path) -> None:
         """Writes the text format: `N D`, then a word and its numbers on each line.
 
-        Numbers have nine digits, which restores a float32 exactly. N-gram vectors are written to
-        `PATH.ngrams` in the safetensors format; without n-gram vectors, an existing file of that
-        name is deleted. Both files are written atomically.
-
-        Args:
-            path: The file, compressed if its name ends in `.gz`.
-
-        Raises:
-            InputError: If the file cannot be written.
+        The file is compressed if its name ends in `.gz`. Numbers have nine digits, which restores a
+        float32 exactly. N-gram vectors are written to `PATH.ngrams` in the safetensors format;
+        without n-gram vectors, an existing file of that name is deleted. Both files are written
+        atomically. Raises InputError if a file cannot be written.
         """
         place = pathlib.Path(path)
         parts = place.with_name(place.name + PARTS)
@@ -117,9 +107,8 @@ class WordVectors:
                 else:
                     one = self.subwords
                     sizes = np.array([one.min_ngram, one.max_ngram, one.buckets], np.int32)
-                    write_tensors(
-                        parts, {"places": one.places, "sizes": sizes, "vectors": one.vectors}
-                    )
+                    tensors = {"places": one.places, "sizes": sizes, "vectors": one.vectors}
+                    write_tensors(parts, tensors)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
             raise InputError(f"{place}: cannot be written: {reason(error)}") from None
 
@@ -140,8 +129,7 @@ class WordVectors:
     def __getitem__(self, word: str) -> np.ndarray:
         """Returns the vector of a word, float32 `(D,)`.
 
-        Raises:
-            InputError: If the word has no vector; the message suggests similar words.
+        Raises InputError if the word has no vector; the message suggests similar words.
         """
         vector = self._find(word)
         if vector is None:
@@ -151,18 +139,11 @@ class WordVectors:
     def nearest(
         self, word: str | np.ndarray, count: int = 10, *, without: Iterable[str] = ()
     ) -> list[tuple[str, float]]:
-        """Finds the words with the highest cosine similarity.
+        """Finds the `count` words with the highest cosine similarity to a word or a vector `(D,)`.
 
-        Args:
-            word: A word, which is excluded from the result, or a vector `(D,)`.
-            count: Maximum number of words.
-            without: Words to exclude.
-
-        Returns:
-            Pairs of a word and its cosine, nearest first; ties in the order of `words`.
-
-        Raises:
-            InputError: If the word has no vector.
+        The word itself and the words in `without` are excluded. Returns pairs of a word and its
+        cosine, nearest first; ties are in the order of `words`. Raises InputError if the word has
+        no vector.
         """
         excluded = {*without, word} if isinstance(word, str) else set(without)
         vector = self[word] if isinstance(word, str) else np.asarray(word, np.float32)
@@ -183,15 +164,7 @@ class WordVectors:
     def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[tuple[str, float]]:
         """Completes "a is to b as c is to ...": the words nearest to b - a + c, all unit vectors.
 
-        Args:
-            a, b, c: Words, which are excluded from the result.
-            count: Maximum number of words.
-
-        Returns:
-            As `nearest`.
-
-        Raises:
-            InputError: If one of the words has no vector.
+        The result is that of `nearest`, without a, b and c.
 
         Reference:
             Mikolov, Yih and Zweig, "Linguistic Regularities in Continuous Space Word
@@ -205,14 +178,10 @@ class WordVectors:
         return cosine(self[one], self[other])
 
     def embedding_matrix(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Builds the initial matrix of an embedding layer.
+        """Builds the initial matrix of an embedding layer for words in the order of their ids.
 
-        Args:
-            words: The words of the vocabulary, in the order of their ids.
-
-        Returns:
-            Float32 `(len(words), D)`, zeros for words without a vector; and bool `(len(words),)`,
-            True for words with a vector.
+        Returns float32 `(len(words), D)`, zeros for words without a vector; and bool
+        `(len(words),)`, True for words with a vector.
         """
         matrix = np.zeros((len(words), self.matrix.shape[1]), np.float32)
         found = np.zeros(len(words), bool)

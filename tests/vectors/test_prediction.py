@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from keras_seq.vectors.compiling import compiled
-from keras_seq.vectors.huffman import huffman_paths
-from keras_seq.vectors.noise import keep_chances, noise_table
 from keras_seq.vectors.prediction import (
     HIERARCHICAL,
     NEGATIVE,
@@ -19,6 +17,7 @@ from keras_seq.vectors.prediction import (
     softmax_step,
     train_block,
 )
+from keras_seq.vectors.word_tables import huffman_paths, keep_chances, noise_table
 
 WORDS, UNITS = 7, 5
 COUNTS = np.array([40, 20, 11, 6, 3, 2, 1])
