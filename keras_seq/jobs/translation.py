@@ -14,12 +14,7 @@ from typing import Any, NamedTuple
 
 from keras_seq.jobs.chunks import Chunk, Notice, Runner, line_chunks
 from keras_seq.jobs.local_workers import run_locally
-from keras_seq.jobs.stored_results import (
-    StoredResults,
-    check_same_job,
-    read_record,
-    remove_others,
-)
+from keras_seq.jobs.stored_results import StoredResults, check_same_job, read_record, remove_others
 from keras_seq.jobs.translation_task import Engine, TranslationTask
 from keras_seq.run import Run
 from keras_seq.settings import Settings, load_settings

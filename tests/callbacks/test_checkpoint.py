@@ -19,8 +19,7 @@ def fit(*callbacks, epochs=2):
 
 
 @pytest.mark.parametrize(
-    ("every", "steps"),
-    [(1, [1, 2, 3, 4, 5, 6, 7, 8]), (3, [3, 6, 8]), (4, [4, 8]), (100, [8])],
+    ("every", "steps"), [(1, [1, 2, 3, 4, 5, 6, 7, 8]), (3, [3, 6, 8]), (4, [4, 8]), (100, [8])]
 )
 def test_checkpoint_saves_every_n_updates_and_once_at_the_end(every, steps):
     saved = []

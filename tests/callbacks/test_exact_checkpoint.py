@@ -6,12 +6,7 @@ import pytest
 from keras import ops
 
 from keras_seq import InputError
-from keras_seq.callbacks import (
-    AverageWeights,
-    ExactCheckpoint,
-    StopAtLimit,
-    Validation,
-)
+from keras_seq.callbacks import AverageWeights, ExactCheckpoint, StopAtLimit, Validation
 from keras_seq.storage.checkpoints import CheckpointStore
 from keras_seq.training import SkippingAdam
 

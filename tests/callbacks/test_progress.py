@@ -54,8 +54,7 @@ def fit(*callbacks, epochs=1):
 def test_progress_prints_a_line_for_each_update_but_the_first():
     stream, pace = io.StringIO(), Pace(0.02)
     losses = fit(
-        pace,
-        Progress(tokens=lambda: pace.tokens, max_steps=UPDATES, seconds=1e-9, stream=stream),
+        pace, Progress(tokens=lambda: pace.tokens, max_steps=UPDATES, seconds=1e-9, stream=stream)
     )
     lines = [LINE.fullmatch(line) for line in stream.getvalue().splitlines()]
     assert all(lines)

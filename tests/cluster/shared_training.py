@@ -31,10 +31,7 @@ SETTINGS = {
 }
 TOLERANCE = 2e-4
 # Masks under JAX are those of the whole batch, however that is cut.
-SAME_DROPOUT = {
-    "tensorflow": {},
-    "jax": {f"model__{name}": 0.2 for name in DROPOUTS},
-}
+SAME_DROPOUT = {"tensorflow": {}, "jax": {f"model__{name}": 0.2 for name in DROPOUTS}}
 TRANSFORMER = tuple(
     f"--set=model.{name}"
     for name in ("num_", "units", "feedforward", "attention_dropout", "activation_dropout")

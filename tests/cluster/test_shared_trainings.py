@@ -69,10 +69,7 @@ def test_two_device_training_resumes_on_two_devices_or_on_one(folder, ended):
     saying = all_end(
         Training(
             arguments(
-                folder,
-                run.name,
-                f"--backend {ended} --devices {count}",
-                **SAME_DROPOUT[ended],
+                folder, run.name, f"--backend {ended} --devices {count}", **SAME_DROPOUT[ended]
             )
         )
         for count, run in runs.items()

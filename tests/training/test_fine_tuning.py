@@ -119,9 +119,7 @@ def test_fine_tuning_resumes_bit_for_bit_without_the_base_run(folder):
 
 def test_identical_new_vocabulary_copies_all_weights_unchanged(folder):
     settings = tuning(
-        folder,
-        data__pairs=str(folder / "train.tsv"),
-        training__from_run_vocabulary="new",
+        folder, data__pairs=str(folder / "train.tsv"), training__from_run_vocabulary="new"
     )
     weights, said = begun(settings, folder / "same")
     for name, array in saved(folder / "base", 2).items():

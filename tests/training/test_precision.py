@@ -26,12 +26,7 @@ from keras_seq.search import beam_search
 from keras_seq.settings import load_settings
 from keras_seq.training import SkippingAdam
 from keras_seq.training.optimizer import compile_model, make_optimizer
-from keras_seq.training.precision import (
-    Device,
-    choose_precision,
-    resolve_precision,
-    this_device,
-)
+from keras_seq.training.precision import Device, choose_precision, resolve_precision, this_device
 
 HALF = ["mixed_bfloat16", "mixed_float16"]
 # A few roundings of 2^-8 and 2^-11.

@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from run_helpers import forge
-from training.toy import (
-    killed_after,
-    quiet_train,
-    toy_settings,
-    without_tensorboard,
-    write_pairs,
-)
+from training.toy import killed_after, quiet_train, toy_settings, without_tensorboard, write_pairs
 
 import keras_seq
 from keras_seq.preparation import open_or_prepare
