@@ -21,13 +21,10 @@ def main() -> int:
     devices = Devices(**{**options, "hosts": tuple(options["hosts"])})
     run = Run.open(path, writable=False)
     training = run.settings.training
-    largest = max(int(budget), training.effective_batch_tokens or 0)
-    training = training.model_copy(
-        update={
-            "batch_tokens": int(budget),
-            "effective_batch_tokens": largest if training.effective_batch_tokens else None,
-        }
-    )
+    update = {"batch_tokens": int(budget)}
+    if training.effective_batch_tokens is not None:
+        update["effective_batch_tokens"] = max(int(budget), training.effective_batch_tokens)
+    training = training.model_copy(update=update)
     run.update_settings(run.settings.model_copy(update={"training": training}))
     try:
         cluster = start_cluster(devices, lambda line: None)

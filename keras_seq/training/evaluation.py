@@ -18,10 +18,7 @@ Batches = Iterable[dict[str, np.ndarray]]
 
 
 def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]:
-    """Compiles a function that evaluates a model.
-
-    Args:
-        model: A model of `keras_seq.models`.
+    """Compiles a function that evaluates a model of `keras_seq.models`.
 
     Returns:
         A function that takes batches of `BatchStream` and returns a dict with `loss` (mean negative
@@ -31,14 +28,9 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
 
     def sums(source: Any, target_input: Any, target_output: Any) -> tuple[Any, Any, Any]:
         logits = model({"source": source, "target": target_input}, training=False)  # (B, T, V)
-        real = ops.not_equal(target_output, 0)
-        losses = ops.where(real, token_losses(target_output, logits), 0.0)
-        right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), target_output)
-        return (
-            ops.sum(losses),
-            ops.sum(ops.cast(ops.logical_and(right, real), "float32")),
-            ops.sum(ops.cast(real, "float32")),
-        )
+        losses, hits = token_results(target_output, logits)
+        tokens = ops.cast(ops.not_equal(target_output, 0), "float32")
+        return ops.sum(losses), ops.sum(hits), ops.sum(tokens)
 
     compiled = backend.compiled(sums, model.variables, ranks=[2, 2, 2])
 
@@ -56,6 +48,14 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
         return {"loss": mean, "perplexity": perplexity(mean), "accuracy": right / max(tokens, 1.0)}
 
     return evaluate
+
+
+def token_results(targets: Any, logits: Any) -> tuple[Any, Any]:
+    """The loss of each token, and 1 for tokens ranked first, float32 `(B, T)`; 0 for padding."""
+    real = ops.not_equal(targets, 0)
+    losses = ops.where(real, token_losses(targets, logits), 0.0)
+    right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), targets)
+    return losses, ops.cast(ops.logical_and(right, real), "float32")
 
 
 def perplexity(loss: float) -> float:

@@ -49,28 +49,18 @@ class EventLog:
         self._writer: Any = None
 
     def write(self, step: int, scalars: Mapping[str, float], group: str = "") -> None:
-        """Adds numbers of one step.
-
-        Args:
-            step: Number of updates.
-            scalars: Numbers by name.
-            group: Prefix of each name, such as "validation/".
-        """
+        """Adds numbers by name. `group` is a prefix of each name, such as "validation/"."""
         if not self.writes:
             return
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        self._add(
-            step,
-            [Summary.Value(tag=group + key, simple_value=value) for key, value in scalars.items()],
-        )
+        items = scalars.items()
+        self._add(step, [Summary.Value(tag=group + key, simple_value=x) for key, x in items])
 
     def write_samples(self, step: int, samples: Sequence[Sequence[str]]) -> None:
         """Adds texts with the names `samples/1`, `samples/2` and so on.
 
-        Args:
-            step: Number of updates.
-            samples: Tuples (output), (source, output) or (source, reference, output).
+        Samples are tuples (output), (source, output) or (source, reference, output).
         """
         if not self.writes or not samples:
             return
@@ -80,21 +70,13 @@ class EventLog:
         for number, sample in enumerate(samples, start=1):
             names = [*("source", "reference")[: len(sample) - 1], "model"]
             # Four spaces make a code block, so that the text is not interpreted as Markdown.
-            lines = [
-                f"    {name:9} " + text.replace("\n", " ")
-                for name, text in zip(names, sample, strict=True)
-            ]
+            texts = [text.replace("\n", " ") for text in sample]
+            lines = [f"    {name:9} {text}" for name, text in zip(names, texts, strict=True)]
             values += text_pb(f"samples/{number}", "\n".join(lines)).value
         self._add(step, values)
 
     def write_pictures(self, step: int, name: str, pictures: Sequence[bytes]) -> None:
-        """Adds images with names like `attention/1`, `attention/2` and so on.
-
-        Args:
-            step: Number of updates.
-            name: Name before the number.
-            pictures: Grayscale PNG files.
-        """
+        """Adds grayscale PNG files as images, named like `attention/1` for `name` "attention"."""
         if not self.writes or not pictures:
             return
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -121,15 +103,13 @@ class EventLog:
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         try:
+            now = time.time()
             if self._writer is None:
                 self._writer = EventFileWriter(self._directory)
                 start = SessionLog(status=SessionLog.START)
-                self._writer.add_event(
-                    Event(wall_time=time.time(), step=self._initial_step + 1, session_log=start)
-                )
-            self._writer.add_event(
-                Event(wall_time=time.time(), step=step, summary=Summary(value=values))
-            )
+                first = Event(wall_time=now, step=self._initial_step + 1, session_log=start)
+                self._writer.add_event(first)
+            self._writer.add_event(Event(wall_time=now, step=step, summary=Summary(value=values)))
             self._writer.flush()
         except Exception as error:
             # With TensorFlow installed, its errors replace those of the system, such as

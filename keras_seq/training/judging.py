@@ -25,8 +25,6 @@ _COMPANIONS = {
     "bleu": "chrf",
     "ter": "bleu",
 }
-
-
 # A model that predicts this share of the tokens from the true ones before them has learned
 # something, which a score at its worst value does not show.
 _HIGH_ACCURACY = 0.9

@@ -13,8 +13,7 @@ from keras import ops
 from keras_seq import backend
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.reparameterized_sampling import kl_of_units
-from keras_seq.losses.sequence_cross_entropy import token_losses
-from keras_seq.training.evaluation import perplexity
+from keras_seq.training.evaluation import perplexity, token_results
 
 # Shape letters: B batch, N texts, S source steps, T target steps, V vocabulary, Z latent units.
 
@@ -44,18 +43,14 @@ def make_latent_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, 
 
     def sums(source: Any, target_input: Any, target_output: Any, noise: Any) -> Any:
         posterior = model.posterior(source, training=False)
-        mean, log_variance = (
-            at_least_float32(posterior[part]) for part in ("mean", "log_variance")
-        )
+        mean = at_least_float32(posterior["mean"])
+        log_variance = at_least_float32(posterior["log_variance"])
         noise = ops.cast(ops.reshape(noise, (-1, units)), mean.dtype)
         z = mean + ops.exp(log_variance / 2) * noise
         logits = model.decoder(
             {"latent": ops.cast(z, posterior["mean"].dtype), "target": target_input}, training=False
         )  # (B, T, V)
-        real = ops.not_equal(target_output, 0)
-        losses = ops.where(real, token_losses(target_output, logits), 0.0)
-        right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), target_output)
-        hits = ops.cast(ops.logical_and(right, real), "float32")
+        losses, hits = token_results(target_output, logits)
         kl = ops.sum(kl_of_units(mean, log_variance), axis=-1)
         return ops.sum(losses, axis=1), ops.sum(hits, axis=1), kl, mean, log_variance
 
@@ -69,8 +64,7 @@ def make_latent_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, 
             target = batch["target_output"]
             count = np.count_nonzero(target, axis=1)
             rows = count > 0
-            # Sampled for real rows only, so that the noise of a text does not depend on padding
-            # rows.
+            # Sampled only for real rows, so that the noise does not depend on padding rows.
             noise = np.zeros((len(target), units), np.float32)
             noise[rows] = random.standard_normal((int(rows.sum()), units), np.float32)
             parts = compiled(batch["source"], batch["target_input"], target, noise)

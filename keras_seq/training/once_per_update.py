@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from keras_seq.callbacks.counting_callback import check_positive_integers
+
 
 class OncePerUpdate(keras.callbacks.CallbackList):
     """Calls other callbacks once per update of several batches.
@@ -33,10 +35,7 @@ class OncePerUpdate(keras.callbacks.CallbackList):
     """
 
     def __init__(self, callbacks: Sequence[keras.callbacks.Callback], micro_batches: int) -> None:
-        if not isinstance(micro_batches, int) or micro_batches < 1:
-            raise ValueError(
-                f"`micro_batches` must be a positive integer, received {micro_batches!r}."
-            )
+        check_positive_integers(micro_batches=micro_batches)
         self.micro_batches = micro_batches
         super().__init__(list(callbacks))
 

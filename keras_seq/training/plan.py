@@ -12,14 +12,7 @@ _ROWS = 3
 
 
 def plan(run: Run) -> str:
-    """Describes the training of a prepared run: settings, size and first batch.
-
-    Args:
-        run: A run from `prepare_run`.
-
-    Returns:
-        Lines of text.
-    """
+    """Describes the training of a run from `prepare_run`: settings, size and first batch."""
     settings = run.settings
     stream = training_stream(run)
     model = build_run_model(run)

@@ -12,7 +12,6 @@ from keras_seq.run import Run
 
 Precision = Literal["float32", "bfloat16", "float16"]
 
-_POLICIES = {"float32": None, "bfloat16": "mixed_bfloat16", "float16": "mixed_float16"}
 # Narrower models spend most CPU time outside matrix products; see benchmarks/NOTES.md.
 _NARROWEST_ON_CPU = 128
 # Smallest speedup of matrix products on a CPU that outweighs the slowdown of other operations.
@@ -70,10 +69,8 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
     if width < _NARROWEST_ON_CPU:
         return "float32", f"a model {width} wide is no faster in bfloat16 on a CPU"
     gain = device.bfloat16_gain
-    return (
-        "bfloat16" if gain >= _SMALLEST_GAIN_ON_CPU else "float32",
-        f"this CPU computes products in bfloat16 {gain:.1f} times as fast",
-    )
+    reason = f"this CPU computes products in bfloat16 {gain:.1f} times as fast"
+    return ("bfloat16" if gain >= _SMALLEST_GAIN_ON_CPU else "float32"), reason
 
 
 def faster_precision(device: Device, width: int, requested: str) -> tuple[Precision, str] | None:
@@ -94,7 +91,7 @@ def faster_precision(device: Device, width: int, requested: str) -> tuple[Precis
 
 def dtype_policy(precision: str) -> str | None:
     """The Keras dtype policy of a precision; None for the global policy."""
-    return _POLICIES[precision]
+    return None if precision == "float32" else f"mixed_{precision}"
 
 
 def resolve_precision(run: Run, notice: Callable[[str], None], cluster: Cluster) -> None:

@@ -19,14 +19,9 @@ def update_replicas(
 ) -> None:
     """Applies gradients to all replicas. `apply` of Keras runs only inside one replica.
 
-    Args:
-        optimizer: A built optimizer.
-        strategy: The `tf.distribute` strategy, in a cross-replica context.
-        gradients: For each variable a tensor, summed over the replicas, or None.
-        variables: Trainable variables.
-
-    Raises:
-        ValueError: If the optimizer has `clipnorm`, `clipvalue` or `weight_decay`.
+    `strategy` is the `tf.distribute` strategy, in a cross-replica context. `gradients` has a tensor
+    for each variable, summed over the replicas, or None. Raises ValueError if the optimizer has
+    `clipnorm`, `clipvalue` or `weight_decay`.
     """
     if optimizer.clipnorm or optimizer.clipvalue or optimizer.weight_decay is not None:
         raise ValueError(

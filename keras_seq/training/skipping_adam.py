@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.callbacks.counting_callback import check_positive_integers
 from keras_seq.training.replica_update import sum_of_squares, update_replicas
 
 # Without a bound, updates whose gradients are all zero would double the scale up to infinity.
@@ -82,12 +83,9 @@ class SkippingAdam(keras.optimizers.Adam):
         loss_scale_growth_steps=2000,
         **options,
     ):
-        for name, value in (
-            ("micro_batches", micro_batches),
-            ("loss_scale_growth_steps", loss_scale_growth_steps),
-        ):
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive_integers(
+            micro_batches=micro_batches, loss_scale_growth_steps=loss_scale_growth_steps
+        )
         if initial_loss_scale is not None and not 1 <= initial_loss_scale <= _MAX_LOSS_SCALE:
             raise ValueError(
                 "`initial_loss_scale` must be None or from 1 to 2 ** 24, "
@@ -128,9 +126,8 @@ class SkippingAdam(keras.optimizers.Adam):
         if self.initial_loss_scale is not None:
             initial = keras.initializers.Constant(self.initial_loss_scale)
             self.loss_scale = self.add_variable((), initial, "float32", name="loss_scale")
-            self.steps_since_change = self.add_variable(
-                (), "zeros", "int32", name="loss_scale_steps"
-            )
+            name = "loss_scale_steps"
+            self.steps_since_change = self.add_variable((), "zeros", "int32", name=name)
         self.scratch = []
         if self.micro_batches > 1:
             self.micro_batch = self.add_variable((), "zeros", "int32", name="micro_batch")
@@ -165,20 +162,16 @@ class SkippingAdam(keras.optimizers.Adam):
         strategy = backend.strategy_of_this_replica()
         if strategy is not None:
             raise ValueError(
-                "SkippingAdam was asked for an update within a replica of "
-                f"{type(strategy).__name__}, where none can be skipped for all replicas: compile "
-                "with `keras.optimizers.Adam`, or let `keras_seq.train` share the model among "
-                "devices."
+                f"SkippingAdam cannot update from within a replica of {type(strategy).__name__}, "
+                "because it could not skip the update for all replicas: compile with "
+                "`keras.optimizers.Adam`, or let `keras_seq.train` share the model among devices."
             )
         if backend.name() == "jax":
-            new_values = self.stateless_apply(
-                [variable.value for variable in self.variables],
-                grads,
-                [variable.value for variable in variables],
-            )
-            for variable, value in zip(
-                variables + self.variables, new_values[0] + new_values[1], strict=True
-            ):
+            own = [variable.value for variable in self.variables]
+            weights = [variable.value for variable in variables]
+            new_weights, new_own = self.stateless_apply(own, grads, weights)
+            values = new_weights + new_own
+            for variable, value in zip(variables + self.variables, values, strict=True):
                 variable.assign(value)
             return
         # In the sparse gradient of an embedding, a row can occur several times. Keras would square
@@ -313,10 +306,8 @@ class SkippingAdam(keras.optimizers.Adam):
             average.assign(ops.cast(momentum, dtype) * average + ops.cast(rest, dtype) * variable)
             if self.ema_overwrite_frequency:
                 is_due = ops.equal((updates + 1.0) % self.ema_overwrite_frequency, 0.0)
-                new = ops.where(
-                    is_due, ops.convert_to_tensor(average), ops.convert_to_tensor(variable)
-                )
-                variable.assign(new)
+                new, old = ops.convert_to_tensor(average), ops.convert_to_tensor(variable)
+                variable.assign(ops.where(is_due, new, old))
 
     def _skip(self):
         counted = 1

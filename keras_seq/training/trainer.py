@@ -100,13 +100,7 @@ def train_as_worker(
 ) -> TrainingResult:
     """Takes part in the training of the first host, without writing or reporting anything.
 
-    Args:
-        directory: The run, which the first host prepares.
-        devices: The devices and hosts to train on.
-        notice: Called with a line while this host waits for the first host.
-
-    Returns:
-        The result of the training.
+    The first host prepares the run. `notice` is called with a line while this host waits for it.
     """
     path = directory.path if isinstance(directory, Run) else directory
     cluster = start_cluster(devices, notice)

@@ -10,11 +10,12 @@ import keras
 import numpy as np
 
 from keras_seq import backend
+from keras_seq.models.backbone_encoder import make_backbone
 from keras_seq.preparation.warm_start import SIDES, copied_vectors, sides_with_vectors
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model, named_weights, weight_shapes
-from keras_seq.text import InputError, Tokenizer, piece_vectors, pieces_in
-from keras_seq.training.pretrained import set_pretrained
+from keras_seq.settings import SettingsError, read_backbone
+from keras_seq.text import InputError, Tokenizer, WordPieceTokenizer, piece_vectors, pieces_in
 
 Notice = Callable[[str], None]
 
@@ -27,6 +28,10 @@ _TABLES = {
     "target_embedding": "target",
     "logits": "target",
 }
+# A layer after the encoder, which a model may lack.
+_POOLER = "pooled_dense/"
+# The embedding, with one row per word piece.
+_EMBEDDING = "token_embedding/embeddings"
 
 
 def initialize_weights(run: Run, model: keras.Model, notice: Notice) -> None:
@@ -141,10 +146,11 @@ def _with_new_vocabulary(
 ) -> dict[str, np.ndarray]:
     """The weights of another run, with the rows of its embeddings moved to a new vocabulary."""
     arrays = base.load_weights(weight_shapes(build_run_model(base)))
-    rows = {
-        "source": pieces_in(base.source_tokenizer, run.source_tokenizer),
-        "target": pieces_in(base.target_tokenizer, run.target_tokenizer),
+    vocabularies = {
+        "source": (base.source_tokenizer, run.source_tokenizer),
+        "target": (base.target_tokenizer, run.target_tokenizer),
     }
+    rows = {side: pieces_in(*old_and_new) for side, old_and_new in vocabularies.items()}
     for name, weight in named_weights(model).items():
         side = _TABLES.get(name.split("/")[0])
         if side is None:
@@ -158,12 +164,9 @@ def _with_new_vocabulary(
             if ids:
                 new[id] = old[ids].mean(axis=0)
     joint = run.settings.tokenizer.joint
-    name = "joint" if joint else "source"
-    notice(_describe_rows(name, base.source_tokenizer, run.source_tokenizer, rows["source"]))
-    if not joint:
-        notice(
-            _describe_rows("target", base.target_tokenizer, run.target_tokenizer, rows["target"])
-        )
+    for side in ("source",) if joint else SIDES:
+        name = "joint" if joint else side
+        notice(_describe_rows(name, *vocabularies[side], rows[side]))
     return arrays
 
 
@@ -178,3 +181,37 @@ def _describe_rows(side: str, old: Tokenizer, new: Tokenizer, rows: list[list[in
         f"{len(rows) - copied - fresh:,} start as the mean of the pieces that they were cut into, "
         f"{fresh:,} are new"
     )
+
+
+def set_pretrained(run: Run, model: keras.Model) -> None:
+    """Loads the pretrained weights of a run into the encoder of its model.
+
+    The rows of the embedding are reordered to the run's vocabulary. If the model has a layer with
+    the name of the pretrained pooler (BERT's layer over the first step), its weights are loaded as
+    well.
+    """
+    directory = run.pretrained_directory
+    tokenizer = run.source_tokenizer
+    if not isinstance(tokenizer, WordPieceTokenizer):
+        raise InputError(f"{run.path}: its vocabulary is not that of a pretrained encoder")
+    try:
+        _, rows = read_backbone(directory)
+        encoder = make_backbone(rows, run.settings.model.model_dump())
+        encoder.load_weights(directory / "model.weights.h5")
+    except SettingsError as error:
+        raise InputError(str(error)) from None
+    except (OSError, ValueError, KeyError) as error:
+        first = (str(error).strip() or repr(error)).splitlines()[0]
+        raise InputError(
+            f"{directory}: not the weights of the encoder that settings.toml describes: {first}"
+        ) from None
+    weights = named_weights(model)
+    for name, weight in named_weights(encoder).items():
+        if name not in weights:
+            if name.startswith(_POOLER):
+                continue
+            raise InputError(f"{directory}: the model has no weight {name}")
+        array = backend.to_numpy(weight)
+        if name.endswith(_EMBEDDING):
+            array = array[list(tokenizer.original_ids)]
+        weights[name].assign(array)

@@ -11,8 +11,7 @@ from keras_seq.run.models import build_run_model, load_model, weight_arrays
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 from keras_seq.training import train
-from keras_seq.training.pretrained import set_pretrained
-from keras_seq.training.warm_start import initialize_weights
+from keras_seq.training.warm_start import initialize_weights, set_pretrained
 
 pytestmark = pytest.mark.slow
 
