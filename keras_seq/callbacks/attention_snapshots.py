@@ -39,6 +39,8 @@ class AttentionSnapshots(PeriodicCallback):
     >>> callback = AttentionSnapshots(lambda: [np.eye(3)], "attention", every=500)
     """
 
+    _acts_at_end = False
+
     def __init__(
         self,
         attend: Callable[[], Sequence[Any]],
@@ -54,7 +56,6 @@ class AttentionSnapshots(PeriodicCallback):
         self.cell = cell
 
     def _act(self) -> None:
-        self._sync_model()
         os.makedirs(self.directory, exist_ok=True)
         for i, weights in enumerate(self.attend()):
             picture = attention_picture(weights, self.cell)
@@ -68,10 +69,8 @@ def attention_picture(weights: Any, cell: int = 12) -> bytes:
     """
     weights = np.asarray(keras.ops.convert_to_numpy(weights), np.float64)
     if weights.ndim != 2:
-        raise ValueError(
-            "Attention must be an array (target steps, source steps), received one of shape "
-            f"{weights.shape}."
-        )
+        shape = weights.shape
+        raise ValueError(f"Attention must be (target steps, source steps), received shape {shape}.")
     shades = np.round(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8)
     return grey_png(np.kron(shades, np.ones((cell, cell), np.uint8)))
 

@@ -64,11 +64,11 @@ class AverageWeights(PeriodicCallback):
     ) -> None:
         super().__init__(every, initial_step)
         check_positive_integers(count=count)
+        # The score and the arrays of each state, by update.
+        self._states: dict[int, tuple[float, list[np.ndarray]]] = {}
         self.set_at_end = set_at_end
         self.count = count
         self.judge = judge
-        # The score and the arrays of each state, by update.
-        self._states: dict[int, tuple[float, list[np.ndarray]]] = {}
 
     @property
     def kept(self) -> list[int]:
@@ -104,7 +104,6 @@ class AverageWeights(PeriodicCallback):
             self._states[step] = (value, [arrays[name] for name in names])
 
     def _act(self) -> None:
-        self._sync_model()
         value = self.step if self.judge is None else float(self.judge(self.step))
         if math.isnan(value):
             return

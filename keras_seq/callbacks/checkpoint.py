@@ -30,12 +30,7 @@ class Checkpoint(PeriodicCallback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         # At the end of `fit`, the optimizer has already replaced the weights with their average.
         if self.model.stop_training or epoch + 1 == self.params["epochs"]:
-            self._act_once()
-
-    def on_train_end(self, logs: Any = None) -> None:
-        self._act_once()
+            self.on_train_end()
 
     def _act(self) -> None:
-        self._sync_model()
         self.save(self.step)
-        self._acted_at = self.step

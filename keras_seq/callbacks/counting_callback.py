@@ -56,7 +56,9 @@ class CountingCallback(keras.callbacks.Callback):
 
 
 class PeriodicCallback(CountingCallback):
-    """Base class of callbacks that act every N updates; abstract."""
+    """Base class of callbacks that act every N updates, and maybe at the end; abstract."""
+
+    _acts_at_end = True
 
     def __init__(self, every: int, initial_step: int = 0) -> None:
         super().__init__(initial_step)
@@ -67,15 +69,19 @@ class PeriodicCallback(CountingCallback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._due(self.every):
-            self._act()
+            self._act_now()
+
+    def on_train_end(self, logs: Any = None) -> None:
+        if self._acts_at_end and self.step != self._acted_at:
+            self._act_now()
+
+    def _act_now(self) -> None:
+        self._sync_model()
+        self._act()
+        self._acted_at = self.step
 
     def _act(self) -> None:
         raise NotImplementedError
-
-    def _act_once(self) -> None:
-        """Acts, unless the last action was at this update."""
-        if self.step != self._acted_at:
-            self._act()
 
 
 def check_positive_integers(**values: Any) -> None:

@@ -167,10 +167,8 @@ class ExactCheckpoint(CountingCallback):
             raise ValueError("Give `fit` the batches that are left: `remaining(batch)`.")
         steps = self.params.get("steps")
         if steps != self.steps_per_epoch:
-            raise ValueError(
-                f"An epoch of `fit` has {steps} batches; expected "
-                f"`steps_per_epoch={self.steps_per_epoch}`."
-            )
+            expected = f"`steps_per_epoch={self.steps_per_epoch}`"
+            raise ValueError(f"An epoch of `fit` has {steps} batches; expected {expected}.")
         super().on_train_begin(logs)
         self._lock = self.store.lock("`fit` with an ExactCheckpoint")
         self._carried.restore_attributes()

@@ -41,21 +41,14 @@ class SampleTranslations(PeriodicCallback):
     ) -> None:
         super().__init__(every, initial_step)
         if references is not None and len(references) != len(sources):
-            raise ValueError(
-                f"`references` must be as many as `sources`, received {len(references)} and "
-                f"{len(sources)}."
-            )
+            counts = f"{len(references)} and {len(sources)}"
+            raise ValueError(f"`references` and `sources` must be equally many, received {counts}.")
         self.translate = translate
         self.sources = list(sources)
         self.references = references
         self.report = report or self._print
 
-    def on_train_end(self, logs: Any = None) -> None:
-        self._act_once()
-
     def _act(self) -> None:
-        self._sync_model()
-        self._acted_at = self.step
         self.report(self.step, list(self.translate(self.sources)))
 
     def _print(self, step: int, outputs: list[Any]) -> None:

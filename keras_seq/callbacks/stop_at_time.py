@@ -43,9 +43,8 @@ class StopAtTime(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         if (minutes is None) == (at is None):
-            raise ValueError(
-                f"Give either `minutes` or `at`, received minutes={minutes!r} and at={at!r}."
-            )
+            received = f"minutes={minutes!r} and at={at!r}"
+            raise ValueError(f"Give either `minutes` or `at`, received {received}.")
         if minutes is not None and not minutes > 0:
             raise ValueError(f"`minutes` must be positive, received {minutes!r}.")
         if at is not None and not isinstance(at, datetime.datetime):

@@ -86,11 +86,8 @@ class TensorBoard(CountingCallback):
             self._show()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        values = {
-            key.removeprefix("val_"): value
-            for key, value in (logs or {}).items()
-            if key.startswith("val_")
-        }
+        items = (logs or {}).items()
+        values = {key.removeprefix("val_"): value for key, value in items if key.startswith("val_")}
         if values:
             self.log.write(self.step, values, group="validation/")
 

@@ -123,13 +123,9 @@ class Validation(PeriodicCallback):
     def catch_up(self) -> None:
         """Runs the evaluation at `initial_step`, if it was due and did not happen."""
         if self.step and self.step % self.every == 0:
-            self._act_once()
-
-    def on_train_end(self, logs: Any = None) -> None:
-        self._act_once()
+            self.on_train_end()
 
     def _act(self) -> None:
-        self._sync_model()
         results = self.results = self.evaluate(self.step)
         # Not earlier: a checkpoint saved during the evaluation must repeat the evaluation.
         self._acted_at = self.step

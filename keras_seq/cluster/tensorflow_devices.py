@@ -115,9 +115,8 @@ class TensorFlowCluster(TensorFlowLoop):
             shard_gradients.apply(gradients, counters)
             return loss
 
-        traced: Update = tf.function(
-            update, input_signature=[signature_of(example)], autograph=False
-        )
+        signature = [signature_of(example)]
+        traced: Update = tf.function(update, input_signature=signature, autograph=False)
         return traced
 
     def _rows_of(self, batch: Any, number: Any) -> Any:

@@ -96,18 +96,14 @@ def translate_files(
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
     opened.require_weights(which)
-    settings = load_settings(
-        base=opened.settings.to_dict(),
-        overrides={f"search.{key}": value for key, value in (search or {}).items()},
-    )
+    overrides = {f"search.{key}": value for key, value in (search or {}).items()}
+    settings = load_settings(base=opened.settings.to_dict(), overrides=overrides)
     out = Path(directory)
     names = _outputs(expand_names(inputs), out)
     count = BATCHES_IN_A_CHUNK * settings.search.batch_size
     # Every file is read once before hours of work, so that errors are reported now.
-    files = [
-        _read(number, path, out / name, count, notice)
-        for number, (name, path) in enumerate(names.items())
-    ]
+    numbered = enumerate(names.items())
+    files = [_read(i, path, out / name, count, notice) for i, (name, path) in numbered]
     lock = _open_directory(out)
     try:
         frozen = out / JOB / _FROZEN
@@ -185,10 +181,8 @@ class _Job:
                 self._chunks_before += before
         if self._files_before or self._chunks_before:
             chunks = f", and {self._chunks_before:,} chunks" if self._chunks_before else ""
-            self._notice(
-                f"{self._out}: {self._files_before:,} of {len(self._files):,} files{chunks} are "
-                "done already"
-            )
+            files = f"{self._files_before:,} of {len(self._files):,} files"
+            self._notice(f"{self._out}: {files}{chunks} are done already")
 
     def do(self, task: TranslationTask, runner: Runner, workers: int | None) -> None:
         """Translates the remaining chunks."""
@@ -310,9 +304,8 @@ def _open_directory(out: Path) -> DirectoryLock:
 
 def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[str, Any]:
     """The inputs that determine the translations, besides the text."""
-    names = {
-        path.name: path for path in run.rglob("*") if path.suffix in (".safetensors", ".model")
-    }
+    suffixes = (".safetensors", ".model")
+    names = {path.name: path for path in run.rglob("*") if path.suffix in suffixes}
     # A translation does not depend on the batch size, which a user lowers if memory runs out.
     search = {f"search.{key}": task.search[key] for key in task.search if key != "batch_size"}
     return {

@@ -106,10 +106,8 @@ def largest_shapes(stream: BatchStream) -> list[Shape]:
     # Ties in one quantity are broken by the other.
     most_positions = int(np.lexsort((maps, positions))[-1])
     largest_maps = int(np.lexsort((positions, maps))[-1])
-    return [
-        (int(rows[i]), int(source[i]), int(target[i]))
-        for i in dict.fromkeys((most_positions, largest_maps))
-    ]
+    chosen = [*dict.fromkeys((most_positions, largest_maps))]
+    return [(rows, source, target) for rows, source, target in stream.bounds[chosen].tolist()]
 
 
 def largest_batch(shape: Shape, make: MakeFitBatch) -> FitBatch:

@@ -17,14 +17,7 @@ from keras_seq.settings import MONITORS, TEXT_MONITORS, Settings
 from keras_seq.text import InputError
 
 # The second metric shown with a monitor that the user names.
-_COMPANIONS = {
-    "exact": "cer",
-    "cer": "exact",
-    "wer": "exact",
-    "chrf": "bleu",
-    "bleu": "chrf",
-    "ter": "bleu",
-}
+_COMPANIONS = dict(exact="cer", cer="exact", wer="exact", chrf="bleu", bleu="chrf", ter="bleu")
 # A model that predicts this share of the tokens from the true ones before them has learned
 # something, which a score at its worst value does not show.
 _HIGH_ACCURACY = 0.9
@@ -58,10 +51,8 @@ class Judging:
         """Lines for the user at the start of a training."""
         because = f": {self.reason}" if self.reason else ""
         lines = [f"judged by {MONITORS[self.monitor].label}{because} (training.monitor)"]
-        if self.tokenize_reason and "bleu" in self.metrics:
-            lines.append(
-                f"BLEU with tokenizer {self.tokenize}: {self.tokenize_reason} (score.tokenize)"
-            )
+        if (why := self.tokenize_reason) and "bleu" in self.metrics:
+            lines.append(f"BLEU with tokenizer {self.tokenize}: {why} (score.tokenize)")
         return lines
 
     def contradiction(self, results: Mapping[str, float]) -> str | None:

@@ -19,9 +19,8 @@ class LatentObjective(Objective):
 
     def model(self, model: Any) -> keras.Model:
         training = self._training
-        return VAETrainingModel(
-            model, _weight(training), training.free_bits, training.micro_batches
-        )
+        weight = _weight(training)
+        return VAETrainingModel(model, weight, training.free_bits, training.micro_batches)
 
     def loss(self, model: Any = None) -> Any:
         loss = ComparableCrossEntropy(self._training.label_smoothing, "sum")

@@ -72,21 +72,17 @@ class TrainingLoop:
             **initial,
         )
         self.checkpoint = Checkpoint(self._save, every=training.checkpoint_every, **initial)
-        self.guard = NanGuard(
-            limit=training.max_skipped, report=self._report_skipped, on_limit=self._diverge
-        )
-        self.events = EventLog(
-            self.run.tensorboard_directory, enabled=self.cluster.is_chief, **initial
-        )
+        self.guard = NanGuard(training.max_skipped, self._report_skipped, on_limit=self._diverge)
+        directory = self.run.tensorboard_directory
+        self.events = EventLog(directory, enabled=self.cluster.is_chief, **initial)
 
     def _make_validation(self) -> None:
         state = self.initial.validation
         if state and self.settings.task == "translate":
             # The first version of the format did not store the monitor.
             state = {"monitor": "bleu", **state}
-        evaluation = self.setup.task.evaluation(
-            self.run, self.model, self.train_model, state.get("monitor")
-        )
+        resumed = state.get("monitor")
+        evaluation = self.setup.task.evaluation(self.run, self.model, self.train_model, resumed)
         self.evaluation = evaluation
         self.validator = Validator(self.run, self.train_model, evaluation, self.notice, self.events)
         self.validator.signature = self.initial.signature
@@ -120,9 +116,8 @@ class TrainingLoop:
         known = self._known_result()
         if known is not None:
             change = "a higher limit" if self.limit.reached() else "a larger training.patience"
-            self.notice(
-                f"{self.run.path}: trained already, {known.steps:,} updates; resume with {change}"
-            )
+            trained = f"trained already, {known.steps:,} updates"
+            self.notice(f"{self.run.path}: {trained}; resume with {change}")
             return known
         if self.initial.step and not self.limit.reached():
             self.notice(f"resuming after step {self.initial.step:,}")
@@ -144,10 +139,8 @@ class TrainingLoop:
                 raise self.setup.out_of_memory(self.setup.largest[0]) from None
             raise
         if self.validation.out_of_patience:
-            self.notice(
-                f"stopped early: no improvement in {self.validation.wait:,} validations "
-                "(training.patience)"
-            )
+            wait = f"{self.validation.wait:,} validations"
+            self.notice(f"stopped early: no improvement in {wait} (training.patience)")
 
     def _fit(self) -> None:
         self.setup.probe_largest_batches()
@@ -166,13 +159,10 @@ class TrainingLoop:
         ]
         if self.micro_batches > 1:
             self.checkpointer.record_seeds()
-            callbacks = [
-                keras.callbacks.LambdaCallback(on_train_batch_end=self._within_update),
-                OncePerUpdate(callbacks, self.micro_batches),
-            ]
-        self.setup.fit(
-            self._batches, self.setup.updates_per_epoch, epochs=10**9, callbacks=callbacks
-        )
+            within = keras.callbacks.LambdaCallback(on_train_batch_end=self._within_update)
+            callbacks = [within, OncePerUpdate(callbacks, self.micro_batches)]
+        updates = self.setup.updates_per_epoch
+        self.setup.fit(self._batches, updates, epochs=10**9, callbacks=callbacks)
 
     def _announce_duration(self) -> None:
         updates = (self.limit.max_steps or 0) - self.limit.step
@@ -181,9 +171,8 @@ class TrainingLoop:
         minutes = self.setup.seconds_per_update() * updates / 60
         if minutes >= 1:
             sooner = "; early stopping may end it sooner" if self.validation.patience else ""
-            self.notice(
-                f"about {minutes:.0f} minutes for {updates:,} updates and validation time{sooner}"
-            )
+            duration = f"about {minutes:.0f} minutes for {updates:,} updates"
+            self.notice(f"{duration} and validation time{sooner}")
 
     def _batches(self) -> Iterator[FitBatch]:
         for batch in self.setup.batches(self.initial.step):
@@ -255,9 +244,8 @@ class TrainingLoop:
 
     def _report_skipped(self, count: int) -> None:
         self.progress.finish_line()
-        self.notice(
-            f"step {self.limit.step:,}: gradients are not finite; {count:,} updates skipped so far"
-        )
+        step = f"step {self.limit.step:,}"
+        self.notice(f"{step}: gradients are not finite; {count:,} updates skipped so far")
 
     def _diverge(self, count: int) -> None:
         saved = self.run.checkpoints.latest_step
@@ -284,8 +272,6 @@ class TrainingLoop:
         return results
 
     def _save(self, step: int) -> None:
-        if step == self.checkpointer.saved_step:
-            return
         progress = TrainingProgress(
             step=step,
             minutes=self._minutes(),

@@ -84,10 +84,9 @@ class TrainingSetup:
 
     def batches(self, first_update: int = 0) -> Iterator[FitBatch]:
         """Yields the batches of update `first_update` and of all later updates; never ends."""
+        make = self.objective.fit_batch
         for update in itertools.count(first_update):
-            yield from fit_batches(
-                self.stream, update, self.micro_batches, self.objective.fit_batch
-            )
+            yield from fit_batches(self.stream, update, self.micro_batches, make)
 
     def fit(self, batches: Callable[[], Iterator[FitBatch]], updates: int, **options: Any) -> None:
         """Trains with `updates` updates per epoch."""

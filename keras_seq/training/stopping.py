@@ -87,9 +87,8 @@ class SignalStop:
             self._writer.setblocking(False)
             self._previous = [signal.signal(number, self._handle) for number in self._signals]
             # C code writes the byte immediately, even if the interpreter is busy.
-            self._old_wakeup = signal.set_wakeup_fd(
-                self._writer.fileno(), warn_on_full_buffer=False
-            )
+            descriptor = self._writer.fileno()
+            self._old_wakeup = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
             self._old_hook = sys.unraisablehook

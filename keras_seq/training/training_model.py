@@ -49,10 +49,7 @@ def training_model(model, settings):
         return StackedMembers(model)
     layer = training.guided_alignment_layer if training.guided_alignment else None
     if training.scheduled_sampling != "none":
-        rate = scheduled_sampling_rate(
-            training.scheduled_sampling,
-            training.scheduled_sampling_rate,
-            training.scheduled_sampling_steps,
-        )
+        limits = (training.scheduled_sampling_rate, training.scheduled_sampling_steps)
+        rate = scheduled_sampling_rate(training.scheduled_sampling, *limits)
         return ScheduledSampling(model, rate, training.micro_batches, settings.seed, layer)
     return model if layer is None else GuidedModel(model, layer)

@@ -74,9 +74,8 @@ class VAETrainingModel(keras.Model):
         # Computed before the forward pass, which advances the counter of the seed generator.
         weight = self._weight()
         outputs = self.with_posterior(inputs, training=training)
-        divergence = kl_of_units(
-            at_least_float32(outputs["mean"]), at_least_float32(outputs["log_variance"])
-        )
+        mean, log_variance = (at_least_float32(outputs[key]) for key in ("mean", "log_variance"))
+        divergence = kl_of_units(mean, log_variance)
         divergence = ops.sum(ops.maximum(divergence, self.free_bits), axis=-1)  # (B,)
         return {"logits": outputs["logits"], "divergence": ops.cast(weight * divergence, "float32")}
 

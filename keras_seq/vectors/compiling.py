@@ -21,13 +21,8 @@ _FAST_MATH = {"reassoc", "contract", "arcp", "nsz"}
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compiles a function that releases the GIL."""
-    is_entry_point = function.__name__ in ("train_block", "glove_steps")
-    options = {
-        "nogil": True,
-        "fastmath": _FAST_MATH,
-        "error_model": "numpy",
-        "inline": "never" if is_entry_point else "always",
-    }
+    inline = "never" if function.__name__ in ("train_block", "glove_steps") else "always"
+    options = dict(nogil=True, fastmath=_FAST_MATH, error_model="numpy", inline=inline)
     try:
         return numba.njit(function, cache=True, **options)
     except RuntimeError:

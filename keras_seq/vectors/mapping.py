@@ -44,10 +44,8 @@ def vector_map(
     if perplexity is None:
         perplexity = min(30.0, (len(words) - 1) / 3)
     if not 0 < perplexity < len(words):
-        raise InputError(
-            f"perplexity: received {perplexity:g}, expected above 0 and below the {len(words):,} "
-            "words"
-        )
+        expected = f"above 0 and below the {len(words):,} words"
+        raise InputError(f"perplexity: received {perplexity:g}, expected {expected}")
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 

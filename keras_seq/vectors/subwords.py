@@ -60,10 +60,8 @@ def character_ngrams(word: str, shortest: int = 3, longest: int = 6) -> list[str
 
 def hashed_parts(word: str, shortest: int, longest: int, buckets: int) -> list[int]:
     """Returns the bucket of each n-gram of a word, by CRC-32 of its UTF-8 bytes."""
-    return [
-        zlib.crc32(part.encode("utf-8", "replace")) % buckets
-        for part in character_ngrams(word, shortest, longest)
-    ]
+    parts = character_ngrams(word, shortest, longest)
+    return [zlib.crc32(part.encode("utf-8", "replace")) % buckets for part in parts]
 
 
 def rows_of_words(

@@ -225,6 +225,5 @@ class _Progress:
     def report(self) -> None:
         speed = self._done / max(time.monotonic() - self._start, 1e-9)
         details = f", {self.details}" if self.details else ""
-        self._notice(
-            f"{self._done:,} of {self._total:,} {self._what}, {speed:,.0f} a second{details}"
-        )
+        done = f"{self._done:,} of {self._total:,} {self._what}"
+        self._notice(f"{done}, {speed:,.0f} a second{details}")
