@@ -7,10 +7,9 @@ from typing import Any
 import keras
 
 from keras_seq import backend
-from keras_seq.callbacks.carried_callbacks import CarriedCallbacks
-from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
-from keras_seq.callbacks.model_state import (
+from keras_seq.callbacks.checkpoint_content import (
     Arrays,
+    CarriedCallbacks,
     assign_arrays,
     metric_arrays,
     metric_variables,
@@ -18,6 +17,7 @@ from keras_seq.callbacks.model_state import (
     model_variables,
     specs_of,
 )
+from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 
 # Value of `stop_training` at the end of an epoch that an earlier `fit` began. Other callbacks set
 # it to True.

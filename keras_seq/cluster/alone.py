@@ -17,11 +17,9 @@ Numbers = Sequence[float] | np.ndarray
 class Cluster:
     """The devices that share each batch of a training; this class uses a single device.
 
-    Attributes:
-        host: Index of this process among all hosts. Host 0 is the chief, which writes the run.
-        hosts: Number of processes.
-        row_multiple: The number of rows in a host's batch is a multiple of this number.
-        description: Description for the user, "" for a single device.
+    `host` is the index of this process among all `hosts` processes. Host 0 is the chief, which
+    writes the run. The number of rows in a host's batch is a multiple of `row_multiple`.
+    `description` is for the user, "" for a single device.
     """
 
     host = 0
@@ -31,7 +29,6 @@ class Cluster:
 
     @property
     def is_chief(self) -> bool:
-        """Whether this host writes the run."""
         return self.host == 0
 
     def scope(self) -> contextlib.AbstractContextManager[Any]:

@@ -12,10 +12,15 @@ from keras_seq import backend
 from keras_seq.run.models import weight_arrays, weight_shapes
 from keras_seq.storage.checkpoints import NotFiniteError
 from keras_seq.text import InputError
-from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.errors import DivergedError
 from keras_seq.training.setup import Notice, TrainingSetup
-from keras_seq.training.state import restore_arrays, seed_arrays, training_arrays, training_shapes
+from keras_seq.training.state import (
+    averaged_weights,
+    restore_arrays,
+    seed_arrays,
+    training_arrays,
+    training_shapes,
+)
 from keras_seq.training.stopping import SignalStop
 from keras_seq.training.warm_start import initialize_weights
 

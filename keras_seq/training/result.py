@@ -26,6 +26,7 @@ class TrainingResult:
     path: str
     steps: int
     minutes: float
+    # The score of the best checkpoint.
     metric: str
     best: float
     best_step: int
@@ -66,7 +67,7 @@ def model_card(
 ) -> str:
     """Describes a run in Markdown; `start_step` is the update of the initial checkpoint, if any."""
     data = settings.data
-    source = _names(data.text) or _names(data.pairs) or _names(data.labeled)
+    source = _names(data.text or data.pairs or data.labeled)
     source = source or f"{_names(data.source)} -> {_names(data.target)}"
     base, start = settings.training.from_run, ""
     if base is not None:

@@ -1,8 +1,9 @@
-"""The complete state of a model in training, as arrays."""
+"""The complete state of a model in training as arrays, and its averaged weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -57,3 +58,35 @@ def _seeds(model: keras.Model) -> dict[str, Any]:
     weights = {id(weight) for weight in model.weights}
     seeds = [variable for variable in model.variables if id(variable) not in weights]
     return {f"seed/{i}": variable for i, variable in enumerate(seeds)}
+
+
+@contextmanager
+def averaged_weights(model: keras.Model) -> Iterator[None]:
+    """Context in which the weights of a model are the moving average of its optimizer.
+
+    Without an average (no `use_ema`, or no update so far), the weights do not change. On exit, the
+    weights are restored exactly.
+
+    Example:
+
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile(keras.optimizers.Adam(use_ema=True), "mse")
+    >>> model.optimizer.build(model.trainable_variables)
+    >>> with averaged_weights(model):
+    ...     loss = model.evaluate(keras.ops.ones((1, 2)), keras.ops.ones((1, 1)), verbose=0)
+    """
+    optimizer = model.optimizer
+    # Before the first update, the averages are zeros.
+    if not optimizer.use_ema or not int(backend.to_numpy(optimizer.iterations)):
+        yield
+        return
+    # `SwapEMAWeights` of Keras swaps by sums and differences on TensorFlow. Their rounding would
+    # change the weights with each validation.
+    variables = model.trainable_variables
+    weights = [backend.to_numpy(variable) for variable in variables]
+    optimizer.finalize_variable_values(variables)
+    try:
+        yield
+    finally:
+        for variable, weight in zip(variables, weights, strict=True):
+            variable.assign(weight)

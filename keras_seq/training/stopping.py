@@ -33,14 +33,12 @@ class SignalStop:
     KeyboardInterrupt and SIGTERM raises SystemExit with code 143, outside library code. If that
     takes longer than `GRACE_SECONDS`, for example because the backend compiles or decodes, a thread
     ends the process. If there are unsaved updates, `agreed` is set, and the next `mark_clean`
-    raises. A second signal ends the process immediately.
-
-    A deadline acts like a signal: SIGALRM arrives, and SystemExit with code 142 is raised.
-
-    Outside the main thread, where Python allows no signal handlers, nothing happens.
+    raises. A second signal ends the process immediately. A deadline acts like a signal: SIGALRM
+    arrives, and SystemExit with code 142 is raised. Outside the main thread, where Python allows no
+    signal handlers, nothing happens.
 
     Args:
-        at: Deadline, or None.
+        at: Deadline, or None. Raises ValueError if no timer is available.
         together: Whether other hosts take part in the training. A signal then takes effect at the
             next update, when the hosts agree on it. If the update takes too long, the thread ends
             this process; a deadline waits for the update.
@@ -52,9 +50,6 @@ class SignalStop:
             fail.
         raised: The exception raised for the signal, or None.
         on_exit: Called before the thread ends the process, or None.
-
-    Raises:
-        ValueError: If there is a deadline, but no timer is available.
     """
 
     def __init__(self, at: datetime | None = None, together: bool = False) -> None:
@@ -71,7 +66,7 @@ class SignalStop:
         if at is not None:
             if _ALARM is None or not self._installed:
                 raise ValueError(
-                    "a moment to stop at needs a POSIX system and the main thread: leave it out, "
+                    "a time to stop at needs a POSIX system and the main thread: leave it out, "
                     "or set a limit such as training.max_minutes"
                 )
             self._signals = (*_SIGNALS, _ALARM)

@@ -13,9 +13,9 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.data import TokenCorpus, sequential_batches
 from keras_seq.run import Run
-from keras_seq.training.averaging import averaged_weights
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import batch_shapes
+from keras_seq.training.state import averaged_weights
 
 Batches = Iterable[dict[str, np.ndarray]]
 
@@ -43,14 +43,10 @@ class Sample:
 class Report:
     """The results of one validation.
 
-    Attributes:
-        values: Numbers by name, the monitored one among them.
-        summary: The values as text for the user.
-        samples: Lines to show.
-        pictures: PNG files by name, for TensorBoard.
-        signature: The signature of the monitored score, "" if it has none.
-        logged: More entries for the log of metrics.
-        warning: A line for the user, or None.
+    `values` are numbers by name, the monitored one among them; `summary` is their text for the
+    user. `pictures` are PNG files by name, for TensorBoard. `signature` is that of the monitored
+    score, "" if it has none. `logged` has more entries for the log of metrics, and `warning` is a
+    line for the user, or None.
     """
 
     values: dict[str, float]
@@ -65,12 +61,10 @@ class Report:
 class Evaluation(Protocol):
     """How a task evaluates a model on the validation text of a run.
 
-    Attributes:
-        monitor: The key of the value that decides which checkpoint is best, one of
-            `keras_seq.settings.MONITORS`.
-        tie_break: The key of the value that decides between equal values, lower is better; or None.
-        reason: Why this monitor was chosen, "" if the settings name it or there is no other.
-        notices: Lines for the user at the start of a training.
+    `monitor`, one of `keras_seq.settings.MONITORS`, is the key of the value that decides which
+    checkpoint is best. `tie_break` is that of the value that decides between equal ones, lower is
+    better; or None. `reason` says why this monitor was chosen, "" if the settings name it or there
+    is no other. `notices` are lines for the user at the start of a training.
     """
 
     monitor: str

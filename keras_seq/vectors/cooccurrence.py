@@ -18,11 +18,8 @@ _EMPTY = -1
 class Cooccurrences:
     """Sums of 1 / distance over all pairs of words within a window, in a hash table.
 
-    Memory is about 32 bytes for each distinct pair.
-
-    Args:
-        words: Size V of the vocabulary.
-        window: Maximum distance of a pair.
+    `words` is the size of the vocabulary, and `window` the maximum distance of a pair. Memory is
+    about 32 bytes for each distinct pair.
 
     Example:
 
@@ -45,8 +42,7 @@ class Cooccurrences:
             # The table has room for all pairs that the part can add.
             most = self._used + len(part) * self._window
             if 2 * most > len(self._keys):
-                size = 1 << (2 * most).bit_length()
-                keys, sums = _room(size)
+                keys, sums = _room(1 << (2 * most).bit_length())
                 _move(self._keys, self._sums, keys, sums)
                 self._keys, self._sums = keys, sums
             self._used += _count(part, self._window, self._words, self._keys, self._sums)

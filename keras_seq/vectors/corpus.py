@@ -33,20 +33,13 @@ class Corpus:
     The text is read once from beginning to end, so it may be a pipe. Memory is proportional to the
     number of distinct words; the word numbers are in an unnamed temporary file, 4 bytes per word.
 
-    Args:
-        path: A text for `keras_seq.text.read_lines`. A line is a sentence; words are separated by
-            whitespace. Text is normalized to NFKC, as in a `Tokenizer`.
-        min_count: Minimum frequency of a word; rarer words are dropped.
-        lowercase: If True, lowercase the text.
-        notice: Receives lines that report progress.
+    `path` is a text for `keras_seq.text.read_lines`. A line is a sentence; words are separated by
+    whitespace. Text is normalized to NFKC, as in a `Tokenizer`. Words with a frequency below
+    `min_count` are dropped. `notice` receives lines that report progress.
 
-    Attributes:
-        words: The words by descending frequency; ties in the order of the text.
-        counts: The frequency of each word, int64.
-        total: The sum of `counts`.
-
-    Raises:
-        InputError: As `read_lines`; or if fewer than two words reach `min_count`.
+    `words` are sorted by descending frequency, ties in the order of the text. `counts` has the
+    frequency of each, int64, and `total` is the sum. Raises InputError as `read_lines`, or if fewer
+    than two words reach `min_count`.
 
     Example:
 

@@ -13,11 +13,9 @@ import numpy as np
 class Subwords:
     """Vectors of character n-grams, which give unseen words a vector.
 
-    Args:
-        min_ngram, max_ngram: Minimum and maximum length of the n-grams.
-        buckets: Number of hash buckets.
-        places: The buckets that have a vector, ascending, int32 `(N,)`.
-        vectors: Float32 `(N, D)`.
+    The n-grams have `min_ngram` to `max_ngram` characters and are hashed to `buckets` buckets.
+    `places` are the buckets that have a vector, ascending, int32 `(N,)`; `vectors` are float32
+    `(N, D)`.
     """
 
     min_ngram: int

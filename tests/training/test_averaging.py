@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_seq.training.averaging import averaged_weights
+from keras_seq.training.state import averaged_weights
 
 X = np.random.default_rng(0).normal(size=(8, 3)).astype("float32")
 Y = np.random.default_rng(1).normal(size=(8, 2)).astype("float32")
