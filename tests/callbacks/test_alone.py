@@ -94,18 +94,24 @@ def test_annealing_schedules_equal_their_formulas():
         assert float(cyclical_annealing(400, 4, 0.5)(step)) == pytest.approx(expected)
 
 
-def test_average_weights_averages_the_last_n_states():
-    made = model()
-    made.layers[1].factor.assign(1.0)
+def keeper():
+    """A callback that adds the trainable weights after each update to a list, and the list."""
     states = []
 
     class Keep(keras.callbacks.Callback):
         def on_train_batch_end(self, batch, logs=None):
             states.append([ops.convert_to_numpy(w.value) for w in self.model.trainable_weights])
 
+    return Keep(), states
+
+
+def test_average_weights_averages_the_last_n_states():
+    made = model()
+    made.layers[1].factor.assign(1.0)
+    keep, states = keeper()
     callback = AverageWeights(count=2, every=2)
     assert callback.average is None
-    fit(made, Keep(), callback, epochs=2)
+    fit(made, keep, callback, epochs=2)
     for i, weight in enumerate(made.trainable_weights):
         expected = (states[3][i].astype("f8") + states[5][i]) / 2
         np.testing.assert_allclose(ops.convert_to_numpy(weight.value), expected, rtol=1e-7)
@@ -129,15 +135,10 @@ def test_average_weights_averages_the_last_n_states():
 def test_average_weights_averages_the_best_n_states(values, best):
     made = model()
     made.layers[1].factor.assign(1.0)
-    states = []
-
-    class Keep(keras.callbacks.Callback):
-        def on_train_batch_end(self, batch, logs=None):
-            states.append([ops.convert_to_numpy(w.value) for w in self.model.trainable_weights])
-
+    keep, states = keeper()
     validation = Validation(lambda step: {"bleu": values[step - 1]}, 1, "bleu")
     judged = AverageWeights(3, 1, judge=lambda step: validation.results["bleu"])
-    fit(made, Keep(), validation, judged, epochs=2)
+    fit(made, keep, validation, judged, epochs=2)
     assert judged.kept == best
     for i, weight in enumerate(made.trainable_weights):
         expected = np.mean([states[step - 1][i].astype("f8") for step in best], axis=0)

@@ -7,9 +7,15 @@ import signal
 import keras
 import numpy as np
 import pytest
-import safetensors.numpy
 from keras import ops
-from training.toy import LETTERS, killed_after, quiet_train, toy_settings
+from training.toy import (
+    LETTERS,
+    assert_equal_tensors,
+    killed_after,
+    quiet_train,
+    tensors_of,
+    toy_settings,
+)
 
 from keras_seq.data import BatchStream, TokenCorpus, write_corpus
 from keras_seq.losses import SequenceCrossEntropy
@@ -294,21 +300,13 @@ def straight(folder):
     return folder / "straight"
 
 
-def last_arrays(run):
-    path = run / "checkpoints" / (run / "checkpoints" / "latest").read_text().strip()
-    return safetensors.numpy.load_file(path / "training.safetensors")
-
-
 def assert_same_training(run, expected):
-    arrays, others = last_arrays(run), last_arrays(expected)
-    assert arrays.keys() == others.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, others[name], err_msg=name)
+    assert_equal_tensors(tensors_of(run, part="training"), tensors_of(expected, part="training"))
 
 
 @pytest.mark.slow
 def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
-    arrays = last_arrays(straight)
+    arrays = tensors_of(straight, part="training")
     iterations = next(array for name, array in arrays.items() if name.endswith("/iteration"))
     assert int(iterations) == STEPS
     saved = sorted(path.name for path in (straight / "checkpoints").glob("step-*"))

@@ -4,8 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-import safetensors.numpy
-from training.toy import quiet_train, toy_settings
+from training.toy import assert_equal_tensors, quiet_train, tensors_of, toy_settings
 
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
@@ -25,11 +24,6 @@ RNN = {
     "model.tie_output": False,
     "tokenizer.joint": False,
 }
-
-
-def saved(run, step, part="weights"):
-    path = run / "checkpoints" / f"step-{step:08}" / f"{part}.safetensors"
-    return safetensors.numpy.load_file(path)
 
 
 def rnn_settings(folder, **overrides):
@@ -81,7 +75,7 @@ def tuning(folder, **overrides):
 def test_fine_tuning_starts_from_the_best_weights_and_the_vocabulary(folder):
     weights, said = begun(tuning(folder), folder / "begun")
     assert f"initial weights: the best weights of {folder / 'base'}, of step 2, are copied" in said
-    before = saved(folder / "base", 2)
+    before = tensors_of(folder / "base", 2)
     assert before.keys() == weights.keys()
     for name, array in before.items():
         np.testing.assert_array_equal(weights[name], array, err_msg=name)
@@ -102,14 +96,12 @@ def test_fine_tuning_resumes_bit_for_bit_without_the_base_run(folder):
     finally:
         shutil.move(folder / "away", folder / "base")
     assert "resuming after step 2" in said
-    straight, pieces = saved(folder / "straight", 4, "training"), saved(run, 4, "training")
-    assert straight.keys() == pieces.keys()
-    for name, array in straight.items():
-        np.testing.assert_array_equal(pieces[name], array, err_msg=name)
+    straight = tensors_of(folder / "straight", 4, "training")
+    assert_equal_tensors(tensors_of(run, 4, "training"), straight)
     card = (folder / "straight" / "README.md").read_text()
     assert f"from the weights of `{folder / 'base'}`, step 2" in card
 
-    before, after = saved(folder / "base", 2), saved(run, 4)
+    before, after = tensors_of(folder / "base", 2), tensors_of(run, 4)
     frozen = {name for name in before if name.startswith(("embedding/", "encoder_"))}
     assert len(frozen) > 10
     for name, array in after.items():
@@ -122,7 +114,7 @@ def test_identical_new_vocabulary_copies_all_weights_unchanged(folder):
         folder, data__pairs=str(folder / "train.tsv"), training__from_run_vocabulary="new"
     )
     weights, said = begun(settings, folder / "same")
-    for name, array in saved(folder / "base", 2).items():
+    for name, array in tensors_of(folder / "base", 2).items():
         np.testing.assert_array_equal(weights[name], array, err_msg=name)
     assert "are copied, 0 start as the mean of the pieces" in said
 
@@ -151,7 +143,7 @@ def test_changed_vocabulary_copies_or_averages_embedding_rows(request, folder, f
     weights, said = begun(make(folder, **options), folder / f"new-{family}")
     run, before = Run.open(folder / f"new-{family}"), Run.open(base)
     averaged = 0
-    for name, array in saved(base, before.checkpoints.best_step).items():
+    for name, array in tensors_of(base, before.checkpoints.best_step).items():
         if name not in TABLES:
             np.testing.assert_array_equal(weights[name], array, err_msg=name)
             continue

@@ -9,9 +9,16 @@ import shutil
 
 import numpy as np
 import pytest
-import safetensors.numpy
 from run_helpers import forge
-from training.toy import killed_after, quiet_train, toy_settings, without_tensorboard, write_pairs
+from training.toy import (
+    assert_equal_tensors,
+    killed_after,
+    quiet_train,
+    tensors_of,
+    toy_settings,
+    without_tensorboard,
+    write_pairs,
+)
 
 import keras_seq
 from keras_seq.preparation import open_or_prepare
@@ -90,7 +97,7 @@ def last_checkpoint(run):
     arrays = {
         f"{part}/{name}": array
         for part in ("weights", "training")
-        for name, array in safetensors.numpy.load_file(path / f"{part}.safetensors").items()
+        for name, array in tensors_of(run, part=part).items()
     }
     state = json.loads((path / "state.json").read_text())
     return arrays, {key: state[key] for key in ("step", "validation", "signature", "backend")}
@@ -109,9 +116,7 @@ def assert_same_run(run, expected):
     arrays, state = last_checkpoint(run)
     expected_arrays, expected_state = last_checkpoint(expected)
     assert state == expected_state
-    assert arrays.keys() == expected_arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(array, expected_arrays[name], err_msg=name)
+    assert_equal_tensors(arrays, expected_arrays)
     assert validations(run) == validations(expected)
     assert (run / "samples.txt").read_text() == (expected / "samples.txt").read_text()
     best = [(path / "checkpoints" / "best").read_text() for path in (run, expected)]

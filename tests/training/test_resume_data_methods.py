@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-import safetensors.numpy
-from training.toy import killed_after, quiet_train, toy_settings
+from training.toy import assert_equal_tensors, killed_after, quiet_train, tensors_of, toy_settings
 
 from keras_seq import InputError
 from keras_seq.data import BatchStream, TokenCorpus
@@ -46,14 +45,9 @@ def test_resume_with_data_methods_reproduces_the_training_state(tmp_path):
     assert result.steps == 9
     assert "resuming after step 4\n" in said
     straight, killed = (
-        safetensors.numpy.load_file(
-            tmp_path / name / "checkpoints" / "step-00000009" / "training.safetensors"
-        )
-        for name in ("straight", "killed")
+        tensors_of(tmp_path / name, 9, "training") for name in ("straight", "killed")
     )
-    assert straight.keys() == killed.keys()
-    for name, array in straight.items():
-        np.testing.assert_array_equal(killed[name], array, err_msg=name)
+    assert_equal_tensors(killed, straight)
 
 
 def test_data_method_settings_reach_the_training_batches(tmp_path):

@@ -7,8 +7,7 @@ import re
 import keras
 import numpy as np
 import pytest
-import safetensors.numpy
-from training.toy import LENGTH, quiet_train, toy_settings
+from training.toy import LENGTH, assert_equal_tensors, quiet_train, tensors_of, toy_settings
 
 import keras_seq
 from keras_seq.preparation import prepare_run
@@ -43,12 +42,6 @@ def lines_of(run):
 
     text = (run / "metrics.jsonl").read_text()
     return [json.loads(line, parse_constant=refuse) for line in text.splitlines()]
-
-
-def tensors_of(run, step, part):
-    return safetensors.numpy.load_file(
-        run / "checkpoints" / f"step-{step:08}" / f"{part}.safetensors"
-    )
 
 
 def test_training_leaves_a_complete_run_directory(first, folder):
@@ -193,11 +186,8 @@ def test_the_same_seed_gives_the_same_weights_however_often_it_validates(first, 
     assert any(line.startswith(f"validation at step {STEPS}") for line in notices)
     assert result.steps == STEPS
     for part in ("weights", "training"):
-        expected = tensors_of(folder / "first", STEPS, part)
-        got = tensors_of(folder / "again", STEPS, part)
-        assert got.keys() == expected.keys()
-        for name, array in got.items():
-            np.testing.assert_array_equal(array, expected[name], err_msg=f"{part} {name}")
+        found, expected = (tensors_of(folder / name, STEPS, part) for name in ("again", "first"))
+        assert_equal_tensors(found, expected)
 
 
 @pytest.mark.slow

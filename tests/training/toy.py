@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 from keras_seq.settings import Settings, load_settings
 from keras_seq.training import TrainingResult, train
@@ -64,6 +66,19 @@ def killed_after(step: int, run: Path, copy: Path) -> Path:
     (copy / "checkpoints" / "latest").write_text(f"step-{step:08}\n")
     (copy / "result.json").unlink()
     return copy
+
+
+def tensors_of(run: Path, step: int | None = None, part: str = "weights") -> dict[str, np.ndarray]:
+    """The tensors of a checkpoint, by default of the newest."""
+    folder = run / "checkpoints"
+    name = (folder / "latest").read_text().strip() if step is None else f"step-{step:08}"
+    return safetensors.numpy.load_file(folder / name / f"{part}.safetensors")
+
+
+def assert_equal_tensors(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert found.keys() == expected.keys()
+    for name, array in found.items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
 
 def quiet_train(settings: Settings, directory, **arguments) -> tuple[TrainingResult, str]:
