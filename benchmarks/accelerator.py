@@ -73,9 +73,9 @@ def main():
     from keras_seq import Devices, backend, load_settings
     from keras_seq.cluster import start_cluster
     from keras_seq.run.models import build_model
-    from keras_seq.training.fitting import run_fit
     from keras_seq.training.optimizer import compile_model
     from keras_seq.training.precision import dtype_policy
+    from keras_seq.training.setup import run_fit
 
     settings = load_settings(
         preset=options.preset,
