@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_seq import backend
 
+Batches = Callable[[], Iterator[Any]]
 Numbers = Sequence[float] | np.ndarray
 
 
@@ -35,9 +36,7 @@ class Cluster:
         """Context in which models are built, trained and used."""
         return contextlib.nullcontext()
 
-    def fit(
-        self, model: keras.Model, batches: Callable[[], Iterator[Any]], example: Any, **options: Any
-    ) -> None:
+    def fit(self, model: keras.Model, batches: Batches, example: Any, **options: Any) -> None:
         """Trains a compiled model like `keras.Model.fit`, on batches in the given order.
 
         `model` is built in `scope`, and so is its optimizer. `batches` returns an iterator over the

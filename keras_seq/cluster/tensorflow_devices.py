@@ -14,7 +14,13 @@ import tensorflow as tf
 
 from keras_seq.cluster.alone import Cluster, Numbers, describe
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
-from keras_seq.cluster.tensorflow_loop import ShardGradients, TensorFlowLoop, Update, signature_of
+from keras_seq.cluster.tensorflow_loop import (
+    ShardGradients,
+    TensorFlowLoop,
+    Update,
+    Updates,
+    signature_of,
+)
 from keras_seq.runtime.devices import Devices, count_used
 from keras_seq.runtime.threads import num_training_threads
 
@@ -86,9 +92,7 @@ class TensorFlowCluster(TensorFlowLoop):
     def scope(self) -> contextlib.AbstractContextManager[Any]:
         return self._strategy.scope()
 
-    def _updates(
-        self, model: keras.Model, example: Any
-    ) -> contextlib.AbstractContextManager[Update]:
+    def _updates(self, model: keras.Model, example: Any) -> Updates:
         update: Update = self._made_for(model, lambda: self._update_of(model, example))
         return contextlib.nullcontext(update)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from keras_seq import backend
-from keras_seq.cluster.alone import Cluster
+from keras_seq.cluster.alone import Batches, Cluster
 
 # Makes an update with a batch and returns its loss.
 Update = Callable[[Any], Any]
+Updates = contextlib.AbstractContextManager[Update]
 
 # An odd number, far from small numbers. It separates the random seeds of the shards.
 _SEED_STEP = 0x1E3779B1
@@ -28,15 +29,12 @@ class TensorFlowLoop(Cluster):
 
     _made: Any = None
 
-    def fit(
-        self, model: keras.Model, batches: Callable[[], Iterator[Any]], example: Any, **options: Any
-    ) -> None:
+    def fit(self, model: keras.Model, batches: Batches, example: Any, **options: Any) -> None:
         """See `Cluster.fit`. At the end, the weights are not replaced with their average."""
         feed = iter(backend.batch_feed(batches, example))
         epochs, steps = options.get("epochs", 1), options["steps_per_epoch"]
-        callbacks = keras.callbacks.CallbackList(
-            options.get("callbacks"), model=model, epochs=epochs, steps=steps, verbose=0
-        )
+        params = {"epochs": epochs, "steps": steps, "verbose": 0}
+        callbacks = keras.callbacks.CallbackList(options.get("callbacks"), model=model, **params)
         model.stop_training = False
         with self._updates(model, example) as update:
             callbacks.on_train_begin()
@@ -65,9 +63,7 @@ class TensorFlowLoop(Cluster):
             self._made = model, make()
         return self._made[1]
 
-    def _updates(
-        self, model: keras.Model, example: Any
-    ) -> contextlib.AbstractContextManager[Update]:
+    def _updates(self, model: keras.Model, example: Any) -> Updates:
         """Context with the function that makes updates."""
         raise NotImplementedError
 

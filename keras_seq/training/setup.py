@@ -16,6 +16,7 @@ import keras
 
 from keras_seq import backend
 from keras_seq.cluster import Cluster
+from keras_seq.cluster.alone import Batches
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model
 from keras_seq.settings import TASKS
@@ -90,14 +91,9 @@ class TrainingSetup:
 
     def fit(self, batches: Callable[[], Iterator[FitBatch]], updates: int, **options: Any) -> None:
         """Trains with `updates` updates per epoch."""
-        run_fit(
-            self.cluster,
-            self.train_model,
-            batches,
-            fit_batch(self.stream, 0, self.objective.fit_batch),
-            steps_per_epoch=updates * self.micro_batches,
-            **options,
-        )
+        example = fit_batch(self.stream, 0, self.objective.fit_batch)
+        steps = updates * self.micro_batches
+        run_fit(self.cluster, self.train_model, batches, example, steps_per_epoch=steps, **options)
 
     def probe_largest_batches(self) -> None:
         """Makes an update with each of the largest batches, and restores the state.
@@ -164,11 +160,7 @@ def _fingerprint(run: Run) -> list[int]:
 
 
 def run_fit(
-    cluster: Cluster,
-    model: keras.Model,
-    batches: Callable[[], Iterator[Any]],
-    example: Any,
-    **options: Any,
+    cluster: Cluster, model: keras.Model, batches: Batches, example: Any, **options: Any
 ) -> None:
     """Runs `fit` and frees its batch iterator, even after an exception.
 

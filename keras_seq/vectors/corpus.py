@@ -90,9 +90,8 @@ class Corpus:
         self._places[0] = END
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yields blocks of some thousand words, int32, with `END` after each sentence."""
-        for number in range(self.block_count):
-            yield self.block(number)
+        """Returns blocks of some thousand words, int32, with `END` after each sentence."""
+        return map(self.block, range(self.block_count))
 
     @property
     def block_count(self) -> int:

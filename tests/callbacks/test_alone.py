@@ -215,7 +215,7 @@ def test_attention_snapshots_writes_png_files_of_the_attention(tmp_path):
         (lambda: FollowSchedule(None, 0.5), TypeError, "`schedule` must be a function"),
         (lambda: AverageWeights(0, 1), ValueError, "`count` must be a positive integer"),
         (lambda: SampleTranslations(list, [], 0), ValueError, "`every` must be a positive"),
-        (lambda: SampleTranslations(list, ["a"], 1, []), ValueError, "as many as `sources`"),
+        (lambda: SampleTranslations(list, ["a"], 1, []), ValueError, "equally many"),
         (lambda: AttentionSnapshots(list, "x", 1, 0), ValueError, "`cell` must be a positive"),
         (lambda: cyclical_annealing(10, rise=0), ValueError, "`rise` must be above 0"),
         (lambda: linear_annealing(0), ValueError, "updates must be positive"),
