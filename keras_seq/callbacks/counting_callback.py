@@ -55,6 +55,30 @@ class CountingCallback(keras.callbacks.Callback):
         _ = self.model
 
 
+class LossCallback(CountingCallback):
+    """Base class of callbacks that report the mean loss since their last report; abstract."""
+
+    _last_loss = (0, 0.0)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_begin(epoch, logs)
+        self._last_loss = (0, 0.0)
+
+    def _recent_loss(self, batch: int, logs: Any) -> float | None:
+        """The mean loss of the batches since the last call, None if `fit` reports no loss.
+
+        `fit` reports the mean since the start of the epoch. If `ExactCheckpoint` has resumed within
+        an epoch, `batches_before` is the number of earlier batches that this mean includes.
+        """
+        mean = (logs or {}).get("loss")
+        if mean is None:
+            return None
+        count = self.params.get("batches_before", 0) + batch + 1
+        last_count, last_mean = self._last_loss
+        self._last_loss = (count, mean)
+        return (mean * count - last_mean * last_count) / (count - last_count)
+
+
 class PeriodicCallback(CountingCallback):
     """Base class of callbacks that act every N updates, and maybe at the end; abstract."""
 

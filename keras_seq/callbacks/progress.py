@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 from keras_seq import backend
-from keras_seq.callbacks.counting_callback import CountingCallback
-from keras_seq.callbacks.recent_loss import RecentLoss
+from keras_seq.callbacks.counting_callback import LossCallback
 
 
-class Progress(CountingCallback):
+class Progress(LossCallback):
     """Prints the step, loss, learning rate, tokens per second and remaining time.
 
     On a terminal, the line is updated in place. In a file, a line is added every `seconds`. During
@@ -53,7 +52,6 @@ class Progress(CountingCallback):
         self._first_step: int | None = None
         self._initial_minutes = initial_minutes
         self._line_open = False
-        self._recent_loss = RecentLoss()
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -61,10 +59,6 @@ class Progress(CountingCallback):
         self.restart_clock()
         self._start = self._last
         self._write("compiling the training step ...", keep=False)
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        super().on_epoch_begin(epoch, logs)
-        self._recent_loss.begin_epoch()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
@@ -75,7 +69,7 @@ class Progress(CountingCallback):
             return
         now = time.monotonic()
         if now - self._last >= self.seconds:
-            self._print(now, self._recent_loss(batch, (logs or {}).get("loss"), self.params))
+            self._print(now, self._recent_loss(batch, logs))
 
     def on_train_end(self, logs: Any = None) -> None:
         self.finish_line()

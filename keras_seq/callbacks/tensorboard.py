@@ -7,11 +7,10 @@ from typing import Any
 import keras
 
 from keras_seq.callbacks.attention_snapshots import attention_picture
-from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
-from keras_seq.callbacks.recent_loss import RecentLoss
+from keras_seq.callbacks.counting_callback import LossCallback, check_positive_integers
 
 
-class TensorBoard(CountingCallback):
+class TensorBoard(LossCallback):
     """Writes the progress of a sequence model to event files for TensorBoard.
 
     Every `every` updates, this callback writes the loss since the last point, the learning rate,
@@ -68,20 +67,15 @@ class TensorBoard(CountingCallback):
         self.attend = attend
         self.show_every = show_every
         self._last_shown = initial_step
-        self._recent_loss = RecentLoss()
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         self._restart_clock()
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        super().on_epoch_begin(epoch, logs)
-        self._recent_loss.begin_epoch()
-
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._due(self.every):
-            self._write_scalars(self._recent_loss(batch, (logs or {}).get("loss"), self.params))
+            self._write_scalars(self._recent_loss(batch, logs))
         if self._due(self.show_every):
             self._show()
 
