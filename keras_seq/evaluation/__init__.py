@@ -4,10 +4,4 @@ from keras_seq.evaluation.files import EvaluationFiles
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics
 from keras_seq.evaluation.values import Evaluation, MetricValue
 
-__all__ = [
-    "Evaluation",
-    "EvaluationFiles",
-    "MetricValue",
-    "check_options",
-    "evaluation_metrics",
-]
+__all__ = ["Evaluation", "EvaluationFiles", "MetricValue", "check_options", "evaluation_metrics"]

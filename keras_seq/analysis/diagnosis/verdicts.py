@@ -91,10 +91,7 @@ class _Judge:
         )
 
     def _targets(
-        self,
-        texts: Sequence[str],
-        ids: Sequence[Sequence[int]],
-        likelihoods: Sequence[Likelihood],
+        self, texts: Sequence[str], ids: Sequence[Sequence[int]], likelihoods: Sequence[Likelihood]
     ) -> list[Target]:
         objectives = _objectives(likelihoods, self._search)
         return [

@@ -9,10 +9,7 @@ from keras_seq.serving.graph_file import wire
 
 # The values of `DataType` in tensorflow/core/framework/types.proto.
 _DTYPES = dict(
-    enumerate(
-        "FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL".split(),
-        start=1,
-    )
+    enumerate("FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL".split(), start=1)
 )
 
 

@@ -37,10 +37,7 @@ class Metrics:
             registry=self._registry,
         )
         self._rows = Histogram(
-            "keras_seq_batch_rows",
-            "Rows per batch.",
-            buckets=_ROWS,
-            registry=self._registry,
+            "keras_seq_batch_rows", "Rows per batch.", buckets=_ROWS, registry=self._registry
         )
         self._batch_seconds = Histogram(
             "keras_seq_batch_seconds",

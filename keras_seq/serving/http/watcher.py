@@ -34,12 +34,7 @@ class ModelWatcher:
     """
 
     def __init__(
-        self,
-        base: Path,
-        notice: Callable[[str], None],
-        threads: int = 1,
-        *,
-        trust: bool = False,
+        self, base: Path, notice: Callable[[str], None], threads: int = 1, *, trust: bool = False
     ) -> None:
         self._trust = trust
         self._base = base
