@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.inference.hypothesis import Found, Hypothesis, best_texts, decode_hypotheses
-from keras_seq.inference.predictor import (
-    check_is_list,
-    encode_sources,
-    open_trained_run,
-    predict_by_length,
-)
+from keras_seq.inference.hypothesis import Hypothesis, best_texts, decode_hypotheses
+from keras_seq.inference.id_search import hypotheses_of_row
+from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
 from keras_seq.inference.search import make_search
-from keras_seq.run.models import load_model
-from keras_seq.search import SearchResult
-from keras_seq.settings import SearchSettings
+from keras_seq.inference.search_predictor import SearchPredictor
+from keras_seq.run import Run
+from keras_seq.settings import SearchSettings, Settings
 from keras_seq.text import EOS_ID, Tokenizer
 
 # Shape letters: N texts, Z latent units.
 
 
-class Autoencoder:
+class Autoencoder(SearchPredictor):
     """Encodes texts to latent codes and decodes codes to texts.
 
     Made by `Autoencoder.load`, or from parts. The result for a text or a code does not depend on
@@ -52,6 +47,9 @@ class Autoencoder:
     ['A dog runs.', 'A man runs.', 'Two men sit.']
     """
 
+    task = "vae"
+    supports_ensembles = False
+
     def __init__(
         self, model: Any, tokenizer: Tokenizer, search: SearchSettings, max_length: int = 200
     ) -> None:
@@ -69,36 +67,9 @@ class Autoencoder:
         self._decode = backend.compiled(decode, model.variables, [2], ["float32"])
 
     @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        which: str | int = "best",
-        notice: Callable[[str], None] | None = None,
-        **search: Any,
-    ) -> Autoencoder:
-        """Loads the autoencoder of a run directory.
-
-        Args:
-            path: The run directory, of task "vae".
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            notice: Receives a line for each damaged checkpoint that is skipped; by default each
-                is a warning.
-            **search: Search settings that replace those of the run, such as `beam_size=1`; see
-                `SearchSettings`.
-
-        Raises:
-            InputError: If `path` is not a trained run of this task.
-            SettingsError: If a search setting is unknown or out of bounds.
-        """
-        run = open_trained_run(path, "vae", which, notice)
-        settings = run.settings.with_search(search)
-        return cls(
-            load_model(run, which),
-            run.target_tokenizer,
-            settings.search,
-            settings.data.max_target_length,
-        )
+    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+        length = settings.data.max_target_length
+        return cls(model, run.target_tokenizer, settings.search, length, **options)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the mean of the posterior of each text, float32 `(N, Z)`.
@@ -130,9 +101,11 @@ class Autoencoder:
             count = len(codes)
             if backend.wants_static_shapes():
                 codes = np.pad(codes, ((0, self._batch_size - count), (0, 0)))
-            found = SearchResult(*map(keras.ops.convert_to_numpy, self._decode(codes)))
-            for row in range(count):
-                results.append(self._texts(SearchResult(*(part[row] for part in found))))
+            found = keras.tree.map_structure(keras.ops.convert_to_numpy, self._decode(codes))
+            results += [
+                decode_hypotheses(hypotheses_of_row(found, row), self._tokenizer)
+                for row in range(count)
+            ]
         return results
 
     def reconstruct(self, texts: Sequence[str]) -> list[str]:
@@ -199,11 +172,3 @@ class Autoencoder:
         batch = backend.padded([[*row, EOS_ID] for row in ids], self._batch_size, 16)
         mean: np.ndarray = keras.ops.convert_to_numpy(self._mean(batch))
         return mean[: len(ids)]
-
-    def _texts(self, row: SearchResult) -> list[Hypothesis]:
-        found = [
-            Found(row.tokens[n, :length], float(row.scores[n]), bool(row.truncated[n]))
-            for n, length in enumerate(row.lengths)
-            if length
-        ]
-        return decode_hypotheses(found, self._tokenizer)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
-from keras_seq.inference.hypothesis import Found, Hypothesis, best_texts, decode_hypotheses
+from keras_seq.inference.hypothesis import Hypothesis, best_texts, decode_hypotheses
 from keras_seq.inference.id_search import IdSearch
-from keras_seq.inference.predictor import check_is_list, open_trained_run, predict_by_length
-from keras_seq.run.models import load_models
-from keras_seq.settings import SearchSettings
+from keras_seq.inference.predictor import check_is_list, predict_by_length
+from keras_seq.inference.search_predictor import SearchPredictor
+from keras_seq.run import Run
+from keras_seq.settings import SearchSettings, Settings
 from keras_seq.text import Tokenizer
 
 
-class Generator:
+class Generator(SearchPredictor):
     """Continues prompts with a trained language model.
 
     Made by `Generator.load`, or from parts. The first call compiles the search. The texts of a
@@ -32,40 +32,16 @@ class Generator:
     ['A man is playing a guitar on a bench.']
     """
 
+    task = "language-model"
+
     def __init__(self, model: Any, tokenizer: Tokenizer, search: SearchSettings) -> None:
         self.model = model
         self._tokenizer = tokenizer
         self._search = IdSearch(model, search, tokenizer)
 
     @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        which: str | int = "best",
-        ensemble: Sequence[str | os.PathLike[str]] = (),
-        notice: Callable[[str], None] | None = None,
-        **search: Any,
-    ) -> Generator:
-        """Loads the generator of a run directory.
-
-        Args:
-            path: The run directory, of task "language-model".
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            ensemble: Other run directories with the same vocabulary, which form an ensemble with
-                this one. The settings of this one count.
-            notice: Receives a line for each damaged checkpoint that is skipped; by default each
-                is a warning.
-            **search: Search settings that replace those of the run, such as `top_p=0.9`; see
-                `SearchSettings`.
-
-        Raises:
-            InputError: If `path` is not a trained run of this task.
-            SettingsError: If a search setting is unknown or out of bounds.
-        """
-        run = open_trained_run(path, "language-model", which, notice)
-        settings = run.settings.with_search(search)
-        return cls(load_models(run, ensemble, which, notice), run.target_tokenizer, settings.search)
+    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+        return cls(model, run.target_tokenizer, settings.search, **options)
 
     def __call__(self, prompts: Sequence[str]) -> list[str]:
         """Returns each prompt with its best continuation; "" as a prompt starts from nothing."""
@@ -87,7 +63,7 @@ class Generator:
         """
         check_is_list("prompts", prompts)
 
-        def search(ids: list[list[int]]) -> Iterable[list[Found]]:
+        def search(ids: list[list[int]]) -> Iterable[list[Hypothesis]]:
             # The source of a language model is empty.
             return self._search([[] for _ in ids], ids)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -26,13 +27,24 @@ class Hypothesis(NamedTuple):
     tokens: tuple[int, ...] = ()
     ended: bool = True
 
+    @classmethod
+    def of_ids(cls, ids: Iterable[int], score: float, truncated: bool) -> Hypothesis:
+        """Returns a hypothesis without text, from ids that may include the end token."""
+        tokens = tuple(map(int, ids))
+        content = tuple(token for token in tokens if token != EOS_ID)
+        return cls("", float(score), bool(truncated), content, EOS_ID in tokens)
 
-class Found(NamedTuple):
-    """Target ids that a search found, their score, and whether the maximum length cut them."""
 
-    tokens: Sequence[int]
-    score: float
-    truncated: bool
+class LineTranslator(ABC):
+    """Interface of all translators, with and without Keras."""
+
+    def __call__(self, lines: Sequence[str]) -> list[str]:
+        """Returns the best translation of each line, "" for a blank line."""
+        return best_texts(self.translate(lines))
+
+    @abstractmethod
+    def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
+        """Returns up to `n_best` translations of each line, best first; none for a blank line."""
 
 
 def translate_lines(
@@ -40,13 +52,13 @@ def translate_lines(
     source_tokenizer: Tokenizer,
     target_tokenizer: Tokenizer,
     max_source_length: int,
-    search: Callable[..., Iterable[list[Found]]],
+    search: Callable[..., Iterable[list[Hypothesis]]],
     prefixes: Sequence[str] | None = None,
 ) -> list[list[Hypothesis]]:
     """Translates lines with a search over ids; a blank line has no translations.
 
     `search` maps the ids of all lines that are not blank, without end tokens and the longest first,
-    to hypotheses for each. Its second argument are the ids of the prefixes.
+    to hypotheses without text. Its second argument are the ids of the prefixes.
     """
     check_is_list("lines", lines)
     if prefixes is not None:
@@ -56,7 +68,7 @@ def translate_lines(
     ids, cut = encode_sources(lines, source_tokenizer, max_source_length)
     filled = [i for i, tokens in enumerate(ids) if tokens]
 
-    def translate(rows: list[int]) -> Iterable[list[Found]]:
+    def translate(rows: list[int]) -> Iterable[list[Hypothesis]]:
         sources = [ids[i] for i in rows]
         if prefixes is None:
             return search(sources)
@@ -70,16 +82,14 @@ def translate_lines(
 
 
 def decode_hypotheses(
-    found: Sequence[Found], tokenizer: Tokenizer, source_cut: bool = False
+    hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, source_cut: bool = False
 ) -> list[Hypothesis]:
     """Returns the hypotheses of one source with their texts."""
-    hypotheses = []
-    for text, row in zip(tokenizer.decode([row.tokens for row in found]), found, strict=True):
-        tokens = tuple(int(token) for token in row.tokens)
-        content = tuple(token for token in tokens if token != EOS_ID)
-        truncated = source_cut or row.truncated
-        hypotheses.append(Hypothesis(text, row.score, truncated, content, EOS_ID in tokens))
-    return hypotheses
+    texts = tokenizer.decode([row.tokens for row in hypotheses])
+    return [
+        row._replace(text=text, truncated=source_cut or row.truncated)
+        for text, row in zip(texts, hypotheses, strict=True)
+    ]
 
 
 def best_texts(results: Iterable[list[Hypothesis]]) -> list[str]:

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.inference.hypothesis import Found
+from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.search import make_search
 from keras_seq.runtime.threads import num_search_threads, parallel_map
 from keras_seq.search import SearchResult
@@ -34,7 +34,7 @@ class IdSearch:
 
     def __call__(
         self, sources: Sequence[list[int]], prefixes: Sequence[list[int]] | None = None
-    ) -> Iterator[list[Found]]:
+    ) -> Iterator[list[Hypothesis]]:
         """Yields the hypotheses of each source, best first.
 
         Sources have no end tokens; sorting them by length reduces padding. `prefixes` replace
@@ -48,7 +48,7 @@ class IdSearch:
                     f"search.max_length ({longest})"
                 )
 
-        def search(start: int) -> list[list[Found]]:
+        def search(start: int) -> list[list[Hypothesis]]:
             batch = sources[start : start + size]
             arrays = [self._pad([[*source, EOS_ID] for source in batch])]
             search_batch = self._search
@@ -56,7 +56,7 @@ class IdSearch:
                 arrays.append(self._pad(prefixes[start : start + size], multiple=8))
                 search_batch = self._search_with_prefixes
             result = keras.tree.map_structure(keras.ops.convert_to_numpy, search_batch(*arrays))
-            return [_hypotheses_of_row(result, row) for row in range(len(batch))]
+            return [hypotheses_of_row(result, row) for row in range(len(batch))]
 
         threads = num_search_threads() if backend.computes_on_one_processor() else 1
         for batch in parallel_map(search, range(0, len(sources), size), threads):
@@ -66,11 +66,11 @@ class IdSearch:
         return backend.padded(lists, self._settings.batch_size, multiple)
 
 
-def _hypotheses_of_row(result: SearchResult, row: int) -> list[Found]:
+def hypotheses_of_row(result: SearchResult, row: int) -> list[Hypothesis]:
+    """Returns the hypotheses of one row of a batch, without texts."""
+    columns = (part[row] for part in result)
     return [
-        Found(result.tokens[row, n, :length], float(score), bool(truncated))
-        for n, (length, score, truncated) in enumerate(
-            zip(result.lengths[row], result.scores[row], result.truncated[row], strict=True)
-        )
+        Hypothesis.of_ids(tokens[:length], score, truncated)
+        for tokens, length, score, truncated in zip(*columns, strict=True)
         if length
     ]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
-from keras_seq.inference.hypothesis import Hypothesis, best_texts, translate_lines
+from keras_seq.inference.hypothesis import Hypothesis, LineTranslator, translate_lines
 from keras_seq.inference.id_search import IdSearch
-from keras_seq.inference.predictor import open_trained_run
-from keras_seq.run.models import load_models
-from keras_seq.settings import SearchSettings
+from keras_seq.inference.search_predictor import SearchPredictor
+from keras_seq.run import Run
+from keras_seq.settings import SearchSettings, Settings
 from keras_seq.text import Tokenizer
 
 
-class Translator:
+class Translator(LineTranslator, SearchPredictor):
     """Translates lines of text with a trained model.
 
     Made by `Translator.load`, or from parts. The first call compiles the search. The translation
@@ -35,6 +35,9 @@ class Translator:
     ['Ein Hund rennt.']
     """
 
+    task = "translate"
+    own_options = frozenset({"unknown"})
+
     def __init__(
         self,
         model: Any,
@@ -51,48 +54,15 @@ class Translator:
         self._search = IdSearch(model, search, target_tokenizer, unknown)
 
     @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        which: str | int = "best",
-        ensemble: Sequence[str | os.PathLike[str]] = (),
-        unknown: bool = False,
-        notice: Callable[[str], None] | None = None,
-        **search: Any,
-    ) -> Translator:
-        """Loads the translator of a run directory.
-
-        Args:
-            path: The run directory.
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            ensemble: Other run directories with the same vocabularies, which form an ensemble
-                with this one. The settings of this one count.
-            unknown: See `Translator`.
-            notice: Receives a line for each damaged checkpoint that is skipped; by default each
-                is a warning.
-            **search: Search settings that replace those of the run, such as `beam_size=1`; see
-                `SearchSettings`.
-
-        Raises:
-            InputError: If `path` is not a trained run of this task, or a run of the ensemble has
-                other vocabularies.
-            SettingsError: If a search setting is unknown or out of bounds.
-        """
-        run = open_trained_run(path, "translate", which, notice)
-        settings = run.settings.with_search(search)
+    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
         return cls(
-            load_models(run, ensemble, which, notice),
+            model,
             run.source_tokenizer,
             run.target_tokenizer,
             settings.search,
             settings.data.max_source_length,
-            unknown,
+            **options,
         )
-
-    def __call__(self, lines: Sequence[str]) -> list[str]:
-        """Returns the best translation of each line, "" for a blank line."""
-        return best_texts(self.translate(lines))
 
     def translate(
         self, lines: Sequence[str], prefixes: Sequence[str] | None = None

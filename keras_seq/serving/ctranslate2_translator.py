@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.inference.hypothesis import Found, Hypothesis, translate_lines
+from keras_seq.inference.hypothesis import Hypothesis, LineTranslator, translate_lines
 from keras_seq.run import Run
 from keras_seq.serving.ctranslate2_spec import (
     make_spec,
@@ -18,7 +18,6 @@ from keras_seq.serving.ctranslate2_spec import (
     require_transformer,
     vocabularies,
 )
-from keras_seq.serving.line_translator import LineTranslator
 from keras_seq.settings import SearchSettings
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, InputError, Tokenizer
 
@@ -131,7 +130,7 @@ class CTranslate2Translator(LineTranslator):
             self._search_ids,
         )
 
-    def _search_ids(self, sources: list[list[int]]) -> list[list[Found]]:
+    def _search_ids(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
         """Searches all rows in batches, each with the largest length limit of its rows.
 
         The result is final for rows that end within their own limit. The others, few with a
@@ -161,11 +160,11 @@ class CTranslate2Translator(LineTranslator):
         scaled = int(np.float32(length) * np.float32(search.max_length_ratio))
         return min(scaled + search.max_length_extra, search.max_length)
 
-    def _is_final(self, hypotheses: list[Found], limit: int) -> bool:
+    def _is_final(self, hypotheses: list[Hypothesis], limit: int) -> bool:
         """Whether a search with this limit would have the same result."""
         return all(
             not hypothesis.truncated
-            and len(hypothesis.tokens) <= limit
+            and _length(hypothesis) <= limit
             and not any(token in _FORBIDDEN for token in hypothesis.tokens)
             for hypothesis in hypotheses
         )
@@ -176,7 +175,7 @@ class CTranslate2Translator(LineTranslator):
         limits: list[int],
         batches: Iterable[Sequence[int]],
         **options: Any,
-    ) -> dict[int, list[Found]]:
+    ) -> dict[int, list[Hypothesis]]:
         """Searches batches, each with the largest limit of its rows; returns results by row."""
         search = self._search
         options = {"num_hypotheses": search.n_best, "patience": PATIENCE, **options}
@@ -204,16 +203,16 @@ class CTranslate2Translator(LineTranslator):
             for i, future in zip(batch, futures, strict=True)
         }
 
-    def _hypotheses(self, result: Any) -> list[Found]:
+    def _hypotheses(self, result: Any) -> list[Hypothesis]:
         hypotheses = []
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
             tokens = [self._target_ids[piece] for piece in pieces]
-            hypotheses.append(Found(tokens, score, tokens[-1] != EOS_ID))
+            hypotheses.append(Hypothesis.of_ids(tokens, score, tokens[-1] != EOS_ID))
         return hypotheses
 
     def _decode_exhaustively(
         self, rows: list[list[str]], limits: list[int], batches: Iterable[Sequence[int]]
-    ) -> dict[int, list[Found]]:
+    ) -> dict[int, list[Hypothesis]]:
         """Searches again, requests all final hypotheses, and keeps the n best.
 
         Finished hypotheses thus rank above truncated ones, whatever their scores. Forbidden tokens
@@ -241,17 +240,14 @@ class CTranslate2Translator(LineTranslator):
             for i, hypotheses in best.items()
         }
 
-    def _rescored(self, pairs: list[tuple[list[str], Found]]) -> list[Found]:
+    def _rescored(self, pairs: list[tuple[list[str], Hypothesis]]) -> list[Hypothesis]:
         """Replaces the score of each hypothesis by its normalized log-probability."""
         if not pairs:
             return []
         pieces = self._target_pieces
         results = self._model.score_batch(
             [row for row, _ in pairs],
-            [
-                [pieces[token] for token in hypothesis.tokens if token != EOS_ID]
-                for _, hypothesis in pairs
-            ],
+            [[pieces[token] for token in hypothesis.tokens] for _, hypothesis in pairs],
             max_batch_size=_SCORED_TOKENS,
             batch_type="tokens",
             max_input_length=0,
@@ -259,7 +255,7 @@ class CTranslate2Translator(LineTranslator):
         rescored = []
         for (_, hypothesis), result in zip(pairs, results, strict=True):
             # CTranslate2 always scores an end token; a truncated hypothesis has none.
-            length = len(hypothesis.tokens)
+            length = _length(hypothesis)
             score = sum(result.log_probs[:length]) / length**self._alpha
             rescored.append(hypothesis._replace(score=score))
         return rescored
@@ -269,7 +265,11 @@ class CTranslate2Translator(LineTranslator):
         return 0.0 if self._search.length_normalization == "none" else self._search.alpha
 
 
-def _rank(hypothesis: Found) -> tuple[bool, float]:
+def _length(hypothesis: Hypothesis) -> int:
+    return len(hypothesis.tokens) + hypothesis.ended
+
+
+def _rank(hypothesis: Hypothesis) -> tuple[bool, float]:
     return hypothesis.truncated, -hypothesis.score
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.inference.hypothesis import Hypothesis
+from keras_seq.inference.hypothesis import Hypothesis, LineTranslator
+from keras_seq.inference.predictor import check_is_list, predict_by_length
 from keras_seq.run import is_run
 from keras_seq.runtime.threads import num_search_threads, parallel_map
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, read_signatures
 from keras_seq.serving.http.versions import check_version, find_versions
-from keras_seq.serving.line_translator import LineTranslator
 from keras_seq.text import InputError
 
 # A search that finds fewer than the n best fills the rest with a score of -1e30.
@@ -82,23 +82,19 @@ class SavedModelTranslator(LineTranslator):
         return self
 
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
-        if isinstance(lines, str):
-            raise TypeError("`lines` must be a list of strings, received one string; pass [line].")
-        texts = [_encode(line) for line in lines]
-        # The sort is stable, so equal inputs in equal order make equal batches.
-        order = sorted(
-            (i for i, line in enumerate(lines) if line.strip()), key=lambda i: -len(texts[i])
-        )
-        starts = range(0, len(order), self.batch_size)
-        batches = [order[start : start + self.batch_size] for start in starts]
+        check_is_list("lines", lines)
+        filled = [i for i, line in enumerate(lines) if line.strip()]
         results: list[list[Hypothesis]] = [[] for _ in lines]
-        outputs = parallel_map(
-            lambda batch: self._search([texts[i] for i in batch]), batches, num_search_threads()
-        )
-        for batch, rows in zip(batches, outputs, strict=True):
-            for i, hypotheses in zip(batch, rows, strict=True):
-                results[i] = hypotheses
+        found = predict_by_length([_encode(lines[i]) for i in filled], self._predict)
+        for i, hypotheses in zip(filled, found, strict=True):
+            results[i] = hypotheses
         return results
+
+    def _predict(self, texts: list[bytes]) -> Iterator[list[Hypothesis]]:
+        starts = range(0, len(texts), self.batch_size)
+        batches = [texts[start : start + self.batch_size] for start in starts]
+        for rows in parallel_map(self._search, batches, num_search_threads()):
+            yield from rows
 
     def _search(self, texts: list[bytes]) -> list[list[Hypothesis]]:
         outputs = self.load()._session.run(self._signature, texts)

@@ -1,0 +1,63 @@
+"""Base class of predictors that search with the model of a run."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
+
+from keras_seq.inference.predictor import open_trained_run
+from keras_seq.run import Run
+from keras_seq.run.models import load_models
+from keras_seq.settings import Settings
+from keras_seq.text import InputError
+
+
+class SearchPredictor(ABC):
+    """Base of predictors that search with the model of a run."""
+
+    task: ClassVar[str]
+    supports_ensembles: ClassVar[bool] = True
+    # Arguments of the constructor that `load` takes besides the settings of the search.
+    own_options: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        which: str | int = "best",
+        ensemble: Sequence[str | os.PathLike[str]] = (),
+        notice: Callable[[str], None] | None = None,
+        **search: Any,
+    ) -> Self:
+        """Loads the predictor of a run directory.
+
+        Args:
+            path: The run directory.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
+            ensemble: Other run directories with the same vocabularies, which form an ensemble with
+                this one. The settings of this one count. An `Autoencoder` has no ensembles.
+            notice: Receives a line for each damaged checkpoint that is skipped; by default each is
+                a warning.
+            **search: Search settings that replace those of the run, such as `beam_size=1`; see
+                `SearchSettings`. `Translator.load` also takes `unknown`.
+
+        Raises:
+            InputError: If `path` is not a trained run of this task, or a run of the ensemble has
+                other vocabularies.
+            SettingsError: If a search setting is unknown or out of bounds.
+        """
+        options = {name: search.pop(name) for name in cls.own_options & search.keys()}
+        run = open_trained_run(path, cls.task, which, notice)
+        if ensemble and not cls.supports_ensembles:
+            raise InputError(f"{path}: a run of task {cls.task!r} has no ensembles")
+        settings = run.settings.with_search(search)
+        model = load_models(run, ensemble, which, notice)
+        return cls.of_run(run, model, settings, **options)
+
+    @classmethod
+    @abstractmethod
+    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+        """Returns the predictor of an opened run, with a model that is already loaded."""
