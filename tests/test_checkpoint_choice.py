@@ -77,7 +77,7 @@ def test_damaged_checkpoint_of_a_step_is_not_replaced_by_another(run, tmp_path):
 
 
 def test_record_names_the_checkpoint_that_replaced_a_damaged_one(run, tmp_path):
-    from keras_seq.serving.checkpoint_record import checkpoint_record
+    from keras_seq.serving.publishing import checkpoint_record
 
     copy = with_three_checkpoints(run, tmp_path / "copy")
     damaged = copy / "checkpoints" / "step-00000010" / "weights.safetensors"

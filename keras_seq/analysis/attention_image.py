@@ -11,7 +11,7 @@ import numpy as np
 
 
 def can_save_images() -> bool:
-    """Whether matplotlib is installed; it is not imported."""
+    """Returns True if matplotlib is installed, without importing it."""
     try:
         return importlib.util.find_spec("matplotlib") is not None
     except ValueError:

@@ -12,12 +12,11 @@ from keras_seq.inference.output_formats import END
 from keras_seq.inference.predictor import encode_sources
 from keras_seq.inference.search import make_search
 from keras_seq.search import SearchRecord, SearchResult, length_penalty
+from keras_seq.search.hypotheses import exists
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, Tokenizer
 
 _DIGITS = 5
-# Below any log-probability that a hypothesis has; see `SearchRecord.totals`.
-_NONE = -1e29
 
 
 class BeamView:
@@ -92,7 +91,7 @@ class BeamView:
             for place, total in enumerate(record.totals[step]):
                 kept = bool(record.survives[step, place])
                 # With patience more are looked at than have places, in case that some end.
-                if total <= _NONE or (place >= beam and not kept):
+                if not exists(total) or (place >= beam and not kept):
                     continue
                 shown[place] = len(candidates)
                 token = int(record.tokens[step, place])

@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics
 from keras_seq.evaluation.values import Evaluation, TestSet
-from keras_seq.inference.predictor import check_is_list
+from keras_seq.inference.predictor import check_pairs
 from keras_seq.run import Run
 from keras_seq.run.models import load_ensemble, open_ensemble
 from keras_seq.settings import TASKS
@@ -71,13 +71,9 @@ def evaluate(
     >>> evaluation.metrics["chrf"].value  # doctest: +SKIP
     100.0
     """
-    check_is_list("sources", sources)
-    check_is_list("references", references)
-    if not sources or len(sources) != len(references):
-        raise ValueError(
-            f"received {len(sources)} sources and {len(references)} references, expected as many "
-            "of both and at least one."
-        )
+    check_pairs(sources=sources, references=references)
+    if not sources:
+        raise ValueError("received no sources, expected at least one.")
     run = Run.open(path, notice=notice)
     examples = list(zip(sources, references, strict=True))
     check_options(run, tokenize=tokenize, ensemble=ensemble, search=search)

@@ -43,17 +43,11 @@ class EvaluationFiles:
     columns: str | None = None
 
     def read(self, run: Run, notice: Callable[[str], None] | None = None) -> list[tuple[str, str]]:
-        """Reads the test set of a run.
+        """Reads the test set of a run: inputs, "" for a language model, and references.
 
-        Args:
-            run: An opened run. Its task decides which files are expected.
-            notice: Receives a line for each repair of a file.
-
-        Returns:
-            Inputs and references. The inputs of a language model are "".
-
-        Raises:
-            InputError: If the files are not those of the task, cannot be read, or are empty.
+        The task of the run decides which files are expected. `notice` receives a line for each
+        repair of a file. Raises InputError if the files are not those of the task, cannot be read,
+        or are empty.
         """
         task, columns = run.settings.task, self.columns or run.settings.data.columns
         examples = self._read(task, columns, notice)

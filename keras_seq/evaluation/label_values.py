@@ -40,10 +40,8 @@ def label_values(
         signature += f"|bs:{samples}|seed:{SEED}"
     results = {}
     for name in metrics:
-        mean = interval = None
-        if samples is not None:
-            metric = _RESAMPLED[name](references, predictions)
-            mean, interval = resampled(metric, len(references), samples)
+        metric = _RESAMPLED[name](references, predictions)
+        mean, interval = resampled(metric, len(references), samples)
         own = f"{signature}|match:conlleval" if name == "entity_f1" else signature
         results[name] = MetricValue(_NAMES[name], values[name], own, mean, interval, _DIGITS)
     return results

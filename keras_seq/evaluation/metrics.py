@@ -14,16 +14,10 @@ from keras_seq.text import InputError
 def evaluation_metrics(
     run: Run, requested: Sequence[str] = (), examples: Sequence[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """Returns the metrics to compute, in printed order.
+    """Returns the metrics to compute, in printed order; raises InputError for an impossible one.
 
-    Args:
-        run: An opened run.
-        requested: Names of metrics; empty for all metrics of the task. The metric that chose the
-            best checkpoint is first then.
-        examples: The test set. Some metrics need special references, such as tags of entities.
-
-    Raises:
-        InputError: If a metric cannot be computed for the task or the test set.
+    If none is requested, these are all metrics of the task, first the one that chose the best
+    checkpoint. Some metrics need special references, such as tags of entities.
     """
     task = TASKS[run.settings.task]
     for name in requested:
@@ -38,7 +32,9 @@ def evaluation_metrics(
             raise InputError(f"metric {name!r}: {refused[name]}")
     if requested:
         return tuple(dict.fromkeys(requested))
-    first = _monitor(run)
+    # The metric that chose the best checkpoint; None during the training.
+    result = (run.read_result() or {}).get("result")
+    first = result.get("metric") if isinstance(result, dict) else None
     known = [name for name in task.metrics if name not in refused]
     return tuple(sorted(known, key=lambda name: name != first))
 
@@ -50,17 +46,9 @@ def check_options(
     ensemble: Sequence[Any] = (),
     search: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuses a task without metrics, and options that the task of a run does not have.
+    """Rejects a task without metrics, and options that the task of a run does not have.
 
-    Args:
-        run: An opened run.
-        tokenize: Tokenizer of BLEU.
-        ensemble: Other runs.
-        search: Settings of the search.
-
-    Raises:
-        InputError: If an option belongs to another task, or a tokenizer cannot be used.
-        SettingsError: If a setting of the search is unknown or out of bounds.
+    Raises InputError; or SettingsError if a setting of the search is unknown or out of bounds.
     """
     task = TASKS[run.settings.task]
     if not task.metrics:
@@ -82,9 +70,3 @@ def check_options(
         bleu_tokenizer(tokenize)
     except ValueError as error:
         raise InputError(f"tokenize: {error}") from None
-
-
-def _monitor(run: Run) -> Any:
-    """Returns the metric that chose the best checkpoint, None during the training."""
-    result = (run.read_result() or {}).get("result")
-    return result.get("metric") if isinstance(result, dict) else None

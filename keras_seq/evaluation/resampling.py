@@ -10,19 +10,22 @@ SEED = 12345
 
 
 def resampled(
-    metric: Callable[[np.ndarray], float], lines: int, samples: int
+    metric: Callable[[np.ndarray], float], lines: int, samples: int | None
 ) -> tuple[float | None, float | None]:
     """Mean and half width of the 95 % interval of a metric, by bootstrap resampling.
 
     The interval is defined as by sacreBLEU: half the distance between the 2.5 % and the 97.5 %
     quantile of the values of `samples` resamples of `lines` lines each. `metric` takes how often
-    each line is in a resample, int64 `(lines,)`. Both results are None if a value is not finite.
+    each line is in a resample, int64 `(lines,)`. Both results are None if `samples` is None or a
+    value is not finite.
 
     Example:
 
     >>> resampled(lambda counts: 2.0, lines=3, samples=100)
     (2.0, 0.0)
     """
+    if samples is None:
+        return None, None
     generator = np.random.default_rng(SEED)
     values = np.empty(samples)
     for number in range(samples):

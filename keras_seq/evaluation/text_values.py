@@ -49,14 +49,13 @@ def perplexity_value(likelihoods: Sequence[Likelihood], samples: int | None) -> 
     if not tokens.any():
         raise InputError("no text, there is nothing to evaluate")
     signature = f"lines:{len(likelihoods)}|tokens:{tokens.sum()}|end:yes"
-    mean = interval = None
     if samples is not None:
         signature += f"|bs:{samples}|seed:{SEED}"
 
-        def resampled_perplexity(counts: np.ndarray) -> float:
-            size = int(counts @ tokens)
-            return perplexity_of(float(counts @ totals), size) if size else math.inf
+    def perplexity(counts: np.ndarray) -> float:
+        size = int(counts @ tokens)
+        return perplexity_of(float(counts @ totals), size) if size else math.inf
 
-        mean, interval = resampled(resampled_perplexity, len(likelihoods), samples)
+    mean, interval = resampled(perplexity, len(likelihoods), samples)
     value = perplexity_of(float(totals.sum()), int(tokens.sum()))
     return MetricValue("perplexity", value, signature, mean, interval)

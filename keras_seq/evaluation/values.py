@@ -38,6 +38,11 @@ class MetricValue:
             interval = f" ({self.mean:.{self.digits}f} ± {self.interval:.{self.digits}f})"
         return f"{self.name} = {self.value:.{self.digits}f}{interval} {self.signature}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all but the digits, ready for JSON, which has no infinity."""
+        value = self.value if math.isfinite(self.value) else None
+        return {k: v for k, v in vars(self).items() if k != "digits"} | {"value": value}
+
 
 class TestSet(NamedTuple):
     """Examples, a model, and the metrics to compute.
@@ -80,13 +85,5 @@ class Evaluation:
             "step": self.step,
             "lines": self.lines,
             "cut": self.cut,
-            "metrics": {name: _plain(value) for name, value in self.metrics.items()},
+            "metrics": {name: metric.to_dict() for name, metric in self.metrics.items()},
         }
-
-
-def _plain(metric: MetricValue) -> dict[str, Any]:
-    content = {key: value for key, value in vars(metric).items() if key != "digits"}
-    # JSON has no infinity.
-    if not math.isfinite(metric.value):
-        content["value"] = None
-    return content

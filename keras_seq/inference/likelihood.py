@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.inference.predictor import (
-    check_is_list,
+    check_pairs,
     encode_sources,
     open_trained_run,
     predict_by_length,
@@ -20,15 +20,6 @@ from keras_seq.inference.predictor import (
 from keras_seq.run.models import load_models
 from keras_seq.search import forced_scores
 from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
-
-__all__ = [
-    "Likelihood",
-    "LikelihoodScorer",
-    "LongTargetError",
-    "check_target_lengths",
-    "perplexity",
-    "perplexity_of",
-]
 
 # Logits per batch, which take 64 MB.
 _LOGITS = 1 << 24
@@ -187,8 +178,7 @@ class LikelihoodScorer:
             LongTargetError: If a translation is longer than `MAX_TARGET_LENGTH` tokens.
             InputError: If a log-probability is not finite.
         """
-        check_is_list("sources", sources)
-        check_is_list("targets", targets)
+        check_pairs(sources=sources, targets=targets)
         return self.of_tokens(sources, self.target_tokenizer.encode(targets))
 
     def of_tokens(

@@ -64,6 +64,9 @@ class Alignment(NamedTuple):
     source: tuple[str, ...] = ()
 
 
+_Aligned = tuple[Hypothesis, Alignment]
+
+
 class OutputFormat:
     r"""Writes translations of lines.
 
@@ -116,47 +119,32 @@ class OutputFormat:
         """Yields the output for line `number` of the input, counted from 1."""
         alignments = alignments or [Alignment()] * len(hypotheses)
         if self._name == "jsonl":
-            yield self._object(number, source, hypotheses, alignments)
+            yield self._object(number, source, list(zip(hypotheses, alignments, strict=True)))
         elif self._name == "tsv":
-            yield from self._rows(number, source, hypotheses, alignments)
+            yield from self._rows(number, source, list(zip(hypotheses, alignments, strict=True)))
         else:
             texts = format_lines([hypotheses], number, n_best=self._n_best, scores=self._scores)
             for text, alignment in zip(texts, alignments or [Alignment()], strict=True):
                 links = alignment.links
                 yield text if links is None else f"{text} ||| {_pharaoh(links)}"
 
-    def _rows(
-        self,
-        number: int,
-        source: str,
-        hypotheses: Sequence[Hypothesis],
-        alignments: Sequence[Alignment],
-    ) -> Iterator[str]:
+    def _rows(self, number: int, source: str, pairs: list[_Aligned]) -> Iterator[str]:
         links = [""] if self._links else []
-        if not hypotheses:
+        if not pairs:
             # Every line of the input has a row.
             yield "\t".join([str(number), "1", "", "0", source.translate(_ESCAPED), "", *links])
-        for rank, (hypothesis, alignment) in enumerate(zip(hypotheses, alignments, strict=True), 1):
+        for rank, (hypothesis, alignment) in enumerate(pairs, 1):
             if self._links:
                 links = [_pharaoh(alignment.links or ())]
             texts = [text.translate(_ESCAPED) for text in (source, hypothesis.text)]
             score, truncated = f"{hypothesis.score:.4f}", str(int(hypothesis.truncated))
             yield "\t".join([str(number), str(rank), score, truncated, *texts, *links])
 
-    def _object(
-        self,
-        number: int,
-        source: str,
-        hypotheses: Sequence[Hypothesis],
-        alignments: Sequence[Alignment],
-    ) -> str:
+    def _object(self, number: int, source: str, pairs: list[_Aligned]) -> str:
         content: dict[str, Any] = {"line": number, "source": source}
-        if alignments and alignments[0].weights is not None:
-            content["source_tokens"] = alignments[0].source
-        content["translations"] = [
-            self._translation(hypothesis, alignment)
-            for hypothesis, alignment in zip(hypotheses, alignments, strict=True)
-        ]
+        if pairs and pairs[0][1].weights is not None:
+            content["source_tokens"] = pairs[0][1].source
+        content["translations"] = [self._translation(*pair) for pair in pairs]
         text = json.dumps(content, ensure_ascii=False, allow_nan=False)
         # A lone surrogate has no encoding in UTF-8.
         return text.encode("utf-8", "replace").decode()

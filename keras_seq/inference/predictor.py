@@ -49,6 +49,16 @@ def check_is_list(name: str, lines: Sequence[str]) -> None:
         raise TypeError(f"`{name}` must be a list of strings, received one string; pass [text].")
 
 
+def check_pairs(**columns: Sequence[str]) -> None:
+    """Raises TypeError or ValueError unless the two arguments are lists of equal length."""
+    for name, lines in columns.items():
+        check_is_list(name, lines)
+    sizes = {name: len(lines) for name, lines in columns.items()}
+    if len(set(sizes.values())) > 1:
+        received = " and ".join(f"{size} {name}" for name, size in sizes.items())
+        raise ValueError(f"received {received}, expected as many of both.")
+
+
 def encode_sources(
     lines: Sequence[str], tokenizer: Tokenizer, max_source_length: int
 ) -> tuple[list[list[int]], list[bool]]:

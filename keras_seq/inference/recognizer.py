@@ -11,6 +11,7 @@ from keras import ops
 from keras_seq import backend
 from keras_seq.inference.predictor import predict_by_length
 from keras_seq.search import Labelings, ctc_beam_search, ctc_greedy_search
+from keras_seq.search.hypotheses import exists
 
 
 class Recognition(NamedTuple):
@@ -52,13 +53,13 @@ class Recognizer:
         self.separator = separator
         self.batch_size = batch_size
         search = make_ctc_search(beam_size, n_best)
-        name, shape = sound_spec(model)
+        name, shape = audio_signature(model)
 
         def recognize(audio: Any, lengths: Any) -> Labelings:
             if len(shape) == 3:
                 # A TensorFlow graph for all shapes does not know the number of features.
                 audio = ops.reshape(audio, (*ops.shape(audio)[:2], shape[-1]))
-            lengths = heard_lengths(name, audio, lengths)
+            lengths = audio_lengths(name, audio, lengths)
             return search(model({name: audio, "lengths": lengths}))
 
         ranks = len(shape), 1
@@ -79,19 +80,19 @@ class Recognizer:
         return predict_by_length(arrays, self._predict, self.batch_size)
 
     def _predict(self, arrays: list[np.ndarray]) -> list[list[Recognition]]:
-        labels, lengths, scores = map(backend.to_numpy, self._search(*pad_sounds(arrays)))
+        labels, lengths, scores = map(backend.to_numpy, self._search(*pad_audio(arrays)))
         return [
             [
                 Recognition(self.separator.join(self.labels[i] for i in ids[:length]), float(score))
                 for ids, length, score in zip(*row, strict=True)
                 # The search fills the list with hypotheses of no probability.
-                if score > -1e29
+                if exists(score)
             ]
             for row in zip(labels, lengths, scores, strict=True)
         ]
 
 
-def pad_sounds(audio: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def pad_audio(audio: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Returns recordings padded with zeros to one array, and their lengths."""
     lengths = np.array([len(array) for array in audio], "int32")
     padded = np.zeros((len(audio), lengths.max(initial=0), *audio[0].shape[1:]), "float32")
@@ -100,7 +101,7 @@ def pad_sounds(audio: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return padded, lengths
 
 
-def heard_lengths(name: str, audio: Any, lengths: Any) -> Any:
+def audio_lengths(name: str, audio: Any, lengths: Any) -> Any:
     """Returns the lengths, with 0 for recordings whose samples are all 0.
 
     A microphone that is off records such samples. Training recordings have none, so the output of a
@@ -132,7 +133,7 @@ def check_labels(model: Any, labels: Sequence[str]) -> None:
         )
 
 
-def sound_spec(model: Any) -> tuple[str, tuple[int | None, ...]]:
+def audio_signature(model: Any) -> tuple[str, tuple[int | None, ...]]:
     """Returns the name of a model's audio input, `samples` or `features`, and its shape."""
     (name,) = set(model.input) - {"lengths"}
     return name, tuple(model.input[name].shape)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES
+from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
 from keras_seq.text import InputError
 
 Pointer = ctypes.c_void_p
@@ -41,10 +41,14 @@ class Library:
     """The functions of the C API with their types; `library` returns the only instance."""
 
     def __init__(self) -> None:
-        folder = _package("tensorflow")
+        # Found without an import, which takes seconds.
+        spec = importlib.util.find_spec("tensorflow")
+        if spec is None or spec.origin is None:
+            raise InputError("tensorflow is needed: pip install tensorflow")
+        name = "libtensorflow_{}" + (".2.dylib" if sys.platform == "darwin" else ".so.2")
         try:
             self._libraries = [
-                ctypes.CDLL(str(folder / _file_name(part)), mode=ctypes.RTLD_GLOBAL)
+                ctypes.CDLL(str(Path(spec.origin).with_name(name.format(part))), ctypes.RTLD_GLOBAL)
                 for part in ("framework", "cc")
             ]
         except OSError as error:
@@ -90,11 +94,9 @@ class Library:
         self.delete_string = define("TF_StringDealloc", None, Pointer)
 
         load = self._checked("TF_LoadLibrary", Pointer, text)
-        # `import tensorflow_text` would import Keras.
-        folder = _package("tensorflow_text", "tensorflow-text")
         try:
             for name in TEXT_LIBRARIES:
-                load(str(folder / name).encode())
+                load(text_library(name).encode())
         except LibraryError as error:
             raise InputError(f"tensorflow-text does not fit TensorFlow: {error}") from None
 
@@ -153,17 +155,3 @@ class Library:
                 for address in addresses
             ]
         return list((_NUMBERS[dtype] * count).from_address(data)) if count else []
-
-
-def _file_name(part: str) -> str:
-    if sys.platform == "darwin":
-        return f"libtensorflow_{part}.2.dylib"
-    return f"libtensorflow_{part}.so.2"
-
-
-def _package(name: str, project: str | None = None) -> Path:
-    """Returns the folder of a package without importing the package."""
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.origin is None:
-        raise InputError(f"{project or name} is needed: pip install {project or name}")
-    return Path(spec.origin).parent

@@ -10,7 +10,6 @@ from typing import Any
 
 from keras_seq.run import Run
 from keras_seq.scoring import bleu
-from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
 from keras_seq.serving.ctranslate2_spec import (
     make_spec,
     open_directory,
@@ -20,7 +19,12 @@ from keras_seq.serving.ctranslate2_spec import (
     vocabularies,
 )
 from keras_seq.serving.ctranslate2_translator import PATIENCE, CTranslate2Translator
-from keras_seq.serving.publishing import check_destination, publish_directory
+from keras_seq.serving.publishing import (
+    RECORD_NAME,
+    check_destination,
+    checkpoint_record,
+    publish_directory,
+)
 from keras_seq.storage import write_file
 from keras_seq.text import EOS_ID, InputError
 

@@ -134,23 +134,10 @@ the other rows."""
 
 @dataclass(frozen=True)
 class GuideParts:
-    """The parts of a guide that depend on the inputs and outputs of a model.
+    """The parts of a guide that depend on a model; most are placeholders of the templates.
 
-    Attributes:
-        writer: The command or function that writes the export.
-        purpose: What the model does, such as "takes text and returns text".
-        items: The plural of what a row of a request is, such as "texts".
-        padding: The lines of `batching.txt` about padding.
-        curl_data: The argument of `curl -d`.
-        rest_body: Lines of Python that assign `body`, the request.
-        rest_print: Indented lines of Python that print `response`.
-        grpc_inputs: Lines of Python that fill the inputs of `request`.
-        output: The name of the output that the gRPC client prints.
-        example_output: The output of the model for the example.
-        description: The inputs and outputs of each signature, in Markdown.
-        rest_intro: Lines before the curl command.
-        grpc_import, grpc_read: Lines of Python that read the example from a file.
-        files: More files of the directory `serving`, by name.
+    `items` is the plural of what a row of a request is, such as "texts"; `output` is the output
+    that the gRPC client prints; `files` are more files of the directory `serving`, by name.
     """
 
     writer: str

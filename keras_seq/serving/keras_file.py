@@ -8,8 +8,12 @@ from pathlib import Path
 
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
-from keras_seq.serving.checkpoint_record import RECORD_NAME, checkpoint_record
-from keras_seq.serving.publishing import check_destination, publish_directory
+from keras_seq.serving.publishing import (
+    RECORD_NAME,
+    check_destination,
+    checkpoint_record,
+    publish_directory,
+)
 from keras_seq.text import InputError
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keras_seq.run import is_run
+from keras_seq.run import Run, is_run
 from keras_seq.storage import check_tree, reason, sync_directory, sync_tree, temporary_directory
 from keras_seq.text import InputError
 
+# The file of an export that names the checkpoints of its weights.
+RECORD_NAME = "checkpoint.json"
 # Names that TensorFlow Serving reads as a version: complete input of strtoll.
 _VERSION = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LARGEST_VERSION = 2**63 - 1
@@ -51,6 +54,12 @@ def check_destination(destination: Path) -> None:
         _check_path(destination)
     except OSError as error:
         raise InputError(f"{destination}: {reason(error)}") from None
+
+
+def checkpoint_record(runs: Sequence[Run]) -> bytes:
+    """Returns the content of `RECORD_NAME`: name and step of each run, in ensemble order."""
+    record = {"runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]}
+    return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def publish_version(base: Path, write: Callable[[Path], None]) -> Path:

@@ -13,11 +13,11 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from keras_seq.inference.recognizer import (
     Recognizer,
+    audio_lengths,
+    audio_signature,
     check_labels,
-    heard_lengths,
     make_ctc_search,
-    pad_sounds,
-    sound_spec,
+    pad_audio,
 )
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import write_guide
@@ -80,7 +80,7 @@ def export_recognizer(
     base = Path(base)
     check_base(base)
     functions = recognizer_signatures(model, labels, separator, beam_size, n_best)
-    source, (_, _, *features) = sound_spec(model)
+    source, (_, _, *features) = audio_signature(model)
     recognizer = Recognizer(model, labels, separator=separator, beam_size=beam_size, n_best=n_best)
     sounds = [np.asarray(sound, "float32") for sound in examples] or [_silence(features)]
     expected = recognizer(sounds)
@@ -116,7 +116,7 @@ def recognizer_signatures(
 ) -> dict[str, Any]:
     """Signatures from audio to its most probable texts; see `export_recognizer`."""
     check_labels(model, labels)
-    source, shape = sound_spec(model)
+    source, shape = audio_signature(model)
     search = make_ctc_search(beam_size, n_best)
     first = ["", *labels]
     later = ["", *(separator + label for label in labels)]
@@ -129,7 +129,7 @@ def recognizer_signatures(
         extra = tf.cast(rows == 0, tf.int32)
         sounds = tf.pad(sounds, [[0, extra], *[[0, 0]] * (len(shape) - 1)])
         sounds.set_shape(shape)
-        lengths = heard_lengths(source, sounds, tf.pad(lengths, [[0, extra]]))
+        lengths = audio_lengths(source, sounds, tf.pad(lengths, [[0, extra]]))
         result = search(model({source: sounds, "lengths": lengths}))
         at_start = tf.range(tf.shape(result.labels)[2]) == 0
         pieces = tf.where(
@@ -172,5 +172,5 @@ def _warmup_requests(
 
 
 def _inputs(source: str, sounds: Sequence[np.ndarray]) -> dict[str, list[Any]]:
-    padded, lengths = pad_sounds(sounds)
+    padded, lengths = pad_audio(sounds)
     return {source: padded.tolist(), "lengths": lengths.tolist()}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_text
 
-from keras_seq.serving.http.text_libraries import NORMALIZING, SENTENCEPIECE
+from keras_seq.serving.http.text_libraries import NORMALIZING, SENTENCEPIECE, text_library
 from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, TextRules, Tokenizer
 from keras_seq.text.stored_model import without_log_line, without_prefix
 
@@ -16,9 +14,8 @@ from keras_seq.text.stored_model import without_log_line, without_prefix
 
 # The operations are called directly, because `tensorflow_text.SentencepieceTokenizer` creates a
 # resource next to the graph, and the SavedModel would contain the vocabulary twice.
-_FOLDER = Path(tensorflow_text.__file__).parent
-_OPERATIONS = tf.load_op_library(str(_FOLDER / SENTENCEPIECE))
-_NORMALIZING = tf.load_op_library(str(_FOLDER / NORMALIZING))
+_OPERATIONS = tf.load_op_library(text_library(SENTENCEPIECE))
+_NORMALIZING = tf.load_op_library(text_library(NORMALIZING))
 
 # Text for which `str.isspace` is true, or empty text, as an RE2 pattern.
 _BLANK = r"[\p{Z}\t-\r\x1C-\x1F\x{85}]*"

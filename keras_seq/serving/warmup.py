@@ -11,13 +11,7 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_REQUESTS = 1000
 
 
-def write_warmup(
-    version: Path,
-    batches: Sequence[Sequence[str]],
-    *,
-    signature: str = "serving_default",
-    input_name: str = "text",
-) -> Path:
+def write_warmup(version: Path, batches: Sequence[Sequence[str]]) -> Path:
     """Writes requests of text into a SavedModel, so that no client has to wait for the first run.
 
     Returns the file. Raises ValueError without a request, or with more than the server accepts.
@@ -27,15 +21,13 @@ def write_warmup(
     if any(isinstance(lines, str) for lines in batches):
         raise ValueError("a request must be a sequence of strings, received one string")
     requests = [
-        {input_name: tf.make_tensor_proto(list(lines), dtype=tf.string, shape=[len(lines)])}
+        {"text": tf.make_tensor_proto(list(lines), dtype=tf.string, shape=[len(lines)])}
         for lines in batches
     ]
-    return write_warmup_tensors(version, requests, signature=signature)
+    return write_warmup_tensors(version, requests)
 
 
-def write_warmup_tensors(
-    version: Path, requests: Sequence[Mapping[str, Any]], *, signature: str = "serving_default"
-) -> Path:
+def write_warmup_tensors(version: Path, requests: Sequence[Mapping[str, Any]]) -> Path:
     """Writes requests whose inputs are `TensorProto` messages by name; see `write_warmup`.
 
     The file is a TFRecord file of `PredictionLog` messages. The server runs each request while it
@@ -53,7 +45,7 @@ def write_warmup_tensors(
     with tf.io.TFRecordWriter(str(path)) as writer:
         for inputs in requests:
             request = predict_pb2.PredictRequest()
-            request.model_spec.signature_name = signature
+            request.model_spec.signature_name = "serving_default"
             for name, tensor in inputs.items():
                 request.inputs[name].CopyFrom(tensor)
             log = prediction_log_pb2.PredictLog(request=request)

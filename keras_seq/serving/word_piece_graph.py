@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-import tensorflow_text
 from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder as builder
 
-from keras_seq.serving.http.text_libraries import NORMALIZING, WORD_PIECES
+from keras_seq.serving.http.text_libraries import NORMALIZING, WORD_PIECES, text_library
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.text import Tokenizer, WordPieceTokenizer
 from keras_seq.text.word_piece_tokenizer import IDEOGRAPHS, MAX_WORD_BYTES
 
-_FOLDER = Path(tensorflow_text.__file__).parent
-_NORMALIZING = tf.load_op_library(str(_FOLDER / NORMALIZING))
-_PIECES = tf.load_op_library(str(_FOLDER / WORD_PIECES))
+_NORMALIZING = tf.load_op_library(text_library(NORMALIZING))
+_PIECES = tf.load_op_library(text_library(WORD_PIECES))
 
 # The patterns of `keras_seq.text.word_piece_tokenizer` for RE2.
 _SPACES = r"[\p{Z}\p{Cc}\p{Cf}]"

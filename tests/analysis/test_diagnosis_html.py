@@ -1,15 +1,16 @@
 """The page of a diagnosis in a real browser, opened from disk: sorted, filtered, and only text."""
 
+# Ruff takes each argument named like an imported fixture for a redefinition.
+# ruff: noqa: F811
+
 import json
 import re
-import shutil
 
 import pytest
+from web_page import browser, find  # noqa: F401
 
 from keras_seq.analysis.pages import make_page
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
 HOSTILE = (
     "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'"
     "</script><!--<script> \u2028 \\u003c ${1} `"
@@ -102,35 +103,6 @@ def test_lone_surrogate_in_page_data_is_replaced():
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """Chromium without a window and without a network."""
-    if BROWSER is None or DRIVER is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "disable-dev-shm-usage",
-        "window-size=1300,900",
-        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    driver.set_page_load_timeout(60)
-    yield driver
-    driver.quit()
-
-
-@pytest.fixture(scope="module")
 def written(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "diagnosis.html"
     path.write_text(make_page("diagnosis", diagnosis()), encoding="utf-8")
@@ -142,10 +114,6 @@ def page(browser, written):
     browser.get_log("browser")
     browser.get(written.as_uri())
     return browser
-
-
-def find(page, selector):
-    return page.find_elements("css selector", selector)
 
 
 def cells(page, column):

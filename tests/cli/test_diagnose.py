@@ -40,7 +40,7 @@ def test_diagnose_input_errors_are_reported_without_tensorflow(
         ([tiny_run, *paths, "--beam-sizes", "5,5"], "expected different beam sizes"),
         ([tiny_run, *paths, "--beam-sizes", "5,0"], "search.beam_size: received 0"),
         ([tiny_run, *paths, "--alpha", "-1"], "search.alpha: received -1"),
-        ([tiny_run, *paths, "--repetition-penalty", "2"], "--repetition-penalty 1 leaves it out"),
+        ([tiny_run, *paths, "--repetition-penalty", "2"], "pass --repetition-penalty 1"),
         ([tiny_run, *paths, "--html", tmp_path / "no" / "page.html"], "cannot be written"),
         ([tiny_run, *paths, "--html", "-"], "--html: "),
     ):

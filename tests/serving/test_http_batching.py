@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from keras_seq.serving.http.batching import Batcher, QueueFullError
+from keras_seq.serving.http.batching import Batcher
 from keras_seq.serving.http.errors import RequestError
 
 
@@ -170,9 +170,10 @@ def test_the_queue_is_bounded_in_rows():
         running += [asyncio.ensure_future(doubled(shared, model, [n])) for n in range(3)]
         await asyncio.sleep(0)
         assert shared.waiting_rows == 3
-        with pytest.raises(QueueFullError) as caught:
+        with pytest.raises(RequestError, match="too many requests") as caught:
             await shared.run(model, "f", rows(1, 2))
-        assert 1 <= caught.value.retry_after <= 60
+        assert caught.value.code == 429
+        assert 1 <= int(caught.value.headers["Retry-After"]) <= 60
         running.append(asyncio.ensure_future(doubled(shared, model, [9])))
         assert [await answer for answer in running] == [[2, 4], [0], [2], [4], [18]]
         with pytest.raises(RequestError, match="5 rows in one request, at most 4 are allowed"):

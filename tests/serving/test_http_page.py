@@ -1,21 +1,20 @@
 """The demo page in a real browser: text is translated and never interpreted as markup."""
 
+# Ruff takes each argument named like an imported fixture for a redefinition.
+# ruff: noqa: F811
+
 import re
-import shutil
 import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from http_serving import save_text_model, serving
+from web_page import HOSTILE, browser, find  # noqa: F401
 
 from keras_seq.serving.http.page import PAGE_HEADERS, page
 
 pytestmark = pytest.mark.process
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-HOSTILE = '<script>document.title = "owned"</script><img src=x onerror=\'document.title="owned"\'>'
 
 
 def test_model_name_is_escaped_in_the_page():
@@ -39,39 +38,6 @@ def served(tmp_path_factory):
     save_text_model(base, 3, "→ ")
     with serving(base) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    """Chromium without a window and without a network."""
-    if BROWSER is None or DRIVER is None:
-        pytest.skip("chromium and chromedriver are not installed")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (
-        "headless",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-quic",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "disable-dev-shm-usage",
-        "window-size=1000,900",
-        f"user-data-dir={tmp_path_factory.mktemp('profile')}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
-    driver.set_page_load_timeout(60)
-    yield driver
-    driver.quit()
-
-
-def find(browser, selector):
-    return browser.find_elements("css selector", selector)
 
 
 def wait(look, seconds=30):

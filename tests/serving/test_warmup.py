@@ -47,14 +47,16 @@ def test_each_warmup_request_runs_on_the_saved_model(saved_model):
     assert answers == [[len(line.encode()) for line in lines] for lines in BATCHES]
 
 
-def test_warmup_uses_the_given_signature_and_input_name(saved_model):
-    path = write_warmup(saved_model, [["a"], []], signature="n_best", input_name="lines")
+def test_warmup_calls_the_default_signature_even_without_rows(saved_model):
+    path = write_warmup(saved_model, [["a"], []])
     logs = [
         prediction_log_pb2.PredictionLog.FromString(record.numpy())
         for record in tf.data.TFRecordDataset(str(path))
     ]
-    assert [log.predict_log.request.model_spec.signature_name for log in logs] == ["n_best"] * 2
-    lines = [tf.make_ndarray(log.predict_log.request.inputs["lines"]) for log in logs]
+    requests = [log.predict_log.request for log in logs]
+    names = [request.model_spec.signature_name for request in requests]
+    assert names == ["serving_default"] * 2
+    lines = [tf.make_ndarray(request.inputs["text"]) for request in requests]
     assert [values.tolist() for values in lines] == [[b"a"], []]
 
 

@@ -12,7 +12,7 @@ from keras_seq.analysis.diagnosis.settings import diagnosis_settings
 from keras_seq.analysis.diagnosis.verdicts import judge
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.likelihood import LikelihoodScorer, LongTargetError, check_target_lengths
-from keras_seq.inference.predictor import check_is_list, open_trained_run
+from keras_seq.inference.predictor import check_pairs, open_trained_run
 from keras_seq.inference.translator import Translator
 from keras_seq.run.models import load_models
 
@@ -62,13 +62,9 @@ def diagnose(
         Stahlberg and Byrne, "On NMT Search Errors and Model Errors: Cat Got Your Tongue?",
         EMNLP 2019, https://arxiv.org/abs/1908.10090
     """
-    check_is_list("sources", sources)
-    check_is_list("references", references)
-    if not sources or len(sources) != len(references):
-        raise ValueError(
-            f"received {len(sources)} sources and {len(references)} references, expected as many "
-            "of both and at least one."
-        )
+    check_pairs(sources=sources, references=references)
+    if not sources:
+        raise ValueError("received no sources, expected at least one.")
     run = open_trained_run(path, "translate", which, notice)
     searches = diagnosis_settings(run.settings, beam_sizes, search, notice)
     tokenizers = run.source_tokenizer, run.target_tokenizer

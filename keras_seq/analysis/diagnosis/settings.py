@@ -7,9 +7,9 @@ from typing import Any
 
 from keras_seq.settings import SearchSettings, Settings, SettingsError, load_settings
 
-# Under these a search looks for something else than the highest log-probability.
-_WITH_SCORES_OF_THEIR_OWN = ("coverage_penalty", "repetition_penalty")
-_OF_SAMPLING = ("method", "temperature", "top_k", "top_p", "seed")
+# With these penalties, a search does not maximize the log-probability.
+_SCORE_PENALTIES = ("coverage_penalty", "repetition_penalty")
+_SAMPLING = ("method", "temperature", "top_k", "top_p", "seed")
 
 
 def diagnosis_settings(
@@ -29,10 +29,12 @@ def diagnosis_settings(
         )
     overrides = dict(search or {})
     if settings.search.method == "sampling":
-        # All settings of sampling, for none of them is allowed beside a beam.
-        overrides |= {name: SearchSettings.model_fields[name].default for name in _OF_SAMPLING}
+        # Beam search rejects settings of sampling, so all of them are reset.
+        overrides |= {
+            name: SearchSettings.model_fields[name].default for name in _SAMPLING
+        }
         if notice is not None:
-            notice("the run samples its translations: diagnosed is a beam search")
+            notice("the run samples its translations; the diagnosis uses beam search")
     found = {}
     for beam in beam_sizes:
         changed = overrides | {"beam_size": beam, "n_best": 1}
@@ -40,12 +42,12 @@ def diagnosis_settings(
             base=settings.to_dict(),
             overrides={f"search.{name}": value for name, value in changed.items()},
         ).search
-    for name in _WITH_SCORES_OF_THEIR_OWN:
+    for name in _SCORE_PENALTIES:
         default = SearchSettings.model_fields[name].default
         if (value := getattr(found[beam_sizes[0]], name)) != default:
             raise SettingsError(
                 f"search.{name}: received {value}, expected {default:g}: a diagnosis compares "
-                f"log-probabilities, and this changes scores; "
-                f"--{name.replace('_', '-')} {default:g} leaves it out"
+                "log-probabilities, and this setting changes scores: pass "
+                f"--{name.replace('_', '-')} {default:g}"
             )
     return found

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keras_seq.serving.http import tensors
-from keras_seq.serving.http.batching import Batcher, QueueFullError
+from keras_seq.serving.http.batching import Batcher
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.metrics import CONTENT_TYPE, Metrics
 from keras_seq.serving.http.model import LoadedModel
@@ -94,9 +94,7 @@ class Api:
                     return self._metadata(self._model(name, version, label))
                 return self._states(name, version, label)
         except RequestError as error:
-            return _error(str(error), error.code)
-        except QueueFullError as error:
-            return _error(str(error), 429, {"Retry-After": str(error.retry_after)})
+            return _error(str(error), error.code, error.headers)
         except TimeoutError:
             return _error("the body did not arrive in time", 408, {"Connection": "close"})
         except ClientDisconnect:

@@ -18,14 +18,6 @@ from keras_seq.serving.http.errors import RequestError
 Arrays = dict[str, np.ndarray]
 
 
-class QueueFullError(Exception):
-    """The queue of rows is full; the client may retry after `retry_after` seconds."""
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__("too many requests are waiting")
-        self.retry_after = retry_after
-
-
 class Model(Protocol):
     """The part of `LoadedModel` that batching uses."""
 
@@ -92,15 +84,8 @@ class Batcher:
     so that the model runs with few different shapes. If the model rejects a batch, each request of
     the batch runs separately, so that a bad request does not fail others.
 
-    Args:
-        batch_size: Maximum number of rows per batch.
-        delay: Seconds that a row may wait for others.
-        queue_size: Maximum number of waiting rows; beyond it, `run` raises `QueueFullError`.
-        threads: Number of batches that run in parallel.
-        observe: Called with the rows and the seconds of each batch.
-
-    Attributes:
-        waiting_rows: Number of rows that have not been assigned to a batch.
+    `delay` is in seconds, `queue_size` in rows. `threads` is the number of parallel batches.
+    `observe` is called with the rows and the seconds of each batch.
     """
 
     def __init__(
@@ -121,13 +106,14 @@ class Batcher:
         self._queues: dict[Hashable, _RequestQueue] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._seconds_per_row = 0.0
+        # Rows that have not been assigned to a batch.
         self.waiting_rows = 0
 
     async def run(self, model: Model, signature: str, inputs: Arrays) -> Arrays:
         """Runs the rows of a request, batched with those of others; holds the model until the end.
 
-        All inputs have the same number of rows. Raises QueueFullError, or RequestError if the
-        request has more rows than the queue may hold or the model rejects them.
+        All inputs have the same number of rows. Raises RequestError if the queue is full, the
+        request has more rows than the queue may hold, or the model rejects the rows.
         """
         rows = len(next(iter(inputs.values())))
         if rows > self._queue_size:
@@ -136,8 +122,8 @@ class Batcher:
                 "split the request"
             )
         if self.waiting_rows + rows > self._queue_size:
-            wait = math.ceil(self.waiting_rows * self._seconds_per_row)
-            raise QueueFullError(min(max(wait, 1), 60))
+            wait = min(max(math.ceil(self.waiting_rows * self._seconds_per_row), 1), 60)
+            raise RequestError("too many requests are waiting", 429, {"Retry-After": str(wait)})
         loop = asyncio.get_running_loop()
         request = _PendingRequest(inputs, rows, loop.time(), loop.create_future())
         # Rows of different shapes cannot share a batch, because only the client knows how to pad.
@@ -281,17 +267,14 @@ def _concatenate(parts: list[Arrays]) -> Arrays:
     return {name: _concatenate_rows([part[name] for part in parts]) for name in parts[0]}
 
 
-def _concatenate_rows(arrays: list[np.ndarray]) -> Any:
+def _concatenate_rows(arrays: list[np.ndarray]) -> np.ndarray:
     """Concatenates rows; narrower arrays are padded with zeros or empty strings."""
-    shapes = {array.shape[1:] for array in arrays}
-    if len(shapes) > 1:
-        shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
-        arrays = [_padded(array, shape) for array in arrays]
-    return np.concatenate(arrays)
-
-
-def _padded(array: np.ndarray, shape: list[int]) -> np.ndarray:
-    empty: Any = b"" if array.dtype == object else 0
-    result = np.full((len(array), *shape), empty, array.dtype)
-    result[tuple(map(slice, array.shape))] = array
+    shape = [max(sizes) for sizes in zip(*(array.shape[1:] for array in arrays), strict=True)]
+    empty: Any = b"" if arrays[0].dtype == object else 0
+    result = np.full((sum(map(len, arrays)), *shape), empty, arrays[0].dtype)
+    start = 0
+    for array in arrays:
+        stop = start + len(array)
+        result[start:stop][tuple(map(slice, array.shape))] = array
+        start = stop
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import (
     CollectorRegistry,
@@ -23,37 +23,28 @@ class Metrics:
     """Counters and histograms of the server, in a separate registry."""
 
     def __init__(self, version: Callable[[], int], waiting_rows: Callable[[], int]) -> None:
-        self._registry = CollectorRegistry()
+        self._registry = registry = CollectorRegistry()
+
+        def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(f"keras_seq_{name}", text, buckets=buckets, registry=registry)
+
+        text = "Answered requests by endpoint and HTTP status."
         self._requests = Counter(
-            "keras_seq_requests",
-            "Answered requests by endpoint and HTTP status.",
-            ["endpoint", "code"],
-            registry=self._registry,
+            "keras_seq_requests", text, ["endpoint", "code"], registry=registry
         )
-        self._seconds = Histogram(
-            "keras_seq_request_seconds",
-            "Seconds from a predict request to its response.",
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._rows = Histogram(
-            "keras_seq_batch_rows", "Rows per batch.", buckets=_ROWS, registry=self._registry
-        )
-        self._batch_seconds = Histogram(
-            "keras_seq_batch_seconds",
-            "Seconds per batch in the model.",
-            buckets=_SECONDS,
-            registry=self._registry,
-        )
-        Gauge("keras_seq_queue_rows", "Rows in the queue.", registry=self._registry).set_function(
-            waiting_rows
-        )
-        Gauge(
-            "keras_seq_model_version", "The served version.", registry=self._registry
-        ).set_function(version)
+        text = "Seconds from a predict request to its response."
+        self._seconds = histogram("request_seconds", text, _SECONDS)
+        self._rows = histogram("batch_rows", "Rows per batch.", _ROWS)
+        text = "Seconds per batch in the model."
+        self._batch_seconds = histogram("batch_seconds", text, _SECONDS)
+        for name, text, value in (
+            ("queue_rows", "Rows in the queue.", waiting_rows),
+            ("model_version", "The served version.", version),
+        ):
+            Gauge(f"keras_seq_{name}", text, registry=registry).set_function(value)
         # Memory, processor time and open files of the process, and the version of Python.
-        ProcessCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
 
     def request(self, endpoint: str, code: int, seconds: float) -> None:
         """Counts a response; only predict requests are timed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import logging
 import queue
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.tensors import NUMPY_TYPES
-from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES
+from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
 from keras_seq.text import InputError
 
 # Characters of TensorFlow's message about a failed request; the rest names nodes of the graph.
@@ -52,14 +51,14 @@ class LoadedModel:
                 # The caller adds the directory to the message.
                 message = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
                 raise ModelError(message) from None
-        _register_text_operations()
+        for name in TEXT_LIBRARIES:
+            tf.load_op_library(text_library(name))
         self.version = version
         self._users = 0
         self._retired = False
         graph = tf.Graph()
-        config = tf.compat.v1.ConfigProto(
-            intra_op_parallelism_threads=max(1, usable_cores() // threads)
-        )
+        cores = max(1, usable_cores() // threads)
+        config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=cores)
         # One pool per run: in the shared default pool, runs would wait for one another.
         self._pools: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for number in range(threads):
@@ -78,16 +77,23 @@ class LoadedModel:
                 if definitions[name].inputs
             }
             self._check()
+            # A callable parses feeds and fetches only once.
             self._functions = {
-                name: self._function(signature) for name, signature in self.signatures.items()
+                name: self._session.make_callable(
+                    [info.name for info in signature.outputs.values()],
+                    [info.name for info in signature.inputs.values()],
+                    accept_options=True,
+                )
+                for name, signature in self.signatures.items()
             }
-            self._warm_up()
-        except ModelError:
-            self._session.close()
-            raise
+            # The first run of each signature optimizes the graph.
+            for name, signature in self.signatures.items():
+                self.run(name, {key: _one_row(info) for key, info in signature.inputs.items()})
         # TensorFlow reports a damaged model by exceptions of many types.
         except Exception as error:
             self._session.close()
+            if isinstance(error, ModelError):
+                raise
             raise ModelError(f"not a SavedModel that can be served: {_line(error)}") from None
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -150,29 +156,6 @@ class LoadedModel:
                     f"{name}: {info.dtype} {info.shape}"
                 )
 
-    def _function(self, signature: Signature) -> Any:
-        # A callable parses feeds and fetches only once.
-        return self._session.make_callable(
-            [info.name for info in signature.outputs.values()],
-            [info.name for info in signature.inputs.values()],
-            accept_options=True,
-        )
-
-    def _warm_up(self) -> None:
-        """Runs each signature once, because the first run optimizes the graph."""
-        for name, signature in self.signatures.items():
-            self.run(name, {key: _one_row(info) for key, info in signature.inputs.items()})
-
-
-def _register_text_operations() -> None:
-    """Loads the text operations of exports; `import tensorflow_text` would import Keras."""
-    spec = importlib.util.find_spec("tensorflow_text")
-    folder = Path(spec.origin).parent if spec and spec.origin else None
-    for name in TEXT_LIBRARIES:
-        if folder is None or not (folder / name).exists():
-            raise ModelError("tensorflow-text is needed: pip install tensorflow-text")
-        tf.load_op_library(str(folder / name))
-
 
 @contextlib.contextmanager
 def _without_deprecations() -> Iterator[None]:
@@ -204,12 +187,10 @@ def _described(definition: Any) -> dict[str, Any]:
 
 def _described_tensor(tensor: Any) -> dict[str, Any]:
     shape = tensor.tensor_shape
+    axes = [{"size": str(axis.size), "name": axis.name} for axis in shape.dim]
     return {
         "dtype": types_pb2.DataType.Name(tensor.dtype),
-        "tensor_shape": {
-            "dim": [{"size": str(axis.size), "name": axis.name} for axis in shape.dim],
-            "unknown_rank": shape.unknown_rank,
-        },
+        "tensor_shape": {"dim": axes, "unknown_rank": shape.unknown_rank},
         "name": tensor.name,
     }
 

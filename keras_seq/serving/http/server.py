@@ -32,19 +32,9 @@ MAX_BODY = 8 * 2**20
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a server.
+    """Options of a server, as `keras-seq serve` describes them; `base` holds the versions.
 
-    Attributes:
-        base: Directory of the versions.
-        host: Address to listen on.
-        port: Port; 0 for any free port.
-        model_name: The model's name in URLs; by default the name of `base`.
-        batch_size: Maximum number of rows per batch.
-        batch_delay_ms: Milliseconds that a row may wait for others.
-        queue_size: Maximum number of waiting rows.
-        threads: Number of parallel batches; by default one per core.
-        trust: Whether graphs with any operations are served.
-        stop_seconds: Maximum seconds from the stop signal to the end.
+    `stop_seconds` is the maximum time from the stop signal to the end.
     """
 
     base: Path
@@ -155,9 +145,7 @@ def _check_extra() -> None:
 
 
 def _model_name(options: Options) -> str:
-    name = options.model_name
-    if name is None:
-        name = options.base.resolve().name
+    name = options.base.resolve().name if options.model_name is None else options.model_name
     if not re.fullmatch(r"[^/:\s]+", name):
         raise InputError(
             f"{name!r}: not a name for a model: it is part of a URL, so it must not be empty or "
@@ -174,7 +162,8 @@ def _listener(host: str, port: int) -> socket.socket:
         )[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise InputError(f"{host}: not an address to listen on: {_message(error)}") from None
+        message = reason(error) if isinstance(error, OSError) else str(error)
+        raise InputError(f"{host}: not an address to listen on: {message}") from None
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -182,13 +171,9 @@ def _listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InputError(
-            f"port {port} of {host} cannot be used: {_message(error)}; choose another with --port"
+            f"port {port} of {host} cannot be used: {reason(error)}; choose another with --port"
         ) from None
     return listener
-
-
-def _message(error: Exception) -> str:
-    return reason(error) if isinstance(error, OSError) else str(error)
 
 
 @contextlib.contextmanager

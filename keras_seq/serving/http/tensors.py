@@ -267,20 +267,18 @@ def write_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
 
 
 def _values(array: np.ndarray, name: str) -> Any:
-    if array.dtype.kind in "OSU":
-        convert: Callable[[Any], Any] = _as_bytes if name.endswith("_bytes") else _as_text
-    elif array.dtype.kind == "f":
+    convert: Callable[[Any], Any]
+    if array.dtype.kind == "f":
         convert = _as_number(array.dtype.type)
-    else:
+    elif array.dtype.kind not in "OSU":
         return array.tolist()
-    return _nested([convert(value) for value in array.ravel()], array.shape)
-
-
-def _nested(leaves: list[Any], shape: tuple[int, ...]) -> Any:
-    for axis in range(len(shape) - 1, 0, -1):
-        count, size = int(np.prod(shape[:axis])), shape[axis]
-        leaves = [leaves[i * size : (i + 1) * size] for i in range(count)]
-    return leaves if shape else leaves[0]
+    elif name.endswith("_bytes"):
+        convert = _as_bytes
+    else:
+        convert = _as_text
+    converted = np.empty(array.size, object)
+    converted[:] = [convert(value) for value in array.ravel()]
+    return converted.reshape(array.shape).tolist()
 
 
 def _as_text(value: bytes) -> str:

@@ -77,7 +77,9 @@ class ModelWatcher:
                 await self.check()
             except InputError as error:
                 # The directory may exist again at the next check.
-                self._report_once(-1, str(error))
+                if self._failed.get(-1) != str(error):
+                    self._failed[-1] = str(error)
+                    self._notice(str(error))
 
     async def check(self) -> None:
         """Switches to another version if there is a newer one, or if the served one is deleted."""
@@ -123,8 +125,3 @@ class ModelWatcher:
             state = "END" if model.closed else "UNLOADING"
             self._states[model.version] = VersionState(state)
         self._retiring = [model for model in self._retiring if not model.closed]
-
-    def _report_once(self, key: int, message: str) -> None:
-        if self._failed.get(key) != message:
-            self._failed[key] = message
-            self._notice(message)
