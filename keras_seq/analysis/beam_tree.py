@@ -11,43 +11,41 @@ from keras_seq import backend
 from keras_seq.inference.output_formats import END
 from keras_seq.inference.predictor import encode_sources
 from keras_seq.inference.search import make_search
+from keras_seq.inference.translator import Translator
 from keras_seq.search import SearchRecord, SearchResult, length_penalty
 from keras_seq.search.hypotheses import exists
-from keras_seq.settings import SearchSettings
-from keras_seq.text import EOS_ID, Tokenizer
+from keras_seq.text import EOS_ID
 
 _DIGITS = 5
 
 
 class BeamView:
-    """The tree of hypotheses of a beam search; raises SettingsError for any other search.
+    """The tree of hypotheses of a translator's beam search; SettingsError for any other search.
 
     Example:
 
     >>> tokenizer = Tokenizer.train(["A dog runs."] * 9, size=290)
     >>> size = tokenizer.vocabulary_size
     >>> model = Transformer(size, size, 1, 1, units=8, feedforward_units=8, num_heads=2)
-    >>> view = BeamView(model, tokenizer, tokenizer, SearchSettings(beam_size=3, max_length=4))
-    >>> tree = view("A dog")
+    >>> search = SearchSettings(beam_size=3, max_length=4)
+    >>> tree = BeamView(Translator(model, tokenizer, tokenizer, search))("A dog")
     >>> [one["parent"] for one in tree["steps"][0]], len(tree["results"])
     ([None, None, None], 1)
     """
 
-    def __init__(
-        self,
-        model: Any,
-        source_tokenizer: Tokenizer,
-        target_tokenizer: Tokenizer,
-        search: SearchSettings,
-        max_source_length: int = 200,
-        unknown: bool = False,
-    ) -> None:
-        find = make_search(model, search, target_tokenizer, unknown=unknown, record=True)
+    def __init__(self, translator: Translator) -> None:
+        model, self._settings = translator.model, translator.search_settings
+        self._translator = translator
+        self._source_pieces = translator.source_tokenizer.pieces
+        self._target_pieces = translator.target_tokenizer.pieces
+        find = make_search(
+            model,
+            self._settings,
+            translator.target_tokenizer,
+            unknown=translator.unknown,
+            record=True,
+        )
         self._search = backend.compiled(find, model.variables, ranks=[2])
-        self._source_tokenizer = source_tokenizer
-        self._target_tokenizer = target_tokenizer
-        self._settings = search
-        self._max_source_length = max_source_length
 
     def __call__(self, line: str) -> dict[str, Any]:
         """Searches one line that is not blank, and returns the tree as JSON data.
@@ -61,7 +59,11 @@ class BeamView:
         which has a `score`, or `"pruned"` if better candidates filled the beam. A result has
         `text`, `score`, `truncated`, and `path`, the index of its candidate at each step.
         """
-        ((ids,), _) = encode_sources([line], self._source_tokenizer, self._max_source_length)
+        tokenizer, max_length = (
+            self._translator.source_tokenizer,
+            self._translator.max_source_length,
+        )
+        ((ids,), _) = encode_sources([line], tokenizer, max_length)
         if not ids:
             raise ValueError("the line is blank: there is nothing to search for.")
         found, record = keras.tree.map_structure(
@@ -71,16 +73,14 @@ class BeamView:
         record = SearchRecord(*(part[0] for part in record))
         found = SearchResult(*(part[0] for part in found))
         steps = self._steps(record)
-        pieces = self._source_tokenizer.pieces
         return {
             "source": line,
-            "source_tokens": [*(pieces[token].text for token in ids), END],
+            "source_tokens": [*(self._source_pieces[token].text for token in ids), END],
             "steps": steps,
             "results": list(self._results(found, steps)),
         }
 
     def _steps(self, record: SearchRecord) -> list[list[dict[str, Any]]]:
-        pieces = self._target_tokenizer.pieces
         steps: list[list[dict[str, Any]]] = []
         beam = self._settings.beam_size
         shown: dict[int, int] = {}
@@ -107,7 +107,7 @@ class BeamView:
                     state = "ended"
                 candidates.append(
                     {
-                        "token": END if token == EOS_ID else pieces[token].text,
+                        "token": END if token == EOS_ID else self._target_pieces[token].text,
                         "id": token,
                         "parent": parent,
                         "log_probability": round(float(total) - so_far, _DIGITS),
@@ -135,7 +135,7 @@ class BeamView:
                 continue
             tokens = [int(token) for token in found.tokens[row, :length]]
             yield {
-                "text": self._target_tokenizer.decode([tokens])[0],
+                "text": self._translator.target_tokenizer.decode([tokens])[0],
                 "score": round(float(found.scores[row]), _DIGITS),
                 "truncated": bool(found.truncated[row]),
                 "path": _path(tokens, steps),

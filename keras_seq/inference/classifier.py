@@ -12,7 +12,7 @@ from keras import ops
 from keras_seq import backend
 from keras_seq.inference.labeler import Labeler
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
-from keras_seq.text import EOS_ID, Labels, Tokenizer
+from keras_seq.text import EOS_ID
 
 # Shape letters: B batch, S steps, N labels.
 
@@ -42,7 +42,7 @@ class Classifier(Labeler):
         model: A classifier of `keras_seq.models`.
         tokenizer: The tokenizer of the texts.
         labels: The labels, in the order of the model's logits.
-        max_length: Maximum number of tokens per text; longer texts are cut.
+        max_length: Maximum number of tokens per text, by default 400; longer texts are cut.
         batch_size: Texts per batch.
 
     Example:
@@ -60,17 +60,9 @@ class Classifier(Labeler):
     """
 
     task = "classify"
+    default_max_length = 400
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Tokenizer,
-        labels: Labels,
-        max_length: int = 400,
-        batch_size: int = 32,
-    ) -> None:
-        super().__init__(model, tokenizer, labels, max_length, batch_size)
-
+    def _compile(self, model: Any) -> None:
         def probabilities(source: Any) -> Any:
             return ops.softmax(model({"source": source}, training=False), axis=-1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
@@ -12,24 +13,30 @@ from keras_seq.run.models import load_model
 from keras_seq.text import Labels, Tokenizer
 
 
-class Labeler:
+class Labeler(ABC):
     """Base of models that map text to labels, which are in the order of the model's logits."""
 
     task: ClassVar[str]
+    default_max_length: ClassVar[int]
 
     def __init__(
         self,
         model: Any,
         tokenizer: Tokenizer,
         labels: Labels,
-        max_length: int,
+        max_length: int | None = None,
         batch_size: int = 32,
     ) -> None:
         self.model = model
         self._tokenizer = tokenizer
         self._labels = labels
-        self._max_length = max_length
+        self._max_length = self.default_max_length if max_length is None else max_length
         self._batch_size = batch_size
+        self._compile(model)
+
+    @abstractmethod
+    def _compile(self, model: Any) -> None:
+        """Compiles the forward pass."""
 
     @classmethod
     def load(

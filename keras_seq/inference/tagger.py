@@ -12,7 +12,7 @@ from keras import ops
 from keras_seq import backend
 from keras_seq.inference.labeler import Labeler
 from keras_seq.inference.predictor import check_is_list, predict_by_length
-from keras_seq.text import EOS_ID, Labels, Tokenizer, WordTokens, word_tokens, words_of
+from keras_seq.text import EOS_ID, WordTokens, word_tokens, words_of
 
 # Shape letters: B batch, S steps.
 
@@ -39,7 +39,7 @@ class Tagger(Labeler):
         model: A tagger of `keras_seq.models`.
         tokenizer: The tokenizer of the texts.
         labels: The tags, in the order of the model's logits.
-        max_length: Maximum number of tokens per piece.
+        max_length: Maximum number of tokens per piece, by default 200.
         batch_size: Pieces per batch.
 
     Example:
@@ -57,17 +57,9 @@ class Tagger(Labeler):
     """
 
     task = "tag"
+    default_max_length = 200
 
-    def __init__(
-        self,
-        model: Any,
-        tokenizer: Tokenizer,
-        labels: Labels,
-        max_length: int = 200,
-        batch_size: int = 32,
-    ) -> None:
-        super().__init__(model, tokenizer, labels, max_length, batch_size)
-
+    def _compile(self, model: Any) -> None:
         def tags(source: Any, begins: Any) -> Any:
             inputs = {"source": source, "begins": ops.not_equal(begins, 0)}
             return model(inputs, training=False)["tags"]

@@ -48,9 +48,11 @@ class Translator(LineTranslator, SearchPredictor):
         unknown: bool = False,
     ) -> None:
         self.model = model
-        self._source_tokenizer = source_tokenizer
-        self._target_tokenizer = target_tokenizer
-        self._max_source_length = max_source_length
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self.search_settings = search
+        self.max_source_length = max_source_length
+        self.unknown = unknown
         self._search = IdSearch(model, search, target_tokenizer, unknown)
 
     @classmethod
@@ -85,9 +87,9 @@ class Translator(LineTranslator, SearchPredictor):
         """
         return translate_lines(
             lines,
-            self._source_tokenizer,
-            self._target_tokenizer,
-            self._max_source_length,
+            self.source_tokenizer,
+            self.target_tokenizer,
+            self.max_source_length,
             self._search,
             prefixes,
         )

@@ -25,6 +25,7 @@ from keras_seq.serving.publishing import (
     checkpoint_record,
     publish_directory,
 )
+from keras_seq.serving.verification import require_equal
 from keras_seq.storage import write_file
 from keras_seq.text import EOS_ID, InputError
 
@@ -102,7 +103,7 @@ def export_ctranslate2(
         exported = _open_quietly(directory)
         reference = exported if quantization == "float32" else open_spec(spec(step), "float32")
         expected = _expected(run, step, sources)
-        _require_same(destination, sources, expected, _translated(run, reference, sources))
+        require_equal(sources, _translated(run, reference, sources), expected)
         report(f"{len(sources)} lines of the validation text come out as keras-seq translates them")
         if quantization != "float32":
             outputs = _translated(run, exported, sources)
@@ -140,20 +141,6 @@ def _translated(run: Run, model: Any, sources: Sequence[str]) -> list[str]:
         settings.search,
         settings.data.max_source_length,
     )(sources)
-
-
-def _require_same(
-    destination: Path, sources: Sequence[str], expected: Sequence[str], outputs: Sequence[str]
-) -> None:
-    pairs = zip(expected, outputs, strict=True)
-    wrong = [i for i, (reference, output) in enumerate(pairs) if reference != output]
-    if wrong:
-        first = wrong[0]
-        raise InputError(
-            f"{destination}: not published: in float32, CTranslate2 translates {len(wrong)} of "
-            f"{len(sources)} lines differently, first line {first + 1}, {sources[first]!r}: "
-            f"received {outputs[first]!r}, expected {expected[first]!r}"
-        )
 
 
 def _change(

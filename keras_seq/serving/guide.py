@@ -182,8 +182,6 @@ def text_guide(exporter: Exporter, example: str, example_output: str) -> GuidePa
 def write_guide(
     base: Path,
     parts: GuideParts,
-    *,
-    model_name: str,
     operations: Collection[str],
     max_batch: int,
     tensorflow_version: str,
@@ -191,10 +189,12 @@ def write_guide(
     """Writes `serving/README.md` and `serving/batching.txt` next to the versions in `base`.
 
     The commands contain no path above `base`, so they also work after `base` is copied to another
-    machine. Raises ValueError if a model server does not accept `model_name`.
+    machine. The name of `base` is that of the model. Raises ValueError if a model server does not
+    accept this name.
     """
+    model_name = base.absolute().name
     if not model_name or set(model_name) & set("/:\n"):
-        raise ValueError(f'`model_name` must be without "/" and ":", received {model_name!r}')
+        raise ValueError(f'a model name must be without "/" and ":", received {model_name!r}')
     folder = base.resolve().name
     *names, last = ["this page", *(f"`{name}`" for name in ("batching.txt", *parts.files))]
     serve = _SERVE.format(

@@ -100,14 +100,8 @@ def export_recognizer(
         write_warmup_tensors(version, _warmup_requests(source, features, sounds, batch_size))
 
     version = publish_version(base, write)
-    write_guide(
-        base,
-        recognizer_guide(base.resolve().name, source, sounds[0], expected[0], n_best),
-        model_name=base.absolute().name,
-        operations=operations(version),
-        max_batch=batch_size,
-        tensorflow_version=tf.__version__,
-    )
+    guide = recognizer_guide(base.resolve().name, source, sounds[0], expected[0], n_best)
+    write_guide(base, guide, operations(version), batch_size, tf.__version__)
     return version
 
 

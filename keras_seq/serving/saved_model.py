@@ -119,14 +119,8 @@ def export_saved_model(
 
     version = publish_version(base, write)
     if not ids_only:
-        write_guide(
-            base,
-            text_guide(exporter, inputs[0], expected[0]),
-            model_name=base.absolute().name,
-            operations=operations(version),
-            max_batch=batch_size,
-            tensorflow_version=tf.__version__,
-        )
+        guide = text_guide(exporter, inputs[0], expected[0])
+        write_guide(base, guide, operations(version), batch_size, tf.__version__)
     report(_size_report(version, run, model, ids_only))
     return version
 

@@ -34,22 +34,19 @@ class SignatureModule(tf.Module):
         # Not as attributes, because functions that are attributes are saved a second time.
         self._functions = SimpleNamespace(**functions)
 
-    def signatures(self, *, ids_only: bool = False) -> dict[str, Any]:
-        """Returns the functions that a server offers, by name.
+    def save(self, version: Path, *, ids_only: bool = False) -> None:
+        """Writes a SavedModel into an empty directory.
 
         With `ids_only` the operations that turn text into ids are omitted. A server without them
         cannot load a graph that contains one.
         """
+        functions = dict(vars(self._functions))
         if ids_only:
-            return {name: self._functions.ids for name in ("serving_default", "ids")}
-        return dict(vars(self._functions))
-
-    def save(self, version: Path, *, ids_only: bool = False) -> None:
-        """Writes a SavedModel into an empty directory; for `ids_only`, see `signatures`."""
+            functions = dict.fromkeys(("serving_default", "ids"), functions["ids"])
         tf.saved_model.save(
             self,
             str(version),
-            signatures=self.signatures(ids_only=ids_only),
+            signatures=functions,
             # Omits the Python source location of each operation, a quarter of the file.
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )

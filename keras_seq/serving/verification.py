@@ -55,11 +55,12 @@ def verify_saved_model(
     batches = [{"text": batch} if encode is None else encode(batch) for batch in texts]
     response = _run({"model": str(version), "text": encode is None, "batches": batches})
     outputs = [output for batch in response["outputs"] for output in batch]
-    _compare(sources, outputs if decode is None else decode(outputs), expected)
+    require_equal(sources, outputs if decode is None else decode(outputs), expected)
     return float(response["load_seconds"])
 
 
-def _compare(sources: Sequence[str], outputs: Sequence[str], expected: Sequence[str]) -> None:
+def require_equal(sources: Sequence[str], outputs: Sequence[str], expected: Sequence[str]) -> None:
+    """Raises InputError if an export has another output than the run."""
     triples = zip(sources, outputs, expected, strict=True)
     wrong = [triple for triple in triples if triple[1] != triple[2]]
     if wrong:

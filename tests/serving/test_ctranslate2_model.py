@@ -121,11 +121,11 @@ def test_export_is_not_published_when_translations_differ_from_the_run(learned, 
     with pytest.raises(InputError) as raised:
         export_ctranslate2(run, tmp_path / "new" / "model", quantization="int8")
     found = re.fullmatch(
-        r"(.*): not published: in float32, CTranslate2 translates (\d) of 4 lines differently, "
-        r"first line 1, 'the cat sees the dog': received '.*', expected '.*'",
+        r"the export returns another output than the run for (\d) of 4 inputs, "
+        r"first for 'the cat sees the dog': received '.*', expected '.*'",
         str(raised.value),
     )
-    assert found[1] == str(tmp_path / "new" / "model") and int(found[2]) > 1
+    assert int(found[1]) > 1
     assert os.listdir(tmp_path) == ["run"]
     # The run on the disk can be exported.
     export_ctranslate2(Run.open(run.path), tmp_path / "model")

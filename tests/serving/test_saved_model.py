@@ -77,7 +77,7 @@ def test_served_n_best_translations_equal_those_of_the_run(both):
 
 def test_ids_signature_gives_the_same_translations_as_text(both):
     translator, served, _ = both
-    source, target = translator._source_tokenizer, translator._target_tokenizer
+    source, target = translator.source_tokenizer, translator.target_tokenizer
     lines = LINES[:6] + [""]
     rows = source.encode(lines)
     width = max(map(len, rows)) + 2

@@ -131,7 +131,7 @@ def test_a_row_alone_answers_as_in_a_batch_of_64(exported):
 
 
 def test_overlong_texts_are_truncated_and_not_much_slower(exported):
-    limit = exported.translator._max_source_length
+    limit = exported.translator.max_source_length
     at_limit = "12 " * limit
     longer = ["1. " * 3_334, "1. " * 350_000, "x" * 1_000_000, "🐕" * 250_000]
     found = answer(exported.server, longer)
@@ -263,7 +263,7 @@ def test_openvino_results_equal_those_of_the_stock_server(exported):
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
 
-    rows = exported.translator._source_tokenizer.encode(LINES)
+    rows = exported.translator.source_tokenizer.encode(LINES)
     width = max(map(len, rows))
     ids = np.array([[*row, *[0] * (width - len(row))] for row in rows], "int32")
     loaded = tf.saved_model.load(str(exported.version))

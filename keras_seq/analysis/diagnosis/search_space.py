@@ -12,9 +12,6 @@ from keras_seq.search.limits import length_limits
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 
-# Lines whose limits are computed at a time.
-_CHUNK = 4096
-
 
 class SearchSpace:
     """The space of a search: the targets that its limits and rules allow."""
@@ -32,21 +29,12 @@ class SearchSpace:
 
         Source lengths do not include end tokens.
         """
-        found: list[tuple[int, int]] = []
-        for start in range(0, len(source_lengths), _CHUNK):
-            lengths = source_lengths[start : start + _CHUNK]
-            source = np.full((len(lengths), max(lengths) + 1), PAD_ID, np.int32)
-            for row, length in enumerate(lengths):
-                source[row, : length + 1] = EOS_ID
-            prefix = np.array([self._prefix] * len(lengths), np.int32) if self._prefix else None
-            limits = length_limits(
-                ops.convert_to_tensor(source),
-                self._config,
-                None if prefix is None else ops.convert_to_tensor(prefix),
-            )
-            least, most = map(ops.convert_to_numpy, (limits.min_length, limits.max_length))
-            found += list(zip(least.tolist(), most.tolist(), strict=True))
-        return found
+        lengths, rows = np.unique(source_lengths, return_inverse=True)
+        source = np.where(np.arange(lengths.max() + 1) <= lengths[:, None], EOS_ID, PAD_ID)
+        prefix = ops.array([self._prefix] * len(lengths), "int32") if self._prefix else None
+        limits = length_limits(ops.array(source, "int32"), self._config, prefix)
+        least, most = map(ops.convert_to_numpy, (limits.min_length, limits.max_length))
+        return list(zip(least[rows].tolist(), most[rows].tolist(), strict=True))
 
     def out_of_reach(self, tokens: Sequence[int], limits: tuple[int, int]) -> str | None:
         """Returns why a search within `limits` cannot find a target, None if it can."""

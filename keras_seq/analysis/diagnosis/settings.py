@@ -30,9 +30,7 @@ def diagnosis_settings(
     overrides = dict(search or {})
     if settings.search.method == "sampling":
         # Beam search rejects settings of sampling, so all of them are reset.
-        overrides |= {
-            name: SearchSettings.model_fields[name].default for name in _SAMPLING
-        }
+        overrides |= {name: SearchSettings.model_fields[name].default for name in _SAMPLING}
         if notice is not None:
             notice("the run samples its translations; the diagnosis uses beam search")
     found = {}
