@@ -97,7 +97,7 @@ class AttentionPictures:
                 stream.close()
 
     def _write_page(self, path: str) -> None:
-        from keras_seq.analysis.pages.page import make_page
+        from keras_seq.analysis.pages import make_page
 
         explain = self._explain()
         lines = []
@@ -173,7 +173,7 @@ class BeamPictures:
 
     def finish(self) -> None:
         """Writes the page."""
-        from keras_seq.analysis.pages.page import make_page
+        from keras_seq.analysis.pages import make_page
 
         if not self._lines:
             notice(f"{self._path}: not written, no line has a translation")

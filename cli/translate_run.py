@@ -102,14 +102,7 @@ class RunModel:
     def _beam_view(self) -> Any:
         from keras_seq.analysis.beam_tree import BeamView
 
-        return BeamView(
-            self.translator.model,
-            self.opened.source_tokenizer,
-            self.opened.target_tokenizer,
-            self.settings,
-            self.opened.settings.data.max_source_length,
-            unknown=self.outputs.replace_unknown,
-        )
+        return BeamView(self.translator)
 
 
 def load_ctranslate2(run: str, which: str, quantize: str | None, search: dict[str, Any]) -> Any:

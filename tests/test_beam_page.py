@@ -10,7 +10,7 @@ from keras import ops
 from web_page import HOSTILE, browser, find, page_errors  # noqa: F401
 
 from keras_seq.analysis.beam_tree import BeamView
-from keras_seq.analysis.pages.page import make_page
+from keras_seq.analysis.pages import make_page
 from keras_seq.inference.translator import Translator
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.settings import SettingsError, load_settings
@@ -46,7 +46,7 @@ def made(request, tokenizer):
     """A model, the tree of its search, and what was found without a record."""
     model = MODELS[request.param](tokenizer.vocabulary_size)
     search = search_settings()
-    tree = BeamView(model, tokenizer, tokenizer, search)(LINE)
+    tree = BeamView(Translator(model, tokenizer, tokenizer, search))(LINE)
     return model, tree, Translator(model, tokenizer, tokenizer, search).translate([LINE])[0]
 
 
@@ -123,7 +123,7 @@ def that_likes_to_end(tokenizer):
 @pytest.mark.slow
 def test_beam_tree_with_patience_shows_who_replaces_finished_hypotheses(tokenizer):
     search = search_settings(beam_size=3, n_best=3, patience=2.0)
-    tree = BeamView(that_likes_to_end(tokenizer), tokenizer, tokenizer, search)(LINE)
+    tree = BeamView(Translator(that_likes_to_end(tokenizer), tokenizer, tokenizer, search))(LINE)
     *steps, last = tree["steps"]
     ended = 0
     for step, candidates in enumerate(steps):
@@ -146,7 +146,7 @@ def test_early_finished_hypotheses_prune_others_from_the_beam_tree(tokenizer):
     """Places are frozen one by one."""
     model = that_likes_to_end(tokenizer)
     search = search_settings(beam_size=4, n_best=4, length_normalization="none")
-    tree = BeamView(model, tokenizer, tokenizer, search)(LINE)
+    tree = BeamView(Translator(model, tokenizer, tokenizer, search))(LINE)
     states = [one["state"] for candidates in tree["steps"] for one in candidates]
     assert states.count("ended") == 4
     assert "pruned" in states
@@ -159,9 +159,9 @@ def test_early_finished_hypotheses_prune_others_from_the_beam_tree(tokenizer):
 def test_beam_view_rejects_sampling_and_blank_lines(tokenizer):
     model = MODELS["recurrent"](tokenizer.vocabulary_size)
     with pytest.raises(SettingsError, match="sampling has no beam"):
-        BeamView(model, tokenizer, tokenizer, search_settings(method="sampling"))
+        BeamView(Translator(model, tokenizer, tokenizer, search_settings(method="sampling")))
     with pytest.raises(ValueError, match="blank"):
-        BeamView(model, tokenizer, tokenizer, search_settings())(" ")
+        BeamView(Translator(model, tokenizer, tokenizer, search_settings()))(" ")
 
 
 # In a browser

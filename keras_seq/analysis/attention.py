@@ -76,25 +76,19 @@ class AttentionExtractor:
         self._model = model
 
     def __call__(
-        self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
-    ) -> list[list[Attention]]:
-        """Returns the attention of the selected layer and head for each translation."""
-        return self._attend(self._selected, lines, translations)
-
-    def all_layers(
-        self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
-    ) -> list[list[Attention]]:
-        """Returns the same with `weights` of all layers and heads, `(L, H, T, S)`."""
-        if self._all is None:
-            self._all = _forced(self._model.with_attention(None))
-        return self._attend(self._all, lines, translations)
-
-    def _attend(
         self,
-        attend: Callable[..., Any],
         lines: Sequence[str],
         translations: Sequence[Sequence[Hypothesis]],
+        *,
+        all_layers: bool = False,
     ) -> list[list[Attention]]:
+        """Returns the attention of the selected layer and head for each translation.
+
+        With `all_layers`, the weights are those of all layers and heads, `(L, H, T, S)`.
+        """
+        if all_layers and self._all is None:
+            self._all = _forced(self._model.with_attention(None))
+        attend = (self._all if all_layers else None) or self._selected
         sources, _ = encode_sources(lines, self._source_tokenizer, self._max_source_length)
         pairs = [
             ((*source, EOS_ID), (*hypothesis.tokens, *([EOS_ID] if hypothesis.ended else [])))

@@ -59,11 +59,9 @@ class BeamView:
         which has a `score`, or `"pruned"` if better candidates filled the beam. A result has
         `text`, `score`, `truncated`, and `path`, the index of its candidate at each step.
         """
-        tokenizer, max_length = (
-            self._translator.source_tokenizer,
-            self._translator.max_source_length,
-        )
-        ((ids,), _) = encode_sources([line], tokenizer, max_length)
+        translator = self._translator
+        tokenizer, longest = translator.source_tokenizer, translator.max_source_length
+        ((ids,), _) = encode_sources([line], tokenizer, longest)
         if not ids:
             raise ValueError("the line is blank: there is nothing to search for.")
         found, record = keras.tree.map_structure(

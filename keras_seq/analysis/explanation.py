@@ -81,14 +81,18 @@ class Explainer:
         With `all_layers`, the weights are those of all layers and heads.
         """
         best = [list(hypotheses[:1]) for hypotheses in translations]
-        extract = self._extractor.all_layers if all_layers else self._extractor
-        return [attention[0] if attention else None for attention in extract(lines, best)]
+        found = self._extractor(lines, best, all_layers=all_layers)
+        return [attention[0] if attention else None for attention in found]
 
     def pieces(self, attention: Attention) -> tuple[list[str], list[str]]:
         """Returns the tokens of the source and of the translation as text."""
+
+        def texts(pieces: Sequence[Piece], tokens: Sequence[int]) -> list[str]:
+            return [END if token == EOS_ID else pieces[token].text for token in tokens]
+
         return (
-            [_piece(self._source_pieces, token) for token in attention.source],
-            [_piece(self._target_pieces, token) for token in attention.target],
+            texts(self._source_pieces, attention.source),
+            texts(self._target_pieces, attention.target),
         )
 
     def _align(self, line: str, hypothesis: Hypothesis, attention: Attention) -> Alignment:
@@ -97,7 +101,3 @@ class Explainer:
         if self._alignment == "hard":
             return Alignment(links=self._aligner.links(line, hypothesis, attention))
         return Alignment()
-
-
-def _piece(pieces: Sequence[Piece], token: int) -> str:
-    return END if token == EOS_ID else pieces[token].text

@@ -12,8 +12,8 @@ from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis, best_texts, decode_hypotheses
 from keras_seq.inference.id_search import hypotheses_of_row
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
+from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.inference.search import make_search
-from keras_seq.inference.search_predictor import SearchPredictor
 from keras_seq.run import Run
 from keras_seq.settings import SearchSettings, Settings
 from keras_seq.text import EOS_ID, Tokenizer
@@ -21,7 +21,7 @@ from keras_seq.text import EOS_ID, Tokenizer
 # Shape letters: N texts, Z latent units.
 
 
-class Autoencoder(SearchPredictor):
+class Autoencoder(RunPredictor):
     """Encodes texts to latent codes and decodes codes to texts.
 
     Made by `Autoencoder.load`, or from parts. The result for a text or a code does not depend on
@@ -67,7 +67,7 @@ class Autoencoder(SearchPredictor):
         self._decode = backend.compiled(decode, model.variables, [2], ["float32"])
 
     @classmethod
-    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
         length = settings.data.max_target_length
         return cls(model, run.target_tokenizer, settings.search, length, **options)
 

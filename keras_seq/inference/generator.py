@@ -8,13 +8,13 @@ from typing import Any, Self
 from keras_seq.inference.hypothesis import Hypothesis, best_texts, decode_hypotheses
 from keras_seq.inference.id_search import IdSearch
 from keras_seq.inference.predictor import check_is_list, predict_by_length
-from keras_seq.inference.search_predictor import SearchPredictor
+from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
 from keras_seq.settings import SearchSettings, Settings
 from keras_seq.text import Tokenizer
 
 
-class Generator(SearchPredictor):
+class Generator(RunPredictor):
     """Continues prompts with a trained language model.
 
     Made by `Generator.load`, or from parts. The first call compiles the search. The texts of a
@@ -40,7 +40,7 @@ class Generator(SearchPredictor):
         self._search = IdSearch(model, search, tokenizer)
 
     @classmethod
-    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
         return cls(model, run.target_tokenizer, settings.search, **options)
 
     def __call__(self, prompts: Sequence[str]) -> list[str]:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
-from keras_seq.inference.predictor import open_trained_run
+from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
-from keras_seq.run.models import load_model
+from keras_seq.settings import Settings
 from keras_seq.text import Labels, Tokenizer
 
 
-class Labeler(ABC):
+class Labeler(RunPredictor):
     """Base of models that map text to labels, which are in the order of the model's logits."""
 
-    task: ClassVar[str]
+    supports_ensembles = False
+    searches = False
+    own_options = frozenset({"batch_size"})
     default_max_length: ClassVar[int]
 
     def __init__(
@@ -39,28 +39,8 @@ class Labeler(ABC):
         """Compiles the forward pass."""
 
     @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        which: str | int = "best",
-        batch_size: int | None = None,
-        notice: Callable[[str], None] | None = None,
-    ) -> Self:
-        """Loads the model of a run directory.
-
-        Args:
-            path: The run directory.
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            batch_size: Texts per batch; None for the setting of the run.
-            notice: Receives a line for each damaged checkpoint that is skipped; by default each
-                is a warning.
-
-        Raises:
-            InputError: If `path` is not a trained run of this task.
-        """
-        run = open_trained_run(path, cls.task, which, notice)
-        return cls.of_run(run, load_model(run, which), batch_size)
+    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+        return cls.of_run(run, model, **options)
 
     @classmethod
     def of_run(cls, run: Run, model: Any, batch_size: int | None = None) -> Self:

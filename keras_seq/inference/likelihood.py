@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
 
 import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.inference.predictor import (
-    check_pairs,
-    encode_sources,
-    open_trained_run,
-    predict_by_length,
-)
-from keras_seq.run.models import load_models
+from keras_seq.inference.predictor import check_pairs, encode_sources, predict_by_length
+from keras_seq.inference.run_predictor import RunPredictor
+from keras_seq.run import Run
 from keras_seq.search import forced_scores
+from keras_seq.settings import Settings
 from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
 
 # Logits per batch, which take 64 MB.
@@ -91,7 +87,7 @@ def perplexity_of(log_probability: float, tokens: int) -> float:
     return math.exp(-mean) if mean > -700 else math.inf
 
 
-class LikelihoodScorer:
+class LikelihoodScorer(RunPredictor):
     """Scores existing translations of lines of text, by forced decoding.
 
         log P(y | x) = sum over t of log P(y_t | y_<t, x),  with the end token
@@ -112,6 +108,9 @@ class LikelihoodScorer:
     -1.31
     """
 
+    task = None
+    searches = False
+
     def __init__(
         self,
         model: Any,
@@ -130,34 +129,9 @@ class LikelihoodScorer:
         )
 
     @classmethod
-    def load(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        which: str | int = "best",
-        ensemble: Sequence[str | os.PathLike[str]] = (),
-        notice: Callable[[str], None] | None = None,
-    ) -> LikelihoodScorer:
-        """Loads the scorer of a run directory.
-
-        Args:
-            path: The run directory.
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            ensemble: Other run directories with the same vocabularies. Probabilities are then the
-                mean over all runs.
-            notice: Receives a line for each damaged checkpoint that is skipped; by default each
-                is a warning.
-
-        Raises:
-            InputError: If `path` is not a run with a trained model.
-        """
-        run = open_trained_run(path, None, which, notice)
-        return cls(
-            load_models(run, ensemble, which, notice),
-            run.source_tokenizer,
-            run.target_tokenizer,
-            run.settings.data.max_source_length,
-        )
+    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+        length = settings.data.max_source_length
+        return cls(model, run.source_tokenizer, run.target_tokenizer, length, **options)
 
     def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> list[Likelihood]:
         """Scores translations of lines.

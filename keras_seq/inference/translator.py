@@ -8,13 +8,13 @@ from typing import Any, Self
 
 from keras_seq.inference.hypothesis import Hypothesis, LineTranslator, translate_lines
 from keras_seq.inference.id_search import IdSearch
-from keras_seq.inference.search_predictor import SearchPredictor
+from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
 from keras_seq.settings import SearchSettings, Settings
 from keras_seq.text import Tokenizer
 
 
-class Translator(LineTranslator, SearchPredictor):
+class Translator(LineTranslator, RunPredictor):
     """Translates lines of text with a trained model.
 
     Made by `Translator.load`, or from parts. The first call compiles the search. The translation
@@ -56,7 +56,7 @@ class Translator(LineTranslator, SearchPredictor):
         self._search = IdSearch(model, search, target_tokenizer, unknown)
 
     @classmethod
-    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
         return cls(
             model,
             run.source_tokenizer,

@@ -90,20 +90,10 @@ class CTranslate2Translator(LineTranslator):
     ) -> CTranslate2Translator:
         """Loads the translator of a run directory without importing Keras.
 
-        Args:
-            path: The run directory.
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            quantize: Arithmetic: `"float32"`, `"int8"`, or another type that CTranslate2 supports
-                on this processor.
-            notice: Called with a line for each damaged checkpoint that is skipped; by default each
-                is a warning.
-            **search: Search settings that replace those of the run, such as `beam_size=1`; see
-                `SearchSettings`.
-
-        Raises:
-            InputError: `path` is not a run with a trained Transformer, CTranslate2 is not
-                installed, or it does not support a setting.
-            SettingsError: A search setting is unknown or out of bounds.
+        The arguments are those of `keras_seq.Translator.load`, and `quantize`, the arithmetic:
+        `"float32"`, `"int8"`, or another type that CTranslate2 supports on this processor. Raises
+        InputError, too, if the model is not a Transformer, CTranslate2 is not installed, or it does
+        not support a setting.
         """
         run = Run.open(path, notice=notice)
         settings = run.settings.with_search(search)

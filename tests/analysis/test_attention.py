@@ -106,7 +106,7 @@ def test_attention_is_independent_of_the_batch_for_every_head(tokenizer):
         AttentionExtractor(model, tokenizer),
     )
     together, means = of_head(LINES, found), of_layer(LINES, found)
-    every = of_layer.all_layers(LINES, found)
+    every = of_layer(LINES, found, all_layers=True)
     for i in (0, 2, 3):
         (one,), (mean,), (of_all,) = together[i], means[i], every[i]
         [[alone]] = of_head([LINES[i]], [found[i]])

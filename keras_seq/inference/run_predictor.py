@@ -1,4 +1,4 @@
-"""Base class of predictors that search with the model of a run."""
+"""Base class of the predictors that load a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from keras_seq.settings import Settings
 from keras_seq.text import InputError
 
 
-class SearchPredictor(ABC):
-    """Base of predictors that search with the model of a run."""
+class RunPredictor(ABC):
+    """Base of the predictors that load a run."""
 
-    task: ClassVar[str]
+    # None for any task.
+    task: ClassVar[str | None]
     supports_ensembles: ClassVar[bool] = True
-    # Arguments of the constructor that `load` takes besides the settings of the search.
+    searches: ClassVar[bool] = True
+    # Further arguments of `load`, which `_of_run` receives.
     own_options: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -38,26 +40,31 @@ class SearchPredictor(ABC):
             path: The run directory.
             which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
             ensemble: Other run directories with the same vocabularies, which form an ensemble with
-                this one. The settings of this one count. An `Autoencoder` has no ensembles.
+                this one. The settings of this one count. Classifiers, taggers and autoencoders
+                have no ensembles.
             notice: Receives a line for each damaged checkpoint that is skipped; by default each is
                 a warning.
             **search: Search settings that replace those of the run, such as `beam_size=1`; see
-                `SearchSettings`. `Translator.load` also takes `unknown`.
+                `SearchSettings`. `Translator.load` also takes `unknown`. Classifiers and taggers
+                take only `batch_size`, and a `LikelihoodScorer` takes nothing.
 
         Raises:
             InputError: If `path` is not a trained run of this task, or a run of the ensemble has
                 other vocabularies.
             SettingsError: If a search setting is unknown or out of bounds.
+            TypeError: If this class takes no search settings.
         """
         options = {name: search.pop(name) for name in cls.own_options & search.keys()}
+        if search and not cls.searches:
+            raise TypeError(f"{cls.__name__} does not search, received {', '.join(search)}.")
         run = open_trained_run(path, cls.task, which, notice)
         if ensemble and not cls.supports_ensembles:
             raise InputError(f"{path}: a run of task {cls.task!r} has no ensembles")
         settings = run.settings.with_search(search)
         model = load_models(run, ensemble, which, notice)
-        return cls.of_run(run, model, settings, **options)
+        return cls._of_run(run, model, settings, **options)
 
     @classmethod
     @abstractmethod
-    def of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
         """Returns the predictor of an opened run, with a model that is already loaded."""
