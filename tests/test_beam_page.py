@@ -269,7 +269,7 @@ def test_attention_page_shows_the_weights_in_a_browser(browser, tmp_path):  # no
     choose("head", 0)
     assert shades() == shade(0.9, 0.1, 0, 1)
     browser.execute_script("document.querySelector('.cell').dispatchEvent(new Event('mouseenter'))")
-    assert find(browser, "#told")[0].text == f"\u2581x looks at {HOSTILE}: 0.900"
+    assert find(browser, "#told")[0].text == f"\u2581x attends to {HOSTILE}: 0.900"
     # A mean and two heads, small, to choose from.
     small = find(browser, "#heads button")
     assert [one.get_attribute("aria-label") for one in small] == [

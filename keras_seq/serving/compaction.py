@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_seq.serving.graph_file.operations import node_name
+
 # Every reader of a graph infers these attributes again.
 _REDUNDANT_ATTRIBUTES = (
     "_output_shapes",
@@ -52,8 +54,8 @@ def _prune_nodes(meta_graph: Any) -> None:
     for collection in meta_graph.collection_def.values():
         roots += collection.node_list.value
     nodes = meta_graph.graph_def.node
-    inputs = {node.name: [_node_name(tensor) for tensor in node.input] for node in nodes}
-    needed = _reachable(map(_node_name, roots), inputs)
+    inputs = {node.name: [node_name(tensor) for tensor in node.input] for node in nodes}
+    needed = _reachable(map(node_name, roots), inputs)
     _retain(nodes, [node for node in nodes if node.name in needed])
 
 
@@ -107,7 +109,7 @@ def _name_default_call(meta_graph: Any) -> None:
     signatures = meta_graph.signature_def
     if "serving_default" not in signatures:
         return
-    (call, *_) = (_node_name(t.name) for t in signatures["serving_default"].outputs.values())
+    (call, *_) = (node_name(t.name) for t in signatures["serving_default"].outputs.values())
     swapped = {call: _DEFAULT_CALL, _DEFAULT_CALL: call}
 
     def renamed(tensor: str) -> str:
@@ -123,7 +125,3 @@ def _name_default_call(meta_graph: Any) -> None:
             tensor.name = renamed(tensor.name)
     saver = meta_graph.saver_def
     saver.restore_op_name = renamed(saver.restore_op_name)
-
-
-def _node_name(tensor: str) -> str:
-    return tensor.removeprefix("^").partition(":")[0]

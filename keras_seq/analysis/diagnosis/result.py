@@ -170,23 +170,11 @@ class Diagnosis:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    reference = asdict(line.reference)
-    return {
-        "number": line.number,
-        "verdict": line.verdict,
-        "margin": line.margin,
-        "same": line.same,
-        "wider_is_better": line.wider_is_better,
-        "source_cut": line.source_cut,
-        "out_of_reach": line.out_of_reach,
-        "source": line.source,
-        "reference": {
-            name: value
-            for name, value in reference.items()
-            if name not in ("chrf", "cut", "verdict")
-        },
-        "outputs": [{"beam": beam, **asdict(output)} for beam, output in line.outputs.items()],
-    }
+    fields = asdict(line)
+    for name in ("chrf", "cut", "verdict"):
+        del fields["reference"][name]
+    fields["outputs"] = [{"beam": beam} | output for beam, output in fields["outputs"].items()]
+    return {"number": line.number, "verdict": line.verdict, "margin": line.margin} | fields
 
 
 def _score(score: Score) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 /* Functions that the pages share: `make_page` puts them before the script of the page. */
 const at = (id) => document.getElementById(id);
-const made = (tag, text, name) => {
+const create = (tag, text, name) => {
   const node = document.createElement(tag);
   if (text !== undefined) node.textContent = text;
   if (name) node.className = name;
   return node;
 };
-const drawn = (tag, attributes, text) => {
+const draw = (tag, attributes, text) => {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
   if (text !== undefined) node.textContent = text;

@@ -113,7 +113,7 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
     if len(savers) > 1 or any(True for library in values(graph, 2) for _ in values(library, 2)):
         return True
     saver = dict(fields_of(savers[0])) if savers else {}
-    restore_node, filename = (_node_name(text(saver.get(key, b""))) for key in (3, 1))
+    restore_node, filename = (node_name(text(saver.get(key, b""))) for key in (3, 1))
     readers: set[str] = set()
     inner: list[_Node] = []
     for function in _functions(graph):
@@ -126,9 +126,9 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
             readers.add(_function_name(function))
     outer = list(_nodes(graph, 1))
     others = [node for node in outer if node.name != restore_node]
-    used = {_node_name(tensor) for node in outer for tensor in node.inputs}
+    used = {node_name(tensor) for node in outer for tensor in node.inputs}
     used |= {
-        _node_name(text(dict(fields_of(output)).get(1, b"")))
+        node_name(text(dict(fields_of(output)).get(1, b"")))
         for _, signature in entries(meta_graph, 5)
         for _, output in entries(signature, 2)
     }
@@ -137,13 +137,13 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
     if any(node.op == "RestoreV2" for node in outer) or (restore_node and restore_node in used):
         return True
     return any(
-        readers.intersection(node.called) and _node_name(node.inputs[0]) != filename
+        readers.intersection(node.called) and node_name(node.inputs[0]) != filename
         for node in outer
         if node.name == restore_node
     )
 
 
-def _node_name(tensor: str) -> str:
+def node_name(tensor: str) -> str:
     """Returns the node of a tensor `name:0` or of a control input `^name`."""
     return tensor.removeprefix("^").split(":")[0]
 
