@@ -22,7 +22,7 @@ STRING_BYTES = 24
 
 
 class LibraryError(Exception):
-    """The first line of the error message of a call."""
+    """The first line of the error message of a call, up to 300 characters."""
 
 
 class Output(ctypes.Structure):
@@ -118,7 +118,7 @@ class Library:
                 result = function(*values, status)
                 if self._code(status):
                     message = self._message(status).decode("utf-8", "replace")
-                    raise LibraryError(message.strip().split("\n")[0])
+                    raise LibraryError(message.strip().split("\n")[0][:300])
                 return result
             finally:
                 self._delete_status(status)

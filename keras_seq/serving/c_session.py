@@ -38,7 +38,7 @@ class CSession:
                 *(options, None, str(version).encode(), tags, 1, self._graph, None)
             )
         except LibraryError as error:
-            raise InputError(f"{version}: damaged: {_short(error)}") from None
+            raise InputError(f"{version}: damaged: {error}") from None
         finally:
             lib.delete_options(options)
 
@@ -58,7 +58,7 @@ class CSession:
             )
             values = [lib.values(result) for result in results]
         except LibraryError as error:
-            raise InputError(f"{self._version}: cannot be run: {_short(error)}") from None
+            raise InputError(f"{self._version}: cannot be run: {error}") from None
         finally:
             lib.delete_strings(tensor, len(texts))
             for result in results:
@@ -80,7 +80,3 @@ class CSession:
             self._library.delete_session(self._session)
         if self._graph is not None:
             self._library.delete_graph(self._graph)
-
-
-def _short(error: LibraryError) -> str:
-    return str(error)[:300]

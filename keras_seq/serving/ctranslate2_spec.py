@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,32 +89,20 @@ def layout(
             yield from dense(f"{variable}/linear_{i}", f"{weight}/{name}", units, count * units)
         yield from norm(f"{variable}/layer_norm", f"{weight}_residual/norm")
 
-    for side, size, tables, depth, attentions in (
-        (
-            "encoder",
-            source_size,
-            ("embeddings_0",),
-            model.num_encoder_layers,
-            (("self_attention", "attention", _SELF_ATTENTION),),
-        ),
-        (
-            "decoder",
-            target_size,
-            ("embeddings", "projection"),
-            model.num_decoder_layers,
-            (
-                ("self_attention", "self_attention", _SELF_ATTENTION),
-                ("attention", "cross_attention", _CROSS_ATTENTION),
-            ),
-        ),
-    ):
-        name = "embedding" if joint else f"{'source' if side == 'encoder' else 'target'}_embedding"
+    encoder = ("encoder", "source_", source_size, ("embeddings_0",), model.num_encoder_layers)
+    tables = ("embeddings", "projection")
+    decoder = ("decoder", "target_", target_size, tables, model.num_decoder_layers)
+    for side, prefix, size, tables, depth in (encoder, decoder):
+        name = "embedding" if joint else f"{prefix}embedding"
         for table in tables:
             yield Slot(f"{side}/{table}/weight", f"{name}/embeddings", (size, units))
         for i in range(depth):
             layer, block = f"{side}/layer_{i}", f"{side}_block_{i}"
-            for variable, weight, parts in attentions:
-                yield from attention(f"{layer}/{variable}", f"{block}/{weight}", parts)
+            weight = "attention" if side == "encoder" else "self_attention"
+            yield from attention(f"{layer}/self_attention", f"{block}/{weight}", _SELF_ATTENTION)
+            if side == "decoder":
+                memory = f"{block}/cross_attention"
+                yield from attention(f"{layer}/attention", memory, _CROSS_ATTENTION)
             feed_forward = f"{block}/feed_forward"
             yield from dense(f"{layer}/ffn/linear_0", f"{feed_forward}/hidden/", units, inner)
             yield from dense(f"{layer}/ffn/linear_1", f"{feed_forward}/projection/", inner, units)
@@ -143,7 +131,13 @@ def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
         pre_norm=model.norm == "pre",
         activation=specs.common_spec.Activation[model.activation.upper()],
     )
-    _fill(spec, slots, weights, specs.model_spec.index_spec)
+    for slot in slots:
+        array = weights[slot.weight]
+        # Kernels are transposed; embedding tables have the same layout in both models.
+        if slot.weight.endswith("kernel"):
+            array = np.ascontiguousarray(array.T)
+        scope, _, attribute = slot.variable.rpartition("/")
+        setattr(specs.model_spec.index_spec(spec, scope), attribute, array)
     table = sinusoids(positions, model.units)
     for side in (spec.encoder, spec.decoder):
         side.scale_embeddings = True
@@ -196,16 +190,6 @@ def sinusoids(positions: int, units: int) -> np.ndarray:
     angles = np.arange(positions, dtype=np.float32)[:, None] * frequencies[None]
     pairs = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
     return np.ascontiguousarray(pairs.reshape(positions, 2 * half)[:, :units])
-
-
-def _fill(spec: Any, slots: list[Slot], weights: Mapping[str, np.ndarray], index: Any) -> None:
-    for slot in slots:
-        array = weights[slot.weight]
-        scope, _, attribute = slot.variable.rpartition("/")
-        # Kernels are transposed; embedding tables have the same layout in both models.
-        if slot.weight.endswith("kernel"):
-            array = np.ascontiguousarray(array.T)
-        setattr(index(spec, scope), attribute, array)
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:

@@ -82,19 +82,21 @@ def export_recognizer(
     functions = recognizer_signatures(model, labels, separator, beam_size, n_best)
     source, (_, _, *features) = audio_signature(model)
     recognizer = Recognizer(model, labels, separator=separator, beam_size=beam_size, n_best=n_best)
-    sounds = [np.asarray(sound, "float32") for sound in examples] or [_silence(features)]
+    # One second of samples at 16 kHz, or a hundred steps of features.
+    silence = np.zeros((100 if features else 16_000, *features), "float32")
+    sounds = [np.asarray(sound, "float32") for sound in examples] or [silence]
     expected = recognizer(sounds)
+
+    by_name = {f"recording {number}": sound for number, sound in enumerate(sounds)}
+
+    def encode(names: Sequence[str]) -> dict[str, list[Any]]:
+        padded, lengths = pad_audio([by_name[name] for name in names])
+        return {source: padded.tolist(), "lengths": lengths.tolist()}
 
     def write(version: Path) -> None:
         SignatureModule(model, functions).save(version)
-        by_name = {f"recording {number}": sound for number, sound in enumerate(sounds)}
-        seconds = verify_saved_model(
-            version,
-            list(by_name),
-            expected,
-            batch_size=1,
-            encode=lambda names: _inputs(source, [by_name[name] for name in names]),
-        )
+        names = list(by_name)
+        seconds = verify_saved_model(version, names, expected, batch_size=1, encode=encode)
         if notice and len(examples):
             notice(f"{len(examples)} recordings come out as in Python; loaded in {seconds:.2f} s")
         write_warmup_tensors(version, _warmup_requests(source, features, sounds, batch_size))
@@ -139,11 +141,6 @@ def recognizer_signatures(
     return {"serving_default": best_text, "n_best": n_best_texts}
 
 
-def _silence(features: Sequence[Any]) -> np.ndarray:
-    """One or two seconds of samples, or a hundred steps of features."""
-    return np.zeros((100 if features else 16_000, *features), "float32")
-
-
 def _warmup_requests(
     source: str, features: Sequence[Any], sounds: Sequence[np.ndarray], rows: int
 ) -> list[dict[str, Any]]:
@@ -163,8 +160,3 @@ def _warmup_requests(
             ends = tf.make_tensor_proto([length] * count, tf.int32)
             requests.append({source: silence, "lengths": ends})
     return requests
-
-
-def _inputs(source: str, sounds: Sequence[np.ndarray]) -> dict[str, list[Any]]:
-    padded, lengths = pad_audio(sounds)
-    return {source: padded.tolist(), "lengths": lengths.tolist()}

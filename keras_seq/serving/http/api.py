@@ -35,6 +35,8 @@ _STATUS = re.compile(rf"{_MODEL_PATH}(/metadata)?")
 # is read to its end and discarded.
 _DISCARD_FACTOR = 4
 _BODY_SECONDS = 60.0
+# With a metric per path, clients could exhaust the memory.
+_ENDPOINTS = {"/": "page", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
 # The status of a closed connection in nginx and TensorFlow Serving.
 _CLIENT_GONE = 499
 
@@ -263,27 +265,15 @@ class _MetricsMiddleware:
             await self._app(scope, receive, send_and_record)
         except Exception as error:
             # Starlette has already sent the response.
-            _report(error)
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            print(  # noqa: T201
+                f"internal error: {type(error).__name__}: {' '.join(str(error).split())[:300]} "
+                f"({where.filename}:{where.lineno})",
+                file=sys.stderr,
+                flush=True,
+            )
         finally:
-            self._metrics.request(_endpoint(scope), code, time.perf_counter() - start)
-
-
-def _report(error: Exception) -> None:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    print(  # noqa: T201
-        f"internal error: {type(error).__name__}: {' '.join(str(error).split())[:300]} "
-        f"({where.filename}:{where.lineno})",
-        file=sys.stderr,
-        flush=True,
-    )
-
-
-def _endpoint(scope: Scope) -> str:
-    """Returns one of a few names: with a metric per path, clients could exhaust the memory."""
-    path = scope["path"]
-    if path.startswith("/v1/"):
-        return "predict" if scope["method"] == "POST" else "status"
-    return _ENDPOINTS.get(path, "other")
-
-
-_ENDPOINTS = {"/": "page", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
+            endpoint = _ENDPOINTS.get(scope["path"], "other")
+            if scope["path"].startswith("/v1/"):
+                endpoint = "predict" if scope["method"] == "POST" else "status"
+            self._metrics.request(endpoint, code, time.perf_counter() - start)
