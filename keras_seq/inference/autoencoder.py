@@ -72,21 +72,13 @@ class Autoencoder(RunPredictor):
         return cls(model, run.target_tokenizer, settings.search, length, **options)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Returns the mean of the posterior of each text, float32 `(N, Z)`.
-
-        Raises:
-            TypeError: If `texts` is one string.
-        """
+        """Returns the mean of the posterior of each text, float32 `(N, Z)`."""
         return self._encode(texts)[0]
 
     def decode(self, latent: np.ndarray) -> list[list[Hypothesis]]:
-        """Returns the `n_best` texts of each latent code, best first.
+        """Returns the `n_best` texts of each latent code of a float array `(N, Z)`, best first.
 
-        Args:
-            latent: Float array `(N, Z)`.
-
-        Raises:
-            ValueError: If the shape is wrong, or a number is not finite.
+        Raises ValueError if the shape is wrong, or a number is not finite.
         """
         latent = np.asarray(latent, np.float32)
         if latent.ndim != 2 or latent.shape[1] != self._units:
@@ -109,11 +101,7 @@ class Autoencoder(RunPredictor):
         return results
 
     def reconstruct(self, texts: Sequence[str]) -> list[str]:
-        """Encodes each text and decodes the mean of its posterior; "" for a blank text.
-
-        Raises:
-            TypeError: If `texts` is one string.
-        """
+        """Encodes each text and decodes the mean of its posterior; "" for a blank text."""
         return best_texts(self.reconstruct_n_best(texts))
 
     def reconstruct_n_best(self, texts: Sequence[str]) -> list[list[Hypothesis]]:
@@ -129,14 +117,9 @@ class Autoencoder(RunPredictor):
         return results
 
     def sample(self, count: int = 1, seed: int = 0) -> list[str]:
-        """Decodes samples from the prior, N(0, 1).
+        """Decodes `count` samples from the prior, N(0, 1); raises ValueError for less than one.
 
-        Args:
-            count: Positive integer, the number of texts.
-            seed: Non-negative integer. With the same seed, more samples begin with the fewer.
-
-        Raises:
-            ValueError: If `count` is not positive.
+        With the same non-negative `seed`, a larger `count` begins with the same texts.
         """
         if count < 1:
             raise ValueError(f"`count` must be positive, received {count!r}.")
@@ -144,17 +127,10 @@ class Autoencoder(RunPredictor):
         return best_texts(self.decode(codes))
 
     def interpolate(self, first: str, second: str, steps: int = 5) -> list[str]:
-        """Decodes points on the line between the codes of two texts.
+        """Decodes `steps` points on the line between the codes of two texts.
 
-        Args:
-            first, second: Lines of text.
-            steps: The number of points between the two.
-
-        Returns:
-            `steps + 2` texts; the first and the last are the reconstructions.
-
-        Raises:
-            ValueError: If `steps` is negative.
+        The first and the last of the `steps + 2` texts are the reconstructions. Raises ValueError
+        if `steps` is negative.
         """
         if steps < 0:
             raise ValueError(f"`steps` must not be negative, received {steps!r}.")

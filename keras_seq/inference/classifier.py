@@ -18,13 +18,10 @@ from keras_seq.text import EOS_ID
 
 
 class Classified(NamedTuple):
-    """The prediction for one text.
+    """The most probable label of a text and its probability.
 
-    Attributes:
-        label: The most probable label.
-        probability: The probability of that label.
-        ranked: All labels with their probabilities, the most probable first.
-        truncated: True if the text was cut at its maximum length.
+    `ranked` has all labels with their probabilities, the most probable first. `truncated` is True
+    if the text was cut at its maximum length.
     """
 
     label: str
@@ -73,11 +70,7 @@ class Classifier(Labeler):
         return [result.label for result in self.classify(texts)]
 
     def classify(self, texts: Sequence[str]) -> list[Classified]:
-        """Returns the labels of each text with their probabilities.
-
-        Raises:
-            TypeError: If `texts` is one string.
-        """
+        """Returns the labels of each text with their probabilities."""
         check_is_list("texts", texts)
         ids, cut = encode_sources(texts, self._tokenizer, self._max_length)
         probabilities = predict_by_length(ids, self._predict, self._batch_size)

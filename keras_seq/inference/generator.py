@@ -48,18 +48,11 @@ class Generator(RunPredictor):
         return best_texts(self.generate(prompts))
 
     def generate(self, prompts: Sequence[str]) -> list[list[Hypothesis]]:
-        """Returns `n_best` texts for each prompt.
+        """Returns `n_best` texts for each prompt, after a beam search the most probable first.
 
-        Args:
-            prompts: Lines of text, preferably ended at the end of a word; "" for no prompt.
-
-        Returns:
-            The texts of each prompt, with a beam the most probable first. Texts and
-            log-probabilities include the prompt.
-
-        Raises:
-            TypeError: If `prompts` is one string.
-            InputError: If a prompt fills all of `search.max_length`.
+        Texts and log-probabilities include the prompt. A prompt is a line of text, preferably ended
+        at the end of a word; "" for no prompt. Raises InputError if one fills all of
+        `search.max_length`.
         """
         check_is_list("prompts", prompts)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
+from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, Tokenizer
 
 
@@ -45,6 +46,30 @@ class LineTranslator(ABC):
     @abstractmethod
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
         """Returns up to `n_best` translations of each line, best first; none for a blank line."""
+
+
+class TokenTranslator(LineTranslator):
+    """Base of the translators that search over token ids."""
+
+    def __init__(
+        self,
+        model: Any,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        search: SearchSettings,
+        max_source_length: int = 200,
+        unknown: bool = False,
+    ) -> None:
+        self.model = model
+        self.source_tokenizer, self.target_tokenizer = source_tokenizer, target_tokenizer
+        self.search_settings = search
+        self.max_source_length = max_source_length
+        self.unknown = unknown
+        self._prepare_search()
+
+    @abstractmethod
+    def _prepare_search(self) -> None:
+        """Builds the search, or raises InputError if a setting is not supported."""
 
 
 def translate_lines(

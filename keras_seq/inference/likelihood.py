@@ -134,17 +134,10 @@ class LikelihoodScorer(RunPredictor):
         return cls(model, run.source_tokenizer, run.target_tokenizer, length, **options)
 
     def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> list[Likelihood]:
-        """Scores translations of lines.
+        """Scores a translation of each line.
 
         A pair of two blank lines has no tokens and a total of 0. If only the target is blank, its
         end token is scored.
-
-        Args:
-            sources: Lines of text.
-            targets: The translation of each line.
-
-        Returns:
-            The likelihood of each pair.
 
         Raises:
             TypeError: If `sources` or `targets` is one string.

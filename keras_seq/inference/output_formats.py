@@ -70,15 +70,10 @@ _Aligned = tuple[Hypothesis, Alignment]
 class OutputFormat:
     r"""Writes translations of lines.
 
-    Args:
-        name: `"text"`: one translation per line, see `format_lines`. `"tsv"`: a table with a
-            header, one translation per row; a backslash, tab or line end in a text is written as
-            `\\`, `\t`, `\n` or `\r`. `"jsonl"`: one object for each line of the input.
-        n_best: Maximum number of translations per line.
-        scores: Whether the text format has scores.
-        links: Whether links between words are written.
-        target_tokenizer: The tokenizer of the target. With it, an object has the tokens of each
-            translation.
+    `"text"` has one translation per line, see `format_lines`. `"tsv"` is a table with a header and
+    one translation per row; a backslash, tab or line end in a text is written as `\\`, `\t`, `\n`
+    or `\r`. `"jsonl"` has one object for each line of the input, which includes the tokens of each
+    translation if there is a `target_tokenizer`. `links` adds the links between words.
 
     Example:
 
@@ -98,11 +93,8 @@ class OutputFormat:
         links: bool = False,
         target_tokenizer: Tokenizer | None = None,
     ) -> None:
-        self._name = name
-        self._n_best = n_best
-        self._scores = scores
-        self._links = links
-        self._tokenizer = target_tokenizer
+        self._name, self._tokenizer = name, target_tokenizer
+        self._n_best, self._scores, self._links = n_best, scores, links
 
     def header(self) -> Iterator[str]:
         """Yields the line above all others, if the format has one."""

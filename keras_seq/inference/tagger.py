@@ -18,12 +18,7 @@ from keras_seq.text import EOS_ID, WordTokens, word_tokens, words_of
 
 
 class Tagged(NamedTuple):
-    """The prediction for one text.
-
-    Attributes:
-        words: The words of the text.
-        tags: The tag of each word.
-    """
+    """The words of a text and the tag of each."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -71,11 +66,7 @@ class Tagger(Labeler):
         return [" ".join(result.tags) for result in self.tag(texts)]
 
     def tag(self, texts: Sequence[str]) -> list[Tagged]:
-        """Returns the words of each text, split at ASCII white space, with their tags.
-
-        Raises:
-            TypeError: If `texts` is one string.
-        """
+        """Returns the words of each text, split at ASCII white space, with their tags."""
         check_is_list("texts", texts)
         pieces: list[WordTokens] = []
         text_of_piece: list[int] = []

@@ -6,15 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Any, Self
 
-from keras_seq.inference.hypothesis import Hypothesis, LineTranslator, translate_lines
+from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator, translate_lines
 from keras_seq.inference.id_search import IdSearch
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
-from keras_seq.settings import SearchSettings, Settings
-from keras_seq.text import Tokenizer
+from keras_seq.settings import Settings
 
 
-class Translator(LineTranslator, RunPredictor):
+class Translator(TokenTranslator, RunPredictor):
     """Translates lines of text with a trained model.
 
     Made by `Translator.load`, or from parts. The first call compiles the search. The translation
@@ -38,22 +37,10 @@ class Translator(LineTranslator, RunPredictor):
     task = "translate"
     own_options = frozenset({"unknown"})
 
-    def __init__(
-        self,
-        model: Any,
-        source_tokenizer: Tokenizer,
-        target_tokenizer: Tokenizer,
-        search: SearchSettings,
-        max_source_length: int = 200,
-        unknown: bool = False,
-    ) -> None:
-        self.model = model
-        self.source_tokenizer = source_tokenizer
-        self.target_tokenizer = target_tokenizer
-        self.search_settings = search
-        self.max_source_length = max_source_length
-        self.unknown = unknown
-        self._search = IdSearch(model, search, target_tokenizer, unknown)
+    def _prepare_search(self) -> None:
+        self._search = IdSearch(
+            self.model, self.search_settings, self.target_tokenizer, self.unknown
+        )
 
     @classmethod
     def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
@@ -69,19 +56,16 @@ class Translator(LineTranslator, RunPredictor):
     def translate(
         self, lines: Sequence[str], prefixes: Sequence[str] | None = None
     ) -> list[list[Hypothesis]]:
-        """Returns the `n_best` translations of each line.
+        """Returns the `n_best` translations of each line, best first.
+
+        There are fewer than `n_best` if the search found fewer, and none for a blank line.
 
         Args:
             lines: Lines of text.
             prefixes: The beginning of each translation, "" for none, preferably ended at the end
                 of a word. Replaces `search.prefix`.
 
-        Returns:
-            The translations of each line, best first. There are fewer than `n_best` if the search
-            found fewer, and none for a blank line.
-
         Raises:
-            TypeError: If `lines` or `prefixes` is one string.
             ValueError: If the numbers of prefixes and lines differ.
             InputError: If a prefix fills all of `search.max_length`.
         """
@@ -98,21 +82,9 @@ class Translator(LineTranslator, RunPredictor):
 def translate(
     run: str | os.PathLike[str], lines: Sequence[str], *, which: str | int = "best", **search: Any
 ) -> list[str]:
-    """Translates lines with the model of a run directory.
+    """Returns the best translation of each line, with the model of a run directory.
 
-    Loads the model on each call. To translate more than once, keep a `Translator`.
-
-    Args:
-        run: The run directory.
-        lines: Lines of text.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        **search: Search settings that replace those of the run; see `SearchSettings`.
-
-    Returns:
-        The best translation of each line; "" for a blank line.
-
-    Raises:
-        InputError: If `run` is not a run with a trained model.
-        SettingsError: If a search setting is unknown or out of bounds.
+    Loads the model on each call. To translate more than once, keep a `Translator`, whose `load`
+    explains the arguments.
     """
     return Translator.load(run, which=which, **search)(lines)

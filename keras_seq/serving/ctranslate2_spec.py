@@ -89,10 +89,11 @@ def layout(
             yield from dense(f"{variable}/linear_{i}", f"{weight}/{name}", units, count * units)
         yield from norm(f"{variable}/layer_norm", f"{weight}_residual/norm")
 
-    encoder = ("encoder", "source_", source_size, ("embeddings_0",), model.num_encoder_layers)
-    tables = ("embeddings", "projection")
-    decoder = ("decoder", "target_", target_size, tables, model.num_decoder_layers)
-    for side, prefix, size, tables, depth in (encoder, decoder):
+    for side, prefix, size, depth in (
+        ("encoder", "source_", source_size, model.num_encoder_layers),
+        ("decoder", "target_", target_size, model.num_decoder_layers),
+    ):
+        tables = ["embeddings_0"] if side == "encoder" else ["embeddings", "projection"]
         name = "embedding" if joint else f"{prefix}embedding"
         for table in tables:
             yield Slot(f"{side}/{table}/weight", f"{name}/embeddings", (size, units))

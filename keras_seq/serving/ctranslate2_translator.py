@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.inference.hypothesis import Hypothesis, LineTranslator, translate_lines
+from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator, translate_lines
 from keras_seq.run import Run
 from keras_seq.serving.ctranslate2_spec import (
     make_spec,
@@ -19,7 +19,7 @@ from keras_seq.serving.ctranslate2_spec import (
     vocabularies,
 )
 from keras_seq.settings import SearchSettings
-from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, InputError, Tokenizer
+from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, InputError
 
 # Search settings that CTranslate2 supports.
 _SUPPORTED = {
@@ -42,7 +42,7 @@ PATIENCE = 2
 _SCORED_TOKENS = 1024
 
 
-class CTranslate2Translator(LineTranslator):
+class CTranslate2Translator(TokenTranslator):
     """Translates lines of text with a trained Transformer, by CTranslate2.
 
     Sources are clipped, lengths limited and hypotheses scored as in `keras_seq.Translator`, and
@@ -61,21 +61,13 @@ class CTranslate2Translator(LineTranslator):
         InputError: CTranslate2 does not support a search setting.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        source_tokenizer: Tokenizer,
-        target_tokenizer: Tokenizer,
-        search: SearchSettings,
-        max_source_length: int = 200,
-    ) -> None:
-        _check_search(search)
-        self._model = model
-        self._source_tokenizer = source_tokenizer
-        self._target_tokenizer = target_tokenizer
-        self._search = search
-        self._max_source_length = max_source_length
-        self._source_pieces, self._target_pieces = vocabularies(source_tokenizer, target_tokenizer)
+    def _prepare_search(self) -> None:
+        _check_search(self.search_settings)
+        if self.unknown:
+            raise InputError("CTranslate2 never generates the unknown token")
+        self._source_pieces, self._target_pieces = vocabularies(
+            self.source_tokenizer, self.target_tokenizer
+        )
         self._target_ids = {piece: i for i, piece in enumerate(self._target_pieces)}
 
     @classmethod
@@ -114,9 +106,9 @@ class CTranslate2Translator(LineTranslator):
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
         return translate_lines(
             lines,
-            self._source_tokenizer,
-            self._target_tokenizer,
-            self._max_source_length,
+            self.source_tokenizer,
+            self.target_tokenizer,
+            self.max_source_length,
             self._search_ids,
         )
 
@@ -130,7 +122,7 @@ class CTranslate2Translator(LineTranslator):
         rows = [[pieces[i] for i in source] for source in sources]
         limits = [self._limit(len(source) + 1) for source in sources]
         # If there is less than a full batch per worker, each worker gets an equal share.
-        size = min(self._search.batch_size, -(-len(rows) // self._model.num_translators))
+        size = min(self.search_settings.batch_size, -(-len(rows) // self.model.num_translators))
         results = self._decode(rows, limits, _batches(range(len(rows)), size))
         repeated = [i for i in range(len(rows)) if not self._is_final(results[i], limits[i])]
         # A batch has one limit, so each batch contains rows with the same limit.
@@ -138,14 +130,14 @@ class CTranslate2Translator(LineTranslator):
         batches = [
             batch
             for _, group in groupby(repeated, key=lambda i: limits[i])
-            for batch in _batches(list(group), self._search.batch_size)
+            for batch in _batches(list(group), self.search_settings.batch_size)
         ]
         results |= self._decode_exhaustively(rows, limits, batches)
         return [results[i] for i in range(len(rows))]
 
     def _limit(self, length: int) -> int:
         """Maximum length of a translation for a source of this length, end token included."""
-        search = self._search
+        search = self.search_settings
         # In float32, like the graph of `beam_search`.
         scaled = int(np.float32(length) * np.float32(search.max_length_ratio))
         return min(scaled + search.max_length_extra, search.max_length)
@@ -167,12 +159,12 @@ class CTranslate2Translator(LineTranslator):
         **options: Any,
     ) -> dict[int, list[Hypothesis]]:
         """Searches batches, each with the largest limit of its rows; returns results by row."""
-        search = self._search
+        search = self.search_settings
         options = {"num_hypotheses": search.n_best, "patience": PATIENCE, **options}
         pending = [
             (
                 batch,
-                self._model.translate_batch(
+                self.model.translate_batch(
                     [rows[i] for i in batch],
                     beam_size=search.beam_size,
                     length_penalty=self._alpha,
@@ -212,14 +204,14 @@ class CTranslate2Translator(LineTranslator):
         options: dict[str, Any] = {
             "suppress_sequences": [[self._target_pieces[token]] for token in _FORBIDDEN]
         }
-        beam_size = self._search.beam_size
+        beam_size = self.search_settings.beam_size
         if beam_size > 1:
             # Fewer than `PATIENCE * beam_size` hypotheses finish before the limit, or the search
             # would stop earlier; the hypotheses of the beam finish at the limit.
             patience = PATIENCE + 1
             options |= {"num_hypotheses": patience * beam_size, "patience": patience}
         results = self._decode(rows, limits, batches, **options)
-        n_best = self._search.n_best
+        n_best = self.search_settings.n_best
         best = {i: sorted(hypotheses, key=_rank)[:n_best] for i, hypotheses in results.items()}
         pairs = [
             (rows[i], hypothesis) for i, hypotheses in best.items() for hypothesis in hypotheses
@@ -235,7 +227,7 @@ class CTranslate2Translator(LineTranslator):
         if not pairs:
             return []
         pieces = self._target_pieces
-        results = self._model.score_batch(
+        results = self.model.score_batch(
             [row for row, _ in pairs],
             [[pieces[token] for token in hypothesis.tokens] for _, hypothesis in pairs],
             max_batch_size=_SCORED_TOKENS,
@@ -252,7 +244,11 @@ class CTranslate2Translator(LineTranslator):
 
     @property
     def _alpha(self) -> float:
-        return 0.0 if self._search.length_normalization == "none" else self._search.alpha
+        return (
+            0.0
+            if self.search_settings.length_normalization == "none"
+            else self.search_settings.alpha
+        )
 
 
 def _length(hypothesis: Hypothesis) -> int:

@@ -50,10 +50,6 @@ class SavedModelTranslator(LineTranslator):
         trust: True loads any graph. A SavedModel is a program, so by default it is rejected if it
             contains an operation that `keras-seq export` never writes.
 
-    Attributes:
-        batch_size: Number of lines per batch.
-        n_best: Number of translations per line.
-
     Raises:
         InputError: The SavedModel is missing, damaged, or not trusted, or does not translate text.
     """

@@ -28,21 +28,10 @@ def verify_saved_model(
     """Runs a SavedModel in a new process and compares its outputs.
 
     The process imports only TensorFlow and tensorflow-text, and loads the model into a session as
-    a model server does.
-
-    Args:
-        version: The directory that contains `saved_model.pb`.
-        sources: Input texts.
-        expected: The exact output for each text.
-        batch_size: Number of texts per call.
-        encode: Converts texts to the inputs of a signature without text operations, by name.
-        decode: Converts the outputs of such a signature to text.
-
-    Returns:
-        The seconds that loading took.
-
-    Raises:
-        InputError: The export cannot be run, or an output differs.
+    a model server does. `expected` is the exact output for each of `sources`, and `batch_size` the
+    number of texts per call. `encode` converts texts to the inputs of a signature without text
+    operations, by name, and `decode` its outputs to text. Returns the seconds that loading took.
+    Raises InputError if the export cannot be run, or an output differs.
     """
     allowed = ALLOWED if encode is None else ALLOWED - TEXT
     if forbidden := operations(version) - allowed:

@@ -57,10 +57,8 @@ class _Judge:
         search: SearchSettings,
     ) -> None:
         tokenizer = scorer.target_tokenizer
-        self._sources = sources
-        self._references = references
-        self._scorer = scorer
-        self._search = search
+        self._sources, self._references = sources, references
+        self._scorer, self._search = scorer, search
         self._pieces = [piece.text for piece in tokenizer.pieces]
         self._reference_ids = tokenizer.encode(references)
         self._normalized = tokenizer.decode(self._reference_ids)

@@ -28,6 +28,7 @@ def make_page(name: str, data: Any) -> str:
     # A lone surrogate has no encoding in UTF-8.
     text = text.encode("utf-8", "replace").decode()
     page = _read("head.html") + _read(f"{name}.html").replace("/*base*/", _read("base.css"), 1)
+    page = page.replace("<!--top-->\n", _read("top.html"), 1)
     page = page.replace("/*helpers*/", _read("base.js"), 1).replace("/*data*/null", text, 1)
     # The first occurrence of each placeholder is in the head, before all data.
     for tag in ("script", "style"):

@@ -97,9 +97,7 @@ class Batcher:
         threads: int,
         observe: Callable[[int, float], None] = lambda rows, seconds: None,
     ) -> None:
-        self._batch_size = batch_size
-        self._delay = delay
-        self._queue_size = queue_size
+        self._batch_size, self._delay, self._queue_size = batch_size, delay, queue_size
         self._free_threads = threads
         self._observe = observe
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="model")
