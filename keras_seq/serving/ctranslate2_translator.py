@@ -244,11 +244,8 @@ class CTranslate2Translator(TokenTranslator):
 
     @property
     def _alpha(self) -> float:
-        return (
-            0.0
-            if self.search_settings.length_normalization == "none"
-            else self.search_settings.alpha
-        )
+        search = self.search_settings
+        return 0.0 if search.length_normalization == "none" else search.alpha
 
 
 def _length(hypothesis: Hypothesis) -> int:

@@ -80,13 +80,13 @@ def export_recognizer(
     base = Path(base)
     check_base(base)
     functions = recognizer_signatures(model, labels, separator, beam_size, n_best)
-    source, (_, _, *features) = audio_signature(model)
+    source, (_, _, *sizes) = audio_signature(model)
+    features: list[Any] = sizes
     recognizer = Recognizer(model, labels, separator=separator, beam_size=beam_size, n_best=n_best)
     # One second of samples at 16 kHz, or a hundred steps of features.
     silence = np.zeros((100 if features else 16_000, *features), "float32")
     sounds = [np.asarray(sound, "float32") for sound in examples] or [silence]
     expected = recognizer(sounds)
-
     by_name = {f"recording {number}": sound for number, sound in enumerate(sounds)}
 
     def encode(names: Sequence[str]) -> dict[str, list[Any]]:
