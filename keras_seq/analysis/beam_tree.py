@@ -80,16 +80,18 @@ class BeamView:
 
     def _steps(self, record: SearchRecord) -> list[list[dict[str, Any]]]:
         steps: list[list[dict[str, Any]]] = []
-        beam = self._settings.beam_size
+        settings = self._settings
         shown: dict[int, int] = {}
         for step in range(int(record.steps)):
             before, shown = shown, {}
-            by = float(keras.ops.convert_to_numpy(self._penalty(step + 1)))
+            length = keras.ops.array(step + 1, "int32")
+            penalty = length_penalty(length, settings.length_normalization, settings.alpha)
+            by = float(keras.ops.convert_to_numpy(penalty))
             candidates: list[dict[str, Any]] = []
             for place, total in enumerate(record.totals[step]):
                 kept = bool(record.survives[step, place])
                 # With patience more are looked at than have places, in case that some end.
-                if not exists(total) or (place >= beam and not kept):
+                if not exists(total) or (place >= settings.beam_size and not kept):
                     continue
                 shown[place] = len(candidates)
                 token = int(record.tokens[step, place])
@@ -119,11 +121,6 @@ class BeamView:
             for one in candidates:
                 one["total"] = round(one["total"], _DIGITS)
         return steps
-
-    def _penalty(self, length: int) -> Any:
-        settings = self._settings
-        lengths = keras.ops.array(length, "int32")
-        return length_penalty(lengths, settings.length_normalization, settings.alpha)
 
     def _results(
         self, found: SearchResult, steps: list[list[dict[str, Any]]]

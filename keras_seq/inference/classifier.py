@@ -60,10 +60,11 @@ class Classifier(Labeler):
     default_max_length = 400
 
     def _compile(self, model: Any) -> None:
-        def probabilities(source: Any) -> Any:
-            return ops.softmax(model({"source": source}, training=False), axis=-1)
-
-        self._probabilities = backend.compiled(probabilities, model.variables, ranks=[2])
+        self._probabilities = backend.compiled(
+            lambda source: ops.softmax(model({"source": source}, training=False), axis=-1),
+            model.variables,
+            ranks=[2],
+        )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Returns the label of each text; a blank text has a label too."""

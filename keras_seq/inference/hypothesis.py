@@ -71,39 +71,36 @@ class TokenTranslator(LineTranslator):
     def _prepare_search(self) -> None:
         """Builds the search, or raises InputError if a setting is not supported."""
 
+    def translate_lines(
+        self,
+        lines: Sequence[str],
+        search: Callable[..., Iterable[list[Hypothesis]]],
+        prefixes: Sequence[str] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Translates lines with a search over ids; a blank line has no translations.
 
-def translate_lines(
-    lines: Sequence[str],
-    source_tokenizer: Tokenizer,
-    target_tokenizer: Tokenizer,
-    max_source_length: int,
-    search: Callable[..., Iterable[list[Hypothesis]]],
-    prefixes: Sequence[str] | None = None,
-) -> list[list[Hypothesis]]:
-    """Translates lines with a search over ids; a blank line has no translations.
+        `search` maps the ids of all lines that are not blank, without end tokens and the longest
+        first, to hypotheses without text. Its second argument are the ids of the prefixes.
+        """
+        check_is_list("lines", lines)
+        if prefixes is not None:
+            check_is_list("prefixes", prefixes)
+            if len(prefixes) != len(lines):
+                raise ValueError(f"received {len(prefixes)} prefixes for {len(lines)} lines.")
+        ids, cut = encode_sources(lines, self.source_tokenizer, self.max_source_length)
+        filled = [i for i, tokens in enumerate(ids) if tokens]
 
-    `search` maps the ids of all lines that are not blank, without end tokens and the longest first,
-    to hypotheses without text. Its second argument are the ids of the prefixes.
-    """
-    check_is_list("lines", lines)
-    if prefixes is not None:
-        check_is_list("prefixes", prefixes)
-        if len(prefixes) != len(lines):
-            raise ValueError(f"received {len(prefixes)} prefixes for {len(lines)} lines.")
-    ids, cut = encode_sources(lines, source_tokenizer, max_source_length)
-    filled = [i for i, tokens in enumerate(ids) if tokens]
+        def translate(rows: list[int]) -> Iterable[list[Hypothesis]]:
+            sources = [ids[i] for i in rows]
+            if prefixes is None:
+                return search(sources)
+            return search(sources, self.target_tokenizer.encode([prefixes[i] for i in rows]))
 
-    def translate(rows: list[int]) -> Iterable[list[Hypothesis]]:
-        sources = [ids[i] for i in rows]
-        if prefixes is None:
-            return search(sources)
-        return search(sources, target_tokenizer.encode([prefixes[i] for i in rows]))
-
-    results: list[list[Hypothesis]] = [[] for _ in lines]
-    found = predict_by_length(filled, translate, length=lambda i: len(ids[i]))
-    for i, hypotheses in zip(filled, found, strict=True):
-        results[i] = decode_hypotheses(hypotheses, target_tokenizer, cut[i])
-    return results
+        results: list[list[Hypothesis]] = [[] for _ in lines]
+        found = predict_by_length(filled, translate, length=lambda i: len(ids[i]))
+        for i, hypotheses in zip(filled, found, strict=True):
+            results[i] = decode_hypotheses(hypotheses, self.target_tokenizer, cut[i])
+        return results
 
 
 def decode_hypotheses(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Self
 
-from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator, translate_lines
+from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator
 from keras_seq.inference.id_search import IdSearch
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
@@ -69,14 +69,7 @@ class Translator(TokenTranslator, RunPredictor):
             ValueError: If the numbers of prefixes and lines differ.
             InputError: If a prefix fills all of `search.max_length`.
         """
-        return translate_lines(
-            lines,
-            self.source_tokenizer,
-            self.target_tokenizer,
-            self.max_source_length,
-            self._search,
-            prefixes,
-        )
+        return self.translate_lines(lines, self._search, prefixes)
 
 
 def translate(

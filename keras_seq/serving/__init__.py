@@ -15,24 +15,20 @@ _NAMES = {
     "verify_saved_model": "keras_seq.serving.verification",
 }
 
-__all__ = [
-    "CTranslate2Translator",
-    "SavedModelTranslator",
-    "export_ctranslate2",
-    "export_keras",
-    "export_recognizer",
-    "export_saved_model",
-    "verify_saved_model",
-]
+__all__ = list(_NAMES)
 
 if TYPE_CHECKING:
-    from keras_seq.serving.ctranslate2_model import export_ctranslate2
-    from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
-    from keras_seq.serving.keras_file import export_keras
-    from keras_seq.serving.recognizer_export import export_recognizer
-    from keras_seq.serving.saved_model import export_saved_model
-    from keras_seq.serving.saved_model_translator import SavedModelTranslator
-    from keras_seq.serving.verification import verify_saved_model
+    from keras_seq.serving.ctranslate2_model import export_ctranslate2 as export_ctranslate2
+    from keras_seq.serving.ctranslate2_translator import (
+        CTranslate2Translator as CTranslate2Translator,
+    )
+    from keras_seq.serving.keras_file import export_keras as export_keras
+    from keras_seq.serving.recognizer_export import export_recognizer as export_recognizer
+    from keras_seq.serving.saved_model import export_saved_model as export_saved_model
+    from keras_seq.serving.saved_model_translator import (
+        SavedModelTranslator as SavedModelTranslator,
+    )
+    from keras_seq.serving.verification import verify_saved_model as verify_saved_model
 
 
 def __getattr__(name: str) -> Any:
@@ -42,4 +38,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator, translate_lines
+from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator
 from keras_seq.run import Run
 from keras_seq.serving.ctranslate2_spec import (
     make_spec,
@@ -104,13 +104,7 @@ class CTranslate2Translator(TokenTranslator):
         )
 
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
-        return translate_lines(
-            lines,
-            self.source_tokenizer,
-            self.target_tokenizer,
-            self.max_source_length,
-            self._search_ids,
-        )
+        return self.translate_lines(lines, self._search_ids)
 
     def _search_ids(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
         """Searches all rows in batches, each with the largest length limit of its rows.

@@ -119,17 +119,14 @@ Each of the three requests returns
 ## Inputs and outputs
 
 {description}
+
+A request may contain any number of rows, including none. The output of a row does not depend on
+the other rows.
 """
 
 _TEXT_PADDING = """\
 # No pad_variable_length_inputs: a text is one string, whatever its length. Rows of the signature
 # `ids` must be padded by the client, because the server pads with a row's first id instead of 0."""
-
-_TEXT_DESCRIPTION = """\
-{signatures}
-
-A request may contain any number of rows, including none. The output of a row does not depend on
-the other rows."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +172,7 @@ def text_guide(exporter: Exporter, example: str, example_output: str) -> GuidePa
         grpc_inputs=f'request.inputs["text"].CopyFrom(tf.make_tensor_proto([{literal}]))',
         output=exporter.outputs[0],
         example_output=example_output,
-        description=_TEXT_DESCRIPTION.format(signatures=exporter.describe()),
+        description=exporter.describe(),
     )
 
 

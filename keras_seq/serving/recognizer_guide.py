@@ -26,9 +26,6 @@ _DESCRIPTION = """\
 `request.model_spec.signature_name = "n_best"` in gRPC: the {n_best} most probable texts of each
 row, best first. If there are fewer, the rest is empty with a score of -1e30.
 
-A request may contain any number of rows, including none. The output of a row does not depend on
-the other rows.
-
 The output for a recording of length 0{silence} is the empty text with a
 score of 0. With batching, each row must contain at least one number, because the server cannot pad
 an empty row."""

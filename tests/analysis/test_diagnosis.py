@@ -390,4 +390,4 @@ def test_diagnosis_settings_vary_the_beam_and_reject_penalties():
         diagnosis_settings(settings, (5,), {"alpha": -1})
     sampling = load_settings(overrides={"search.method": "sampling", "search.top_k": 9})
     assert diagnosis_settings(sampling, (5,), {}, notices.append)[5].method == "beam"
-    assert notices == ["the run samples its translations: diagnosed is a beam search"]
+    assert notices == ["the run samples its translations; the diagnosis uses beam search"]

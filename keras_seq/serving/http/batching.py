@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
@@ -215,7 +214,9 @@ class Batcher:
     async def _run_model(self, queue: _RequestQueue, slices: list[_RequestSlice]) -> None:
         parts = [rows.inputs for rows in slices]
         count = sum(rows.rows for rows in slices)
-        size = min(_next_power_of_two(count), self._batch_size)
+        # oneDNN caches a prepared operation per shape, up to a thousand shapes per thread. Without
+        # powers of two, the cache would take hundreds of megabytes.
+        size = min(1 << (count - 1).bit_length() if count else 0, self._batch_size)
         # The last row again: the model accepts it if it accepts the batch.
         parts += [{name: array[-1:] for name, array in parts[-1].items()}] * (size - count)
         inputs = _concatenate(parts)
@@ -246,17 +247,8 @@ def _complete(rows: _RequestSlice, outputs: Arrays) -> None:
 
 def _fail(rows: _RequestSlice, error: Exception) -> None:
     # The request may already be answered, canceled, or failed by another slice.
-    with contextlib.suppress(asyncio.InvalidStateError):
+    if not rows.request.result.done():
         rows.request.result.set_exception(error)
-
-
-def _next_power_of_two(rows: int) -> int:
-    """The next power of 2, 0 for 0.
-
-    oneDNN caches a prepared operation per shape, up to a thousand shapes per thread. With arbitrary
-    numbers of rows, the cache would take hundreds of megabytes.
-    """
-    return 1 << (rows - 1).bit_length() if rows else 0
 
 
 def _concatenate(parts: list[Arrays]) -> Arrays:
