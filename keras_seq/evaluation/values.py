@@ -66,7 +66,7 @@ class Evaluation:
     """The metrics of a run on a test set.
 
     Attributes:
-        step: Step of the checkpoint that was evaluated.
+        step: Step of the evaluated checkpoint.
         lines: Number of examples.
         metrics: The values by the names of the metrics, in printed order.
         outputs: The output of the run for each example; None for a language model.

@@ -47,7 +47,7 @@ def export_ctranslate2(
     verify: int = 100,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Publishes a run as a CTranslate2 model directory, atomically.
+    """Publishes a run as a CTranslate2 model directory, atomically; returns `destination`.
 
     The directory contains the model, its vocabularies, the SentencePiece models, the step of its
     weights (`checkpoint.json`) and a README.md with Python code that translates; it needs neither
@@ -62,9 +62,6 @@ def export_ctranslate2(
             return the greedy translations of `Translator`. For another quantization, the BLEU of
             these lines is reported. 0 skips the verification.
         notice: Called with lines that report the progress.
-
-    Returns:
-        `destination`.
 
     Raises:
         InputError: CTranslate2 is not installed, the run has no weights or is not a Transformer,

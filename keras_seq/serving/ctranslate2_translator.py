@@ -137,7 +137,7 @@ class CTranslate2Translator(TokenTranslator):
         return min(scaled + search.max_length_extra, search.max_length)
 
     def _is_final(self, hypotheses: list[Hypothesis], limit: int) -> bool:
-        """Whether a search with this limit would have the same result."""
+        """Returns True if a search with this limit would have the same result."""
         return all(
             not hypothesis.truncated
             and _length(hypothesis) <= limit

@@ -20,24 +20,15 @@ from keras_seq.text import InputError
 def export_keras(
     run: Run, destination: str | os.PathLike[str], *, which: str | int = "best"
 ) -> Path:
-    """Writes the model of a run, with its weights, as a `.keras` file.
+    """Writes the model of a run, with its weights, as a `.keras` file; returns the path.
 
     `import keras_seq.models` and `keras.saving.load_model(file)` restore the model on any backend,
     including `fit`, `encoder` and `decoder_step`. The file does not contain the vocabulary
     (`Run.open(path).source_tokenizer`). It is a ZIP archive whose entry `checkpoint.json` names the
     step of the weights.
 
-    Args:
-        run: An opened run with weights.
-        destination: A new file whose name ends in `.keras`.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-
-    Returns:
-        The file's path.
-
-    Raises:
-        InputError: No weights, a name that does not end in `.keras`, or a file that exists or
-            cannot be written.
+    `which` is `"best"`, `"latest"`, or the step of a checkpoint. Raises InputError without weights,
+    or if the name does not end in `.keras`, or the file exists or cannot be written.
     """
     destination = Path(destination)
     if destination.suffix != ".keras":

@@ -42,7 +42,7 @@ def export_recognizer(
     batch_size: int = 16,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Publishes a speech recognizer as the next version of a SavedModel for TensorFlow Serving.
+    """Publishes a speech recognizer for TensorFlow Serving; returns the directory of the version.
 
     Each signature accepts any number B of rows. `serving_default` takes `samples`, float32
     `(B, samples)` with arbitrary values after the end of a recording, and `lengths`, int32 `(B,)`;
@@ -66,9 +66,6 @@ def export_recognizer(
             one, and the first is the example of the guide. Without any, silence is used.
         batch_size: Number of recordings that a server runs together.
         notice: Called with lines that report the progress.
-
-    Returns:
-        The directory of the new version.
 
     Raises:
         InputError: A directory that cannot be written, or a failed verification; nothing is

@@ -39,7 +39,7 @@ def export_saved_model(
     notice: Callable[[str], None] | None = None,
     **search: Any,
 ) -> Path:
-    """Publishes a run as the next version of a SavedModel for TensorFlow Serving.
+    """Publishes a run as the next SavedModel version for TensorFlow Serving; returns its path.
 
     Each signature accepts any number B of rows:
 
@@ -56,7 +56,7 @@ def export_saved_model(
     server that polls the directory never sees an incomplete version.
 
     Args:
-        run: An opened run with weights; trained on any backend.
+        run: An opened run with weights, trained on any backend.
         base: Directory of the versions; created if it is missing.
         which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
         ensemble: Directories of other runs with the same vocabularies that translate together
@@ -68,9 +68,6 @@ def export_saved_model(
         notice: Called with lines that report the progress.
         **search: Search settings that replace those of the run, such as `beam_size=4`; see
             `SearchSettings`.
-
-    Returns:
-        The directory of the new version.
 
     Raises:
         InputError: No weights, an ensemble with other vocabularies, a directory that cannot be

@@ -68,8 +68,7 @@ class SavedModelTranslator(LineTranslator):
     def load(self) -> SavedModelTranslator:
         """Loads the graph before the first translation.
 
-        Raises:
-            InputError: The SavedModel is damaged, or TensorFlow is not installed.
+        Raises InputError if the SavedModel is damaged, or TensorFlow is not installed.
         """
         from keras_seq.serving.c_session import CSession
 

@@ -14,12 +14,8 @@ def make_page(name: str, data: Any) -> str:
     The content security policy of the page names the hashes of its script and style: nothing else
     runs in it, whatever the data contains.
 
-    Args:
-        name: The name of the template, without `.html`.
-        data: Data for JSON. Nothing in it is read as markup.
-
-    Raises:
-        ValueError: If a number in the data is not finite.
+    `name` is the template without `.html`, and `data` can be written as JSON. Nothing in it is read
+    as markup. Raises ValueError if a number in it is not finite.
     """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     # Inside a script, an HTML parser looks only for the end of the script and for comments.

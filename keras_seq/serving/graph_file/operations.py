@@ -102,7 +102,7 @@ class _Node(NamedTuple):
 
 
 def _restores_elsewhere(meta_graph: Any) -> bool:
-    """Whether `RestoreV2` can run, or read a file, for another purpose than to load the variables.
+    """Returns True if `RestoreV2` can run, or read a file, except to load the variables.
 
     `RestoreV2` must be in a function that takes the file name as an argument. Only the restore node
     of the saver may call that function, with the file name from the loader, and no other node may

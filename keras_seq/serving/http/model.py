@@ -135,7 +135,7 @@ class LoadedModel:
 
     @property
     def closed(self) -> bool:
-        """Whether the model has been freed."""
+        """True after the model has been freed."""
         return self._session is None
 
     def _close_if_done(self) -> None:
