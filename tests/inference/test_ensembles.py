@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from keras_seq import Translator
+from keras_seq import Classifier, LikelihoodScorer, Translator
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model, load_model, weight_arrays
 from keras_seq.settings import load_settings
+from keras_seq.text import InputError
 
 LINES = ["2 January 2026", "", "5 maart 1999"]
 
@@ -136,3 +137,12 @@ def test_likelihood_and_diagnosis_use_the_mean_of_the_ensemble(
     (line,) = json.loads(diagnosed.out)["lines"]
     objective = expected / (len(target) + 1)
     assert line["reference"]["objective"] == pytest.approx(objective, abs=1e-4)
+
+
+def test_options_that_a_predictor_does_not_have_raise_errors(tiny_run, classifier_run):
+    with pytest.raises(TypeError, match="LikelihoodScorer does not search, received beam_size"):
+        LikelihoodScorer.load(tiny_run, beam_size=2)
+    with pytest.raises(TypeError, match="Classifier does not search, received n_best"):
+        Classifier.load(classifier_run, n_best=2, batch_size=4)
+    with pytest.raises(InputError, match="a run of task 'classify' has no ensembles"):
+        Classifier.load(classifier_run, ensemble=[classifier_run])

@@ -289,6 +289,8 @@ def test_missing_run_or_checkpoint_and_wrong_arguments_raise_errors(learned, tmp
         load(learned[0].path, beam_siz=3)
     with pytest.raises(TypeError, match=r"received one string"):
         load(learned[0].path)("the cat")
+    with pytest.raises(InputError, match="never generates the unknown token"):
+        CTranslate2Translator(None, None, None, SearchSettings(), unknown=True)
 
 
 @pytest.mark.parametrize("name", ["ctranslate2", "ctranslate2.specs"])
