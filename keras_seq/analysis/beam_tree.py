@@ -24,6 +24,8 @@ class BeamView:
 
     Example:
 
+    >>> from keras_seq.settings import SearchSettings
+    >>> from keras_seq.text import Tokenizer
     >>> tokenizer = Tokenizer.train(["A dog runs."] * 9, size=290)
     >>> size = tokenizer.vocabulary_size
     >>> model = Transformer(size, size, 1, 1, units=8, feedforward_units=8, num_heads=2)

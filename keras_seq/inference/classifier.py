@@ -45,6 +45,7 @@ class Classifier(Labeler):
     Example:
 
     >>> from keras_seq.models import BagClassifier
+    >>> from keras_seq.text import Labels, Tokenizer
     >>> tokenizer = Tokenizer.train(["a good film", "a bad film"], size=270)
     >>> model = BagClassifier(tokenizer.vocabulary_size, 2, embedding_units=4, hidden_units=0)
     >>> classifier = Classifier(model, tokenizer, Labels(["bad", "good"]))

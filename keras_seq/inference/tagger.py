@@ -40,6 +40,7 @@ class Tagger(Labeler):
     Example:
 
     >>> from keras_seq.models import RecurrentTagger
+    >>> from keras_seq.text import Labels, Tokenizer
     >>> tokenizer = Tokenizer.train(["Ada lives here", "a dog"], size=280)
     >>> model = RecurrentTagger(tokenizer.vocabulary_size, 2, embedding_units=4, units=4)
     >>> tagger = Tagger(model, tokenizer, Labels(["O", "PER"]))
