@@ -37,27 +37,6 @@ class Errors:
         return errors / self.length
 
 
-@dataclass(frozen=True)
-class LineErrors:
-    """The `Errors` of each line, in the order of the lines: int64 `(lines,)`."""
-
-    substitutions: np.ndarray
-    insertions: np.ndarray
-    deletions: np.ndarray
-    lengths: np.ndarray
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Errors of each line, int64 `(lines,)`."""
-        return self.substitutions + self.insertions + self.deletions
-
-    @property
-    def total(self) -> Errors:
-        """The errors of the corpus."""
-        counts = (self.substitutions, self.insertions, self.deletions, self.lengths)
-        return Errors(*(int(count.sum()) for count in counts))
-
-
 def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
     """Counts errors of words separated by spaces.
 
@@ -76,7 +55,7 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
     Reference:
         Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004, section 2
     """
-    return line_errors(hypotheses, references, "word").total
+    return Errors(*line_errors(hypotheses, references, "word").sum(axis=1).tolist())
 
 
 def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
@@ -90,11 +69,11 @@ def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Er
     >>> character_errors(["one too"], ["one  two"])
     Errors(substitutions=1, insertions=0, deletions=0, length=7)
     """
-    return line_errors(hypotheses, references, "character").total
+    return Errors(*line_errors(hypotheses, references, "character").sum(axis=1).tolist())
 
 
-def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit) -> LineErrors:
-    """Counts errors of each line, as `word_errors` and `character_errors` do of the corpus."""
+def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit) -> np.ndarray:
+    """Returns the numbers of `Errors`, in their order, of each line: int64 `(4, lines)`."""
     if len(hypotheses) != len(references):
         raise ValueError(f"received {len(hypotheses)} hypotheses and {len(references)} references")
     numbers: dict[str, int] = {}
@@ -106,7 +85,7 @@ def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit
     pairs = list(zip(map(units, references), map(units, hypotheses), strict=True))
     # Sorting groups lines of similar length, which need little padding.
     order = sorted(range(len(pairs)), key=lambda line: (len(pairs[line][1]), len(pairs[line][0])))
-    found = np.zeros((3, len(pairs)), np.int64)
+    found = np.zeros((4, len(pairs)), np.int64)
     at = 0
     while at < len(order):
         # A group contains lines of at most twice the shortest length.
@@ -120,10 +99,9 @@ def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit
         lengths = np.array([[len(side) for side in pair] for pair in some])
         # Deletions minus insertions is the difference of the lengths.
         deleted = (costs // _ERROR - replaced + lengths[:, 0] - lengths[:, 1]) // 2
-        found[:, lines] = replaced, deleted - lengths[:, 0] + lengths[:, 1], deleted
-    substitutions, insertions, deletions = found
-    sizes = np.array([len(reference) for reference, _ in pairs], np.int64)
-    return LineErrors(substitutions, insertions, deletions, sizes)
+        inserted = deleted - lengths[:, 0] + lengths[:, 1]
+        found[:, lines] = replaced, inserted, deleted, lengths[:, 0]
+    return found
 
 
 def _costs(pairs: Sequence[tuple[list[int], list[int]]]) -> np.ndarray:

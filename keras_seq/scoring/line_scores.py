@@ -84,14 +84,14 @@ def line_counts(
         return LineCounts("EXACT", equal, np.ones_like(equal), f"{case}|unit:line", details)
     unit: Unit = "word" if name == "wer" else "character"
     errors = line_errors(hypotheses, references[0], unit)
-    total = errors.total
+    substitutions, insertions, deletions, length = errors.sum(axis=1)
     return LineCounts(
         name.upper(),
-        errors.counts,
-        errors.lengths,
+        errors[:3].sum(axis=0),
+        errors[3],
         f"{case}|unit:{unit}|edits:levenshtein",
-        f"{total.substitutions} substitutions, {total.insertions} insertions, "
-        f"{total.deletions} deletions in {total.length} {unit}s",
+        f"{substitutions} substitutions, {insertions} insertions, {deletions} deletions in "
+        f"{length} {unit}s",
     )
 
 

@@ -31,39 +31,23 @@ class MetricChoice:
     reason: str
 
 
-@dataclass(frozen=True)
 class _Text:
-    lines: int
-    distinct: int
-    words: float
-    with_four_words: float
-    tokens: int
-    distinct_tokens: int
-    token_length: float
-    spaces: float
-    unspaced_script: float
-    characters: float
+    """Statistics of the references."""
 
-    @classmethod
-    def of(cls, references: Sequence[str]) -> "_Text":
+    def __init__(self, references: Sequence[str]) -> None:
         words = [line.split() for line in references]
         tokens = [token for line in words for token in line]
-        lines = len(references)
-        # Whitespace is not counted as characters of a script.
-        characters = sum(map(len, tokens))
+        # White space is not counted as characters of a script.
+        characters = max(sum(map(len, tokens)), 1)
         unspaced = sum(_is_unspaced(character) for token in tokens for character in token)
-        return cls(
-            lines=lines,
-            distinct=len(set(references)),
-            words=len(tokens) / lines,
-            with_four_words=sum(len(line) >= 4 for line in words) / lines,
-            tokens=len(tokens),
-            distinct_tokens=len(set(tokens)),
-            token_length=characters / max(len(tokens), 1),
-            spaces=(len(tokens) - lines) / max(characters, 1),
-            unspaced_script=unspaced / max(characters, 1),
-            characters=median(map(len, references)),
-        )
+        self.lines, self.distinct = len(references), len(set(references))
+        self.words = len(tokens) / self.lines
+        self.with_four_words = sum(len(line) >= 4 for line in words) / self.lines
+        self.tokens, self.distinct_tokens = len(tokens), len(set(tokens))
+        self.token_length = sum(map(len, tokens)) / max(len(tokens), 1)
+        self.spaces = (len(tokens) - self.lines) / characters
+        self.unspaced_script = unspaced / characters
+        self.characters = median(map(len, references))
 
     @property
     def is_unsegmented(self) -> bool:
@@ -94,7 +78,7 @@ def choose_metric(references: Sequence[str]) -> MetricChoice:
     """
     if not references:
         return MetricChoice("bleu", "chrf", "there are no validation references")
-    text = _Text.of(references)
+    text = _Text(references)
     have = "the validation references have"
     if text.distinct <= max(20, text.lines // 20) and 2 * text.distinct <= text.lines:
         reason = f"{have} {text.distinct:,} distinct values in {text.lines:,} lines"
@@ -131,7 +115,7 @@ def choose_bleu_tokenizer(references: Sequence[str]) -> str:
     >>> choose_bleu_tokenizer(["犬が走っている。"])
     'char'
     """
-    return "char" if references and _Text.of(references).is_unsegmented else "13a"
+    return "char" if references and _Text(references).is_unsegmented else "13a"
 
 
 def _is_unspaced(character: str) -> bool:
