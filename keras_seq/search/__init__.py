@@ -4,15 +4,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keras_seq.search.beam import beam_search
-    from keras_seq.search.beam_record import SearchRecord
-    from keras_seq.search.config import SearchConfig
-    from keras_seq.search.coverage import coverage_score
-    from keras_seq.search.ctc_decoding import Labelings, ctc_beam_search, ctc_greedy_search
-    from keras_seq.search.forced_decoding import forced_scores
-    from keras_seq.search.hypotheses import SearchResult
-    from keras_seq.search.length_normalization import length_penalty
-    from keras_seq.search.sampling import sample
+    from keras_seq.search.beam import beam_search as beam_search
+    from keras_seq.search.beam_record import SearchRecord as SearchRecord
+    from keras_seq.search.config import SearchConfig as SearchConfig
+    from keras_seq.search.ctc_decoding import Labelings as Labelings
+    from keras_seq.search.ctc_decoding import ctc_beam_search as ctc_beam_search
+    from keras_seq.search.ctc_decoding import ctc_greedy_search as ctc_greedy_search
+    from keras_seq.search.hypotheses import SearchResult as SearchResult
+    from keras_seq.search.sampling import sample as sample
+    from keras_seq.search.scores import coverage_score as coverage_score
+    from keras_seq.search.scores import forced_scores as forced_scores
+    from keras_seq.search.scores import length_penalty as length_penalty
 
 _MODULES = {
     "Labelings": "ctc_decoding",
@@ -20,27 +22,15 @@ _MODULES = {
     "SearchRecord": "beam_record",
     "SearchResult": "hypotheses",
     "beam_search": "beam",
-    "coverage_score": "coverage",
+    "coverage_score": "scores",
     "ctc_beam_search": "ctc_decoding",
     "ctc_greedy_search": "ctc_decoding",
-    "forced_scores": "forced_decoding",
-    "length_penalty": "length_normalization",
+    "forced_scores": "scores",
+    "length_penalty": "scores",
     "sample": "sampling",
 }
 
-__all__ = [
-    "Labelings",
-    "SearchConfig",
-    "SearchRecord",
-    "SearchResult",
-    "beam_search",
-    "coverage_score",
-    "ctc_beam_search",
-    "ctc_greedy_search",
-    "forced_scores",
-    "length_penalty",
-    "sample",
-]
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

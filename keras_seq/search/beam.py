@@ -10,7 +10,6 @@ from keras_seq.search.beam_record import empty_record, finish_record, record_ste
 from keras_seq.search.candidates import best_of_log_probabilities, best_of_logits
 from keras_seq.search.config import SearchConfig, make_config
 from keras_seq.search.constraints import constrained_log_probabilities, needs_history
-from keras_seq.search.coverage import coverage_score
 from keras_seq.search.decode_loop import decode_loop, to_length
 from keras_seq.search.hypotheses import (
     NEG_INF,
@@ -20,7 +19,7 @@ from keras_seq.search.hypotheses import (
     reorder_state,
     select_rows,
 )
-from keras_seq.search.length_normalization import length_penalty
+from keras_seq.search.scores import coverage_score, length_penalty
 from keras_seq.search.sources import Source, read_source
 
 # Shape letters: B batch, S source steps, K beam, N n-best, C capacity, V vocabulary,

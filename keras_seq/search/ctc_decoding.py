@@ -160,7 +160,7 @@ def ctc_beam_search(
 def _next_prefixes(now: Any, state: dict[str, Any]) -> dict[str, Any]:
     """Returns the K best prefixes after one more frame, best first.
 
-    `now` `(B, V)` are the log-probabilities of the frame. `state` describes the prefixes before the
+    `now` `(B, V)` are the log-probabilities of the frame. `state` has the prefixes before the
     frame: their sums `blank` and `label`, `last` and `lengths`, each `(B, K)`, and `labels` `(B, K,
     T)`.
     """
@@ -190,7 +190,7 @@ def _next_prefixes(now: Any, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _next_sums(now: Any, state: dict[str, Any], missing: Any) -> tuple[Any, Any, Any]:
-    """Returns the new sums of each prefix and of each prefix with one more label.
+    """Returns the new sums of each prefix, and of each prefix with one more label.
 
     These are the sums of paths that end with a blank and with a label, each `(B, K)`; and the sums
     of the longer prefixes, `(B, K, V)`.

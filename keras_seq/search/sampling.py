@@ -9,8 +9,8 @@ from keras_seq.search.config import SearchConfig, make_config
 from keras_seq.search.constraints import constrained_log_probabilities
 from keras_seq.search.decode_loop import decode_loop, to_length
 from keras_seq.search.hypotheses import NEG_INF, SearchResult, exists
-from keras_seq.search.length_normalization import length_penalty
 from keras_seq.search.random_numbers import uniform_numbers
+from keras_seq.search.scores import length_penalty
 from keras_seq.search.sources import Source, read_source
 from keras_seq.search.top_k import top_k as largest
 
