@@ -204,7 +204,7 @@ def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa
     assert (
         rows[0]
         .text.split("\n")[0]
-        .endswith(result["text"] + (" (cut at the longest length)" if result["truncated"] else ""))
+        .endswith(result["text"] + (" (cut at the maximum length)" if result["truncated"] else ""))
     )
     last = len(result["path"]) - 1
     cards = browser.execute_script(

@@ -1,7 +1,6 @@
 """Forced decoding of text, against numpy over the model's own logits, pair by pair."""
 
 import math
-import re
 
 import keras
 import numpy as np
@@ -123,7 +122,7 @@ def test_long_source_is_truncated_as_for_a_translation(parts):
 def test_likelihood_scorer_rejects_invalid_inputs(parts):
     with pytest.raises(TypeError, match="must be a list of strings"):
         parts.scorer("a", ["a"])
-    with pytest.raises(ValueError, match=re.escape("received 1 sources and 2 targets.")):
+    with pytest.raises(ValueError, match="received 1 sources and 2 targets, expected"):
         parts.scorer(["a"], ["a", "b"])
     with pytest.raises(LongTargetError, match=r"translation 2: a translation of 5,000 tokens"):
         parts.scorer.of_tokens(["a", "b"], [[9], [9] * 5000])
