@@ -5,10 +5,18 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import (
+    check_mask,
+    check_tensor,
+    known_features,
+    same_shape,
+)
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.linear_chain import best_tags, chain_scores
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
+
+TAGGED = ("batch", "steps", "tags")
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -38,8 +46,7 @@ class ConditionalRandomField(ConfiguredLayer):
     Call arguments:
         inputs: Float tensor `(B, T, N)`, the potentials.
         tags: Optional true tags, as for `log_likelihood`.
-        inputs_mask: Optional bool tensor `(B, T)`, True at real steps. By default the Keras mask
-            of `inputs`.
+        inputs_mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
 
     Returns:
         Int32 tensor `(B, T)`, the most likely tags, 0 at masked steps. With `tags`, the pair of
@@ -73,15 +80,9 @@ class ConditionalRandomField(ConfiguredLayer):
     def __init__(self, use_boundary: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.use_boundary = use_boundary
-        self.supports_masking = True
 
     def build(self, inputs_shape: Any, tags_shape: Any = None) -> None:
-        if len(inputs_shape) != 3 or inputs_shape[-1] is None:
-            raise ValueError(
-                "The inputs must be potentials of shape (batch, steps, tags) with a known number "
-                f"of tags, received {tuple(inputs_shape)}."
-            )
-        tags = inputs_shape[-1]
+        tags = known_features("inputs", inputs_shape, TAGGED)
         # No autocast, because errors of half precision add up over the steps.
         self.transitions = self.add_weight(
             name="transitions", shape=(tags, tags), initializer="glorot_uniform", autocast=False
@@ -104,7 +105,7 @@ class ConditionalRandomField(ConfiguredLayer):
         return decoded, likelihood
 
     def log_likelihood(self, inputs: Any, tags: Any, mask: Any = None) -> Any:
-        """Returns log P of the tags.
+        """Returns log P of the tags, given float `inputs` `(B, T, N)`.
 
         Args:
             inputs: Float tensor `(B, T, N)`.
@@ -127,26 +128,16 @@ class ConditionalRandomField(ConfiguredLayer):
         return log_sum_of_tags - log_sum_of_all
 
     def log_partition(self, inputs: Any, mask: Any = None) -> Any:
-        """Returns log of the sum of exp(score) over all tag sequences.
+        """Returns log of the sum of exp(score) over all tag sequences, `(B,)`.
 
-        Args:
-            inputs: Float tensor `(B, T, N)`.
-            mask: Optional bool tensor `(B, T)`.
-
-        Returns:
-            Tensor `(B,)` in float32 or more; 0 for rows without real steps.
+        Arguments and result are as for `log_likelihood`.
         """
         return self._log_partition(*self._prepared(inputs, mask))
 
     def marginals(self, inputs: Any, mask: Any = None) -> Any:
-        """Returns P(y_t = j | x) of each step and tag.
+        """Returns P(y_t = j | x) of each step and tag, `(B, T, N)`, 0 at masked steps.
 
-        Args:
-            inputs: Float tensor `(B, T, N)`.
-            mask: Optional bool tensor `(B, T)`.
-
-        Returns:
-            Tensor `(B, T, N)` in float32 or more; 0 at masked steps.
+        Arguments and dtype are as for `log_likelihood`.
         """
         potentials, mask = self._prepared(inputs, mask)
         transitions, start, end = self._weights(potentials)
@@ -181,28 +172,19 @@ class ConditionalRandomField(ConfiguredLayer):
 
     def _prepared(self, inputs, mask):
         inputs = ops.convert_to_tensor(inputs)
-        tags = self.transitions.shape[0]
-        if len(inputs.shape) != 3 or inputs.shape[-1] != tags:
-            raise ValueError(
-                f"The inputs must be of shape (batch, steps, {tags}), "
-                f"received {tuple(inputs.shape)}."
-            )
+        check_tensor("inputs", inputs, self.transitions.shape[0], TAGGED)
         if mask is None:
             mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
         mask = ops.cast(mask, "bool")
-        if not _fits(mask.shape, inputs.shape[:2]):
-            raise ValueError(
-                f"The mask must be of shape (batch, steps), received {tuple(mask.shape)} "
-                f"for inputs of shape {tuple(inputs.shape)}."
-            )
+        check_mask("mask", mask, inputs)
         return at_least_float32(zero_padding(inputs, mask)), mask
 
     def _allowed(self, tags, potentials):
         tags = ops.convert_to_tensor(tags)
         dtype = keras.backend.standardize_dtype(tags.dtype)
-        if dtype == "bool" and _fits(tags.shape, potentials.shape):
+        if dtype == "bool" and same_shape(tags.shape, potentials.shape):
             return tags
-        if "int" not in dtype or not _fits(tags.shape, potentials.shape[:2]):
+        if "int" not in dtype or not same_shape(tags.shape, potentials.shape[:2]):
             raise ValueError(
                 "The tags must be integers of shape (batch, steps), or bools of shape "
                 f"(batch, steps, {potentials.shape[-1]}), received {dtype} of shape "
@@ -210,13 +192,3 @@ class ConditionalRandomField(ConfiguredLayer):
             )
         all_tags = ops.arange(potentials.shape[-1], dtype=dtype)
         return ops.equal(ops.expand_dims(tags, 2), all_tags)
-
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        return mask
-
-
-def _fits(shape, expected):
-    """Returns True if two shapes agree where both are known."""
-    return len(shape) == len(expected) and all(
-        None in pair or pair[0] == pair[1] for pair in zip(shape, expected, strict=True)
-    )

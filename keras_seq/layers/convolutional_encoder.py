@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import check_dropout
+from keras_seq.layers.internal.checks import STEPS, check_positive, check_rates, known_features
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
@@ -32,14 +32,13 @@ class ConvolutionalEncoder(ConfiguredLayer):
         num_layers: Positive integer, the number of convolutions. Defaults to 4.
         kernel_size: Positive integer, the steps that one convolution sees; odd unless `causal`.
             Defaults to 3.
-        dropout: Float in [0, 1), applied to the inputs of each convolution. Defaults to 0.
+        dropout, seed: Dropout rate of the inputs of each convolution, in [0, 1), and its random
+            seed.
         causal: Whether a step sees only itself and earlier steps. Defaults to False.
-        seed: Optional integer that makes the dropout reproducible.
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`, word vectors with positions.
-        mask: Optional bool tensor `(B, S)`, True at real steps. By default the Keras mask of
-            `inputs`.
+        mask: Optional bool tensor `(B, S)`, True at real steps; by default the Keras mask.
         training: Whether to apply dropout.
 
     Returns:
@@ -75,23 +74,19 @@ class ConvolutionalEncoder(ConfiguredLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        sizes = {"units": units, "num_layers": num_layers, "kernel_size": kernel_size}
-        for name, value in sizes.items():
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive(units=units, num_layers=num_layers, kernel_size=kernel_size)
         if not causal and kernel_size % 2 == 0:
             raise ValueError(
                 "`kernel_size` must be odd without `causal`, so that a step sees as far ahead as "
                 f"behind, received {kernel_size}."
             )
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         self.units = units
         self.num_layers = num_layers
         self.kernel_size = kernel_size
         self.dropout = dropout
         self.causal = causal
         self.seed = seed
-        self.supports_masking = True
         policy = self.dtype_policy
         self.projection = ExactDense(units, dtype=policy, name="projection")
         self.convolutions = [
@@ -99,7 +94,8 @@ class ConvolutionalEncoder(ConfiguredLayer):
                 2 * units,
                 kernel_size,
                 padding="causal" if causal else "same",
-                # Compensates that a gate halves the deviation and dropout raises it: section 3.5.
+                # Gates halve the standard deviation and dropout raises it; this keeps it constant
+                # (section 3.5).
                 kernel_initializer=keras.initializers.VarianceScaling(
                     4 * (1 - dropout), "fan_in", "untruncated_normal"
                 ),
@@ -114,11 +110,7 @@ class ConvolutionalEncoder(ConfiguredLayer):
         ]
 
     def build(self, input_shape: Any) -> None:
-        if len(input_shape) != 3 or input_shape[-1] is None:
-            raise ValueError(
-                "The inputs must be of shape (batch, steps, features) with a known number of "
-                f"features, received {tuple(input_shape)}."
-            )
+        known_features("inputs", input_shape, STEPS)
         self.projection.build(input_shape)
         for convolution in self.convolutions:
             convolution.build((*input_shape[:-1], self.units))
@@ -126,12 +118,8 @@ class ConvolutionalEncoder(ConfiguredLayer):
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         hidden = zero_padding(self.projection(zero_padding(inputs, mask)), mask)
         for convolution, dropout in zip(self.convolutions, self.dropout_layers, strict=True):
-            outputs, gates = ops.split(
-                convolution(dropout(hidden, training=training)), 2, axis=-1
-            )  # (B, S, U)
+            both = convolution(dropout(hidden, training=training))  # (B, S, 2 U)
+            outputs, gates = ops.split(both, 2, axis=-1)
             hidden = (hidden + outputs * ops.sigmoid(gates)) * 0.5**0.5
             hidden = zero_padding(hidden, mask)
         return hidden
-
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        return mask

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import STEPS, check_axes, check_choice
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
-from keras_seq.layers.internal.maximum import masked_maximum
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
@@ -31,15 +31,13 @@ class MaskedPooling(ConfiguredLayer):
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`.
-        mask: Optional bool tensor `(B, S)`, True at real steps. By default the Keras mask of
-            `inputs`; without one all steps are real.
+        mask: Optional bool tensor `(B, S)`, True at real steps; by default the Keras mask.
 
     Returns:
         Tensor `(B, D)` in the compute dtype, 0 in rows without real steps. The mean is computed
         in float32 or more.
 
-    Masks: the outputs have none. The content of masked steps, even NaN, affects neither outputs
-    nor gradients.
+    Masks: the outputs have none. Masked steps, even NaN, affect neither outputs nor gradients.
 
     Raises:
         ValueError: If `kind` has another value, or the inputs are not of shape `(B, S, D)`.
@@ -61,19 +59,11 @@ class MaskedPooling(ConfiguredLayer):
 
     def __init__(self, kind: str = "mean", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if kind not in KINDS:
-            raise ValueError(
-                f"`kind` must be one of {', '.join(map(repr, KINDS))}, received {kind!r}."
-            )
+        check_choice("kind", kind, KINDS)
         self.kind = kind
-        self.supports_masking = True
 
     def call(self, inputs: Any, mask: Any = None) -> Any:
-        if len(inputs.shape) != 3:
-            raise ValueError(
-                "The inputs must be of shape (batch, steps, features), "
-                f"received {tuple(inputs.shape)}."
-            )
+        check_axes("inputs", inputs.shape, STEPS)
         if mask is None:
             mask = ops.ones_like(inputs[:, :, 0], dtype="bool")
         pool = {"mean": _mean, "max": masked_maximum, "last": _last}[self.kind]
@@ -95,3 +85,19 @@ def _last(inputs, mask):
     last = ops.max(ops.where(mask, step, -1), axis=1, keepdims=True)
     # All other steps are 0 in the sum.
     return ops.sum(zero_padding(inputs, ops.equal(step, last)), axis=1)
+
+
+def masked_maximum(inputs: Any, mask: Any) -> Any:
+    """The maximum `(B, D)` of each unit over real steps, with a gradient to a single step.
+
+    It is 0 if no step is real.
+    """
+    # A finite number below all others that occur.
+    candidates = at_least_float32(inputs)
+    candidates = ops.where(mask[..., None], candidates, ops.cast(-1e38, candidates.dtype))
+    best = ops.argmax(candidates, axis=1, keepdims=True)
+    is_best = ops.equal(ops.arange(ops.shape(inputs)[1])[:, None], best)  # (B, S, D)
+    # By index: the gradient of `ops.max` searches for equal numbers, and finds none if a compiler
+    # recomputes the inputs with other rounding.
+    selected = ops.logical_and(is_best, mask[..., None])
+    return ops.sum(ops.where(selected, inputs, ops.zeros((), inputs.dtype)), axis=1)

@@ -36,8 +36,7 @@ class ReparameterizedSampling(keras.layers.Layer):
     Call arguments:
         mean: Float tensor `(B, U)` or `(B, T, U)`.
         log_variance: Tensor of the same shape.
-        mean_mask: Optional bool tensor `(B, T)`, True at real steps. By default the Keras mask of
-            `mean`.
+        mean_mask: Optional bool tensor `(B, T)`, True at real steps; by default the mask of `mean`.
         training: Whether to sample; otherwise z is the mean.
 
     Returns:
@@ -82,7 +81,6 @@ class ReparameterizedSampling(keras.layers.Layer):
         self.free_bits = free_bits
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self.supports_masking = True
 
     def build(self, mean_shape: Any, log_variance_shape: Any) -> None:
         if len(mean_shape) not in (2, 3):
@@ -123,16 +121,7 @@ class ReparameterizedSampling(keras.layers.Layer):
         return ops.cast(mean, self.compute_dtype)
 
     def kl_divergence(self, mean: Any, log_variance: Any, mask: Any = None) -> Any:
-        """Returns KL of each row of the batch.
-
-        Args:
-            mean: Float tensor `(B, U)` or `(B, T, U)`.
-            log_variance: Tensor of the same shape.
-            mask: Optional bool tensor `(B, T)`.
-
-        Returns:
-            Tensor `(B,)` in float32 or more, the sum over units and real steps.
-        """
+        """Returns KL of each row `(B,)`, summed over units and real steps, in float32 or more."""
         mean = at_least_float32(zero_padding(mean, mask))
         log_variance = at_least_float32(zero_padding(log_variance, mask))
         return ops.sum(kl_of_units(mean, log_variance), axis=-1)
@@ -147,12 +136,8 @@ class ReparameterizedSampling(keras.layers.Layer):
         return mask
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "kl_weight": self.initial_kl_weight,
-            "free_bits": self.free_bits,
-            "seed": self.seed,
-        }
+        config = {"kl_weight": self.initial_kl_weight, "free_bits": self.free_bits}
+        return {**super().get_config(), **config, "seed": self.seed}
 
 
 def kl_of_units(mean: Any, log_variance: Any) -> Any:

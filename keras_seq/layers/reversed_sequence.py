@@ -5,11 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import STEPS, check_axes
+from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ReversedSequence(keras.layers.Layer):
+class ReversedSequence(ConfiguredLayer):
     """Reverses the real steps of a sequence and leaves padding in place.
 
         y[b, r_k] = x[b, r_(n+1-k)]     r_1 ... r_n: the indices of the real steps of row b
@@ -21,14 +23,12 @@ class ReversedSequence(keras.layers.Layer):
 
     Call arguments:
         inputs: Float tensor `(B, S, D)`.
-        mask: Optional bool tensor `(B, S)`, True at real steps. By default the Keras mask of the
-            inputs. All steps are real if there is none.
+        mask: Optional bool tensor `(B, S)`, True at real steps; by default the Keras mask.
 
     Returns:
         Tensor `(B, S, D)` in the compute dtype, 0 at padding.
 
-    Masks: the mask of the inputs passes through unchanged. The content of masked steps, even NaN,
-    affects neither outputs nor gradients.
+    Masks: the mask passes through. Masked steps, even NaN, affect neither outputs nor gradients.
 
     Raises:
         ValueError: If the inputs are not of shape `(B, S, D)`.
@@ -45,16 +45,8 @@ class ReversedSequence(keras.layers.Layer):
         section 3.3, https://arxiv.org/abs/1409.3215
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     def call(self, inputs: Any, mask: Any = None) -> Any:
-        if len(inputs.shape) != 3:
-            raise ValueError(
-                "The inputs must be of shape (batch, steps, features), "
-                f"received {tuple(inputs.shape)}."
-            )
+        check_axes("inputs", inputs.shape, STEPS)
         if mask is None:
             return ops.flip(inputs, axis=1)
         mask = ops.cast(mask, "bool")

@@ -246,7 +246,7 @@ def test_config_round_trip_keeps_cell_and_attention():
     ("arguments", "words"),
     [
         ({"query": "next"}, '"current" or "previous", received \'next\''),
-        ({"units": 0}, "positive integer or None, received 0"),
+        ({"units": 0}, "None or a positive integer, received 0"),
     ],
 )
 def test_invalid_attention_cell_arguments_raise_value_error(arguments, words):

@@ -128,5 +128,5 @@ def test_invalid_convolutional_encoder_arguments_raise_value_error(arguments, wo
 
 
 def test_inputs_of_wrong_rank_raise_value_error():
-    with pytest.raises(ValueError, match=r"\(batch, steps, features\).* received \(3, 6\)"):
+    with pytest.raises(ValueError, match=r"\(batch, steps, features\).* the shape \(3, 6\)"):
         ConvolutionalEncoder(4)(INPUTS[..., 0])

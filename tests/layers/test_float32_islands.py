@@ -11,13 +11,13 @@ from conformance.harness import policy_of
 from keras import ops
 
 from keras_seq import layers
-from keras_seq.layers.internal.attention_scores import masked_softmax
 from keras_seq.layers.internal.residual import Residual
 from keras_seq.layers.internal.scaled_dot_product import (
     attention_weights,
     padding_bias,
     query_has_keys,
 )
+from keras_seq.layers.internal.single_head_attention import masked_softmax
 
 pytestmark = pytest.mark.jax
 

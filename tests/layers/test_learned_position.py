@@ -75,7 +75,7 @@ def test_invalid_table_length_raises_value_error(length):
 
 
 def test_inputs_of_unknown_width_or_without_steps_raise_value_error():
-    with pytest.raises(ValueError, match=r"known number of features.*\(None, 3, None\)"):
+    with pytest.raises(ValueError, match=r"`inputs` must be known, .*\(None, 3, None\)"):
         LearnedPosition(5).build((None, 3, None))
     with pytest.raises(ValueError, match=r"`inputs` must have the axes.*\(2, 4\)"):
         LearnedPosition(5)(np.ones((2, 4), "float32"))

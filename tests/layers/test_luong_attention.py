@@ -94,7 +94,7 @@ def test_dropout_acts_in_training_only():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"score": "cosine"}, "dot, scaled, general, concat, received 'cosine'"),
+        ({"score": "cosine"}, '"dot", "scaled", "general" or "concat", received .cosine'),
         ({"score": "concat"}, 'With score="concat" `units` must be a positive integer'),
         ({"score": "dot", "units": 8}, "received units=8 with score='dot': leave it out"),
         ({"dropout": -0.1}, r"\[0, 1\), received -0.1"),

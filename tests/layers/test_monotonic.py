@@ -120,7 +120,7 @@ def test_unknown_source_length_gives_the_eager_weights_and_gradients(mode):
 
 
 def test_unknown_monotonic_mode_raises_value_error():
-    with pytest.raises(ValueError, match="parallel, recursive, hard, received 'soft'"):
+    with pytest.raises(ValueError, match='"parallel", "recursive" or "hard", received .soft'):
         monotonic_attention(np.ones((1, 2)), np.ones((1, 2)), "soft")
 
 

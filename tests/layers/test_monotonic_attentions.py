@@ -187,7 +187,7 @@ def test_context_and_weights_carry_the_query_mask(kind):
     ("arguments", "words"),
     [
         ({"sigmoid_noise": -1.0}, "0 or more, received -1.0"),
-        ({"mode": "soft"}, "parallel, recursive, hard, received 'soft'"),
+        ({"mode": "soft"}, '"parallel", "recursive" or "hard", received .soft'),
     ],
 )
 @both

@@ -54,5 +54,7 @@ def test_rnn_over_a_reversed_sequence_equals_rnn_going_backwards():
 
 
 def test_inputs_without_features_raise_value_error():
-    with pytest.raises(ValueError, match=r"\(batch, steps, features\), received \(2, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"\(batch, steps, features\), received the shape \(2, 3\)"
+    ):
         ReversedSequence()(np.zeros((2, 3), "float32"))

@@ -79,5 +79,5 @@ def test_invalid_wavelength_raises_value_error(max_wavelength):
 
 
 def test_unknown_feature_count_raises_value_error():
-    with pytest.raises(ValueError, match=r"known number of features.*\(None, 3, None\)"):
+    with pytest.raises(ValueError, match=r"`inputs` must be known, .*\(None, 3, None\)"):
         SinusoidalPosition().build((None, 3, None))

@@ -8,18 +8,19 @@ from keras import ops, tree
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
 from keras_seq.layers.cells.dropout_cell import DropoutCell
 from keras_seq.layers.cells.residual_cell import ResidualCell
-from keras_seq.layers.internal.attention_scores import tanh
 from keras_seq.layers.internal.checks import (
     STEPS,
     VECTORS,
-    check_axes,
+    check_choice,
     check_mask,
+    check_positive,
     check_same_batch,
     check_tensor,
+    known_features,
 )
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import join_summary
-from keras_seq.layers.internal.single_head_attention import has_state
+from keras_seq.layers.internal.single_head_attention import has_state, tanh
 
 HYPOTHESES = ("batch", "hypotheses", "features")
 
@@ -68,8 +69,7 @@ class AttentionCell(ConfiguredLayer):
             the cell; with input feeding of the current query `attentional_state`, h~_{t-1};
             and with an attention that has a state `attention`, `(B, S)` or `(B, K, S)`.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
-        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
-            mask of `value`.
+        value_mask: Optional bool tensor `(B, S)`, True at real steps; by default that of `value`.
         key: Optional tensor `(B, S, ...)`. Pass the `key` and `value` of `attention.project` to
             project the source once for all steps.
         summary: Optional float tensor `(B, D_s)`.
@@ -113,10 +113,8 @@ class AttentionCell(ConfiguredLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if query not in ("current", "previous"):
-            raise ValueError(f'`query` must be "current" or "previous", received {query!r}.')
-        if units is not None and (not isinstance(units, int) or units < 1):
-            raise ValueError(f"`units` must be a positive integer or None, received {units!r}.")
+        check_choice("query", query, ("current", "previous"))
+        check_positive(optional=True, units=units)
         if not hasattr(attention, "project") or not hasattr(attention, "attend"):
             raise ValueError(
                 "`attention` must have the methods `project` and `attend`, received "
@@ -130,7 +128,6 @@ class AttentionCell(ConfiguredLayer):
         self.units = units
         self.input_feeding = input_feeding
         self.query = query
-        self.supports_masking = True
 
     @property
     def output_size(self) -> int:
@@ -166,21 +163,13 @@ class AttentionCell(ConfiguredLayer):
         return states
 
     def build(self, inputs_shape: Any, value_shape: Any, summary_shape: Any = None) -> None:
-        check_axes("inputs", inputs_shape, VECTORS, HYPOTHESES)
-        check_axes("value", value_shape, STEPS)
-        self.features = {"inputs": inputs_shape[-1], "value": value_shape[-1]}
+        inputs_features = known_features("inputs", inputs_shape, VECTORS, HYPOTHESES)
+        value_features = known_features("value", value_shape, STEPS)
+        self.features = {"inputs": inputs_features, "value": value_features}
         if summary_shape is not None:
-            check_axes("summary", summary_shape, VECTORS)
-            self.features["summary"] = summary_shape[-1]
-        for name, features in self.features.items():
-            if features is None:
-                raise ValueError(
-                    f"The feature axis of `{name}` must be known, received None: "
-                    "set its size where the tensor is made."
-                )
-        batch, value_features = inputs_shape[0], value_shape[-1]
-        state_features = self.cell.output_size
-        cell_features = inputs_shape[-1] + self.features.get("summary", 0)
+            self.features["summary"] = known_features("summary", summary_shape, VECTORS)
+        batch, state_features = inputs_shape[0], self.cell.output_size
+        cell_features = inputs_features + self.features.get("summary", 0)
         if self.input_feeding:
             cell_features += self.output_size if self.query == "current" else value_features
         if not self.cell.built:
@@ -278,7 +267,7 @@ class AttentionCell(ConfiguredLayer):
                     f"{advice} With hypotheses, (batch, hypotheses, ...), repeat it for each."
                 )
 
-    def compute_mask(self, inputs: Any, *args: Any, **kwargs: Any) -> None:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         return None
 
 

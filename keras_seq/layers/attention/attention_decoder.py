@@ -6,10 +6,10 @@ import keras
 from keras import ops, tree
 
 from keras_seq.layers.attention.attention_cell import AttentionCell, attend, has_state
-from keras_seq.layers.internal.attention_scores import tanh
 from keras_seq.layers.internal.checks import STEPS, check_axes, check_tensor
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import loop_cell
+from keras_seq.layers.internal.single_head_attention import tanh
 from keras_seq.layers.internal.step_loop import LoopMatmul, run_steps
 
 
@@ -34,8 +34,7 @@ class AttentionDecoder(ConfiguredLayer):
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
         value: Float tensor `(B, S, D_v)`, encoder outputs.
-        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
-            mask of `value`.
+        value_mask: Optional bool tensor `(B, S)`, True at real steps; by default that of `value`.
         states: Optional states before the first step. Defaults to `cell.get_initial_state`.
         summary: Optional float tensor `(B, D_s)`, an additional input of each step.
         return_weights: Whether to return the attention weights too.
@@ -75,7 +74,6 @@ class AttentionDecoder(ConfiguredLayer):
                 "wrap a recurrent cell, as in AttentionCell(cell, attention)."
             )
         self.cell = cell
-        self.supports_masking = True
 
     def build(self, inputs_shape: Any, value_shape: Any, summary_shape: Any = None) -> None:
         check_axes("inputs", inputs_shape, STEPS)
@@ -174,5 +172,5 @@ class AttentionDecoder(ConfiguredLayer):
             outputs = tanh(ops.matmul(outputs, self.cell.kernel))
         return outputs, states, weights
 
-    def compute_mask(self, inputs: Any, *args: Any, **kwargs: Any) -> None:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         return None

@@ -5,13 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import additive_scores
 from keras_seq.layers.internal.checks import check_positive
-from keras_seq.layers.internal.single_head_attention import SingleHeadAttention
+from keras_seq.layers.internal.single_head_attention import DroppingAttention, additive_scores
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class BahdanauAttention(SingleHeadAttention):
+class BahdanauAttention(DroppingAttention):
     """Additive attention with learned projections (Bahdanau et al., 2015).
 
     Scores each source step against each query with a small network, and returns the mean of the
@@ -30,10 +29,9 @@ class BahdanauAttention(SingleHeadAttention):
 
     Args:
         units: Positive integer U, the width of the space in which queries and values are compared.
-        dropout: Float in [0, 1), the dropout rate of the attention weights.
-        seed: Optional integer, the random seed of the dropout.
         normalize: Whether to replace v by g v / |v| with a learned scalar g, and to add a learned
             bias inside the tanh (weight normalization).
+        dropout, seed: Dropout rate of the attention weights, in [0, 1), and its random seed.
 
     Call arguments:
         query: Float tensor `(B, T, D_q)`, decoder states.
@@ -67,23 +65,16 @@ class BahdanauAttention(SingleHeadAttention):
         Kingma, "Weight Normalization", 2016, https://arxiv.org/abs/1602.07868
     """
 
-    def __init__(
-        self,
-        units: int,
-        dropout: float = 0.0,
-        seed: int | None = None,
-        normalize: bool = False,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, units: int, normalize: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_positive(units=units)
         self.units = units
         self.normalize = normalize
-        self._add_dropout(dropout, seed)
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
         self._add_additive_weights(self.units)
+        self._add_score_vector(self.units)
         if self.normalize:
             self._add_variable("score_scale", (), keras.initializers.Constant(self.units**-0.5))
             self._add_variable("score_bias", (self.units,), "zeros")
@@ -93,7 +84,6 @@ class BahdanauAttention(SingleHeadAttention):
         return key + self.score_bias if self.normalize else key
 
     def scores(self, query: Any, key: Any) -> Any:
-        """Scores `(B, T, S)` of `query` `(B, T, D_q)` against the `key` of `project`."""
         vector = ops.convert_to_tensor(self.score_vector)
         if self.normalize:
             vector = self.score_scale * vector * ops.rsqrt(ops.sum(ops.square(vector)))

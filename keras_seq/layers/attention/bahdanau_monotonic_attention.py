@@ -23,36 +23,19 @@ class BahdanauMonotonicAttention(MonotonicAttention):
     no such layer. Target steps run one after another, because each needs the weights of the step
     before.
 
-    Shapes: B batch, T target steps, S source steps, D_q query features, D_v value features,
-    U units.
+    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the
+    padding of `query` must be at its end, and each row of the weights sums to at most 1. The rest
+    is the probability that attention moved past the last step, where it stays.
 
     Args:
-        units: Positive integer U, the width of the space in which queries and values are compared.
-        normalize: Whether to replace v by g v / |v| with a learned scalar g, and to add a learned
-            bias inside the tanh, as the paper does.
+        units, normalize: As in `BahdanauAttention`.
         sigmoid_noise: Float, the standard deviation of normal noise on e in training, which pushes
-            p to 0 or 1. The paper uses 1.
+            p to 0 or 1. The paper uses 1. Defaults to 0.
         score_bias_init: Float, the initial value of the learned scalar r. The paper uses -1 to -4,
-            lower for longer sources.
-        mode: "parallel", "recursive" or "hard", as in `monotonic_attention`. Train with "parallel";
-            decode with it or with "hard", where p is 1 if e > 0 and otherwise 0.
+            lower for longer sources. Defaults to 0.
+        mode: "parallel", "recursive" or "hard", as in `monotonic_attention`. Train with "parallel",
+            the default; decode with it or with "hard", where p is 1 if e > 0 and otherwise 0.
         seed: Optional integer, the random seed of the noise.
-
-    Call arguments:
-        query: Float tensor `(B, T, D_q)`, decoder states, with padding at the end.
-        value: Float tensor `(B, S, D_v)`, encoder outputs.
-        query_mask, value_mask: Optional bool tensors `(B, T)` and `(B, S)`, True where a step is
-            real. Default to the Keras masks of `query` and `value`.
-        training: Whether to add noise.
-
-    Returns:
-        context: Tensor `(B, T, D_v)` in the compute dtype.
-        weights: Tensor `(B, T, S)` in the compute dtype, exactly 0 on masked steps. Each row sums
-            to at most 1. The rest is the probability that attention moved past the last step,
-            where it stays. If the whole source is masked, weights and context are 0.
-
-    Masks: both outputs carry the mask of `query`. A masked step of `query` or `value`, even if it
-    holds NaN, changes neither outputs nor gradients of other steps.
 
     Raises:
         ValueError: If `units` is not a positive integer, `sigmoid_noise` is negative, `mode` or a
@@ -70,29 +53,13 @@ class BahdanauMonotonicAttention(MonotonicAttention):
         Alignments", ICML 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784
     """
 
-    def __init__(
-        self,
-        units: int,
-        normalize: bool = False,
-        sigmoid_noise: float = 0.0,
-        score_bias_init: float = 0.0,
-        mode: str = "parallel",
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(sigmoid_noise, score_bias_init, mode, seed, **kwargs)
+    def __init__(self, units: int, normalize: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.units = units
         self.normalize = normalize
         self.additive = BahdanauAttention(
-            units, normalize=normalize, dtype=self.dtype_policy, name="additive"
+            units, normalize, dtype=self.dtype_policy, name="additive"
         )
 
-    def _build_scores(self, query_shape: Any, value_shape: Any) -> None:
-        self.additive.build(query_shape, value_shape)
-
-    def _key(self, value: Any) -> Any:
-        return self.additive._key(value)
-
-    def scores(self, query: Any, key: Any) -> Any:
-        """Returns the additive scores `(B, T, S)` without the bias r of the equation."""
-        return self.additive.scores(query, key)
+    def _scorer(self) -> BahdanauAttention:
+        return self.additive

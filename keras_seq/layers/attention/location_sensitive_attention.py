@@ -5,15 +5,19 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import additive_scores, masked_softmax
 from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.shapes import reshape
-from keras_seq.layers.internal.single_head_attention import RecurrentAttention
+from keras_seq.layers.internal.single_head_attention import (
+    DroppingAttention,
+    RecurrentAttention,
+    additive_scores,
+    masked_softmax,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class LocationSensitiveAttention(RecurrentAttention):
+class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
     """Additive attention to content and location (Chorowski et al., 2015).
 
     The scores depend on the attention weights of the step before, convolved along the source. So
@@ -28,8 +32,8 @@ class LocationSensitiveAttention(RecurrentAttention):
     Use it for speech above all. Keras has no such layer. Target steps run one after another,
     because each needs the weights of the step before. Before the first step, a is 0.
 
-    Shapes: B batch, T target steps, S source steps, D_q query features, D_v value features,
-    U units.
+    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the
+    padding of `query` must be at its end.
 
     Args:
         units: Positive integer U, the width of the space in which queries and values are compared.
@@ -39,24 +43,8 @@ class LocationSensitiveAttention(RecurrentAttention):
             (Shen et al., 2018).
         smooth: Whether to replace exp(e) by sigmoid(e) in the softmax, so that attention can
             spread over many steps (section 2.3).
-        dropout: Float in [0, 1), the dropout rate of the attention weights. The convolution at the
-            next step sees the weights before dropout.
-        seed: Optional integer, the random seed of the dropout.
-
-    Call arguments:
-        query: Float tensor `(B, T, D_q)`, decoder states, with padding at the end.
-        value: Float tensor `(B, S, D_v)`, encoder outputs.
-        query_mask, value_mask: Optional bool tensors `(B, T)` and `(B, S)`, True where a step is
-            real. Default to the Keras masks of `query` and `value`.
-        training: Whether to apply dropout.
-
-    Returns:
-        context: Tensor `(B, T, D_v)` in the compute dtype.
-        weights: Tensor `(B, T, S)` in the compute dtype, exactly 0 on masked steps. Each row sums
-            to 1 before dropout. If the whole source is masked, weights and context are 0.
-
-    Masks: both outputs carry the mask of `query`. A masked step of `query` or `value`, even if it
-    holds NaN, changes neither outputs nor gradients of other steps.
+        dropout, seed: As in `BahdanauAttention`. The convolution at the next step sees the weights
+            before dropout.
 
     Raises:
         ValueError: If `units`, `filters` or `kernel_size` is not a positive integer, `dropout` is
@@ -84,8 +72,6 @@ class LocationSensitiveAttention(RecurrentAttention):
         kernel_size: int = 31,
         cumulative: bool = False,
         smooth: bool = False,
-        dropout: float = 0.0,
-        seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -95,20 +81,16 @@ class LocationSensitiveAttention(RecurrentAttention):
         self.kernel_size = kernel_size
         self.cumulative = cumulative
         self.smooth = smooth
-        self._add_dropout(dropout, seed)
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
-        query_features, value_features = self.features
-        self._add_variable("query_kernel", (query_features, self.units))
-        self._add_variable("value_kernel", (value_features, self.units))
+        self._add_additive_weights(self.units)
         self._add_variable("location_filters", (self.kernel_size, 1, self.filters))
         self._add_variable("location_kernel", (self.filters, self.units))
         self._add_score_vector(self.units)
         self._add_variable("score_bias", (self.units,), "zeros")
 
     def initial_state(self, value: Any) -> Any:
-        """The weights before the first step over `value` `(B, S, D_v)`: zeros `(B, S)`."""
         return ops.zeros_like(value[..., 0], dtype=self.compute_dtype)
 
     def _key(self, value: Any) -> Any:

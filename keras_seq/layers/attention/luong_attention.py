@@ -5,14 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.attention_scores import additive_scores
-from keras_seq.layers.internal.single_head_attention import SingleHeadAttention
-
-SCORES = ("dot", "scaled", "general", "concat")
+from keras_seq.layers.internal.checks import check_choice
+from keras_seq.layers.internal.single_head_attention import DroppingAttention, additive_scores
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class LuongAttention(SingleHeadAttention):
+class LuongAttention(DroppingAttention):
     """Global attention with one of the scores of Luong et al. (2015).
 
         "dot":     e[b, t, s] = query[b, t] . value[b, s]
@@ -27,29 +25,12 @@ class LuongAttention(SingleHeadAttention):
     width. In a decoder, `project` computes W value once and `attend` uses it at each step. `attend`
     takes the hypotheses of a beam in place of T, without copies of the source.
 
-    Shapes: B batch, T target steps, S source steps, D_q query features, D_v value features,
-    U units.
+    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`.
 
     Args:
         score: One of "dot", "scaled", "general" and "concat". "general" is the best in the paper.
         units: Positive integer U, the width of v. Only for "concat".
-        dropout: Float in [0, 1), the dropout rate of the attention weights.
-        seed: Optional integer, the random seed of the dropout.
-
-    Call arguments:
-        query: Float tensor `(B, T, D_q)`, decoder states.
-        value: Float tensor `(B, S, D_v)`, encoder outputs.
-        query_mask, value_mask: Optional bool tensors `(B, T)` and `(B, S)`, True where a step is
-            real. Default to the Keras masks of `query` and `value`.
-        training: Whether to apply dropout.
-
-    Returns:
-        context: Tensor `(B, T, D_v)` in the compute dtype.
-        weights: Tensor `(B, T, S)` in the compute dtype, exactly 0 on masked steps. Each row sums
-            to 1 before dropout. If the whole source is masked, weights and context are 0.
-
-    Masks: both outputs carry the mask of `query`. A masked step of `query` or `value`, even if it
-    holds NaN, changes neither outputs nor gradients of other steps.
+        dropout, seed: As in `BahdanauAttention`.
 
     Raises:
         ValueError: If `score` is unknown, `units` is missing with "concat" or present with another
@@ -68,17 +49,9 @@ class LuongAttention(SingleHeadAttention):
         Translation", EMNLP 2015, section 3.1, https://arxiv.org/abs/1508.04025
     """
 
-    def __init__(
-        self,
-        score: str = "general",
-        units: int | None = None,
-        dropout: float = 0.0,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, score: str = "general", units: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if score not in SCORES:
-            raise ValueError(f"`score` must be one of {', '.join(SCORES)}, received {score!r}.")
+        check_choice("score", score, ("dot", "scaled", "general", "concat"))
         if score == "concat" and (not isinstance(units, int) or units < 1):
             raise ValueError(
                 f'With score="concat" `units` must be a positive integer, received {units!r}.'
@@ -90,7 +63,6 @@ class LuongAttention(SingleHeadAttention):
             )
         self.score = score
         self.units = units
-        self._add_dropout(dropout, seed)
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
@@ -105,6 +77,7 @@ class LuongAttention(SingleHeadAttention):
             self._add_variable("kernel", (value_features, query_features))
         if self.units is not None:
             self._add_additive_weights(self.units)
+            self._add_score_vector(self.units)
 
     def _key(self, value: Any) -> Any:
         if self.score == "scaled":
@@ -117,7 +90,6 @@ class LuongAttention(SingleHeadAttention):
         return value
 
     def scores(self, query: Any, key: Any) -> Any:
-        """Scores `(B, T, S)` of `query` `(B, T, D_q)` against the `key` of `project`."""
         if self.score == "concat":
             query = ops.matmul(query, self.query_kernel)  # (B, T, U)
             return additive_scores(query, key, ops.convert_to_tensor(self.score_vector))

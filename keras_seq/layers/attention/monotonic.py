@@ -6,11 +6,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import check_choice, same_shape
 from keras_seq.layers.internal.precision import at_least_float32
-from keras_seq.layers.internal.single_head_attention import RecurrentAttention
+from keras_seq.layers.internal.single_head_attention import RecurrentAttention, SingleHeadAttention
 from keras_seq.layers.internal.step_loop import run_steps
-
-# Shape letters: B batch, T target steps, S source steps.
 
 MODES = ("parallel", "recursive", "hard")
 
@@ -56,16 +55,14 @@ def monotonic_attention(probabilities: Any, previous: Any, mode: str) -> Any:
         Raffel, Luong, Liu, Weiss and Eck, "Online and Linear-Time Attention by Enforcing Monotonic
         Alignments", ICML 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784
     """
-    check_mode(mode)
+    check_choice("mode", mode, MODES)
     probabilities = ops.convert_to_tensor(probabilities)
     previous = ops.convert_to_tensor(previous)
-    shapes = tuple(probabilities.shape), tuple(previous.shape)
-    if len(shapes[0]) != len(shapes[1]) or any(
-        None not in sizes and len(set(sizes)) > 1 for sizes in zip(*shapes, strict=True)
-    ):
+    if not same_shape(probabilities.shape, previous.shape):
         raise ValueError(
             "`probabilities` and `previous` must have one shape (batch, ..., source steps), "
-            f"received {shapes[0]} and {shapes[1]}: a weight for each probability."
+            f"received {tuple(probabilities.shape)} and {tuple(previous.shape)}: "
+            "a weight for each probability."
         )
     dtype = probabilities.dtype
     stop = at_least_float32(probabilities)
@@ -79,12 +76,6 @@ def monotonic_attention(probabilities: Any, previous: Any, mode: str) -> Any:
     passed = ops.concatenate([zero, 1.0 - stop[..., :-1]], axis=-1)
     accumulate = _accumulate_in_parallel if mode == "parallel" else _accumulate_in_loop
     return ops.cast(stop * accumulate(passed, previous), dtype)
-
-
-def check_mode(mode: str) -> None:
-    """Raises ValueError unless `mode` is known."""
-    if mode not in MODES:
-        raise ValueError(f"`mode` must be one of {', '.join(MODES)}, received {mode!r}.")
 
 
 def _accumulate_in_parallel(decay: Any, added: Any) -> Any:
@@ -132,18 +123,14 @@ def _accumulate_in_loop(decay: Any, added: Any) -> Any:
 
 
 class MonotonicAttention(RecurrentAttention):
-    """Abstract monotonic attention; a subclass defines `scores`, `_key` and `_build_scores`.
-
-    `sigmoid_noise` is the standard deviation of the noise on the scores in training, and
-    `score_bias_init` the initial value of their learned bias.
-    """
+    """Abstract monotonic attention; a subclass defines `_scorer`."""
 
     def __init__(
         self,
-        sigmoid_noise: float,
-        score_bias_init: float,
-        mode: str,
-        seed: int | None,
+        sigmoid_noise: float = 0.0,
+        score_bias_init: float = 0.0,
+        mode: str = "parallel",
+        seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -152,7 +139,7 @@ class MonotonicAttention(RecurrentAttention):
                 f"`sigmoid_noise` must be a standard deviation of 0 or more, "
                 f"received {sigmoid_noise!r}."
             )
-        check_mode(mode)
+        check_choice("mode", mode, MODES)
         self.sigmoid_noise = sigmoid_noise
         self.score_bias_init = score_bias_init
         self.mode = mode
@@ -160,22 +147,26 @@ class MonotonicAttention(RecurrentAttention):
         self.seed_generator = keras.random.SeedGenerator(seed) if sigmoid_noise else None
 
     @abstractmethod
-    def _build_scores(self, query_shape: Any, value_shape: Any) -> None:
-        """Adds the weights of the scores."""
+    def _scorer(self) -> SingleHeadAttention:
+        """The attention that computes the scores, apart from their bias."""
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
-        self._build_scores(query_shape, value_shape)
+        self._scorer().build(query_shape, value_shape)
         self._add_variable("sigmoid_bias", (), keras.initializers.Constant(self.score_bias_init))
 
+    def _key(self, value: Any) -> Any:
+        return self._scorer()._key(value)
+
+    def scores(self, query: Any, key: Any) -> Any:
+        return self._scorer().scores(query, key)
+
     def initial_state(self, value: Any) -> Any:
-        """The weights before the first step over `value` `(B, S, D_v)`: 1 at step 0, else 0."""
-        # By a cumulative sum, because S is unknown in a functional model.
+        # 1 at step 0, else 0. By a cumulative sum, because S is unknown in a functional model.
         positions = ops.cumsum(ops.ones_like(value[..., 0], dtype="int32"), axis=1)
         return ops.cast(ops.equal(positions, 1), self.compute_dtype)
 
     def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
-        """Draws the noise on the scores of `steps` steps, `(B, steps, S)`, or returns None."""
         if not training or not self.sigmoid_noise:
             return None
         shape = (ops.shape(value)[0], steps, ops.shape(value)[1])
@@ -197,6 +188,3 @@ class MonotonicAttention(RecurrentAttention):
         weights = monotonic_attention(prepared, state, self.mode)
         weights = ops.cast(weights, self.compute_dtype)
         return weights, weights
-
-    def _read(self, weights: Any, value: Any, noise: Any) -> tuple[Any, Any]:
-        return ops.matmul(weights, value), weights

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import check_call, check_features
+from keras_seq.layers.internal.checks import STEPS, check_call, known_features
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import padding_bias, query_has_keys, zero_padding
 
@@ -27,16 +27,13 @@ class MultiHeadCrossAttention(MultiHeadAttention):
 
     Args:
         num_heads: Positive integer H. It must divide D unless `key_size` is set.
-        dropout: Float in [0, 1), the dropout rate of the attention weights.
-        seed: Optional integer, the random seed of the dropout.
-        key_size: Positive integer D_k. Defaults to D / H.
-        value_size: Positive integer D_v. Defaults to D_k.
+        dropout, seed: Dropout rate of the attention weights, in [0, 1), and its random seed.
+        key_size, value_size: Positive integers D_k and D_v. D_k defaults to D / H, D_v to D_k.
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
         value: Float tensor `(B, S, E)`.
-        value_mask: Optional bool tensor `(B, S)`, True where a step is real. Defaults to the Keras
-            mask of `value`.
+        value_mask: Optional bool tensor `(B, S)`, True at real steps; by default that of `value`.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
 
@@ -65,21 +62,10 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(
-        self,
-        num_heads: int,
-        dropout: float = 0.0,
-        seed: int | None = None,
-        key_size: int | None = None,
-        value_size: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(num_heads, key_size, value_size, **kwargs)
-        self._add_dropout(dropout, seed)
-
     def build(self, query_shape: Any, value_shape: Any) -> None:
         self.head_sizes = self._head_sizes("query", query_shape)
-        features, value_features = check_features(query_shape, value_shape)
+        features = query_shape[-1]
+        value_features = known_features("value", value_shape, STEPS)
         keys, values = (self.num_heads * size for size in self.head_sizes)
         # Half of Glorot's variance in queries and keys keeps the first scores small.
         halved = keras.initializers.VarianceScaling(0.5, mode="fan_avg", distribution="uniform")
@@ -102,12 +88,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     def project(self, value: Any, value_mask: Any = None) -> dict[str, Any]:
         """Computes the keys and values of a source, once for all decoding steps.
 
-        Args:
-            value: Float tensor `(B, S, E)`.
-            value_mask: Optional bool tensor `(B, S)`.
-
-        Returns:
-            Dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
+        `value` is a float tensor `(B, S, E)`, `value_mask` an optional bool tensor `(B, S)`.
+        Returns a dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
         lengths, kernel, bias = ops.shape(value)[:2], self.key_value_kernel, self.key_value_bias
@@ -123,18 +105,10 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         return_weights: bool = False,
         training: bool | None = None,
     ) -> Any:
-        """Attends to a projected source.
+        """Attends to a projected source, as `call` does.
 
-        Args:
-            query: Float tensor `(B, T, D)`. While decoding, T is the beam.
-            key: Tensor `(B, H, S, D_k)` from `project`.
-            value: Tensor `(B, H, S, D_v)` from `project`.
-            value_mask: Optional bool tensor `(B, S)`.
-            return_weights: Whether to return the attention weights too.
-            training: Whether to apply dropout.
-
-        Returns:
-            The outputs of the layer.
+        `query` is a float tensor `(B, T, D)`; while decoding, T is the beam. `key` and `value` are
+        from `project`.
         """
         key_size = self.head_sizes[0]
         lengths = ops.shape(query)[:2]

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention.beam_cache import distances
-from keras_seq.layers.internal.checks import STEPS, check_mask, check_tensor
+from keras_seq.layers.internal.checks import STEPS, check_mask, check_positive, check_tensor
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import (
     NEG_INF,
@@ -18,9 +18,6 @@ from keras_seq.layers.internal.scaled_dot_product import (
     zero_padding,
 )
 from keras_seq.layers.positions.attention_position import AttentionPosition
-
-# Shape letters: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and
-# values, K beam, L steps the cache holds.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -38,12 +35,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     Shapes: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and values.
 
     Args:
-        num_heads: Positive integer H. It must divide D unless `key_size` is set.
-        causal: Whether a step attends to itself and earlier steps only.
-        dropout: Float in [0, 1), the dropout rate of the attention weights.
-        seed: Optional integer, the random seed of the dropout.
-        key_size: Positive integer D_k. Defaults to D / H.
-        value_size: Positive integer D_v. Defaults to D_k.
+        num_heads, dropout, seed, key_size, value_size: As in `MultiHeadCrossAttention`.
+        causal: Whether a step attends to itself and earlier steps only. Defaults to False.
         window: Positive integer. A step attends only to steps less than `window` away, itself
             included. Defaults to no limit.
         position: Optional `RotaryPosition`, `RelativePosition` or `LinearBiases`. Without one,
@@ -51,8 +44,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        mask: Optional bool tensor `(B, T)`, True where a step is real. Defaults to the Keras mask
-            of `inputs`.
+        mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
 
@@ -62,8 +54,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
             on masked steps. Each row sums to 1 before dropout. The weights of a step that sees no
             real step are 0.
 
-    Masks: the mask of `inputs` passes through. A masked step, even if it holds NaN, changes neither
-    the outputs nor the gradients of other steps.
+    Masks: the mask passes through. Masked steps, even NaN, affect neither outputs nor gradients.
 
     Raises:
         ValueError: If a size is not a positive integer, `dropout` is outside [0, 1), `position` is
@@ -86,17 +77,12 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self,
         num_heads: int,
         causal: bool = False,
-        dropout: float = 0.0,
-        seed: int | None = None,
-        key_size: int | None = None,
-        value_size: int | None = None,
         window: int | None = None,
         position: AttentionPosition | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(num_heads, key_size, value_size, **kwargs)
-        if window is not None and (not isinstance(window, int) or window < 1):
-            raise ValueError(f"`window` must be None or a positive integer, received {window!r}.")
+        super().__init__(num_heads, **kwargs)
+        check_positive(optional=True, window=window)
         if position is not None and not isinstance(position, AttentionPosition):
             raise ValueError(
                 "`position` must be None, a `RotaryPosition`, a `RelativePosition` or "
@@ -105,7 +91,6 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         self.causal = causal
         self.window = window
         self.position = position
-        self._add_dropout(dropout, seed)
 
     def build(self, input_shape: Any) -> None:
         features = input_shape[-1]
@@ -139,7 +124,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     def step(
         self, inputs: Any, position: Any, bias: Any, cache: dict[str, Any], write_index: Any = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Decodes one step of K hypotheses, with the keys and values of earlier steps in a cache.
+        """Decodes one step of K hypotheses, with the keys and values of L steps in a cache.
 
         The cache is written but never reordered. Hypothesis k writes to slot k of a step, and
         `bias` tells which slots hold the ancestors of which hypothesis (see `beam_cache_mask`).

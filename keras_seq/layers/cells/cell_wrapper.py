@@ -46,8 +46,3 @@ class CellWrapper(ConfiguredLayer):
     def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
         """The form for a loop, see `keras_seq.layers.internal.loop_cell`."""
         return loop_cell(self.cell, features, summary_features, noise_shape)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "CellWrapper":
-        cell = keras.saving.deserialize_keras_object(config["cell"])
-        return cls(**{**config, "cell": cell})

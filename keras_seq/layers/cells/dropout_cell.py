@@ -6,10 +6,9 @@ import keras
 from keras import ops, tree
 
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
-from keras_seq.layers.cells.recurrent_cell import check_rate, single_step_noise
+from keras_seq.layers.cells.recurrent_cell import single_step_noise
+from keras_seq.layers.internal.checks import check_rates
 from keras_seq.layers.internal.loop_cell import PackedInputs, join_summary, loop_cell
-
-# Shape letters: B batch, T steps, D input features, U output features.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -69,8 +68,7 @@ class DropoutCell(CellWrapper):
         **kwargs: Any,
     ) -> None:
         super().__init__(cell, **kwargs)
-        for name, rate in (("input", input), ("output", output), ("state", state)):
-            check_rate(rate, name)
+        check_rates(input=input, output=output, state=state)
         self.rates = {"input": input, "output": output, "state": state}
         self.per_step = per_step
         self.seed = seed

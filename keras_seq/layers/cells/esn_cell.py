@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.cells.recurrent_cell import Activation, Initializer, RecurrentCell, same_dtype
+from keras_seq.layers.internal.checks import check_above_zero
 
 # The 2^20th power gives the largest eigenvalue to a few millionths; another squaring halves that.
 _SQUARINGS = 20
@@ -47,33 +48,22 @@ class ESNCell(RecurrentCell):
     The weights are kernel, recurrent_kernel and bias; `tfa.rnn.ESNCell` has its recurrent kernel
     first.
 
-    Shapes: B batch, D input features, U units.
-
     Args:
         units: Positive integer U.
         connectivity: Float in (0, 1], fraction of U that is not 0. Defaults to 0.1.
         leaky: Float in (0, 1], fraction of the state that a step replaces. Defaults to 1.
         spectral_radius: Positive float, largest absolute eigenvalue of U. Defaults to 0.9.
         activation: Activation of the state. Defaults to "tanh".
-        use_bias: Whether to add a bias. Defaults to True.
-        kernel_initializer: Initializer of W. Defaults to "glorot_uniform".
         recurrent_initializer: Initializer of U before it is scaled. Defaults to "glorot_uniform".
-        bias_initializer: Initializer of b. Defaults to "zeros".
         seed: Optional integer that makes the choice of connections reproducible.
-        kwargs: Further arguments of `GRUCell`: dropout, recurrent_dropout.
+        kwargs: `use_bias`, the initializers of W and b, `dropout` and `recurrent_dropout`, as in
+            `GRUCell`.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`, one step.
-        states: List of h `(B, U)`.
-        training: Must be false if the cell has dropout; `RNN` applies it.
-
-    Returns:
-        The output h' `(B, U)` and the states [h'], in the compute dtype.
+    Shapes, call arguments and outputs are those of `GRUCell`.
 
     Raises:
-        ValueError: If `units` is not a positive integer, a fraction is outside (0, 1] or
-            `spectral_radius` is not positive; at build or call if the inputs have the wrong rank
-            or width.
+        ValueError: As for `GRUCell`; if a fraction is outside (0, 1] or `spectral_radius` is not
+            positive.
 
     Example:
 
@@ -99,8 +89,7 @@ class ESNCell(RecurrentCell):
         for name, fraction in (("connectivity", connectivity), ("leaky", leaky)):
             if not 0 < fraction <= 1:
                 raise ValueError(f"`{name}` must be in (0, 1], received {fraction!r}.")
-        if spectral_radius <= 0:
-            raise ValueError(f"`spectral_radius` must be positive, received {spectral_radius!r}.")
+        check_above_zero(spectral_radius=spectral_radius)
         super().__init__(units, recurrent_initializer=recurrent_initializer, **kwargs)
         self.connectivity = connectivity
         self.leaky = leaky

@@ -6,12 +6,8 @@ import keras
 from keras import ops
 
 from keras_seq.layers.cells.conversion import keras_cell_of, shared_options, weight_arrays
-from keras_seq.layers.cells.recurrent_cell import (
-    Activation,
-    RecurrentCell,
-    check_choice,
-    same_dtype,
-)
+from keras_seq.layers.cells.recurrent_cell import Activation, RecurrentCell, same_dtype
+from keras_seq.layers.internal.checks import check_choice
 from keras_seq.layers.internal.shapes import add_bias
 from keras_seq.layers.internal.step_loop import read_once
 
@@ -41,9 +37,8 @@ class GRUCell(RecurrentCell):
         activation: Activation of the candidate h~. Defaults to "tanh".
         recurrent_activation: Activation of the gates. Defaults to "sigmoid".
         use_bias: Whether to add biases. Defaults to True.
-        kernel_initializer: Initializer of W. Defaults to "glorot_uniform".
-        recurrent_initializer: Initializer of U. Defaults to "orthogonal".
-        bias_initializer: Initializer of the biases. Defaults to "zeros".
+        kernel_initializer, recurrent_initializer, bias_initializer: Initializers of W, U and the
+            biases. Default to "glorot_uniform", "orthogonal" and "zeros".
         dropout: Float in [0, 1), fraction of the inputs dropped in training. One mask serves all
             steps of a sequence (Gal and Ghahramani, 2016). Defaults to 0.
         recurrent_dropout: Float in [0, 1), the same for h where it enters a product. One mask
@@ -90,8 +85,8 @@ class GRUCell(RecurrentCell):
         recurrent_activation: Activation = "sigmoid",
         **kwargs: Any,
     ) -> None:
-        check_choice(reset, ("after", "before", "none"), "reset")
-        check_choice(update, ("keep", "write"), "update")
+        check_choice("reset", reset, ("after", "before", "none"))
+        check_choice("update", update, ("keep", "write"))
         super().__init__(units, **kwargs)
         self.reset = reset
         self.num_gates = 2 if reset == "none" else 3
@@ -149,14 +144,10 @@ class GRUCell(RecurrentCell):
 
     @classmethod
     def from_keras(cls, source: keras.layers.Layer) -> "GRUCell":
-        """Returns a cell with the options and weights of a GRU of Keras.
+        """Returns a cell with the options and weights of a `keras.layers.GRU` or `GRUCell`.
 
-        Args:
-            source: A `keras.layers.GRU` or `keras.layers.GRUCell`. If it is built, so is the new
-                cell.
-
-        Raises:
-            ValueError: If `source` is another layer, or has regularizers or constraints.
+        The new cell is built if `source` is. Raises ValueError if `source` is another layer, or has
+        regularizers or constraints.
 
         >>> cell = GRUCell.from_keras(keras.layers.GRU(4, reset_after=False))
         >>> cell.reset
@@ -170,12 +161,9 @@ class GRUCell(RecurrentCell):
     def to_keras(self, **options: Any) -> keras.layers.GRU:
         """Returns a `keras.layers.GRU` with the same options and weights, to use cuDNN on a GPU.
 
-        Args:
-            options: Further arguments of `keras.layers.GRU`, such as `return_sequences`.
-
-        Raises:
-            ValueError: If Keras has no such cell: with `reset="none"`, or with `update="write"`
-                and another gate than a sigmoid.
+        `options` are further arguments of `keras.layers.GRU`, such as `return_sequences`. Raises
+        ValueError if Keras has no such cell: with `reset="none"`, or with `update="write"` and
+        another gate than a sigmoid.
 
         >>> tuple(GRUCell(4).to_keras(return_sequences=True)(keras.ops.ones((2, 7, 3))).shape)
         (2, 7, 4)
@@ -191,10 +179,8 @@ class GRUCell(RecurrentCell):
                 'With update="write" only a sigmoid gate can be turned into one that keeps, '
                 f"received recurrent_activation={self.recurrent_activation.__name__!r}."
             )
-        reset_after = self.reset == "after"
-        layer = keras.layers.GRU(
-            self.units, reset_after=reset_after, **shared_options(self), **options
-        )
+        options = {"reset_after": self.reset == "after", **shared_options(self), **options}
+        layer = keras.layers.GRU(self.units, **options)
         if self.built:
             layer.build((None, None, self.kernel.shape[0]))
             arrays = weight_arrays(self)

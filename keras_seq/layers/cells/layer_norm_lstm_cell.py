@@ -5,9 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.lstm_base import LSTMBase
 from keras_seq.layers.cells.normalization import norm_layer, normalizer
-from keras_seq.layers.cells.recurrent_cell import Initializer, check_choice, same_dtype
+from keras_seq.layers.cells.recurrent_cell import Initializer, LSTMBase, same_dtype
+from keras_seq.layers.internal.checks import check_choice
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -27,25 +27,15 @@ class LayerNormLSTMCell(LSTMBase):
     The weights are kernel, recurrent_kernel and bias, then gamma and beta of kernel_norm,
     recurrent_norm and state_norm: the layout of `tfa.rnn.LayerNormLSTMCell`.
 
-    Shapes: B batch, D input features, U units.
-
     Args:
         units: Positive integer U.
         carry: "normalized" or "plain". Defaults to "normalized".
         norm_epsilon: Float added to the variance. Defaults to 1e-3.
-        norm_gamma_initializer: Initializer of the gains. Defaults to "ones".
-        norm_beta_initializer: Initializer of the shifts. Defaults to "zeros".
-        kwargs: Further arguments of `LSTMCell` other than output_activation: activation,
-            recurrent_activation, unit_forget_bias, use_bias, kernel_initializer,
-            recurrent_initializer, bias_initializer, dropout, recurrent_dropout, seed.
+        norm_gamma_initializer, norm_beta_initializer: Initializers of the gains and the shifts.
+            Default to "ones" and "zeros".
+        kwargs: Further arguments of `LSTMCell` other than `output_activation`.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`, one step.
-        states: The states `[h, c]`, two tensors `(B, U)`.
-        training: Must be false if the cell has dropout; `RNN` applies it.
-
-    Returns:
-        The output h' `(B, U)` and the new states [h', c'], in the compute dtype.
+    Shapes, call arguments and outputs are those of `LSTMCell`.
 
     Raises:
         ValueError: As for `LSTMCell`, and if `carry` has another value.
@@ -70,7 +60,7 @@ class LayerNormLSTMCell(LSTMBase):
         norm_beta_initializer: Initializer = "zeros",
         **kwargs: Any,
     ) -> None:
-        check_choice(carry, ("normalized", "plain"), "carry")
+        check_choice("carry", carry, ("normalized", "plain"))
         super().__init__(units, **kwargs)
         self.carry = carry
         self.norm_epsilon = norm_epsilon

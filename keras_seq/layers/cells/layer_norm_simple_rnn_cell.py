@@ -20,26 +20,15 @@ class LayerNormSimpleRNNCell(RecurrentCell):
     The weights are kernel, recurrent_kernel, bias and gamma: the layout of
     `tfa.rnn.LayerNormSimpleRNNCell`, so its weights can be set directly.
 
-    Shapes: B batch, D input features, U units.
-
     Args:
         units: Positive integer U.
         activation: Activation of the state. Defaults to "tanh".
         norm_epsilon: Float added to the variance. Defaults to 1e-5.
         norm_gamma_initializer: Initializer of the gain. Defaults to "ones".
-        kwargs: Further arguments of `GRUCell`: use_bias, kernel_initializer,
-            recurrent_initializer, bias_initializer, dropout, recurrent_dropout, seed.
+        kwargs: `use_bias`, the initializers of W, U and b, `dropout`, `recurrent_dropout` and
+            `seed`, as in `GRUCell`.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`.
-        states: List of h `(B, U)`.
-        training: Must be false if the cell has dropout; `RNN` applies it.
-
-    Returns:
-        The pair h', [h'], `(B, U)` in the compute dtype.
-
-    Raises:
-        ValueError: If an argument or the shape of the inputs is invalid, as for `GRUCell`.
+    Shapes, call arguments, outputs and errors are those of `GRUCell`.
 
     Example:
 

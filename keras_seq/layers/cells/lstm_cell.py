@@ -6,8 +6,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.cells.conversion import keras_cell_of, shared_options, weight_arrays
-from keras_seq.layers.cells.lstm_base import LSTMBase
-from keras_seq.layers.cells.recurrent_cell import Activation, same_dtype
+from keras_seq.layers.cells.recurrent_cell import Activation, LSTMBase, same_dtype
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -33,29 +32,13 @@ class LSTMCell(LSTMBase):
         recurrent_activation: Activation of the gates. Defaults to "sigmoid".
         unit_forget_bias: Whether the bias of the forget gate starts at 1, so that a new cell
             remembers (Gers et al., 2000). Defaults to True.
-        use_bias: Whether to add a bias. Defaults to True.
-        kernel_initializer: Initializer of W. Defaults to "glorot_uniform".
-        recurrent_initializer: Initializer of U. Defaults to "orthogonal".
-        bias_initializer: Initializer of b. Defaults to "zeros".
-        dropout: Float in [0, 1), fraction of the inputs dropped in training. One mask serves all
-            steps of a sequence (Gal and Ghahramani, 2016). Defaults to 0.
-        recurrent_dropout: Float in [0, 1), the same for h where it enters the product. One mask
-            serves all gates. Defaults to 0.
-        seed: Optional integer that makes the dropout reproducible.
+        use_bias, kernel_initializer, recurrent_initializer, bias_initializer, dropout,
+            recurrent_dropout, seed: As in `GRUCell`.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`, one step. A step has no mask; `RNN` skips masked steps.
-        states: List of h and c, both `(B, U)`.
-        training: Must be false if the cell has dropout; `RNN` applies it.
-
-    Returns:
-        output: h', tensor `(B, U)` in the compute dtype.
-        states: List of h' and c'.
+    Call arguments and outputs are those of `GRUCell`, with h and c as states, both `(B, U)`.
 
     Raises:
-        ValueError: If `units` is not a positive integer or a dropout is outside [0, 1); at build
-            or call if the inputs have the wrong rank or width; if the cell is called in training
-            with dropout.
+        ValueError: As for `GRUCell`.
 
     Example:
 
@@ -87,14 +70,10 @@ class LSTMCell(LSTMBase):
 
     @classmethod
     def from_keras(cls, source: keras.layers.Layer) -> "LSTMCell":
-        """Returns a cell with the options and weights of an LSTM of Keras.
+        """Returns a cell with the options and weights of a `keras.layers.LSTM` or `LSTMCell`.
 
-        Args:
-            source: A `keras.layers.LSTM` or `keras.layers.LSTMCell`. If it is built, so is the
-                new cell.
-
-        Raises:
-            ValueError: If `source` is another layer, or has regularizers or constraints.
+        The new cell is built if `source` is. Raises ValueError if `source` is another layer, or has
+        regularizers or constraints.
 
         >>> LSTMCell.from_keras(keras.layers.LSTM(4, activation="relu")).output_activation.__name__
         'relu'
@@ -107,12 +86,8 @@ class LSTMCell(LSTMBase):
     def to_keras(self, **options: Any) -> keras.layers.LSTM:
         """Returns a `keras.layers.LSTM` with the same options and weights, to use cuDNN on a GPU.
 
-        Args:
-            options: Further arguments of `keras.layers.LSTM`, such as `return_sequences`.
-
-        Raises:
-            ValueError: If `output_activation` differs from `activation`, because Keras uses one
-                activation for both.
+        `options` are further arguments of `keras.layers.LSTM`, such as `return_sequences`. Raises
+        ValueError if `output_activation` differs from `activation`: Keras has one for both.
 
         >>> tuple(LSTMCell(4).to_keras()(keras.ops.ones((2, 7, 3))).shape)
         (2, 4)

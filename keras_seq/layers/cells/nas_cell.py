@@ -5,12 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.recurrent_cell import (
-    Initializer,
-    RecurrentCell,
-    check_units,
-    same_dtype,
-)
+from keras_seq.layers.cells.recurrent_cell import Initializer, RecurrentCell, same_dtype
+from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.step_loop import read_once
 
 tanh = same_dtype(keras.activations.tanh)
@@ -38,14 +34,12 @@ class NASCell(RecurrentCell):
 
     Args:
         units: Positive integer U.
-        projection: Width P of a projected output, or None for no projection (P = U). Defaults to
-            None.
+        projection: Width P of a projected output. Defaults to no projection, P = U.
         use_bias: Whether to add the bias d. Defaults to False.
-        kernel_initializer: Initializer of W. Defaults to "glorot_uniform".
-        recurrent_initializer: Initializer of U. Defaults to "glorot_uniform".
-        bias_initializer: Initializer of the bias. Defaults to "zeros".
-        projection_initializer: Initializer of the projection. Defaults to "glorot_uniform".
-        kwargs: Further arguments of `GRUCell`: dropout, recurrent_dropout, seed.
+        recurrent_initializer, projection_initializer: Initializers of U and of the projection.
+            Default to "glorot_uniform".
+        kwargs: `kernel_initializer`, `bias_initializer`, `dropout`, `recurrent_dropout` and `seed`,
+            as in `GRUCell`.
 
     Call arguments:
         inputs: Float tensor `(B, D)`, one step.
@@ -81,8 +75,7 @@ class NASCell(RecurrentCell):
         projection_initializer: Initializer = "glorot_uniform",
         **kwargs: Any,
     ) -> None:
-        if projection is not None:
-            check_units(projection, "projection")
+        check_positive(optional=True, projection=projection)
         super().__init__(
             units, use_bias=use_bias, recurrent_initializer=recurrent_initializer, **kwargs
         )

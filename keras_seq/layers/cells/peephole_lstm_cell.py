@@ -5,8 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.lstm_base import LSTMBase
-from keras_seq.layers.cells.recurrent_cell import same_dtype
+from keras_seq.layers.cells.recurrent_cell import LSTMBase, same_dtype
 from keras_seq.layers.internal.step_loop import read_once
 
 
@@ -26,26 +25,12 @@ class PeepholeLSTMCell(LSTMBase):
     The weights are kernel, recurrent_kernel and bias with gates as in `LSTMCell`, then p_i, p_f
     and p_o. This is the layout of `tfa.rnn.PeepholeLSTMCell`, so its weights can be set directly.
 
-    Shapes: B batch, D input features, U units.
-
     Args:
         units: Positive integer U.
-        activation: Activation of the candidate and the carry. Defaults to "tanh".
-        recurrent_activation: Activation of the gates. Defaults to "sigmoid".
-        unit_forget_bias: Whether b_f starts at 1. Defaults to True.
-        kwargs: Further arguments of `LSTMCell`: use_bias, kernel_initializer (also of p),
-            recurrent_initializer, bias_initializer, dropout, recurrent_dropout, seed.
+        kwargs: Further arguments of `LSTMCell` other than `output_activation`. `activation` is that
+            of the candidate and the carry, and `kernel_initializer` also sets p.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`.
-        states: List of h and c, both `(B, U)`.
-        training: Must be false if the cell has dropout; `RNN` applies it.
-
-    Returns:
-        The pair h', [h', c'], all `(B, U)` in the compute dtype.
-
-    Raises:
-        ValueError: As for `LSTMCell`.
+    Shapes, call arguments, outputs and errors are those of `LSTMCell`.
 
     Example:
 

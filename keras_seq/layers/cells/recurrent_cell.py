@@ -1,4 +1,4 @@
-"""Base of the recurrent cells: weights, a single step, and the form for a loop."""
+"""Bases of the recurrent cells: weights, a single step, and the form for a loop."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from keras_seq.layers.internal.checks import check_positive, check_rates
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import SplitKernel, add
 from keras_seq.layers.internal.shapes import add_bias
@@ -16,26 +17,6 @@ from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 # What `keras.activations.get` and `keras.initializers.get` accept.
 Activation = str | Callable[..., Any] | None
 Initializer = str | dict[str, Any] | Callable[..., Any]
-
-
-def check_units(units: Any, name: str = "units") -> None:
-    """Raises ValueError unless `units` is a positive integer."""
-    if not isinstance(units, int) or isinstance(units, bool) or units < 1:
-        raise ValueError(f"`{name}` must be a positive integer, received {units!r}.")
-
-
-def check_rate(rate: Any, name: str) -> None:
-    """Raises ValueError unless `rate` is a number in [0, 1)."""
-    if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
-        raise ValueError(f"`{name}` must be in [0, 1), received {rate!r}.")
-
-
-def check_choice(choice: Any, choices: tuple[str, ...], name: str) -> None:
-    """Raises ValueError unless `choice` is one of `choices`."""
-    if choice not in choices:
-        *others, last = (f'"{allowed}"' for allowed in choices)
-        expected = f"{', '.join(others)} or {last}"
-        raise ValueError(f"`{name}` must be {expected}, received {choice!r}.")
 
 
 def same_dtype(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -79,9 +60,8 @@ class RecurrentCell(ConfiguredLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        check_units(units)
-        check_rate(dropout, "dropout")
-        check_rate(recurrent_dropout, "recurrent_dropout")
+        check_positive(units=units)
+        check_rates(dropout=dropout, recurrent_dropout=recurrent_dropout)
         self.units = units
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -115,10 +95,8 @@ class RecurrentCell(ConfiguredLayer):
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
         """Returns a list of zeros `(B, U)`, one tensor per state."""
-        return [
-            ops.zeros((batch_size, size), dtype=self.compute_dtype)
-            for size in tree.flatten(self.state_size)
-        ]
+        sizes = tree.flatten(self.state_size)
+        return [ops.zeros((batch_size, size), dtype=self.compute_dtype) for size in sizes]
 
     def build(self, input_shape: Any) -> None:
         if len(input_shape) != 2 or input_shape[-1] is None:
@@ -137,9 +115,8 @@ class RecurrentCell(ConfiguredLayer):
         )
         self.bias = None
         if self.use_bias:
-            self.bias = self.add_weight(
-                name="bias", shape=self.bias_shape, initializer=self.initial_bias
-            )
+            shape = self.bias_shape
+            self.bias = self.add_weight(name="bias", shape=shape, initializer=self.initial_bias)
 
     def input_transform(self) -> Callable[[Any], Any]:
         """Returns the function applied to x W `(..., G)` before `step`: it adds the bias."""
@@ -157,11 +134,7 @@ class RecurrentCell(ConfiguredLayer):
         return {"recurrent": matmul(self.recurrent_kernel)}
 
     def step(self, inputs, states, *args, **constants):
-        """Returns output and states of one step.
-
-        `inputs` is the transformed x W `(B, G)`, and `constants` are the entries of
-        `loop_constants`.
-        """
+        """Output and states of one step, from the transformed x W `(B, G)` and `loop_constants`."""
         raise NotImplementedError
 
     def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
@@ -197,6 +170,39 @@ class RecurrentCell(ConfiguredLayer):
             return None
         ones = ops.ones((batch, features), dtype=self.compute_dtype)
         return keras.random.dropout(ones, rate, seed=self.seed_generator)
+
+
+class LSTMBase(RecurrentCell):
+    """Abstract cell with gates in the order i, f, c, o and the states h and c.
+
+    `activation` applies to the candidate and to the carry, `recurrent_activation` to the gates.
+    """
+
+    num_gates = 4
+
+    def __init__(
+        self,
+        units: int,
+        activation: Activation = "tanh",
+        recurrent_activation: Activation = "sigmoid",
+        unit_forget_bias: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, **kwargs)
+        self.activation = keras.activations.get(activation)
+        self.recurrent_activation = keras.activations.get(recurrent_activation)
+        self.unit_forget_bias = unit_forget_bias
+
+    @property
+    def state_size(self) -> list[int]:
+        return [self.units, self.units]
+
+    def initial_bias(self, shape: Any, dtype: Any = None) -> Any:
+        bias = super().initial_bias(shape, dtype)
+        if not self.unit_forget_bias:
+            return bias
+        ones = ops.ones((self.units,), dtype=dtype)
+        return ops.concatenate([bias[: self.units], ones, bias[2 * self.units :]])
 
 
 class RecurrentCellInLoop:

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from keras_seq.layers.internal.checks import STEPS, check_mask, known_features, same_shape
 from keras_seq.layers.internal.loop_cell import GenericCell, loop_cell
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.step_loop import run_steps
@@ -30,20 +31,17 @@ class RNN(keras.layers.RNN):
     Args:
         cell: A cell, or a list of cells to stack.
         return_sequences: Whether to return the outputs of all steps instead of the last output.
-            Defaults to False.
-        return_state: Whether to return the last states too. Defaults to False.
+        return_state: Whether to return the last states too.
         go_backwards: Whether to read the sequence from its end. The outputs are then in the order
-            of reading. Defaults to False.
+            of reading.
         stateful: Whether the last states of a batch are the first states of the next batch.
-            Defaults to False.
-        unroll: Whether to unroll the loop, which requires a known T. Defaults to False.
-        zero_output_for_mask: Whether outputs are 0 at masked steps. Defaults to False.
+        unroll: Whether to unroll the loop, which requires a known T.
+        zero_output_for_mask: Whether outputs are 0 at masked steps.
 
     Call arguments:
         sequences: Float tensor `(B, T, D)`.
         initial_state: Optional list of the cell's states. Zeros by default.
-        mask: Optional bool tensor `(B, T)`, True at real steps. By default the Keras mask of
-            `sequences`.
+        mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
         training: Whether to apply the cell's dropout.
 
     Returns:
@@ -70,16 +68,16 @@ class RNN(keras.layers.RNN):
     """
 
     def build(self, sequences_shape: Any, initial_state_shape: Any = None) -> None:
-        _check_sequences(sequences_shape)
+        known_features("sequences", sequences_shape, STEPS)
         super().build(sequences_shape, initial_state_shape)
 
     def call(
         self, sequences: Any, initial_state: Any = None, mask: Any = None, training: bool = False
     ) -> Any:
-        _check_sequences(sequences.shape)
+        known_features("sequences", sequences.shape, STEPS)
         if mask is not None:
             mask = ops.cast(tree.flatten(mask)[0], "bool")
-            _check_mask(mask, sequences)
+            check_mask("mask", mask, sequences)
         if initial_state is None:
             initial_state = self.states
         if initial_state is None:
@@ -140,31 +138,8 @@ class RNN(keras.layers.RNN):
     def _check_states(self, states, batch):
         received = [tuple(state.shape) for state in tree.flatten(states)]
         expected = [(batch, size) for size in tree.flatten(self.state_size)]
-        if len(received) != len(expected) or not all(map(_fits, received, expected)):
+        if len(received) != len(expected) or not all(map(same_shape, received, expected)):
             raise ValueError(
                 f"`initial_state` must have the shapes {expected} of the cell's states, received "
                 f"{received}."
             )
-
-
-def _fits(shape, expected):
-    """Returns True if two shapes agree where both are known."""
-    return len(shape) == len(expected) and all(
-        None in pair or pair[0] == pair[1] for pair in zip(shape, expected, strict=True)
-    )
-
-
-def _check_sequences(shape):
-    if len(shape) != 3 or shape[-1] is None:
-        raise ValueError(
-            "`sequences` must be of shape (batch, steps, features) with known features, received "
-            f"{tuple(shape)}. For a single step call the cell itself."
-        )
-
-
-def _check_mask(mask, sequences):
-    if not _fits(tuple(mask.shape), tuple(sequences.shape[:2])):
-        raise ValueError(
-            f"`mask` must be of shape (batch, steps), {tuple(sequences.shape[:2])} here, True "
-            f"at real steps, received {tuple(mask.shape)}."
-        )

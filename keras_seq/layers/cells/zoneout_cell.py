@@ -8,11 +8,10 @@ from keras import ops, tree
 
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
 from keras_seq.layers.cells.dropout_cell import DropoutCell
-from keras_seq.layers.cells.recurrent_cell import check_rate, single_step_noise
+from keras_seq.layers.cells.recurrent_cell import single_step_noise
 from keras_seq.layers.cells.residual_cell import ResidualCell
+from keras_seq.layers.internal.checks import check_rates
 from keras_seq.layers.internal.loop_cell import PackedInputs
-
-# Shape letters: B batch, T steps, D input features, U units.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -80,7 +79,7 @@ class ZoneoutCell(CellWrapper):
                 f"{len(sizes)} states of {cell.name!r}, received {zoneout!r}."
             )
         for rate in rates:
-            check_rate(rate, "zoneout")
+            check_rates(zoneout=rate)
         self.zoneout = rates
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)

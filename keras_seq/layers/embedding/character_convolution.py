@@ -9,9 +9,9 @@ from keras import ops
 from keras_seq.layers.internal.checks import check_minimum, check_word_ids
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
-from keras_seq.layers.internal.maximum import masked_maximum
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.shapes import reshape
+from keras_seq.layers.masked_pooling import masked_maximum
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")

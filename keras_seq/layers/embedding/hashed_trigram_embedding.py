@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import check_minimum, check_word_ids
+from keras_seq.layers.internal.checks import check_choice, check_minimum, check_word_ids
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
 
@@ -57,8 +57,7 @@ class HashedTrigramEmbedding(ConfiguredLayer):
         super().__init__(**kwargs)
         check_minimum(2, vocabulary_size=vocabulary_size)
         check_minimum(1, units=units)
-        if reduction not in ("sum", "mean"):
-            raise ValueError(f'`reduction` must be "sum" or "mean", received {reduction!r}.')
+        check_choice("reduction", reduction, ("sum", "mean"))
         self.vocabulary_size = vocabulary_size
         self.units = units
         self.reduction = reduction

@@ -1,55 +1,59 @@
-"""Checks of arguments that layers share."""
+"""Checks of arguments that layers share; each raises ValueError unless its condition holds."""
 
 from typing import Any
 
 import keras
 
-# Shape letters: B batch, T query steps, S value steps, D_q and D_v features.
-
 VECTORS = ("batch", "features")
 STEPS = ("batch", "steps", "features")
 
 
-def check_positive(**sizes: Any) -> None:
-    """Raises ValueError unless each argument is a positive integer."""
+def check_positive(*, optional: bool = False, **sizes: Any) -> None:
+    """Each argument is a positive integer, or None if they are `optional`."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or size < 1:
-            raise ValueError(f"`{name}` must be a positive integer, received {size!r}.")
+        if not (_is_integer(size) and size > 0) and not (optional and size is None):
+            expected = "None or a positive integer" if optional else "a positive integer"
+            raise ValueError(f"`{name}` must be {expected}, received {size!r}.")
 
 
 def check_minimum(minimum: int, **sizes: Any) -> None:
-    """Raises ValueError unless each argument is an integer of at least `minimum`.
-
-    A list stands for its entries.
-    """
+    """Each argument, or each entry of a list, is an integer of at least `minimum`."""
     for name, value in sizes.items():
         for size in value if isinstance(value, list) else [value]:
-            if not isinstance(size, int) or size < minimum:
+            if not _is_integer(size) or size < minimum:
                 raise ValueError(
                     f"`{name}` must be an integer of at least {minimum}, received {size!r}."
                 )
 
 
-def check_dropout(dropout: float) -> None:
-    """Raises ValueError unless `dropout` is in [0, 1)."""
-    if not 0 <= dropout < 1:
-        raise ValueError(f"`dropout` must be in [0, 1), received {dropout!r}.")
+def _is_integer(size: Any) -> bool:
+    return isinstance(size, int) and not isinstance(size, bool)
 
 
-def check_features(query_shape: Any, value_shape: Any) -> tuple[int, int]:
-    """Returns the feature counts of query and value; raises ValueError if one is unknown."""
-    for name, shape in (("query", query_shape), ("value", value_shape)):
-        check_axes(name, shape, STEPS)
-        if shape[-1] is None:
-            raise ValueError(
-                f"The feature axis of `{name}` must be known, "
-                f"received a {name} of shape {tuple(shape)}."
-            )
-    return query_shape[-1], value_shape[-1]
+def check_rates(**rates: Any) -> None:
+    """Each argument is a number in [0, 1)."""
+    for name, rate in rates.items():
+        if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
+            raise ValueError(f"`{name}` must be in [0, 1), received {rate!r}.")
+
+
+def check_above_zero(**numbers: Any) -> None:
+    """Each argument is a number above 0."""
+    for name, number in numbers.items():
+        if not number > 0:
+            raise ValueError(f"`{name}` must be positive, received {number!r}.")
+
+
+def check_choice(name: str, choice: Any, choices: tuple[str, ...]) -> None:
+    """`choice` is one of `choices`."""
+    if choice not in choices:
+        *others, last = (f'"{allowed}"' for allowed in choices)
+        expected = f"{', '.join(others)} or {last}"
+        raise ValueError(f"`{name}` must be {expected}, received {choice!r}.")
 
 
 def check_axes(name: str, shape: Any, *allowed: tuple[str, ...]) -> None:
-    """Raises ValueError unless `shape` has as many axes as one of `allowed`."""
+    """`shape` has as many axes as one of `allowed`."""
     if len(shape) not in map(len, allowed):
         expected = " or ".join(f"({', '.join(axes)})" for axes in allowed)
         raise ValueError(
@@ -58,8 +62,19 @@ def check_axes(name: str, shape: Any, *allowed: tuple[str, ...]) -> None:
         )
 
 
+def known_features(name: str, shape: Any, *allowed: tuple[str, ...]) -> int:
+    """Returns the size of the last axis of `shape`, which is known; the axes are `allowed`."""
+    check_axes(name, shape, *allowed)
+    if shape[-1] is None:
+        raise ValueError(
+            f"The feature axis of `{name}` must be known, received the shape {tuple(shape)}: "
+            "set its size where the tensor is made."
+        )
+    return shape[-1]
+
+
 def check_tensor(name: str, tensor: Any, features: int, *allowed: tuple[str, ...]) -> None:
-    """Raises ValueError unless `tensor` holds floats, `features` of them on its last axis."""
+    """`tensor` holds floats, with `features` on its last axis."""
     dtype = keras.backend.standardize_dtype(tensor.dtype)
     if "float" not in dtype:
         raise ValueError(
@@ -75,10 +90,16 @@ def check_tensor(name: str, tensor: Any, features: int, *allowed: tuple[str, ...
         )
 
 
+def same_shape(shape: Any, expected: Any) -> bool:
+    """Returns True if two shapes agree where both are known."""
+    return len(shape) == len(expected) and all(
+        None in pair or pair[0] == pair[1] for pair in zip(shape, expected, strict=True)
+    )
+
+
 def check_same_batch(name: str, tensor: Any, other_name: str, other: Any) -> None:
-    """Raises ValueError if two tensors have different batch sizes."""
-    sizes = {tensor.shape[0], other.shape[0]} - {None}
-    if len(sizes) > 1:
+    """Two tensors have the same batch size."""
+    if not same_shape(tensor.shape[:1], other.shape[:1]):
         raise ValueError(
             f"`{name}` and `{other_name}` must have equally many rows, received the shapes "
             f"{tuple(tensor.shape)} and {tuple(other.shape)}: repeat the rows of one of them."
@@ -86,7 +107,7 @@ def check_same_batch(name: str, tensor: Any, other_name: str, other: Any) -> Non
 
 
 def check_mask(name: str, mask: Any, tensor: Any) -> None:
-    """Raises ValueError unless `mask` is None, or bool with the batch and steps of `tensor`."""
+    """`mask` is None, or bool with the batch and steps of `tensor`."""
     if mask is None:
         return
     dtype = keras.backend.standardize_dtype(mask.dtype)
@@ -96,10 +117,7 @@ def check_mask(name: str, mask: Any, tensor: Any) -> None:
             "compare it first, as in `mask != 0`."
         )
     steps = tuple(tensor.shape[:2])
-    fits = len(mask.shape) == 2 and all(
-        None in sizes or len(set(sizes)) == 1 for sizes in zip(mask.shape, steps, strict=True)
-    )
-    if not fits:
+    if not same_shape(mask.shape, steps):
         raise ValueError(
             f"`{name}` must have the shape (batch, steps) of what it masks, {steps}, "
             f"received {tuple(mask.shape)}: one truth value for each step."
@@ -107,7 +125,7 @@ def check_mask(name: str, mask: Any, tensor: Any) -> None:
 
 
 def check_word_ids(ids: Any, parts: str) -> None:
-    """Raises ValueError unless `ids` are integers `(batch, words, parts of a word)`."""
+    """`ids` are integers `(batch, words, parts of a word)`."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if len(ids.shape) != 3 or "int" not in dtype:
         raise ValueError(
@@ -117,16 +135,9 @@ def check_word_ids(ids: Any, parts: str) -> None:
 
 
 def check_call(
-    features: tuple[int, int],
-    query: Any,
-    value: Any,
-    query_mask: Any = None,
-    value_mask: Any = None,
+    features: Any, query: Any, value: Any, query_mask: Any = None, value_mask: Any = None
 ) -> None:
-    """Raises ValueError unless the arguments fit an attention that was built for `features`.
-
-    `features` are the last dimensions of query and value.
-    """
+    """The arguments fit an attention that was built for these `features` of query and value."""
     check_tensor("query", query, features[0], STEPS)
     check_tensor("value", value, features[1], STEPS)
     check_same_batch("query", query, "value", value)

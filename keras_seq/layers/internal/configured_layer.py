@@ -1,4 +1,4 @@
-"""Base of layers whose config follows from their constructor."""
+"""Base of the layers, with what most of them have in common."""
 
 import inspect
 from typing import Any, Self
@@ -7,11 +7,11 @@ import keras
 
 
 class ConfiguredLayer(keras.layers.Layer):
-    """Abstract layer whose `get_config` returns every constructor argument, serialized.
+    """Abstract layer that passes the mask of its inputs on and whose config is its arguments.
 
-    A subclass stores each argument in an attribute of the same name and defines no `get_config`.
-    The automatic config of Keras covers plain values only: it fails for a layer, an initializer, an
-    activation function or a `dtype` given as a `keras.DTypePolicy`.
+    A subclass stores each constructor argument in an attribute of the same name and defines no
+    `get_config`. The automatic config of Keras covers plain values only: it fails for a layer, an
+    initializer, an activation function or a `dtype` given as a `keras.DTypePolicy`.
     """
 
     def get_config(self) -> dict[str, Any]:
@@ -27,6 +27,9 @@ class ConfiguredLayer(keras.layers.Layer):
             if isinstance(config.get(name), dict)
         }
         return super().from_config({**config, **objects})
+
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        return mask
 
 
 def _argument_names(layer_class: type) -> list[str]:

@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.layers.internal.custom_gradient import custom_gradient
 from keras_seq.layers.internal.precision import at_least_float32
 
-# Shape letters: N rows, D features.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LayerNormalization(keras.layers.LayerNormalization):

@@ -4,7 +4,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_seq.layers.internal.checks import STEPS, check_axes, check_dropout, check_positive
+from keras_seq.layers.internal.checks import STEPS, check_axes, check_positive, check_rates
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.scaled_dot_product import (
@@ -22,22 +22,23 @@ class MultiHeadAttention(ConfiguredLayer):
     """Abstract attention with several heads: all but the projections of its inputs."""
 
     def __init__(
-        self, num_heads: int, key_size: int | None, value_size: int | None, **kwargs: Any
+        self,
+        num_heads: int,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        key_size: int | None = None,
+        value_size: int | None = None,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         check_positive(num_heads=num_heads)
-        for name, size in (("key_size", key_size), ("value_size", value_size)):
-            if size is not None and (not isinstance(size, int) or size < 1):
-                raise ValueError(f"`{name}` must be None or a positive integer, received {size!r}.")
+        check_positive(optional=True, key_size=key_size, value_size=value_size)
+        check_rates(dropout=dropout)
         self.num_heads = num_heads
-        self.key_size = key_size
-        self.value_size = value_size
-        self.supports_masking = True
-
-    def _add_dropout(self, dropout: float, seed: int | None) -> None:
-        check_dropout(dropout)
         self.dropout = dropout
         self.seed = seed
+        self.key_size = key_size
+        self.value_size = value_size
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def _head_sizes(self, name: str, shape: Any) -> tuple[int, int]:
@@ -95,9 +96,6 @@ class MultiHeadAttention(ConfiguredLayer):
         rows = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))
         rows = add_bias(ops.matmul(rows, self.output_kernel), self.output_bias)
         return reshape(rows, (*lengths, self.output_kernel.shape[-1]))
-
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        return mask
 
 
 def _split_heads(rows: Any, lengths: Any, num_heads: int, sizes: tuple[int, ...]) -> list[Any]:

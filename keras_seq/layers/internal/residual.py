@@ -5,7 +5,7 @@ from typing import Any
 
 import keras
 
-from keras_seq.layers.internal.checks import check_dropout
+from keras_seq.layers.internal.checks import check_choice, check_rates
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.layer_normalization import LayerNormalization
 
@@ -23,9 +23,8 @@ class Residual(keras.layers.Layer):
         self, norm: str = "pre", dropout: float = 0.0, seed: int | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if norm not in ("pre", "post"):
-            raise ValueError(f'`norm` must be "pre" or "post", received {norm!r}.')
-        check_dropout(dropout)
+        check_choice("norm", norm, ("pre", "post"))
+        check_rates(dropout=dropout)
         self.norm = norm
         # PyTorch and CTranslate2 use 1e-5; the default of Keras is 1e-3.
         self.layer_norm = LayerNormalization(epsilon=1e-5, dtype=self.dtype_policy, name="norm")
@@ -37,9 +36,14 @@ class Residual(keras.layers.Layer):
     def around(
         self, function: Callable[[Any], Any], inputs: Any, training: bool | None = None
     ) -> Any:
-        """Applies the residual around `function`, which maps `(B, T, D)` to the same shape."""
-        if self.norm == "pre":
-            outputs = function(self.layer_norm(inputs, training=training))
-            return inputs + self.dropout_layer(outputs, training=training)
-        outputs = inputs + self.dropout_layer(function(inputs), training=training)
-        return self.layer_norm(outputs, training=training)
+        """Applies the residual around `function`, which maps `(B, T, D)` to the same shape.
+
+        If the function returns a tuple, its other entries are returned unchanged.
+        """
+        is_pre = self.norm == "pre"
+        result = function(self.layer_norm(inputs, training=training) if is_pre else inputs)
+        outputs, *others = result if isinstance(result, tuple) else (result,)
+        outputs = inputs + self.dropout_layer(outputs, training=training)
+        if not is_pre:
+            outputs = self.layer_norm(outputs, training=training)
+        return (outputs, *others) if others else outputs

@@ -1,15 +1,15 @@
-"""Bases of the attentions with one head."""
+"""Bases of the attentions with one head, and their scores."""
 
 from abc import abstractmethod
 from typing import Any
 
 import keras
-from keras import ops
+from keras import activations, ops
 
-from keras_seq.layers.internal.attention_scores import masked_softmax
-from keras_seq.layers.internal.checks import check_call, check_dropout, check_features
+from keras_seq.layers.internal.checks import STEPS, check_call, check_rates, known_features
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
-from keras_seq.layers.internal.scaled_dot_product import zero_padding
+from keras_seq.layers.internal.precision import at_least_float32
+from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
 from keras_seq.layers.internal.step_loop import run_steps
 
 # Shape letters: B batch, K hypotheses, T target steps, S source steps, U units.
@@ -22,31 +22,22 @@ class SingleHeadAttention(ConfiguredLayer):
     c[b, t] = sum over s of a[b, t, s] * value[b, s]
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def _add_dropout(self, dropout: float, seed: int | None) -> None:
-        check_dropout(dropout)
-        self.dropout = dropout
-        self.seed = seed
-        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
-
     def build(self, query_shape: Any, value_shape: Any) -> None:
-        self.features = check_features(query_shape, value_shape)
+        self.features = (
+            known_features("query", query_shape, STEPS),
+            known_features("value", value_shape, STEPS),
+        )
 
     def _add_additive_weights(self, units: int) -> None:
-        """Adds the projections and the vector of additive scores."""
+        """Adds the projections of additive scores."""
         query_features, value_features = self.features
         self._add_variable("query_kernel", (query_features, units))
         self._add_variable("value_kernel", (value_features, units))
-        self._add_score_vector(units)
 
     def _add_score_vector(self, units: int) -> None:
         limit = (6 / (units + 1)) ** 0.5  # Glorot's limit for a matrix of one column
-        self._add_variable(
-            "score_vector", (units,), keras.initializers.RandomUniform(-limit, limit)
-        )
+        initializer = keras.initializers.RandomUniform(-limit, limit)
+        self._add_variable("score_vector", (units,), initializer)
 
     def _add_variable(self, name, shape, initializer="glorot_uniform"):
         setattr(self, name, self.add_weight(name=name, shape=shape, initializer=initializer))
@@ -58,6 +49,13 @@ class SingleHeadAttention(ConfiguredLayer):
     @abstractmethod
     def _key(self, value: Any) -> Any:
         """The part of the scores that depends on the source `(B, S, D_v)` alone."""
+
+    @abstractmethod
+    def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
+        """Draws the `noise` `(B, T, S)` of T decoding steps, before a loop over the steps, or None.
+
+        Random numbers inside a loop would carry the state of their generator through it.
+        """
 
     def call(self, query, value, query_mask=None, value_mask=None, training=None):
         check_call(self.features, query, value, query_mask, value_mask)
@@ -91,23 +89,33 @@ class SingleHeadAttention(ConfiguredLayer):
         return self._read(ops.cast(weights, value.dtype), value, noise)
 
     def _read(self, weights: Any, value: Any, noise: Any) -> tuple[Any, Any]:
-        """Context `(B, T, D_v)` and the weights `(B, T, S)` after dropout."""
-        if noise is not None:
-            weights = weights * ops.cast(noise, weights.dtype)
+        """Context `(B, T, D_v)` and the weights `(B, T, S)`."""
         return ops.matmul(weights, value), weights
 
-    def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
-        """Draws the `noise` `(B, T, S)` of T decoding steps, before a loop over the steps, or None.
+    def compute_mask(self, query: Any, mask: Any = None) -> Any:
+        return None if mask is None else (mask, mask)
 
-        Random numbers inside a loop would carry the state of their generator through it.
-        """
+
+class DroppingAttention(SingleHeadAttention):
+    """Abstract attention whose noise is a dropout of the weights."""
+
+    def __init__(self, dropout: float = 0.0, seed: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        check_rates(dropout=dropout)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
         if not training or not self.dropout:
             return None
         shape = (ops.shape(value)[0], steps, ops.shape(value)[1])
         return self.dropout_layer(ops.ones(shape, dtype=value.dtype), training=training)
 
-    def compute_mask(self, query: Any, mask: Any = None) -> Any:
-        return None if mask is None else (mask, mask)
+    def _read(self, weights: Any, value: Any, noise: Any) -> tuple[Any, Any]:
+        if noise is not None:
+            weights = weights * ops.cast(noise, weights.dtype)
+        return super()._read(weights, value, noise)
 
 
 class RecurrentAttention(SingleHeadAttention):
@@ -158,3 +166,33 @@ class RecurrentAttention(SingleHeadAttention):
 def has_state(attention: keras.layers.Layer) -> bool:
     """Returns True if an attention carries a state from step to step."""
     return hasattr(attention, "initial_state")
+
+
+def tanh(inputs: Any) -> Any:
+    """tanh in the dtype of its inputs; Keras' tanh returns float32 for float64 on JAX."""
+    return ops.cast(ops.tanh(inputs), inputs.dtype)
+
+
+def additive_scores(query: Any, key: Any, vector: Any, pair: Any = None) -> Any:
+    """vector . tanh(query + key + pair) for each query step and value step: `(B, T, S)`.
+
+    `query` `(B, T, U)` and `key` `(B, S, U)` are projected; `pair` is `(B, T, S, U)`.
+    """
+    # Not by indexing with None: the gradient of a slice is a copy at each step of a loop.
+    hidden = ops.expand_dims(query, 2) + ops.expand_dims(key, 1)  # (B, T, S, U)
+    if pair is not None:
+        hidden = hidden + pair
+    return ops.tensordot(tanh(hidden), vector, axes=1)
+
+
+def masked_softmax(scores: Any, mask: Any = None) -> Any:
+    """Softmax of `(B, T, S)` over the real steps, computed in float32 or float64.
+
+    The result is exactly 0 on steps where `mask` `(B, S)` is False, and all 0 if no step is real.
+    """
+    scores = at_least_float32(scores)
+    if mask is None:
+        return activations.softmax(scores, axis=-1)
+    mask = ops.expand_dims(mask, 1)  # (B, 1, S)
+    weights = activations.softmax(ops.where(mask, scores, NEG_INF), axis=-1)
+    return ops.where(mask, weights, 0.0)

@@ -15,10 +15,6 @@ class AttentionPosition(ConfiguredLayer):
     the two for one step of K hypotheses, whose keys lie in P slots of a cache.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
     def build_heads(self, num_heads: int, key_size: int, value_size: int) -> None:
         """Builds the layer for heads of these sizes."""
         if not self.built:

@@ -5,10 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import STEPS, check_axes, check_positive
+from keras_seq.layers.internal.checks import STEPS, check_positive, known_features
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
-
-# Shape letters: B batch, T steps, D features, K beam.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -19,18 +17,10 @@ class LearnedPosition(ConfiguredLayer):
 
     Use it where the longest sequence is known. `SinusoidalPosition` has no such limit.
 
-    Shapes: B batch, T steps, D features.
-
     Args:
         length: Positive integer, the number of positions that have a vector.
 
-    Call arguments:
-        inputs: Float tensor `(B, T, D)`; step t is at position t.
-
-    Returns:
-        Tensor `(B, T, D)` in the compute dtype.
-
-    Masks: the mask of `inputs` passes through.
+    Shapes, call arguments, outputs and masks are those of `SinusoidalPosition`.
 
     Raises:
         ValueError: At construction if `length` is not a positive integer. At build if D is
@@ -52,18 +42,12 @@ class LearnedPosition(ConfiguredLayer):
         super().__init__(**kwargs)
         check_positive(length=length)
         self.length = length
-        self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        check_axes("inputs", input_shape, STEPS)
-        if input_shape[-1] is None:
-            raise ValueError(
-                "`LearnedPosition` needs a known number of features, "
-                f"received inputs of shape {tuple(input_shape)}."
-            )
+        features = known_features("inputs", input_shape, STEPS)
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(self.length, input_shape[-1]),
+            shape=(self.length, features),
             # Small compared with scaled embeddings, which have unit variance.
             initializer=keras.initializers.RandomNormal(stddev=0.02),
         )
@@ -88,15 +72,7 @@ class LearnedPosition(ConfiguredLayer):
             )
 
     def step(self, inputs: Any, position: Any) -> Any:
-        """Adds the vector of one position to the vector of each hypothesis.
-
-        Args:
-            inputs: Float tensor `(B, K, D)`.
-            position: Integer scalar tensor, below `length`.
-
-        Returns:
-            Tensor `(B, K, D)` in the compute dtype.
-        """
+        """Adds the vector of one position, a scalar, to the vectors `(B, K, D)` of K hypotheses."""
         return self._add(inputs, ops.cast(position, "int32"))
 
     def _add(self, inputs: Any, positions: Any) -> Any:

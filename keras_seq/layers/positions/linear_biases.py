@@ -8,8 +8,6 @@ from keras import ops
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.positions.attention_position import AttentionPosition
 
-# Shape letters: B batch, H heads, T and S steps, K beam, P slots of a cache.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LinearBiases(AttentionPosition):

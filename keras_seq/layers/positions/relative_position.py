@@ -9,9 +9,6 @@ from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.positions.attention_position import AttentionPosition
 
-# Shape letters: B batch, H heads, T steps, D size of a head's keys, D' of its values, R distance,
-# K beam, P slots of a cache.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class RelativePosition(AttentionPosition):

@@ -6,11 +6,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import check_above_zero
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.shapes import reshape
 from keras_seq.layers.positions.attention_position import AttentionPosition
-
-# Shape letters: B batch, T steps, D features, K beam.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -59,8 +58,7 @@ class RotaryPosition(AttentionPosition):
 
     def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not max_wavelength > 0:
-            raise ValueError(f"`max_wavelength` must be positive, received {max_wavelength!r}.")
+        check_above_zero(max_wavelength=max_wavelength)
         self.max_wavelength = max_wavelength
 
     def build(self, input_shape: Any) -> None:
@@ -81,15 +79,7 @@ class RotaryPosition(AttentionPosition):
         return self.rotate(inputs)
 
     def step(self, inputs: Any, position: Any) -> Any:
-        """Rotates the vectors of all hypotheses, which are at one position.
-
-        Args:
-            inputs: Float tensor `(B, ..., K, D)`.
-            position: Integer scalar tensor.
-
-        Returns:
-            Tensor of the shape of `inputs` in the compute dtype.
-        """
+        """Rotates vectors `(B, ..., K, D)` of K hypotheses, all at one position, a scalar."""
         return self.rotate(inputs, position)
 
     def rotate(self, tensor: Any, position: Any = None) -> Any:

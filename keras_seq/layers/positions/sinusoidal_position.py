@@ -6,10 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import STEPS, check_above_zero, known_features
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.precision import at_least_float32
-
-# Shape letters: B batch, T steps, D features, K beam.
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -53,32 +52,18 @@ class SinusoidalPosition(ConfiguredLayer):
 
     def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not max_wavelength > 0:
-            raise ValueError(f"`max_wavelength` must be positive, received {max_wavelength!r}.")
+        check_above_zero(max_wavelength=max_wavelength)
         self.max_wavelength = max_wavelength
-        self.supports_masking = True
 
     def build(self, input_shape: Any) -> None:
-        if input_shape[-1] is None:
-            raise ValueError(
-                "`SinusoidalPosition` needs a known number of features, "
-                f"received inputs of shape {tuple(input_shape)}."
-            )
+        known_features("inputs", input_shape, STEPS)
 
     def call(self, inputs: Any) -> Any:
         positions = ops.arange(ops.shape(inputs)[1], dtype="float32")
         return self._add(inputs, self._encode(positions[:, None], inputs.shape[-1]))
 
     def step(self, inputs: Any, position: Any) -> Any:
-        """Adds the encoding of one position to the vector of each hypothesis.
-
-        Args:
-            inputs: Float tensor `(B, K, D)`.
-            position: Integer scalar tensor.
-
-        Returns:
-            Tensor `(B, K, D)` in the compute dtype.
-        """
+        """Adds the encoding of one position, a scalar, to the vectors `(B, K, D)` of hypotheses."""
         return self._add(inputs, self._encode(ops.cast(position, "float32"), inputs.shape[-1]))
 
     def _add(self, inputs: Any, encoding: Any) -> Any:

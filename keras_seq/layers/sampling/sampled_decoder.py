@@ -20,9 +20,6 @@ from keras_seq.layers.sampling.samplers import (
     most_likely,
 )
 
-# Shape letters: B batch, T target steps (`max_steps` if generating), S source steps,
-# D input features, D_v value features, D_s summary features, U units, V vocabulary.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class SampledDecoder(ConfiguredLayer):
@@ -56,12 +53,9 @@ class SampledDecoder(ConfiguredLayer):
         value: Float tensor `(B, S, D_v)`, encoder outputs.
         target: Integer ids `(B, T)`, the start token followed by the true tokens, padded with 0.
             Without an embedding, float vectors `(B, T, D)`. None for samplers that generate.
-        value_mask: Optional bool tensor `(B, S)`, True at real source steps. By default the Keras
-            mask of `value`.
-        target_mask: Optional bool tensor `(B, T)` of a target of vectors. By default its Keras
-            mask.
-        states: Optional states before the first step, in the structure of the cell. Zeros by
-            default.
+        value_mask: Optional bool tensor `(B, S)`, True at real steps; by default that of `value`.
+        target_mask: Optional bool tensor `(B, T)` of a target of vectors; by default its mask.
+        states: Optional states before the first step. Defaults to `cell.get_initial_state`.
         summary: Optional float tensor `(B, D_s)` that every step reads in addition to its input.
         training: Whether scheduled samplers sample, and `TrainingSampler` applies the dropout of
             the attention.
@@ -116,7 +110,6 @@ class SampledDecoder(ConfiguredLayer):
         self.embedding = embedding
         self.output_layer = output_layer
         self.max_steps = max_steps
-        self.supports_masking = True
         # The loop of teacher forcing, without additional weights.
         self.teacher_forcing = AttentionDecoder(cell, dtype=self.dtype_policy)
         if hasattr(sampler, "seed"):
@@ -291,16 +284,8 @@ class SampledDecoder(ConfiguredLayer):
             expected = "ids (B, T)" if rank == 2 else "vectors (B, T, D) without an `embedding`"
             raise ValueError(f"`target` must be {expected}, received shape {tuple(target.shape)}.")
 
-    def compute_mask(self, value: Any, *args: Any, **kwargs: Any) -> None:
+    def compute_mask(self, inputs: Any, mask: Any = None) -> None:
         return None
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "SampledDecoder":
-        parts = {
-            name: keras.saving.deserialize_keras_object(config[name])
-            for name in ("cell", "sampler", "embedding", "output_layer")
-        }
-        return cls(**{**config, **parts})
 
 
 _GENERATING = (GreedySampler, CategoricalSampler)

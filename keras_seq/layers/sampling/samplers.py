@@ -110,11 +110,7 @@ class ScheduledOutputSampler(ScheduledSampler):
     back. Outside training this is teacher forcing.
 
     Args:
-        probability: Initial p, a float in [0, 1], stored in the decoder's weight `probability`.
-        seed: Optional integer that makes the choice of steps reproducible.
-
-    Raises:
-        ValueError: If `probability` is outside [0, 1].
+        probability, seed: As in `ScheduledEmbeddingSampler`.
 
     Example:
 
@@ -210,14 +206,8 @@ def most_likely(logits: Any) -> Any:
 def sample(logits: Any, uniform: Any) -> Any:
     """Samples an id from softmax(logits) for each uniform random number.
 
-    Inverts the cumulative distribution, because a loop cannot use a random generator.
-
-    Args:
-        logits: Float tensor `(..., V)`.
-        uniform: Float tensor `(...)`, multiples of 2^-23 in [0, 1).
-
-    Returns:
-        Int32 tensor `(...)`.
+    Inverts the cumulative distribution, because a loop cannot use a random generator. `logits` are
+    `(..., V)` and `uniform` `(...)`, multiples of 2^-23 in [0, 1). Returns int32 `(...)`.
     """
     cumulative = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
     # At most (1 - 2^-23) times the sum, which float32 rounds to less than the sum. So the result is

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import check_minimum
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.precision import at_least_float32
@@ -29,14 +30,12 @@ class CTCLogits(ConfiguredLayer):
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        mask: Optional bool tensor `(B, T)`, True at real frames. By default the Keras mask of
-            `inputs`.
+        mask: Optional bool tensor `(B, T)`, True at real frames; by default the Keras mask.
 
     Returns:
         Logits `(B, T, V)` in float32 or more.
 
-    Masks: the mask of `inputs` passes through. The content of masked frames, even NaN, affects
-    neither outputs nor gradients.
+    Masks: the mask passes through. Masked steps, even NaN, affect neither outputs nor gradients.
 
     Raises:
         ValueError: If `vocabulary_size` is not an integer of 2 or more.
@@ -55,13 +54,8 @@ class CTCLogits(ConfiguredLayer):
 
     def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not isinstance(vocabulary_size, int) or vocabulary_size < 2:
-            raise ValueError(
-                "`vocabulary_size` must be an integer of 2 or more, a label and the blank, "
-                f"received {vocabulary_size!r}."
-            )
+        check_minimum(2, vocabulary_size=vocabulary_size)  # a label and the blank
         self.vocabulary_size = vocabulary_size
-        self.supports_masking = True
         self.projection = ExactDense(vocabulary_size, dtype=self.dtype_policy, name="projection")
 
     def build(self, input_shape: Any) -> None:
@@ -70,9 +64,6 @@ class CTCLogits(ConfiguredLayer):
     def call(self, inputs: Any, mask: Any = None) -> Any:
         logits = at_least_float32(self.projection(zero_padding(inputs, mask)))
         return blank_frames(logits, mask)
-
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        return mask
 
 
 def blank_frames(logits: Any, mask: Any) -> Any:

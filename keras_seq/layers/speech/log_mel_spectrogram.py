@@ -6,10 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import check_above_zero, check_choice, check_positive
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
-
-# Shape letters: B batch, N samples, L samples of a frame, F frames, M mels.
 
 # Cosine windows: constant term and amplitude.
 WINDOWS = {"hann": (0.5, 0.5), "hamming": (0.54, 0.46)}
@@ -112,10 +111,8 @@ class LogMelSpectrogram(ConfiguredLayer):
             offset - amplitude * math.cos(2 * math.pi * n / self._length)
             for n in range(self._length)
         ]
-        top = float(self._upper())
-        self._triangles = _triangles(
-            num_mels, self._points, sampling_rate, float(lower_frequency), top
-        )
+        lower, upper = float(lower_frequency), float(self._upper)
+        self._triangles = _triangles(num_mels, self._points, sampling_rate, lower, upper)
         for mel, weights in enumerate(zip(*self._triangles, strict=True)):
             if not any(weights):
                 raise ValueError(
@@ -126,10 +123,7 @@ class LogMelSpectrogram(ConfiguredLayer):
 
     def _set_sizes(self) -> None:
         """Computes the sizes in samples and raises ValueError for a setting out of range."""
-        for name in ("sampling_rate", "num_mels"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive(sampling_rate=self.sampling_rate, num_mels=self.num_mels)
         self._length = self._in_samples(self.frame_length)
         self._step = self._in_samples(self.frame_step)
         self._points = self.fft_length or 1 << (self._length - 1).bit_length()
@@ -139,19 +133,16 @@ class LogMelSpectrogram(ConfiguredLayer):
                 f"{self.frame_step!r}, {self.frame_length!r} and {self.fft_length!r}: "
                 f"{self._step}, {self._length} and {self._points} samples."
             )
-        if self.window not in WINDOWS:
-            raise ValueError(f'`window` must be "hann" or "hamming", received {self.window!r}.')
-        if not 0 <= self.lower_frequency < self._upper() <= self.sampling_rate / 2:
+        check_choice("window", self.window, tuple(WINDOWS))
+        half = self.sampling_rate / 2
+        self._upper = half if self.upper_frequency is None else self.upper_frequency
+        if not 0 <= self.lower_frequency < self._upper <= half:
             raise ValueError(
                 "0 <= `lower_frequency` < `upper_frequency` <= half the sampling rate must hold, "
                 f"received {self.lower_frequency!r} and {self.upper_frequency!r} at "
                 f"{self.sampling_rate}."
             )
-        if self.floor <= 0:
-            raise ValueError(f"`floor` must be positive, received {self.floor!r}.")
-
-    def _upper(self):
-        return self.sampling_rate / 2 if self.upper_frequency is None else self.upper_frequency
+        check_above_zero(floor=self.floor)
 
     def _in_samples(self, span):
         return round(span * self.sampling_rate) if isinstance(span, float) else span
@@ -197,29 +188,14 @@ class LogMelSpectrogram(ConfiguredLayer):
         return max(0, count) if isinstance(count, int) else ops.maximum(count, 0)
 
     def initial_state(self, batch_size: Any) -> Any:
-        """Returns the state of a stream before its first sample: silence.
-
-        Args:
-            batch_size: Integer B.
-
-        Returns:
-            Float32 zeros `(B, L - step)`.
-        """
+        """Returns the state of B streams before their first sample: silence `(B, L - step)`."""
         return ops.zeros((batch_size, self._length - self._step), "float32")
 
     def step(self, samples: Any, state: Any) -> tuple[Any, Any]:
         """Transforms the next samples of a stream. The layer must be causal.
 
-        Args:
-            samples: Float tensor `(B, N)`, N a multiple of the step.
-            state: From `initial_state` or the previous step.
-
-        Returns:
-            outputs: Tensor `(B, N / step, M)`.
-            state: The last samples, which the next frame includes.
-
-        Raises:
-            ValueError: If the layer is not causal, or N is not a multiple of the step.
+        `samples` is a float tensor `(B, N)`, N a multiple of the step, and `state` is from
+        `initial_state` or the previous step. Returns outputs `(B, N / step, M)` and the new state.
         """
         if not self.causal:
             raise ValueError("A stream needs a layer with `causal=True`.")

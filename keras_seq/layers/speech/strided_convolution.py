@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
@@ -32,8 +33,7 @@ class StridedConvolution(ConfiguredLayer):
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        mask: Optional bool tensor `(B, T)`, True at real frames. By default the Keras mask of
-            `inputs`.
+        mask: Optional bool tensor `(B, T)`, True at real frames; by default the Keras mask.
 
     Returns:
         Tensor `(B, F, U)` in the compute dtype, F = T / stride rounded up, 0 at masked frames.
@@ -64,15 +64,11 @@ class StridedConvolution(ConfiguredLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        sizes = {"units": units, "stride": stride, "kernel_size": kernel_size}
-        for name, value in sizes.items():
-            if not isinstance(value, int) or value < 1:
-                raise ValueError(f"`{name}` must be a positive integer, received {value!r}.")
+        check_positive(units=units, stride=stride, kernel_size=kernel_size)
         self.units = units
         self.stride = stride
         self.kernel_size = kernel_size
         self.activation = keras.activations.get(activation)
-        self.supports_masking = True
         self.convolution = keras.layers.Conv1D(
             units,
             kernel_size,

@@ -12,7 +12,7 @@ from keras_seq.layers.transformer.feed_forward import FeedForward
 class TransformerBlock(ConfiguredLayer):
     """Abstract block: attentions and a feed-forward network, each with a residual.
 
-    The arguments are those of `TransformerDecoderBlock`. A subclass makes the parts, because the
+    The arguments are those of `TransformerEncoderBlock`. A subclass makes the parts, because the
     order in which Keras meets them is the order of the weights.
     """
 
@@ -20,17 +20,16 @@ class TransformerBlock(ConfiguredLayer):
         self,
         num_heads: int,
         feedforward_units: int,
-        dropout: float,
-        attention_dropout: float,
-        activation_dropout: float,
-        activation: str,
-        norm: str,
-        seed: int | None,
-        position: AttentionPosition | None,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        activation: str = "relu",
+        norm: str = "pre",
+        seed: int | None = None,
+        position: AttentionPosition | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.num_heads = num_heads
         self.feedforward_units = feedforward_units
         self.dropout = dropout
@@ -70,6 +69,3 @@ class TransformerBlock(ConfiguredLayer):
         return self.feed_forward_residual.around(
             lambda x: self.feed_forward(x, training=training), x, training
         )
-
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        return mask

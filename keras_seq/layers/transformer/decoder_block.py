@@ -11,8 +11,6 @@ from keras_seq.layers.internal.shapes import fits
 from keras_seq.layers.positions.attention_position import AttentionPosition
 from keras_seq.layers.transformer.block import TransformerBlock
 
-# Shape letters: B batch, T target steps, S source steps, D features, H heads, K beam, L cache.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class TransformerDecoderBlock(TransformerBlock):
@@ -28,22 +26,13 @@ class TransformerDecoderBlock(TransformerBlock):
     Shapes: B batch, T target steps, S source steps, D features, D_m memory features.
 
     Args:
-        num_heads: Positive integer, a divisor of D.
-        feedforward_units: Positive integer, the hidden units of the feed-forward network.
-        dropout: Float in [0, 1), the dropout rate of the output of each part.
-        attention_dropout: Float in [0, 1), the dropout rate of the attention weights.
-        activation_dropout: Float in [0, 1), the dropout rate of the hidden units.
-        activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
-        norm: `"pre"` or `"post"`.
-        seed: Optional integer, the random seed of the dropout.
-        position: Optional `RotaryPosition`, `RelativePosition` or `LinearBiases`, the `position`
-            of the self-attention.
+        num_heads, feedforward_units, position: As in `TransformerEncoderBlock`.
+        kwargs: Its other arguments except `causal`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
         memory: Float tensor `(B, S, D_m)`, the outputs of an encoder.
-        inputs_mask: Optional bool tensor `(B, T)`, True where a step is real. Defaults to the Keras
-            mask of `inputs`.
+        inputs_mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
         memory_mask: Optional bool tensor `(B, S)`. Defaults to the Keras mask of `memory`.
         return_weights: Whether to return the weights of the attention to `memory` too.
         training: Whether to apply dropout.
@@ -75,32 +64,15 @@ class TransformerDecoderBlock(TransformerBlock):
         self,
         num_heads: int,
         feedforward_units: int,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        activation: str = "relu",
-        norm: str = "pre",
-        seed: int | None = None,
         position: AttentionPosition | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            num_heads,
-            feedforward_units,
-            dropout,
-            attention_dropout,
-            activation_dropout,
-            activation,
-            norm,
-            seed,
-            position,
-            **kwargs,
-        )
-        seeds = split_seed(seed, 6)
+        super().__init__(num_heads, feedforward_units, position=position, **kwargs)
+        seeds = split_seed(self.seed, 6)
         self.self_attention = self._make_self_attention("self_attention", True, position, seeds[0])
         self.cross_attention = MultiHeadCrossAttention(
             num_heads,
-            dropout=attention_dropout,
+            dropout=self.attention_dropout,
             seed=seeds[1],
             dtype=self.dtype_policy,
             name="cross_attention",
@@ -133,29 +105,26 @@ class TransformerDecoderBlock(TransformerBlock):
             zero_padding(inputs, inputs_mask),
             training,
         )
-        weights = None
-
-        def attend_to_memory(x: Any) -> Any:
-            nonlocal weights
-            options = {"return_weights": return_weights, "training": training}
-            outputs = self.cross_attention(x, memory, value_mask=memory_mask, **options)
-            if return_weights:
-                outputs, weights = outputs
-            return outputs
-
-        x = self.cross_attention_residual.around(attend_to_memory, x, training)
+        result = self.cross_attention_residual.around(
+            lambda x: self.cross_attention(
+                x,
+                memory,
+                value_mask=memory_mask,
+                return_weights=return_weights,
+                training=training,
+            ),
+            x,
+            training,
+        )
+        x, weights = result if return_weights else (result, None)
         outputs = self._apply_feed_forward(x, training)
         return (outputs, weights) if return_weights else outputs
 
     def project(self, memory: Any, memory_mask: Any = None) -> dict[str, Any]:
-        """Computes what `step` needs of a memory, once for all decoding steps.
+        """Computes what `step` needs of a memory `(B, S, D_m)`, once for all decoding steps.
 
-        Args:
-            memory: Float tensor `(B, S, D_m)`.
-            memory_mask: Optional bool tensor `(B, S)`.
-
-        Returns:
-            Dict of `key` and `value`, each `(B, H, S, D / H)`.
+        `memory_mask` is an optional bool tensor `(B, S)`. Returns a dict of `key` and `value`, each
+        `(B, H, S, D / H)`.
         """
         return self.cross_attention.project(memory, memory_mask)
 
@@ -170,41 +139,24 @@ class TransformerDecoderBlock(TransformerBlock):
         return_weights: bool = False,
         write_index: Any = None,
     ) -> tuple[Any, ...]:
-        """Decodes one target step of several hypotheses.
+        """Decodes one target step of K hypotheses.
 
-        Args:
-            inputs: Float tensor `(B, K, D)`.
-            position: Integer scalar tensor, the current step.
-            bias: Float32 tensor `(B, K, L, K)` from `beam_cache_mask`.
-            cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
-            memory: Dict from `project`.
-            memory_mask: Optional bool tensor `(B, S)`.
-            return_weights: Whether to return the weights of the attention to the memory too.
-            write_index: Optional integer tensor `(B,)`, the index on the axis L to write to.
-                Defaults to `position`.
-
-        Returns:
-            Outputs `(B, K, D)`, the new cache, and with `return_weights` the weights
-            `(B, H, K, S)`.
+        `inputs`, `position`, `bias`, `cache` and `write_index` are those of
+        `MultiHeadSelfAttention.step`. `memory` is from `project`, and `memory_mask` an optional
+        bool tensor `(B, S)`. Returns the outputs `(B, K, D)`, the new cache, and with
+        `return_weights` the weights `(B, H, K, S)` of the attention to the memory.
         """
-        written = {}
-
-        def attend_to_past(x: Any) -> Any:
-            outputs, written["cache"] = self.self_attention.step(
-                x, position, bias, cache, write_index
-            )
-            return outputs
-
-        def attend_to_memory(x: Any) -> Any:
-            outputs, written["weights"] = self.cross_attention.attend(
+        x, cache = self.self_attention_residual.around(
+            lambda x: self.self_attention.step(x, position, bias, cache, write_index), inputs
+        )
+        x, weights = self.cross_attention_residual.around(
+            lambda x: self.cross_attention.attend(
                 x, **memory, value_mask=memory_mask, return_weights=True
-            )
-            return outputs
-
-        x = self.self_attention_residual.around(attend_to_past, inputs)
-        x = self.cross_attention_residual.around(attend_to_memory, x)
-        outputs = self._apply_feed_forward(x), written["cache"]
-        return (*outputs, written["weights"]) if return_weights else outputs
+            ),
+            x,
+        )
+        outputs = self._apply_feed_forward(x), cache
+        return (*outputs, weights) if return_weights else outputs
 
     def compute_output_spec(self, inputs: Any, memory: Any, *args: Any, **kwargs: Any) -> Any:
         # Without tracing, as in `TransformerEncoderBlock`.

@@ -27,27 +27,24 @@ class TransformerEncoderBlock(TransformerBlock):
     Args:
         num_heads: Positive integer, a divisor of D.
         feedforward_units: Positive integer, the hidden units of the feed-forward network.
-        dropout: Float in [0, 1), the dropout rate of the output of each part.
-        attention_dropout: Float in [0, 1), the dropout rate of the attention weights.
-        activation_dropout: Float in [0, 1), the dropout rate of the hidden units.
-        activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
-        norm: `"pre"` or `"post"`.
-        causal: Whether a step attends to itself and earlier steps only.
-        seed: Optional integer, the random seed of the dropout.
+        causal: Whether a step attends to itself and earlier steps only. Defaults to False.
         position: Optional `RotaryPosition`, `RelativePosition` or `LinearBiases`, the `position`
             of the self-attention.
+        dropout, attention_dropout, activation_dropout: Floats in [0, 1), the dropout rates of the
+            output of each part, of the attention weights, and of the hidden units. Default to 0.
+        activation: Name of a Keras activation, "swiglu", "geglu" or "reglu". Defaults to "relu".
+        norm: "pre" or "post". Defaults to "pre".
+        seed: Optional integer, the random seed of the dropout.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
-        mask: Optional bool tensor `(B, T)`, True where a step is real. Defaults to the Keras mask
-            of `inputs`.
+        mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
         training: Whether to apply dropout.
 
     Returns:
         Tensor `(B, T, D)` in the compute dtype.
 
-    Masks: the mask of `inputs` passes through. A masked step, even if it holds NaN, changes neither
-    the outputs nor the gradients of other steps.
+    Masks: the mask passes through. Masked steps, even NaN, affect neither outputs nor gradients.
 
     Raises:
         ValueError: If `norm`, `activation` or `position` is unknown, a size or rate is out of
@@ -69,30 +66,13 @@ class TransformerEncoderBlock(TransformerBlock):
         self,
         num_heads: int,
         feedforward_units: int,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        activation: str = "relu",
-        norm: str = "pre",
         causal: bool = False,
-        seed: int | None = None,
         position: AttentionPosition | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            num_heads,
-            feedforward_units,
-            dropout,
-            attention_dropout,
-            activation_dropout,
-            activation,
-            norm,
-            seed,
-            position,
-            **kwargs,
-        )
+        super().__init__(num_heads, feedforward_units, position=position, **kwargs)
         self.causal = causal
-        seeds = split_seed(seed, 4)
+        seeds = split_seed(self.seed, 4)
         self.attention = self._make_self_attention("attention", causal, position, seeds[0])
         self.feed_forward = self._make_feed_forward(seeds[1])
         self.attention_residual = self._make_residual("attention_residual", seeds[2])
@@ -118,25 +98,12 @@ class TransformerEncoderBlock(TransformerBlock):
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one step of several hypotheses with a causal block.
 
-        Args:
-            inputs: Float tensor `(B, K, D)`.
-            position: Integer scalar tensor, the current step.
-            bias: Float32 tensor `(B, K, L, K)` from `beam_cache_mask`.
-            cache: Dict of `key` and `value`, each `(B, H, L, K, D / H)`.
-            write_index: Optional integer tensor `(B,)`, the index on the axis L to write to.
-                Defaults to `position`.
-
-        Returns:
-            Outputs `(B, K, D)` and the new cache.
+        Arguments and results are those of `MultiHeadSelfAttention.step`.
         """
-        written = {}
-
-        def attend_to_past(x: Any) -> Any:
-            outputs, written["cache"] = self.attention.step(x, position, bias, cache, write_index)
-            return outputs
-
-        x = self.attention_residual.around(attend_to_past, inputs)
-        return self._apply_feed_forward(x), written["cache"]
+        x, cache = self.attention_residual.around(
+            lambda x: self.attention.step(x, position, bias, cache, write_index), inputs
+        )
+        return self._apply_feed_forward(x), cache
 
     def compute_output_spec(self, inputs, mask=None, training=None):
         # Building a model takes a third of the time if Keras need not trace each block. Inputs

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import STEPS, check_dropout, check_positive, check_tensor
+from keras_seq.layers.internal.checks import STEPS, check_positive, check_rates, check_tensor
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.exact_dense import ExactDense
@@ -35,8 +35,7 @@ class FeedForward(ConfiguredLayer):
     Args:
         units: Positive integer F.
         activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
-        dropout: Float in [0, 1), the dropout rate of the hidden units.
-        seed: Optional integer, the random seed of the dropout.
+        dropout, seed: Dropout rate of the hidden units, in [0, 1), and its random seed.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
@@ -72,13 +71,12 @@ class FeedForward(ConfiguredLayer):
     ) -> None:
         super().__init__(**kwargs)
         check_positive(units=units)
-        check_dropout(dropout)
+        check_rates(dropout=dropout)
         self.units = units
         self.gate = activation if isinstance(activation, str) and activation in GATES else None
         self.activation = _activation(GATES[self.gate] if self.gate else activation)
         self.dropout = dropout
         self.seed = seed
-        self.supports_masking = True
         self.hidden = ExactDense(
             2 * units if self.gate else units,
             activation=None if self.gate else self.activation,
@@ -106,9 +104,6 @@ class FeedForward(ConfiguredLayer):
                 hidden = self.activation(gate) * hidden
             hidden = self.dropout_layer(hidden, training=training)
         return reshape(self.projection(hidden), ops.shape(inputs))
-
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        return mask
 
     def get_config(self) -> dict[str, Any]:
         activation = self.gate or keras.activations.serialize(self.activation)

@@ -165,7 +165,10 @@ def test_initial_peephole_weights_of_the_gates_differ():
         (lambda: GRUCell(4, update="z"), '"keep" or "write", received \'z\''),
         (lambda: GRUCell(4, dropout=1.0), r"`dropout` must be in \[0, 1\), received 1.0"),
         (lambda: NASCell(4, recurrent_dropout=-1), r"`recurrent_dropout` must be in \[0, 1\)"),
-        (lambda: NASCell(4, projection=0), "`projection` must be a positive integer, received 0"),
+        (
+            lambda: NASCell(4, projection=0),
+            "`projection` must be None or a positive integer, received 0",
+        ),
         (lambda: LayerNormLSTMCell(4, carry="c"), '"normalized" or "plain", received \'c\''),
         (lambda: ESNCell(4, connectivity=0), r"`connectivity` must be in \(0, 1\], received 0"),
         (lambda: ESNCell(4, leaky=2), r"`leaky` must be in \(0, 1\], received 2"),

@@ -176,8 +176,11 @@ def test_internal_loops_do_not_advance_the_rnn_name_counter():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda layer: layer(INPUTS[0]), r"\(batch, steps, features\) .* received \(5, 3\)"),
-        (lambda layer: layer(INPUTS, mask=RIGHT[:, :4]), r"\(3, 5\) here, .* received \(3, 4\)"),
+        (lambda layer: layer(INPUTS[0]), r"\(batch, steps, features\), .* shape \(5, 3\)"),
+        (
+            lambda layer: layer(INPUTS, mask=RIGHT[:, :4]),
+            r"of what it masks, \(3, 5\), received \(3, 4\)",
+        ),
         (lambda layer: layer(INPUTS, mask=RIGHT[..., None]), r"received \(3, 5, 1\)"),
         (
             lambda layer: layer(INPUTS, initial_state=[ops.ones((3, UNITS))]),
