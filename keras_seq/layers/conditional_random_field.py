@@ -5,12 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import (
-    check_mask,
-    check_tensor,
-    known_features,
-    same_shape,
-)
+from keras_seq.layers.internal.checks import check_mask, check_tensor, known_features, same_shape
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.linear_chain import best_tags, chain_scores
 from keras_seq.layers.internal.precision import at_least_float32

@@ -69,8 +69,8 @@ class ConvolutionalEncoder(ConfiguredLayer):
         num_layers: int = 4,
         kernel_size: int = 3,
         dropout: float = 0.0,
-        causal: bool = False,
         seed: int | None = None,
+        causal: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

@@ -97,9 +97,8 @@ class AttentionCell(ConfiguredLayer):
     ((2, 4), (2, 5))
 
     Reference:
-        Luong, Pham and Manning, "Effective Approaches to Attention-based Neural Machine
-        Translation", EMNLP 2015, sections 3.1 and 3.3, https://arxiv.org/abs/1508.04025; Bahdanau,
-        Cho and Bengio, 2015, appendix A.1.2, https://arxiv.org/abs/1409.0473; Cho et al., 2014,
+        Luong et al., 2015, sections 3.1 and 3.3, https://arxiv.org/abs/1508.04025; Bahdanau, Cho
+        and Bengio, 2015, appendix A.1.2, https://arxiv.org/abs/1409.0473; Cho et al., 2014,
         https://arxiv.org/abs/1406.1078
     """
 

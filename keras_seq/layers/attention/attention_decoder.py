@@ -62,8 +62,7 @@ class AttentionDecoder(ConfiguredLayer):
     (2, 7, 4)
 
     Reference:
-        Luong, Pham and Manning, "Effective Approaches to Attention-based Neural Machine
-        Translation", EMNLP 2015, section 3.3, https://arxiv.org/abs/1508.04025
+        Luong et al., 2015, section 3.3, https://arxiv.org/abs/1508.04025
     """
 
     def __init__(self, cell: AttentionCell, **kwargs: Any) -> None:

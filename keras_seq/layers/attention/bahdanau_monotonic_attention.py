@@ -49,8 +49,7 @@ class BahdanauMonotonicAttention(MonotonicAttention):
     ((2, 3, 6), (2, 3, 5))
 
     Reference:
-        Raffel, Luong, Liu, Weiss and Eck, "Online and Linear-Time Attention by Enforcing Monotonic
-        Alignments", ICML 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784
+        Raffel et al., 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784
     """
 
     def __init__(self, units: int, normalize: bool = False, **kwargs: Any) -> None:

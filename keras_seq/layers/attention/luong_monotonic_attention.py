@@ -40,9 +40,8 @@ class LuongMonotonicAttention(MonotonicAttention):
     ((2, 3, 6), (2, 3, 5))
 
     Reference:
-        Raffel, Luong, Liu, Weiss and Eck, "Online and Linear-Time Attention by Enforcing Monotonic
-        Alignments", ICML 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784; Luong,
-        Pham and Manning, EMNLP 2015, section 3.1, https://arxiv.org/abs/1508.04025
+        Raffel et al., 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784; Luong et al.,
+        2015, section 3.1, https://arxiv.org/abs/1508.04025
     """
 
     def __init__(self, scale: bool = False, **kwargs: Any) -> None:

@@ -58,8 +58,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     (3, 5, 8)
 
     Reference:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.2,
-        https://arxiv.org/abs/1706.03762
+        Vaswani et al., 2017, section 3.2, https://arxiv.org/abs/1706.03762
     """
 
     def build(self, query_shape: Any, value_shape: Any) -> None:

@@ -68,9 +68,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     (3, 5, 8)
 
     Reference:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.2,
-        https://arxiv.org/abs/1706.03762; windows: Beltagy et al., "Longformer", 2020, section 3.1,
-        https://arxiv.org/abs/2004.05150
+        Vaswani et al., 2017, section 3.2, https://arxiv.org/abs/1706.03762; windows: Beltagy et
+        al., "Longformer", 2020, section 3.1, https://arxiv.org/abs/2004.05150
     """
 
     def __init__(

@@ -36,8 +36,7 @@ class LayerNormSimpleRNNCell(RecurrentCell):
     (2, 4)
 
     Reference:
-        Ba, Kiros and Hinton, "Layer Normalization", 2016, equation 4,
-        https://arxiv.org/abs/1607.06450
+        Ba et al., 2016, equation 4, https://arxiv.org/abs/1607.06450
     """
 
     def __init__(

@@ -71,9 +71,8 @@ class TokenEmbedding(ConfiguredLayer):
     ((1, 3, 4), (1, 3, 10))
 
     Reference:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.4,
-        https://arxiv.org/abs/1706.03762; Press and Wolf, "Using the Output Embedding to Improve
-        Language Models", 2017, https://arxiv.org/abs/1608.05859
+        Vaswani et al., 2017, section 3.4, https://arxiv.org/abs/1706.03762; Press and Wolf, "Using
+        the Output Embedding to Improve Language Models", 2017, https://arxiv.org/abs/1608.05859
     """
 
     def __init__(self, vocabulary_size: int, units: int, scale: bool = True, **kwargs: Any) -> None:

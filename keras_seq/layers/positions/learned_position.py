@@ -34,8 +34,7 @@ class LearnedPosition(ConfiguredLayer):
     (2, 3, 4)
 
     Reference:
-        Gehring et al., "Convolutional Sequence to Sequence Learning", 2017, section 3.1,
-        https://arxiv.org/abs/1705.03122
+        Gehring et al., 2017, section 3.1, https://arxiv.org/abs/1705.03122
     """
 
     def __init__(self, length: int, **kwargs: Any) -> None:

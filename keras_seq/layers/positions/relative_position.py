@@ -35,10 +35,7 @@ class RelativePosition(AttentionPosition):
     Call arguments:
         inputs: Float tensor `(B, H, T, D)`, queries scaled for the scores.
 
-    Returns:
-        Tensor `(B, H, T, T)` in the compute dtype.
-
-    Masks: none, because padding is masked in the weights and not in the scores.
+    Outputs and masks are those of `LinearBiases`.
 
     Raises:
         ValueError: At construction if `max_distance` is not a positive integer. At build if

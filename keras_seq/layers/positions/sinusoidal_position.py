@@ -46,8 +46,7 @@ class SinusoidalPosition(ConfiguredLayer):
     [0.841, 0.54, 0.01, 1.0]
 
     Reference:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.5,
-        https://arxiv.org/abs/1706.03762
+        Vaswani et al., 2017, section 3.5, https://arxiv.org/abs/1706.03762
     """
 
     def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:

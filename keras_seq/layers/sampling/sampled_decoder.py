@@ -89,8 +89,7 @@ class SampledDecoder(ConfiguredLayer):
     ((2, 3, 20), (2, 9), (2,))
 
     Reference:
-        Bengio et al., "Scheduled Sampling for Sequence Prediction with Recurrent Neural Networks",
-        2015, https://arxiv.org/abs/1506.03099
+        Bengio et al., 2015, https://arxiv.org/abs/1506.03099
     """
 
     def __init__(

@@ -20,24 +20,24 @@ class TransformerBlock(ConfiguredLayer):
         self,
         num_heads: int,
         feedforward_units: int,
-        dropout: float = 0.0,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
         activation: str = "relu",
         norm: str = "pre",
         seed: int | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
         position: AttentionPosition | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.feedforward_units = feedforward_units
-        self.dropout = dropout
-        self.attention_dropout = attention_dropout
-        self.activation_dropout = activation_dropout
         self.activation = activation
         self.norm = norm
         self.seed = seed
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.activation_dropout = activation_dropout
         # As a config: a second reference to the layer would rename its weights in saved files.
         self.position = serialize_argument(position)
 

@@ -56,8 +56,7 @@ class TransformerDecoderBlock(TransformerBlock):
     (3, 5, 8)
 
     Reference:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.1,
-        https://arxiv.org/abs/1706.03762
+        Vaswani et al., 2017, section 3.1, https://arxiv.org/abs/1706.03762
     """
 
     def __init__(

@@ -30,11 +30,11 @@ class TransformerEncoderBlock(TransformerBlock):
         causal: Whether a step attends to itself and earlier steps only. Defaults to False.
         position: Optional `RotaryPosition`, `RelativePosition` or `LinearBiases`, the `position`
             of the self-attention.
-        dropout, attention_dropout, activation_dropout: Floats in [0, 1), the dropout rates of the
-            output of each part, of the attention weights, and of the hidden units. Default to 0.
         activation: Name of a Keras activation, "swiglu", "geglu" or "reglu". Defaults to "relu".
         norm: "pre" or "post". Defaults to "pre".
         seed: Optional integer, the random seed of the dropout.
+        dropout, attention_dropout, activation_dropout: Floats in [0, 1), the dropout rates of the
+            output of each part, of the attention weights, and of the hidden units. Default to 0.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.

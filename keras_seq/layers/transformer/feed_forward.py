@@ -56,9 +56,8 @@ class FeedForward(ConfiguredLayer):
     (2, 3, 4)
 
     Reference:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.3,
-        https://arxiv.org/abs/1706.03762; Shazeer, "GLU Variants Improve Transformer", 2020,
-        https://arxiv.org/abs/2002.05202
+        Vaswani et al., 2017, section 3.3, https://arxiv.org/abs/1706.03762; Shazeer, "GLU Variants
+        Improve Transformer", 2020, https://arxiv.org/abs/2002.05202
     """
 
     def __init__(
