@@ -100,16 +100,11 @@ class ConditionalRandomField(ConfiguredLayer):
         return decoded, likelihood
 
     def log_likelihood(self, inputs: Any, tags: Any, mask: Any = None) -> Any:
-        """Returns log P of the tags, given float `inputs` `(B, T, N)`.
+        """Returns log P of the tags, `(B,)` in float32 or more; 0 for rows without real steps.
 
-        Args:
-            inputs: Float tensor `(B, T, N)`.
-            tags: Integer tensor `(B, T)` from 0 to N - 1; or a bool tensor `(B, T, N)` of the
-                allowed tags of each step, to sum over all allowed sequences.
-            mask: Optional bool tensor `(B, T)`.
-
-        Returns:
-            Tensor `(B,)` in float32 or more; 0 for rows without real steps.
+        `inputs` is float `(B, T, N)` and `mask` an optional bool `(B, T)`. `tags` are integers
+        `(B, T)` from 0 to N - 1; or bools `(B, T, N)`, the allowed tags of each step, to sum over
+        all allowed sequences.
         """
         potentials, mask = self._prepared(inputs, mask)
         allowed = self._allowed(tags, potentials)
@@ -148,13 +143,13 @@ class ConditionalRandomField(ConfiguredLayer):
         both = forward + ops.flip(backward, axis=1) - potentials
         return zero_padding(ops.softmax(both, axis=-1), mask)
 
-    def _log_partition(self, potentials, mask):
+    def _log_partition(self, potentials: Any, mask: Any) -> Any:
         transitions, start, end = self._weights(potentials)
         _, last = chain_scores(potentials, mask, transitions, start, ops.logsumexp)
         partition = ops.logsumexp(last + end, axis=-1)
         return ops.where(ops.any(mask, axis=1), partition, ops.zeros((), partition.dtype))
 
-    def _weights(self, potentials):
+    def _weights(self, potentials: Any) -> tuple[Any, Any, Any]:
         transitions = ops.cast(self.transitions, potentials.dtype)
         if not self.use_boundary:
             zeros = ops.zeros_like(transitions[0])
@@ -165,7 +160,7 @@ class ConditionalRandomField(ConfiguredLayer):
             ops.cast(self.end, potentials.dtype),
         )
 
-    def _prepared(self, inputs, mask):
+    def _prepared(self, inputs: Any, mask: Any) -> tuple[Any, Any]:
         inputs = ops.convert_to_tensor(inputs)
         check_tensor("inputs", inputs, self.transitions.shape[0], TAGGED)
         if mask is None:
@@ -174,7 +169,7 @@ class ConditionalRandomField(ConfiguredLayer):
         check_mask("mask", mask, inputs)
         return at_least_float32(zero_padding(inputs, mask)), mask
 
-    def _allowed(self, tags, potentials):
+    def _allowed(self, tags: Any, potentials: Any) -> Any:
         tags = ops.convert_to_tensor(tags)
         dtype = keras.backend.standardize_dtype(tags.dtype)
         if dtype == "bool" and same_shape(tags.shape, potentials.shape):

@@ -73,14 +73,14 @@ class MaskedPooling(ConfiguredLayer):
         return None
 
 
-def _mean(inputs, mask):
+def _mean(inputs: Any, mask: Any) -> Any:
     real = at_least_float32(zero_padding(inputs, mask))
     count = ops.sum(ops.cast(mask, real.dtype), axis=1, keepdims=True)
     # At least 1, because a row may have no real steps.
     return ops.sum(real, axis=1) / ops.maximum(count, 1)
 
 
-def _last(inputs, mask):
+def _last(inputs: Any, mask: Any) -> Any:
     step = ops.arange(ops.shape(inputs)[1])
     last = ops.max(ops.where(mask, step, -1), axis=1, keepdims=True)
     # All other steps are 0 in the sum.

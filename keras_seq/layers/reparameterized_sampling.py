@@ -126,7 +126,7 @@ class ReparameterizedSampling(keras.layers.Layer):
         log_variance = at_least_float32(zero_padding(log_variance, mask))
         return ops.sum(kl_of_units(mean, log_variance), axis=-1)
 
-    def _loss(self, mean, log_variance):
+    def _loss(self, mean: Any, log_variance: Any) -> Any:
         # Padding is 0 here, the parameters of the standard distribution, whose KL is 0.
         kl = ops.mean(kl_of_units(mean, log_variance), axis=0)  # (U,)
         penalized = ops.sum(ops.maximum(kl, self.free_bits))

@@ -141,9 +141,8 @@ class AttentionCell(ConfiguredLayer):
     def get_initial_state(self, batch_size: Any, value: Any = None) -> dict[str, Any]:
         """Returns the states before the first step.
 
-        Args:
-            batch_size: Integer or scalar tensor B.
-            value: Tensor `(B, S, D_v)`, the source. Required if the attention has a state.
+        `batch_size` is an integer or scalar tensor B, and `value` `(B, S, D_v)` the source, which
+        an attention with a state needs.
         """
         states = {"cell": self.cell.get_initial_state(batch_size=batch_size)}
         if not isinstance(states["cell"], (list, tuple)):
@@ -181,7 +180,15 @@ class AttentionCell(ConfiguredLayer):
             initializer="glorot_uniform",
         )
 
-    def call(self, inputs, states, value, value_mask=None, key=None, summary=None):
+    def call(
+        self,
+        inputs: Any,
+        states: Any,
+        value: Any,
+        value_mask: Any = None,
+        key: Any = None,
+        summary: Any = None,
+    ) -> Any:
         check_tensor("inputs", inputs, self.features["inputs"], VECTORS, HYPOTHESES)
         self.check_memory(inputs, value, value_mask, summary)
         self.check_states(states, len(inputs.shape))
@@ -303,7 +310,9 @@ def _check_output_is_state(cell: Any) -> None:
         cell = cell.cell
 
 
-def attend_with_beam(attention, query, memory, states, noise=None):
+def attend_with_beam(
+    attention: Any, query: Any, memory: Any, states: Any, noise: Any = None
+) -> Any:
     """One step of attention for K hypotheses, with queries `(B, K, U)`.
 
     `memory` has `key`, `value` and `value_mask`. `states` has `attention` `(B, K, S)` if the
@@ -318,7 +327,7 @@ def attend_with_beam(attention, query, memory, states, noise=None):
     return context, weights, {"attention": state}
 
 
-def attend(attention, query, memory, states, noise=None):
+def attend(attention: Any, query: Any, memory: Any, states: Any, noise: Any = None) -> Any:
     """`attend_with_beam` for one hypothesis: query, states and results lack the axis K."""
     query, attention_states, noise = tree.map_structure(
         lambda tensor: ops.expand_dims(tensor, 1),

@@ -82,14 +82,14 @@ class AttentionDecoder(ConfiguredLayer):
 
     def call(
         self,
-        inputs,
-        value,
-        value_mask=None,
-        states=None,
-        summary=None,
-        return_weights=False,
-        training=None,
-    ):
+        inputs: Any,
+        value: Any,
+        value_mask: Any = None,
+        states: Any = None,
+        summary: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         check_tensor("inputs", inputs, self.cell.features["inputs"], STEPS)
         self.cell.check_memory(inputs, value, value_mask, summary)
         if states is None:
@@ -110,7 +110,9 @@ class AttentionDecoder(ConfiguredLayer):
         outputs, states, weights = run(inner, projected, states, memory, noise, return_weights)
         return (outputs, states, weights) if return_weights else (outputs, states)
 
-    def _run_without_feeding(self, inner, projected, states, memory, noise, return_weights):
+    def _run_without_feeding(
+        self, inner: Any, projected: Any, states: Any, memory: Any, noise: Any, return_weights: bool
+    ) -> Any:
         """Runs the cell in the loop, then the attention for all steps at once."""
 
         def step(inputs: Any, cell_states: Any) -> Any:
@@ -130,7 +132,9 @@ class AttentionDecoder(ConfiguredLayer):
             context, weights = attention.attend(query, **memory, noise=noise)
         return self.cell.combine(context, hidden), new_states, weights
 
-    def _run_with_feeding(self, inner, projected, states, memory, noise, return_weights):
+    def _run_with_feeding(
+        self, inner: Any, projected: Any, states: Any, memory: Any, noise: Any, return_weights: bool
+    ) -> Any:
         """Runs cell and attention in the loop."""
         attention, current = self.cell.attention, self.cell.query == "current"
         gates = projected.shape[-1]

@@ -22,10 +22,8 @@ class LuongAttention(DroppingAttention):
         c[b, t] = sum over s of a[b, t, s] * value[b, s]
 
     `keras.layers.Attention` has only the dot score, so its queries and values must have the same
-    width. In a decoder, `project` computes W value once and `attend` uses it at each step. `attend`
-    takes the hypotheses of a beam in place of T, without copies of the source.
-
-    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`.
+    width. Shapes, call arguments, outputs, masks and the use of `project` and `attend` are those of
+    `BahdanauAttention`.
 
     Args:
         score: One of "dot", "scaled", "general" and "concat". "general" is the best in the paper.

@@ -72,7 +72,14 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         self._add_projection("key_value", value_features, keys + values)
         self._add_projection("output", values, features)
 
-    def call(self, query, value, value_mask=None, return_weights=False, training=None):
+    def call(
+        self,
+        query: Any,
+        value: Any,
+        value_mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         features = self.query_kernel.shape[0], self.key_value_kernel.shape[0]
         check_call(features, query, value, value_mask=value_mask)
         projected = self.project(value, value_mask)

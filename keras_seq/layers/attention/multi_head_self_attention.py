@@ -102,7 +102,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         if self.position is not None:
             self.position.build_heads(self.num_heads, key_size, value_size)
 
-    def call(self, inputs, mask=None, return_weights=False, training=None):
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         check_tensor("inputs", inputs, self.qkv_kernel.shape[0], STEPS)
         check_mask("mask", mask, inputs)
         lengths = ops.shape(inputs)[:2]

@@ -3,10 +3,10 @@
 from typing import Any
 
 import keras
-from keras import ops, tree
+from keras import tree
 
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
-from keras_seq.layers.cells.recurrent_cell import single_step_noise
+from keras_seq.layers.cells.recurrent_cell import draw_mask, single_step_noise
 from keras_seq.layers.internal.checks import check_rates
 from keras_seq.layers.internal.loop_cell import PackedInputs, join_summary, loop_cell
 
@@ -23,8 +23,6 @@ class DropoutCell(CellWrapper):
     (Zaremba et al., 2014, who drop no state). Use this wrapper for outputs, for cells of other
     packages and for a mask per step; the cells of this package drop inputs and state themselves.
 
-    Shapes: B batch, D input features, U output features.
-
     Args:
         cell: A recurrent cell.
         input: Float in [0, 1), rate of d_x. Defaults to 0.
@@ -34,13 +32,8 @@ class DropoutCell(CellWrapper):
         per_step: Whether to draw new masks at every step. Defaults to False.
         seed: Optional integer that makes the dropout reproducible.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`, one step.
-        states: List of the cell's states.
-        training: Must be false; `RNN` applies the dropout.
-
-    Returns:
-        The output `(B, U)` and the cell's new states, in the compute dtype.
+    Call arguments and outputs are those of `cell`, but `training` must be false: `RNN` applies the
+    dropout.
 
     Raises:
         ValueError: If `cell` is not a cell or a rate is outside [0, 1); if a layer other than
@@ -89,14 +82,10 @@ class DropoutCell(CellWrapper):
         return _DropoutInLoop(self, features, summary_features, noise_shape)
 
     def draw_mask(self, name: str, features: int, noise_shape: Any) -> Any:
-        """Returns a mask `(B, T, D)` or `(B, 1, D)` of 0 and 1 / (1 - rate), None for rate 0."""
-        rate = self.rates[name]
-        if not rate or not features:
-            return None
+        """A dropout mask `(B, T, D)` or `(B, 1, D)`, or None if the rate or D is 0."""
         batch, steps = noise_shape
         shape = (batch, steps if self.per_step else 1, features)
-        ones = ops.ones(shape, dtype=self.compute_dtype)
-        return keras.random.dropout(ones, rate, seed=self.seed_generator)
+        return draw_mask(self, self.rates[name] if features else 0, shape)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.rates}
@@ -105,7 +94,7 @@ class DropoutCell(CellWrapper):
 class _DropoutInLoop:
     """A `DropoutCell` for all steps of a loop in training."""
 
-    def __init__(self, cell, features, summary_features, noise_shape):
+    def __init__(self, cell: Any, features: int, summary_features: int, noise_shape: Any) -> None:
         known = features + summary_features
         self.inner = loop_cell(cell.cell, known, 0, noise_shape)
         self.per_step = cell.per_step
@@ -116,7 +105,7 @@ class _DropoutInLoop:
             cell.draw_mask("state", tree.flatten(cell.state_size)[0], noise_shape),
         ]
 
-    def project(self, inputs, summary=None):
+    def project(self, inputs: Any, summary: Any = None) -> Any:
         if inputs is not None:
             inputs = join_summary(inputs, summary)
             inputs = inputs if self.known_mask is None else inputs * self.known_mask
@@ -127,7 +116,7 @@ class _DropoutInLoop:
             self.masks = [None if mask is None else mask[:, 0] for mask in self.masks]
         return self.packed.joined
 
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         projected, *masks = self.packed.split(projected)
         feedback_mask, output_mask, state_mask = masks or self.masks
         hidden, *others = states
@@ -136,5 +125,5 @@ class _DropoutInLoop:
         return _masked(output, output_mask), states
 
 
-def _masked(tensor, mask):
+def _masked(tensor: Any, mask: Any) -> Any:
     return tensor if tensor is None or mask is None else tensor * mask

@@ -109,7 +109,7 @@ class ESNCell(RecurrentCell):
         for weight in self.weights:
             weight.trainable = False
 
-    def step(self, inputs, states, recurrent):
+    def step(self, inputs: Any, states: Any, recurrent: Any) -> Any:
         (hidden,) = states
         candidate = same_dtype(self.activation)(inputs + recurrent(hidden))
         hidden = hidden + self.leaky * (candidate - hidden)

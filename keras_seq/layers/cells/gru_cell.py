@@ -1,5 +1,6 @@
 """Gated recurrent unit."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -65,9 +66,6 @@ class GRUCell(RecurrentCell):
     >>> output, states = cell(keras.ops.ones((2, 3)), [keras.ops.zeros((2, 4))])
     >>> tuple(output.shape)
     (2, 4)
-    >>> outputs = RNN(GRUCell(4), return_sequences=True)(keras.ops.ones((2, 7, 3)))
-    >>> tuple(outputs.shape)
-    (2, 7, 4)
 
     Reference:
         Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder for Statistical
@@ -99,7 +97,7 @@ class GRUCell(RecurrentCell):
         width = self.num_gates * self.units
         return (2, width) if self.reset == "after" else (width,)
 
-    def input_transform(self):
+    def input_transform(self) -> Callable[[Any], Any]:
         if self.bias is None or self.reset != "after":
             return super().input_transform()
         bias, gates = read_once(self.bias), 2 * self.units
@@ -107,7 +105,7 @@ class GRUCell(RecurrentCell):
         bias = ops.concatenate([bias[0, :gates] + bias[1, :gates], bias[0, gates:]])
         return lambda product: add_bias(product, bias)
 
-    def loop_constants(self, matmul):
+    def loop_constants(self, matmul: Any) -> dict[str, Any]:
         if self.reset == "before":
             kernel, gates = read_once(self.recurrent_kernel), 2 * self.units
             return {
@@ -119,7 +117,14 @@ class GRUCell(RecurrentCell):
             constants["candidate_bias"] = read_once(self.bias)[1, 2 * self.units :]
         return constants
 
-    def step(self, inputs, states, recurrent, recurrent_candidate=None, candidate_bias=None):
+    def step(
+        self,
+        inputs: Any,
+        states: Any,
+        recurrent: Any,
+        recurrent_candidate: Any = None,
+        candidate_bias: Any = None,
+    ) -> Any:
         (hidden,) = states
         tanh, sigmoid = same_dtype(self.activation), same_dtype(self.recurrent_activation)
         gates = (self.num_gates - 1) * self.units

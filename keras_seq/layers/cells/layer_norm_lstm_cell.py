@@ -1,5 +1,6 @@
 """LSTM cell with layer normalization."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -76,19 +77,19 @@ class LayerNormLSTMCell(LSTMBase):
         self.recurrent_norm.build((None, 4 * self.units))
         self.state_norm.build((None, self.units))
 
-    def input_transform(self):
+    def input_transform(self) -> Callable[[Any], Any]:
         # Both betas and the bias are added here, once for all steps.
         shifts = [self.kernel_norm.beta, self.recurrent_norm.beta, self.bias]
         return normalizer(self.kernel_norm, shifts)
 
-    def loop_constants(self, matmul):
+    def loop_constants(self, matmul: Any) -> dict[str, Any]:
         normalize, recurrent = normalizer(self.recurrent_norm, []), matmul(self.recurrent_kernel)
         return {
             "recurrent": lambda hidden: normalize(recurrent(hidden)),
             "normalize_carry": normalizer(self.state_norm, [self.state_norm.beta]),
         }
 
-    def step(self, inputs, states, recurrent, normalize_carry):
+    def step(self, inputs: Any, states: Any, recurrent: Any, normalize_carry: Any) -> Any:
         hidden, carry = states
         tanh, sigmoid = same_dtype(self.activation), same_dtype(self.recurrent_activation)
         gates = inputs + recurrent(hidden)  # (B, 4U)

@@ -1,5 +1,6 @@
 """Simple recurrent cell with layer normalization."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -57,15 +58,15 @@ class LayerNormSimpleRNNCell(RecurrentCell):
         super().build(input_shape)
         self.norm.build((None, self.units))
 
-    def input_transform(self):
+    def input_transform(self) -> Callable[[Any], Any]:
         # The bias is added behind the normalization instead.
         return lambda product: product
 
-    def loop_constants(self, matmul):
+    def loop_constants(self, matmul: Any) -> dict[str, Any]:
         constants = super().loop_constants(matmul)
         return {**constants, "normalize": normalizer(self.norm, [self.bias])}
 
-    def step(self, inputs, states, recurrent, normalize):
+    def step(self, inputs: Any, states: Any, recurrent: Any, normalize: Any) -> Any:
         (hidden,) = states
         hidden = same_dtype(self.activation)(normalize(inputs + recurrent(hidden)))
         return hidden, [hidden]

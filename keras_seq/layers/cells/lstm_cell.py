@@ -58,7 +58,7 @@ class LSTMCell(LSTMBase):
         super().__init__(units, **kwargs)
         self.output_activation = keras.activations.get(output_activation)
 
-    def step(self, inputs, states, recurrent):
+    def step(self, inputs: Any, states: Any, recurrent: Any) -> Any:
         hidden, carry = states
         tanh, sigmoid = same_dtype(self.activation), same_dtype(self.recurrent_activation)
         gates = inputs + recurrent(hidden)  # (B, 4U)

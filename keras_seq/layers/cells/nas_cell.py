@@ -1,5 +1,6 @@
 """Cell found by neural architecture search."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -41,17 +42,10 @@ class NASCell(RecurrentCell):
         kwargs: `kernel_initializer`, `bias_initializer`, `dropout`, `recurrent_dropout` and `seed`,
             as in `GRUCell`.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`, one step.
-        states: List of h `(B, P)` and c `(B, U)`.
-        training: Must be false if the cell has dropout; `RNN` applies it.
-
-    Returns:
-        The output h' `(B, P)` and the states [h', c'], in the compute dtype.
+    Call arguments and outputs are those of `GRUCell`, with h `(B, P)` and c `(B, U)` as states.
 
     Raises:
-        ValueError: If `units` or `projection` is not a positive integer; at build or call if the
-            inputs have the wrong rank or width.
+        ValueError: As for `GRUCell`, and if `projection` is not a positive integer.
 
     Example:
 
@@ -99,11 +93,11 @@ class NASCell(RecurrentCell):
                 initializer=self.projection_initializer,
             )
 
-    def input_transform(self):
+    def input_transform(self) -> Callable[[Any], Any]:
         # The bias belongs to h U, because m_1 multiplies a_3 and b_3.
         return lambda product: product
 
-    def loop_constants(self, matmul):
+    def loop_constants(self, matmul: Any) -> dict[str, Any]:
         constants = super().loop_constants(matmul)
         if self.bias is not None:
             constants["bias"] = read_once(self.bias)
@@ -111,7 +105,9 @@ class NASCell(RecurrentCell):
             constants["project"] = matmul(self.projection_kernel, drop=False)
         return constants
 
-    def step(self, inputs, states, recurrent, bias=None, project=None):
+    def step(
+        self, inputs: Any, states: Any, recurrent: Any, bias: Any = None, project: Any = None
+    ) -> Any:
         hidden, carry = states
         inner = recurrent(hidden)
         if bias is not None:

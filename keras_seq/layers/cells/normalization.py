@@ -35,20 +35,20 @@ def normalizer(layer: keras.layers.LayerNormalization, shifts: list[Any]) -> Cal
     shift = sum(shifts[1:], shifts[0]) if shifts else None
 
     @custom_gradient
-    def standardize(inputs):
+    def standardize(inputs: Any) -> Any:
         centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + layer.epsilon)
         outputs = centered * scale
 
         # Automatic differentiation takes twice as many operations, at every step of a loop.
-        def gradient(upstream):
+        def gradient(upstream: Any) -> Any:
             along = ops.mean(upstream * outputs, axis=-1, keepdims=True)
             mean = ops.mean(upstream, axis=-1, keepdims=True)
             return (upstream - mean - outputs * along) * scale
 
         return outputs, gradient
 
-    def normalize(inputs):
+    def normalize(inputs: Any) -> Any:
         outputs = standardize(ops.cast(inputs, gamma.dtype)) * gamma
         return ops.cast(outputs if shift is None else outputs + shift, inputs.dtype)
 

@@ -45,7 +45,7 @@ class PeepholeLSTMCell(LSTMBase):
     def build(self, input_shape: Any) -> None:
         super().build(input_shape)
 
-        def row_of_draw(row):
+        def row_of_draw(row: int) -> Any:
             # An initializer with a seed returns the same numbers in every call.
             return lambda shape, dtype=None: self.kernel_initializer((3, *shape), dtype=dtype)[row]
 
@@ -58,7 +58,7 @@ class PeepholeLSTMCell(LSTMBase):
             for row, gate in enumerate(("input", "forget", "output"))
         ]
 
-    def loop_constants(self, matmul):
+    def loop_constants(self, matmul: Any) -> dict[str, Any]:
         peephole = ops.concatenate([read_once(weight) for weight in self.peepholes[:2]])
         return {
             **super().loop_constants(matmul),
@@ -66,7 +66,9 @@ class PeepholeLSTMCell(LSTMBase):
             "output_peephole": read_once(self.peepholes[2]),
         }
 
-    def step(self, inputs, states, recurrent, peephole, output_peephole):
+    def step(
+        self, inputs: Any, states: Any, recurrent: Any, peephole: Any, output_peephole: Any
+    ) -> Any:
         hidden, carry = states
         tanh, sigmoid = same_dtype(self.activation), same_dtype(self.recurrent_activation)
         gates, candidate, output = ops.split(

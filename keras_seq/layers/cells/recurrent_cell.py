@@ -24,6 +24,14 @@ def same_dtype(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return lambda inputs: ops.cast(function(inputs), inputs.dtype)
 
 
+def draw_mask(cell: Any, rate: float, shape: Any) -> Any:
+    """Returns a tensor of 0 and 1 / (1 - rate) for a dropout, or None if the rate is 0."""
+    if not rate:
+        return None
+    ones = ops.ones(shape, dtype=cell.compute_dtype)
+    return keras.random.dropout(ones, rate, seed=cell.seed_generator)
+
+
 def single_step_noise(cell: keras.layers.Layer) -> ValueError:
     """The error of a cell with random noise that is called in training outside `RNN`."""
     return ValueError(
@@ -133,7 +141,7 @@ class RecurrentCell(ConfiguredLayer):
         """
         return {"recurrent": matmul(self.recurrent_kernel)}
 
-    def step(self, inputs, states, *args, **constants):
+    def step(self, inputs: Any, states: Any, *args: Any, **constants: Any) -> Any:
         """Output and states of one step, from the transformed x W `(B, G)` and `loop_constants`."""
         raise NotImplementedError
 
@@ -163,13 +171,6 @@ class RecurrentCell(ConfiguredLayer):
             self.built = True
             self.set_weights(keras_cell.get_weights())
         return self
-
-    def draw_mask(self, rate: float, batch: Any, features: int) -> Any:
-        """Returns a mask `(B, D)` of 0 and 1 / (1 - rate), or None if the rate is 0."""
-        if not rate:
-            return None
-        ones = ops.ones((batch, features), dtype=self.compute_dtype)
-        return keras.random.dropout(ones, rate, seed=self.seed_generator)
 
 
 class LSTMBase(RecurrentCell):
@@ -208,19 +209,20 @@ class LSTMBase(RecurrentCell):
 class RecurrentCellInLoop:
     """A `RecurrentCell` for all steps of a loop."""
 
-    def __init__(self, cell, features, summary_features, noise_shape):
+    def __init__(self, cell: Any, features: int, summary_features: int, noise_shape: Any) -> None:
         self.cell = cell
         self.kernel = SplitKernel(cell.kernel, features, summary_features)
         self.input_masks: list[Any] = [None, None, None]
         recurrent_mask = None
         if noise_shape is not None:
             batch = noise_shape[0]
-            mask = cell.draw_mask(cell.dropout, batch, cell.kernel.shape[0])
+            mask = draw_mask(cell, cell.dropout, (batch, cell.kernel.shape[0]))
             if mask is not None:
                 self.input_masks = ops.split(mask, [features, features + summary_features], axis=-1)
-            recurrent_mask = cell.draw_mask(cell.recurrent_dropout, batch, cell.output_size)
+            shape = (batch, cell.output_size)
+            recurrent_mask = draw_mask(cell, cell.recurrent_dropout, shape)
 
-        def matmul(weight, drop=True):
+        def matmul(weight: Any, drop: bool = True) -> Any:
             product = LoopMatmul(weight)
             if recurrent_mask is None or not drop:
                 return product
@@ -231,7 +233,7 @@ class RecurrentCellInLoop:
         self.transform = cell.input_transform()
         self.constants = cell.loop_constants(matmul)
 
-    def project(self, inputs, summary=None):
+    def project(self, inputs: Any, summary: Any = None) -> Any:
         known_mask, summary_mask, _ = self.input_masks
         if known_mask is not None:
             inputs = None if inputs is None else inputs * ops.expand_dims(known_mask, 1)
@@ -240,7 +242,7 @@ class RecurrentCellInLoop:
         product = self.kernel.product(inputs, summary)
         return product if self.kernel.has_feedback else self.transform(product)
 
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         if feedback is not None:
             feedback_mask = self.input_masks[2]
             feedback = feedback if feedback_mask is None else feedback * feedback_mask

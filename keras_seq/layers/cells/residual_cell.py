@@ -19,18 +19,10 @@ class ResidualCell(CellWrapper):
     Residual connections make deep stacks of cells trainable. `stacked(cells, residual=True)`
     applies this wrapper to all cells but the first.
 
-    Shapes: B batch, D features.
-
     Args:
         cell: A recurrent cell whose output is as wide as its input.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`.
-        states: List of the cell's states.
-        training: Passed on to the cell.
-
-    Returns:
-        The output `(B, D)` and the cell's new states, in the compute dtype.
+    Call arguments and outputs are those of `cell`.
 
     Raises:
         ValueError: If `cell` is not a cell; at build if its output is not as wide as its input.
@@ -66,15 +58,15 @@ class ResidualCell(CellWrapper):
 class _ResidualInLoop:
     """A `ResidualCell` for all steps of a loop, which slices the inputs with their product."""
 
-    def __init__(self, inner):
+    def __init__(self, inner: Any) -> None:
         self.inner = inner
 
-    def project(self, inputs, summary=None):
+    def project(self, inputs: Any, summary: Any = None) -> Any:
         known = None if inputs is None else join_summary(inputs, summary)
         self.packed = PackedInputs(self.inner.project(inputs, summary), known)
         return self.packed.joined
 
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         projected, known = self.packed.split(projected)
         output, states = self.inner.step(projected, feedback, states)
         inputs = join(known, feedback)

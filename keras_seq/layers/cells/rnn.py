@@ -93,7 +93,7 @@ class RNN(keras.layers.RNN):
                 variable.assign(state)
         return (outputs, *states) if self.return_state else outputs
 
-    def _run(self, sequences, initial_state, mask, training):
+    def _run(self, sequences: Any, initial_state: Any, mask: Any, training: bool | None) -> Any:
         """Returns the outputs and the list of last states."""
         sequences = zero_padding(sequences, mask)
         noise_shape = ops.shape(sequences)[:2] if training else None
@@ -108,7 +108,7 @@ class RNN(keras.layers.RNN):
             lambda tensor: ops.cast(tensor, policy.compute_dtype), (sequences, initial_state)
         )
 
-        def step(inputs, states):
+        def step(inputs: Any, states: Any) -> Any:
             *last, cell_states = states
             output, cell_states = form.step(inputs, None, cell_states)
             cell_states = cell_states if tree.is_nested(cell_states) else [cell_states]
@@ -135,7 +135,7 @@ class RNN(keras.layers.RNN):
             lambda tensor: ops.cast(tensor, self.compute_dtype), (outputs, states[-1])
         )
 
-    def _check_states(self, states, batch):
+    def _check_states(self, states: Any, batch: Any) -> None:
         received = [tuple(state.shape) for state in tree.flatten(states)]
         expected = [(batch, size) for size in tree.flatten(self.state_size)]
         if len(received) != len(expected) or not all(map(same_shape, received, expected)):

@@ -26,21 +26,14 @@ class ZoneoutCell(CellWrapper):
     no memory, and gradients pass unchanged through the entries that are kept. The output is the
     new first state.
 
-    Shapes: B batch, D input features, U units.
-
     Args:
         cell: A recurrent cell whose output is its first state.
         zoneout: Float in [0, 1), the rate of all states, or a list with one rate per state. The
             paper uses [0.05, 0.5] for hidden state and carry of an LSTM. Defaults to 0.1.
         seed: Optional integer that makes the noise reproducible.
 
-    Call arguments:
-        inputs: Float tensor `(B, D)`.
-        states: List of the cell's states.
-        training: Must be false; `RNN` draws the noise.
-
-    Returns:
-        The pair of the new first state `(B, U)` and all new states, in the compute dtype.
+    Call arguments and outputs are those of `cell`, but `training` must be false: `RNN` draws the
+    noise.
 
     Raises:
         ValueError: If `cell` is not a cell or its output is not its first state, `zoneout` is
@@ -117,16 +110,16 @@ class ZoneoutCell(CellWrapper):
 class _ZoneoutInLoop:
     """A `ZoneoutCell` for all steps of a loop, which slices its noise with the inputs."""
 
-    def __init__(self, cell, inner, noise_shape):
+    def __init__(self, cell: Any, inner: Any, noise_shape: Any) -> None:
         self.cell = cell
         self.inner = inner
         self.noise = [] if noise_shape is None else cell.draw_noise(noise_shape)
 
-    def project(self, inputs, summary=None):
+    def project(self, inputs: Any, summary: Any = None) -> Any:
         self.packed = PackedInputs(self.inner.project(inputs, summary), *self.noise)
         return self.packed.joined
 
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         projected, *noise = self.packed.split(projected)
         old = list(states)
         _, new = self.inner.step(projected, feedback, old)

@@ -107,31 +107,31 @@ class GenericCell:
         takes_training = getattr(cell, "_call_has_training_arg", False)
         self.arguments = {"training": True} if noise_shape and takes_training else {}
 
-    def project(self, inputs, summary=None):
+    def project(self, inputs: Any, summary: Any = None) -> Any:
         return None if inputs is None else join_summary(inputs, summary)
 
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         return self.cell(join(projected, feedback), states, **self.arguments)
 
 
 class _StackInLoop:
     """Stacked cells, of which only the first reads inputs that are known before the loop."""
 
-    def __init__(self, cell, features, summary_features, noise_shape):
+    def __init__(self, cell: Any, features: int, summary_features: int, noise_shape: Any) -> None:
         first, *others = cell.cells
         self.forms = [
             loop_cell(first, features, summary_features, noise_shape),
             *(loop_cell(other, 0, 0, noise_shape) for other in others),
         ]
 
-    def project(self, inputs, summary=None):
+    def project(self, inputs: Any, summary: Any = None) -> Any:
         first, *others = self.forms
         self.packed = PackedInputs(
             first.project(inputs, summary), *(form.project(None) for form in others)
         )
         return self.packed.joined
 
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         if len(self.forms) == 1 and not isinstance(states[0], (list, tuple)):
             # `StackedRNNCells` does not nest the states of a single cell.
             return self.forms[0].step(projected, feedback, states)
@@ -172,36 +172,36 @@ class SplitKernel:
 class _KerasCellInLoop:
     """Base of the adapters that run Keras' cells inside a loop."""
 
-    def __init__(self, cell, features, summary_features):
+    def __init__(self, cell: Any, features: int, summary_features: int) -> None:
         self.cell = cell
         self.kernel = SplitKernel(cell.kernel, features, summary_features)
         self.bias = None if cell.bias is None else read_once(cell.bias)
 
-    def project(self, inputs, summary=None):
+    def project(self, inputs: Any, summary: Any = None) -> Any:
         return self.kernel.product(inputs, summary, self.input_bias())
 
-    def input_bias(self):
+    def input_bias(self) -> Any:
         return self.bias
 
 
 class _FusedCellInLoop(_KerasCellInLoop):
     """Base of LSTM and simple RNN, which compute one product of [feedback; h] per step."""
 
-    def __init__(self, cell, features, summary_features):
+    def __init__(self, cell: Any, features: int, summary_features: int) -> None:
         super().__init__(cell, features, summary_features)
         matrix = cell.recurrent_kernel
         if self.kernel.has_feedback:
             matrix = ops.concatenate([self.kernel.feedback, matrix], axis=0)
         self.inner = LoopMatmul(matrix)
 
-    def gates(self, projected, feedback, hidden):
+    def gates(self, projected: Any, feedback: Any, hidden: Any) -> Any:
         if projected is None:
             projected = self.bias
         return add(projected, self.inner(join(feedback, hidden)))
 
 
 class _LSTMInLoop(_FusedCellInLoop):
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         hidden, carry = states
         gates = self.gates(projected, feedback, hidden)
         # Not by slices: the gradient of a split is one concatenation.
@@ -213,7 +213,7 @@ class _LSTMInLoop(_FusedCellInLoop):
 
 
 class _SimpleRNNInLoop(_FusedCellInLoop):
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         (hidden,) = states
         hidden = self.cell.activation(self.gates(projected, feedback, hidden))
         return hidden, [hidden]
@@ -222,17 +222,17 @@ class _SimpleRNNInLoop(_FusedCellInLoop):
 class _GRUInLoop(_KerasCellInLoop):
     """GRU with the reset gate after the product, so h and `feedback` need separate products."""
 
-    def __init__(self, cell, features, summary_features):
+    def __init__(self, cell: Any, features: int, summary_features: int) -> None:
         super().__init__(cell, features, summary_features)
         if self.kernel.has_feedback:
             self.feedback_matmul = LoopMatmul(self.kernel.feedback)
         self.recurrent_matmul = LoopMatmul(cell.recurrent_kernel)
         self.inner_bias = None if self.bias is None else self.bias[1]
 
-    def input_bias(self):
+    def input_bias(self) -> Any:
         return None if self.bias is None else self.bias[0]
 
-    def step(self, projected, feedback, states):
+    def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         (hidden,) = states
         if projected is None:
             projected = self.input_bias()

@@ -53,7 +53,9 @@ class MultiHeadAttention(ConfiguredLayer):
         key_size = self.key_size or features // self.num_heads
         return key_size, self.value_size or key_size
 
-    def _add_projection(self, name, inputs, outputs, initializer="glorot_uniform"):
+    def _add_projection(
+        self, name: str, inputs: int, outputs: int, initializer: Any = "glorot_uniform"
+    ) -> None:
         """Adds the weights `{name}_kernel` `(inputs, outputs)` and `{name}_bias` `(outputs,)`."""
         for part, shape, initial in (
             ("kernel", (inputs, outputs), initializer),
@@ -62,7 +64,9 @@ class MultiHeadAttention(ConfiguredLayer):
             weight = self.add_weight(name=f"{name}_{part}", shape=shape, initializer=initial)
             setattr(self, f"{name}_{part}", weight)
 
-    def _project_heads(self, inputs, lengths, kernel, bias, sizes):
+    def _project_heads(
+        self, inputs: Any, lengths: Any, kernel: Any, bias: Any, sizes: tuple[int, ...]
+    ) -> Any:
         """`(B, T, F)` times `kernel` `(F, H * sum of sizes)` -> `(B, H, T, D)` for each size D.
 
         The caller passes `lengths`, B and T, because computing them anew in each projection costs
@@ -72,8 +76,17 @@ class MultiHeadAttention(ConfiguredLayer):
         return _split_heads(rows, lengths, self.num_heads, sizes)
 
     def _attend(
-        self, query, key, value, bias, has_keys, lengths, return_weights, training, position=None
-    ):
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        bias: Any,
+        has_keys: Any,
+        lengths: Any,
+        return_weights: bool,
+        training: bool | None,
+        position: Any = None,
+    ) -> Any:
         """Outputs `(B, T, F)` of projected heads; with `return_weights` also `(B, H, T, S)`.
 
         The arguments are those of `attention_weights`. `lengths` are B and T. `position` is the

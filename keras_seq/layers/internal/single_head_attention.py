@@ -39,7 +39,7 @@ class SingleHeadAttention(ConfiguredLayer):
         initializer = keras.initializers.RandomUniform(-limit, limit)
         self._add_variable("score_vector", (units,), initializer)
 
-    def _add_variable(self, name, shape, initializer="glorot_uniform"):
+    def _add_variable(self, name: str, shape: Any, initializer: Any = "glorot_uniform") -> None:
         setattr(self, name, self.add_weight(name=name, shape=shape, initializer=initializer))
 
     @abstractmethod
@@ -57,7 +57,14 @@ class SingleHeadAttention(ConfiguredLayer):
         Random numbers inside a loop would carry the state of their generator through it.
         """
 
-    def call(self, query, value, query_mask=None, value_mask=None, training=None):
+    def call(
+        self,
+        query: Any,
+        value: Any,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         check_call(self.features, query, value, query_mask, value_mask)
         query = zero_padding(query, query_mask)
         memory = {**self.project(value, value_mask), "value_mask": value_mask}
@@ -136,7 +143,15 @@ class RecurrentAttention(SingleHeadAttention):
     def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
         """Weights `(B, K, S)` and new state `(B, K, S)` of one step."""
 
-    def attend(self, query, key, value, state, value_mask=None, noise=None):  # type: ignore[override]
+    def attend(  # type: ignore[override]
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        state: Any,
+        value_mask: Any = None,
+        noise: Any = None,
+    ) -> tuple[Any, Any, Any]:
         """One decoding step of K hypotheses, with queries `(B, K, D_q)`. Draws no random numbers.
 
         `state` `(B, K, S)` is from `initial_state` or the step before. Returns the context `(B, K,
@@ -146,7 +161,15 @@ class RecurrentAttention(SingleHeadAttention):
         weights, state = self._align(prepared, key, state, value_mask)
         return *self._read(weights, value, noise), state
 
-    def attend_steps(self, query, key, value, state, value_mask=None, noise=None):
+    def attend_steps(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        state: Any,
+        value_mask: Any = None,
+        noise: Any = None,
+    ) -> Any:
         """Runs T decoding steps of one hypothesis, one after another.
 
         The arguments are those of `attend`, with T instead of K and a state `(B, S)`. Returns the

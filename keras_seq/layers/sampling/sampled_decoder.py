@@ -180,7 +180,7 @@ class SampledDecoder(ConfiguredLayer):
         ids = ops.where(target_mask, ids, 0)
         return logits, ids, ops.sum(ops.cast(target_mask, "int32"), axis=1)
 
-    def _mix(self, inputs, states, memory):
+    def _mix(self, inputs: Any, states: Any, memory: Any) -> tuple[Any, Any]:
         """Runs the steps of scheduled sampling, which read the target or the previous output."""
         batch, steps, features = ops.shape(inputs)
         uniform = keras.random.uniform((batch, steps), seed=self.seed_generator)
@@ -196,7 +196,7 @@ class SampledDecoder(ConfiguredLayer):
         )
         feedback = self.sampler.feedback(self.embedding, self._width())
 
-        def step(joined, states):
+        def step(joined: Any, states: Any) -> Any:
             states = tree.map_structure(lambda state: ops.cast(state, self.compute_dtype), states)
             # Not by slices: the gradient of a split is one concatenation.
             true, feeds_back, uniform = ops.split(joined, [features, features + 1], axis=-1)
@@ -213,17 +213,17 @@ class SampledDecoder(ConfiguredLayer):
         joined, _ = run_steps(step, joined, states, keras.DTypePolicy(dtype))
         return ops.cast(joined[..., :-1], "float32"), ops.cast(joined[..., -1], "int32")
 
-    def _generate(self, states, memory):
+    def _generate(self, states: Any, memory: Any) -> tuple[Any, Any, Any]:
         """Runs steps that read the previous id until all rows have ended."""
         batch = ops.shape(memory["value"])[0]
         uniforms = ops.zeros((self.max_steps, batch))
         if isinstance(self.sampler, CategoricalSampler):
             uniforms = keras.random.uniform((self.max_steps, batch), seed=self.seed_generator)
 
-        def condition(step, loop):
+        def condition(step: Any, loop: Any) -> Any:
             return ops.logical_and(step < self.max_steps, ops.any(loop["live"]))
 
-        def body(step, loop):
+        def body(step: Any, loop: Any) -> Any:
             inputs = ops.cast(embed(self.embedding, loop["token"]), self.compute_dtype)
             hidden, states, _ = self.cell(inputs, loop["states"], **memory)
             outputs = self._outputs(hidden)
@@ -253,22 +253,22 @@ class SampledDecoder(ConfiguredLayer):
         outputs = ops.transpose(loop["outputs"], (1, 0, 2))  # (B, T, V)
         return outputs, ops.transpose(loop["ids"]), loop["lengths"]
 
-    def _memory(self, value, value_mask, summary):
+    def _memory(self, value: Any, value_mask: Any, summary: Any) -> dict[str, Any]:
         projected = self.cell.attention.project(value, value_mask)
         return {**projected, "value_mask": value_mask, "summary": summary}
 
-    def _outputs(self, hidden):
+    def _outputs(self, hidden: Any) -> Any:
         """Returns float32 logits of one step or of all steps."""
         if self.output_layer is not None:
             hidden = self.output_layer(hidden)
         return ops.cast(hidden, "float32")
 
-    def _width(self):
+    def _width(self) -> int:
         if self.output_layer is None:
             return self.cell.output_size
         return self.output_layer.compute_output_shape((None, self.cell.output_size))[-1]
 
-    def _check_target(self, target):
+    def _check_target(self, target: Any) -> None:
         name = type(self.sampler).__name__
         if self.generates and target is not None:
             raise ValueError(
@@ -290,7 +290,7 @@ class SampledDecoder(ConfiguredLayer):
 _GENERATING = (GreedySampler, CategoricalSampler)
 
 
-def _check_parts(cell, sampler, embedding, max_steps):
+def _check_parts(cell: Any, sampler: Any, embedding: Any, max_steps: Any) -> None:
     """Raises ValueError unless the parts of a decoder fit together."""
     if not isinstance(cell, AttentionCell):
         raise ValueError(f"`cell` must be an `AttentionCell`, received {cell!r}.")

@@ -144,7 +144,7 @@ class LogMelSpectrogram(ConfiguredLayer):
             )
         check_above_zero(floor=self.floor)
 
-    def _in_samples(self, span):
+    def _in_samples(self, span: float) -> int:
         return round(span * self.sampling_rate) if isinstance(span, float) else span
 
     def call(self, inputs: Any) -> Any:
@@ -162,7 +162,7 @@ class LogMelSpectrogram(ConfiguredLayer):
             samples = ops.pad(samples, [[0, 0], [self._length - self._step, 0]])
         return zero_padding(self._transform(samples), self.compute_mask(inputs))
 
-    def _transform(self, samples):
+    def _transform(self, samples: Any) -> Any:
         """Returns all frames that lie entirely within the samples."""
         dtypes = (keras.backend.standardize_dtype(samples.dtype), self.compute_dtype)
         dtype = "float64" if "float64" in dtypes else "float32"
@@ -183,7 +183,7 @@ class LogMelSpectrogram(ConfiguredLayer):
         bands = ops.matmul(power, ops.convert_to_tensor(self._triangles, dtype))  # (B, F, M)
         return ops.cast(ops.log(ops.maximum(bands, self.floor)), self.compute_dtype)
 
-    def _count(self, samples):
+    def _count(self, samples: Any) -> Any:
         count = (samples - self._length) // self._step + 1
         return max(0, count) if isinstance(count, int) else ops.maximum(count, 0)
 
@@ -225,18 +225,18 @@ class LogMelSpectrogram(ConfiguredLayer):
         return batch, samples, self.num_mels
 
 
-def _samples_of(inputs):
+def _samples_of(inputs: Any) -> Any:
     return inputs["samples"] if isinstance(inputs, dict) else inputs
 
 
-def _lengths_of(inputs):
+def _lengths_of(inputs: Any) -> Any:
     return ops.cast(inputs["lengths"], "int32")
 
 
-def _triangles(mels, points, sampling_rate, lower, upper):
+def _triangles(mels: int, points: int, sampling_rate: int, lower: float, upper: float) -> Any:
     """Returns H as `points // 2 + 1` rows of M weights."""
 
-    def mel_of(frequency):
+    def mel_of(frequency: float) -> float:
         return 2595 * math.log10(1 + frequency / 700)
 
     bottom = mel_of(lower)

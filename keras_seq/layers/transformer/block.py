@@ -41,7 +41,7 @@ class TransformerBlock(ConfiguredLayer):
         # As a config: a second reference to the layer would rename its weights in saved files.
         self.position = serialize_argument(position)
 
-    def _make_self_attention(self, name, causal, position, seed):
+    def _make_self_attention(self, name: str, causal: bool, position: Any, seed: Any) -> Any:
         return MultiHeadSelfAttention(
             self.num_heads,
             causal=causal,

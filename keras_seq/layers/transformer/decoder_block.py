@@ -91,13 +91,13 @@ class TransformerDecoderBlock(TransformerBlock):
 
     def call(
         self,
-        inputs,
-        memory,
-        inputs_mask=None,
-        memory_mask=None,
-        return_weights=False,
-        training=None,
-    ):
+        inputs: Any,
+        memory: Any,
+        inputs_mask: Any = None,
+        memory_mask: Any = None,
+        return_weights: bool = False,
+        training: bool | None = None,
+    ) -> Any:
         x = self.self_attention_residual.around(
             lambda x: self.self_attention(x, mask=inputs_mask, training=training),
             # Residual and normalization read the padding before the attention hides it.

@@ -105,7 +105,9 @@ class TransformerEncoderBlock(TransformerBlock):
         )
         return self._apply_feed_forward(x), cache
 
-    def compute_output_spec(self, inputs, mask=None, training=None):
+    def compute_output_spec(
+        self, inputs: Any, mask: Any = None, training: bool | None = None
+    ) -> Any:
         # Building a model takes a third of the time if Keras need not trace each block. Inputs
         # that do not fit are traced, which raises the error of the part concerned.
         if fits(inputs, self.attention.qkv_kernel):
