@@ -23,9 +23,9 @@ class BahdanauMonotonicAttention(MonotonicAttention):
     no such layer. Target steps run one after another, because each needs the weights of the step
     before.
 
-    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the
-    padding of `query` must be at its end, and each row of the weights sums to at most 1. The rest
-    is the probability that attention moved past the last step, where it stays.
+    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the padding of
+    `query` must be at its end, and each row of the weights sums to at most 1. The rest is the
+    probability that attention moved past the last step, where it stays.
 
     Args:
         units, normalize: As in `BahdanauAttention`.

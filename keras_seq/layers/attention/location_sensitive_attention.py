@@ -32,8 +32,8 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
     Use it for speech above all. Keras has no such layer. Target steps run one after another,
     because each needs the weights of the step before. Before the first step, a is 0.
 
-    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the
-    padding of `query` must be at its end.
+    Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the padding of
+    `query` must be at its end.
 
     Args:
         units: Positive integer U, the width of the space in which queries and values are compared.
@@ -47,9 +47,7 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
             before dropout.
 
     Raises:
-        ValueError: If `units`, `filters` or `kernel_size` is not a positive integer, `dropout` is
-            outside [0, 1), a feature axis is unknown, or a call argument has the wrong shape or
-            dtype.
+        ValueError: As for `BahdanauAttention`, also for `filters` and `kernel_size`.
 
     Example:
 

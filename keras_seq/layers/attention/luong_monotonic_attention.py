@@ -29,8 +29,7 @@ class LuongMonotonicAttention(MonotonicAttention):
         sigmoid_noise, score_bias_init, mode, seed: As in `BahdanauMonotonicAttention`.
 
     Raises:
-        ValueError: If `sigmoid_noise` is negative, `mode` or a feature axis is unknown, or a call
-            argument has the wrong shape or dtype.
+        ValueError: As for `BahdanauMonotonicAttention`.
 
     Example:
 

@@ -22,10 +22,8 @@ class RotaryPosition(AttentionPosition):
 
     Use it as the `position` of `MultiHeadSelfAttention`, which rotates the queries and keys of each
     head. The product of a query at p and a key at q then depends on the distance p - q alone. The
-    cache of a search holds rotated keys. The layer has no weights.
-
-    Angles and sines are computed in float32 under every dtype policy, and products in float32 or
-    float64, because bfloat16 cannot tell neighboring positions beyond 256 apart.
+    cache of a search holds rotated keys. The layer has no weights and computes in float32 or more,
+    as `SinusoidalPosition` does.
 
     Shapes: B batch, T steps, D features, an even number.
 

@@ -27,7 +27,7 @@ class TransformerDecoderBlock(TransformerBlock):
 
     Args:
         num_heads, feedforward_units, position: As in `TransformerEncoderBlock`.
-        kwargs: Its other arguments except `causal`.
+        kwargs: Other arguments of `TransformerEncoderBlock`, except `causal`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
