@@ -139,7 +139,7 @@ def quality(method, loss, planted, text, arguments):
 
 def train_ours(method, loss, text, arguments, epochs=None, method_epochs=False):
     settings = VectorSettings(
-        method=method,
+        algorithm=method,
         loss=loss,
         units=arguments.units,
         epochs=epochs or (None if method_epochs and method == "glove" else arguments.epochs),
@@ -151,7 +151,7 @@ def train_ours(method, loss, text, arguments, epochs=None, method_epochs=False):
 def train_gensim(method, loss, text, arguments, seed=1):
     from gensim.models import FastText, Word2Vec
 
-    used = VectorSettings(method=method)
+    used = VectorSettings(algorithm=method)
     options = dict(
         vector_size=arguments.units,
         window=used.window,

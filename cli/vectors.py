@@ -34,10 +34,10 @@ def train(
             "--output", "-o", help="File for the vectors; gzipped if its name ends in .gz."
         ),
     ],
-    method: Annotated[
+    algorithm: Annotated[
         Literal["skipgram", "cbow", "glove", "fasttext"],
         typer.Option(
-            help="Training method; fasttext: skip-gram with subwords, for unknown words too."
+            help="Training algorithm; fasttext: skip-gram with subwords, for unknown words too."
         ),
     ] = "skipgram",
     loss: Annotated[
@@ -84,7 +84,7 @@ def train(
     from keras_seq.vectors import VectorSettings
 
     settings = VectorSettings(
-        method=method,
+        algorithm=algorithm,
         loss=loss,
         units=units,
         window=window,

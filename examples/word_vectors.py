@@ -52,7 +52,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         text, file = Path(folder) / "text.txt", Path(folder) / "vectors.txt"
         text.write_text("\n".join(sentences(arguments.sentences)) + "\n", encoding="utf-8")
-        settings = VectorSettings(method="skipgram", units=24, subsample=0.01, epochs=10)
+        settings = VectorSettings(algorithm="skipgram", units=24, subsample=0.01, epochs=10)
         train_vectors(text, settings, notice=print).save(file)
         vectors = WordVectors.load(file)
 

@@ -8,10 +8,10 @@ from typing import Literal, get_args
 
 from keras_seq.settings import SettingsError
 
-Method = Literal["skipgram", "cbow", "glove", "fasttext"]
+Algorithm = Literal["skipgram", "cbow", "glove", "fasttext"]
 Loss = Literal["negative", "hierarchical", "softmax"]
 
-METHODS: tuple[str, ...] = get_args(Method)
+ALGORITHMS: tuple[str, ...] = get_args(Algorithm)
 LOSSES: tuple[str, ...] = get_args(Loss)
 # Defaults of the original implementations.
 _WINDOWS = {"glove": 15}
@@ -21,10 +21,10 @@ _EPOCHS = {"glove": 25}
 
 @dataclass(frozen=True)
 class VectorSettings:
-    """Settings of `train_vectors`; None is the default of the method.
+    """Settings of `train_vectors`; None is the default of the algorithm.
 
     Args:
-        method: `"skipgram"`, `"cbow"`, `"glove"` or `"fasttext"` (skip-gram over
+        algorithm: `"skipgram"`, `"cbow"`, `"glove"` or `"fasttext"` (skip-gram over
             character n-grams).
         loss: `"negative"` (negative sampling), `"hierarchical"` (hierarchical softmax) or
             `"softmax"` (full softmax, for small vocabularies); negative sampling if None. GloVe
@@ -43,16 +43,16 @@ class VectorSettings:
         seed: Random seed.
 
     Raises:
-        SettingsError: If a value is out of bounds, or does not apply to the method.
+        SettingsError: If a value is out of bounds, or does not apply to the algorithm.
 
     Example:
 
-    >>> settings = VectorSettings(method="glove", units=50)
+    >>> settings = VectorSettings(algorithm="glove", units=50)
     >>> settings.window, settings.epochs, settings.loss
     (15, 25, None)
     """
 
-    method: Method = "skipgram"
+    algorithm: Algorithm = "skipgram"
     loss: Loss | None = None
     units: int = 100
     window: int | None = None
@@ -68,17 +68,18 @@ class VectorSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _require(self.method in METHODS, "method", self.method, f"one of {', '.join(METHODS)}")
-        glove = self.method == "glove"
+        names = f"one of {', '.join(ALGORITHMS)}"
+        _require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, names)
+        glove = self.algorithm == "glove"
         if glove and self.loss is not None:
             raise SettingsError(f"loss: received {self.loss!r}; glove has a loss of its own")
         set_ = object.__setattr__
         if self.loss is None and not glove:
             set_(self, "loss", "negative")
         for name, value in (
-            ("window", _WINDOWS.get(self.method, 5)),
-            ("learning_rate", _RATES.get(self.method, 0.025)),
-            ("epochs", _EPOCHS.get(self.method, 5)),
+            ("window", _WINDOWS.get(self.algorithm, 5)),
+            ("learning_rate", _RATES.get(self.algorithm, 0.025)),
+            ("epochs", _EPOCHS.get(self.algorithm, 5)),
         ):
             if getattr(self, name) is None:
                 set_(self, name, value)

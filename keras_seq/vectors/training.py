@@ -69,7 +69,7 @@ def train_vectors(
     settings = settings or VectorSettings()
     if not isinstance(text, Corpus):
         text = Corpus(text, min_count=settings.min_count, lowercase=lowercase, notice=notice)
-    train = _train_glove if settings.method == "glove" else _train_predictions
+    train = _train_glove if settings.algorithm == "glove" else _train_predictions
     vectors = train(text, settings, notice or (lambda line: None))
     if not np.isfinite(vectors.matrix).all():
         rate = f"{settings.learning_rate:g}"
@@ -80,14 +80,14 @@ def train_vectors(
 def memory_of_training(corpus: Corpus, settings: VectorSettings) -> int:
     """Estimates the bytes of the tables of a training, without the co-occurrences of GloVe."""
     numbers = len(corpus.words) * settings.units
-    if settings.method == "glove":
+    if settings.algorithm == "glove":
         return 16 * numbers
-    parts = len(_rows(corpus, settings)[2]) if settings.method == "fasttext" else 0
+    parts = len(_rows(corpus, settings)[2]) if settings.algorithm == "fasttext" else 0
     return 8 * numbers + 4 * parts * settings.units
 
 
 def _rows(corpus: Corpus, settings: VectorSettings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    if settings.method == "fasttext":
+    if settings.algorithm == "fasttext":
         return rows_of_words(corpus.words, settings.min_ngram, settings.max_ngram, settings.buckets)
     words = len(corpus.words)
     return np.arange(words + 1), np.arange(words, dtype=np.int32), np.zeros(0, np.int32)
@@ -126,7 +126,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
         train_block(
             block,
             tables,
-            settings.method == "cbow",
+            settings.algorithm == "cbow",
             loss,
             settings.window,
             settings.negatives,
@@ -138,7 +138,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
     tasks = ((epoch, block) for epoch in range(epochs) for block in range(corpus.block_count))
     _run_tasks(tasks, learn, settings.threads)
     progress.report()
-    if settings.method != "fasttext":
+    if settings.algorithm != "fasttext":
         return WordVectors(corpus.words, inputs)
     lengths = np.diff(starts).astype(np.float32)
     matrix = np.add.reduceat(inputs[rows], starts[:-1], axis=0) / lengths[:, None]

@@ -44,7 +44,7 @@ def test_vectors_train_writes_vectors_and_nearest_reads_them(
 def test_fasttext_from_stdin_has_vectors_for_words_never_seen(tmp_path, text, keras_seq_command):
     output = tmp_path / "v.txt"
     outcome = keras_seq_command(
-        *("vectors", "train", "-", "-o", output, "--method", "fasttext", "--units", 8),
+        *("vectors", "train", "-", "-o", output, "--algorithm", "fasttext", "--units", 8),
         stdin=text.read_bytes(),
     )
     assert outcome.code == 0, outcome.err
@@ -83,7 +83,7 @@ def test_dry_run_writes_nothing(tmp_path, text, keras_seq_command):
             "learning_rate: received -1.0, expected a",
         ),
         (
-            ("train", "text.txt", "-o", "v.txt", "--method", "glove", "--loss", "softmax"),
+            ("train", "text.txt", "-o", "v.txt", "--algorithm", "glove", "--loss", "softmax"),
             "loss: received 'softmax'; glove has a loss of its own",
         ),
         (("nearest", "none.txt", "dog"), "none.txt: no such file"),

@@ -176,7 +176,7 @@ def test_vectors_are_not_written_through_links(tmp_path, victim, keras_seq_comma
     text.write_text("a dog runs\n" * 40)
     for name in (".tmp-dogs.txt", ".tmp-dogs.txt.ngrams", "dogs.txt"):
         (tmp_path / name).symlink_to(victim)
-    options = ["--method", "fasttext", "--buckets", 50, "--units", 4, "--epochs", 1]
+    options = ["--algorithm", "fasttext", "--buckets", 50, "--units", 4, "--epochs", 1]
     found = keras_seq_command("vectors", "train", text, "-o", tmp_path / "dogs.txt", *options)
     assert found.code == 0, found.err
     assert not (tmp_path / "dogs.txt").is_symlink()

@@ -34,7 +34,7 @@ def text(tmp_path_factory):
 
 
 def train(text, method, loss, **options):
-    return train_vectors(text, VectorSettings(method=method, loss=loss, units=32, **options))
+    return train_vectors(text, VectorSettings(algorithm=method, loss=loss, units=32, **options))
 
 
 def scores(vectors):
@@ -52,7 +52,7 @@ def gensim_scores(text, method, loss):
         sg=int(method != "cbow"),
         hs=int(loss == "hierarchical"),
         negative=5 * (loss == "negative"),
-        alpha=VectorSettings(method=method).learning_rate,
+        alpha=VectorSettings(algorithm=method).learning_rate,
         epochs=5,
         workers=1,
         seed=3,
@@ -155,8 +155,8 @@ def test_training_reports_progress_and_rejects_a_diverging_rate(text):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "word2vec"}, "method: received 'word2vec', expected one of skipgram, cbow"),
-        ({"method": "glove", "loss": "softmax"}, "loss: received 'softmax'; glove has a loss of"),
+        ({"algorithm": "word2vec"}, "algorithm: received 'word2vec', expected one of skipgram"),
+        ({"algorithm": "glove", "loss": "softmax"}, "loss: received 'softmax'; glove has a loss"),
         ({"loss": "hinge"}, "loss: received 'hinge', expected one of negative"),
         ({"units": 0}, "units: received 0, expected an integer from 1 to"),
         ({"min_ngram": 4, "max_ngram": 3}, "max_ngram: received 3, expected an integer from 4"),
