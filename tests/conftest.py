@@ -1,5 +1,6 @@
 """What tests of several parts share: a command line to call, small trained runs."""
 
+import functools
 import io
 import os
 import random
@@ -16,6 +17,25 @@ from keras_seq.settings import load_settings
 
 # The calls of .ci/run select by these; a test with two of them would run twice.
 KINDS = ("slow", "process", "docs")
+BACKENDS = ("jax", "torch")
+
+
+@functools.cache
+def _names_marker(path: Path, marker: str) -> bool:
+    """Returns whether a test file can have tests with the marker.
+
+    The tests of tests/conformance/ get their markers from the table there.
+    """
+    return "conformance" in path.parts or f"mark.{marker}" in path.read_text(encoding="utf-8")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skips the files without the marker of `-m`: to import all files takes each worker 10 s."""
+    marker = config.option.markexpr
+    if marker not in KINDS + BACKENDS or collection_path.suffix != ".py":
+        return None
+    # None leaves the file to the other rules, such as `--ignore`.
+    return None if _names_marker(collection_path, marker) else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,6 +43,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kinds = [kind for kind in KINDS if item.get_closest_marker(kind)]
         if len(kinds) > 1:
             raise pytest.UsageError(f"{item.nodeid}: expected one marker, found {kinds}")
+        for marker in KINDS + BACKENDS:
+            if item.get_closest_marker(marker) and not _names_marker(item.path, marker):
+                raise pytest.UsageError(f"{item.path}: expected `mark.{marker}` in this file")
 
 
 @pytest.hookimpl(tryfirst=True)
