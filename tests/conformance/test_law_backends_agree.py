@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from conformance.harness import assert_same, outputs_of
 from conformance.table import ON_TORCH, ROWS
+from faults.training_process import QUICK_TO_COMPILE
 
 pytestmark = pytest.mark.process
 
@@ -23,6 +24,8 @@ def other_outputs(tmp_path_factory):
         **os.environ,
         "KERAS_BACKEND": OTHER[keras.backend.backend()],
         "PYTHONPATH": str(Path(__file__).parents[1]),
+        # Compilation takes three quarters of the time, and each program runs once.
+        "XLA_FLAGS": QUICK_TO_COMPILE,
     }
     names = [row.name for row in ON_TORCH] if keras.backend.backend() == "torch" else []
     command = [sys.executable, "-m", "conformance.outputs", str(path), *names]

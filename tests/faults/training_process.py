@@ -13,6 +13,8 @@ from pathlib import Path
 import safetensors.numpy
 from training.toy import write_pairs
 
+# XLA_FLAGS for tests whose programs run a few times only.
+QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 # How long anything may take on the slowest machine before a test gives up.
 PATIENCE = 300.0
 MODEL = {
