@@ -73,8 +73,8 @@ def test_time_limit_before_the_first_update_exits_with_142(folder):
 
 
 @pytest.mark.parametrize("minutes", ["0", "-3", "nan"])
-def test_invalid_stop_after_minutes_are_rejected(folder, minutes):
-    code, said = Training([*command(folder, "refused"), "--stop-after", minutes]).end()
-    assert code == 2
-    assert "must be a number of minutes" in said
+def test_invalid_stop_after_minutes_are_rejected(folder, minutes, keras_seq_command):
+    outcome = keras_seq_command(*command(folder, "refused"), "--stop-after", minutes)
+    assert outcome.code == 2
+    assert "must be a number of minutes" in outcome.error
     assert not (folder / "refused").exists()
