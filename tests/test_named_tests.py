@@ -14,11 +14,11 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 NAME = re.compile(r"`(tests/[\w/]+\.py::\w+)(\[[^`\]]+\])?`")
 
 
-def collected(marker):
+def collected(marker, files):
     """The ids of all tests that a marker selects, with and without their parameters."""
     options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-m", marker]
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, "tests"],
+        [sys.executable, "-m", "pytest", *options, *files],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -31,7 +31,9 @@ def collected(marker):
 
 @pytest.fixture(scope="module")
 def every_test():
-    return collected("")
+    """The tests of the files that the pages name; a missing file is an error of pytest."""
+    text = "".join(page.read_text("utf-8") for page in PAGES)
+    return collected("", sorted({name.split("::")[0] for name, _ in NAME.findall(text)}))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -45,7 +47,7 @@ def test_every_test_that_a_page_names_is_collected(page, every_test):
 
 def test_rows_that_promise_both_backends_name_tests_that_run_on_jax(every_test):
     """With `-m jax`, or because the test itself starts a process on JAX."""
-    on_jax = collected("jax")
+    on_jax = collected("jax", ["tests"])
     wrong = []
     for page in ("search.md", "robustness.md"):
         for line in (ROOT / "docs" / page).read_text("utf-8").split("\n"):

@@ -9,7 +9,9 @@ import keras_seq
 
 
 @pytest.mark.process
-def test_export_numbers_versions_consecutively(tiny_run, tmp_path, keras_seq_process):
+def test_export_numbers_versions_consecutively(
+    tiny_run, tmp_path, keras_seq_process, keras_seq_command
+):
     base = tmp_path / "served" / "dates"
     # Another backend in the environment is no matter: TensorFlow writes the SavedModel.
     first = keras_seq_process("export", tiny_run, base, "--verify", 3, KERAS_BACKEND="jax")
@@ -18,7 +20,7 @@ def test_export_numbers_versions_consecutively(tiny_run, tmp_path, keras_seq_pro
     assert "3 lines of the validation text come out as the run translates them" in first.err
     assert "MB, " in first.err and "% more than weights and vocabulary" in first.err
     assert "Traceback" not in first.err and "oneDNN" not in first.err
-    second = keras_seq_process(
+    second = keras_seq_command(
         "export", tiny_run, base, "--beam-size", 4, "--n-best", 3, "--verify", 0
     )
     assert second.lines == [str(base / "2")]

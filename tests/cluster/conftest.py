@@ -1,7 +1,7 @@
 """Where the trainings of a test file are, and a cache of what JAX compiled for them."""
 
 import pytest
-from faults.training_process import write_corpus
+from faults.training_process import QUICK_TO_COMPILE, write_corpus
 
 
 @pytest.fixture(scope="module")
@@ -11,10 +11,19 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="session")
+def compiled_programs(tmp_path_factory):
+    return tmp_path_factory.mktemp("compiled")
+
+
 @pytest.fixture(scope="module", autouse=True)
-def keep_compiled_programs(tmp_path_factory):
-    """Compilation dominates these small trainings, and many of them need the same program."""
+def keep_compiled_programs(compiled_programs):
+    """Compilation dominates these small trainings, and many of them need the same program.
+
+    Devices share a program before XLA optimizes it, so it need not be optimized here.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("XLA_FLAGS", QUICK_TO_COMPILE)
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(compiled_programs))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
         yield
