@@ -12,7 +12,12 @@ import argparse
 import keras
 import numpy as np
 
-from keras_seq.models import BagClassifier, RecurrentClassifier, TransformerClassifier
+from keras_seq.models import (
+    BagTextEncoder,
+    RecurrentTextEncoder,
+    TextClassifier,
+    TransformerTextEncoder,
+)
 from keras_seq.scoring import label_scores
 
 ANIMALS, PEOPLE = ("dog", "cat", "goose", "horse"), ("man", "girl", "baker", "queen")
@@ -59,10 +64,15 @@ def main():
     known, source, labels = texts(2000, seed=1)
     _, unseen, true = texts(500, seed=2, without=known)
     size = len(IDS) + 2
+    bag = BagTextEncoder(size, embedding_units=32)
+    recurrent = RecurrentTextEncoder(size, embedding_units=32, units=32)
+    transformer = TransformerTextEncoder(
+        size, num_layers=1, units=32, feedforward_units=64, num_heads=2
+    )
     models = [
-        BagClassifier(size, 2, embedding_units=32, hidden_units=32),
-        RecurrentClassifier(size, 2, embedding_units=32, units=32),
-        TransformerClassifier(size, 2, num_layers=1, units=32, feedforward_units=64, num_heads=2),
+        TextClassifier(bag, 2, hidden_units=32, dropout=0.3, name="bag_classifier"),
+        TextClassifier(recurrent, 2, "last", dropout=0.3, name="recurrent_classifier"),
+        TextClassifier(transformer, 2, name="transformer_classifier"),
     ]
     for model in models:
         model.compile(

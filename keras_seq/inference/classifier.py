@@ -44,10 +44,11 @@ class Classifier(Labeler):
 
     Example:
 
-    >>> from keras_seq.models import BagClassifier
+    >>> from keras_seq.models import BagTextEncoder, TextClassifier
     >>> from keras_seq.text import Labels, Tokenizer
     >>> tokenizer = Tokenizer.train(["a good film", "a bad film"], size=270)
-    >>> model = BagClassifier(tokenizer.vocabulary_size, 2, embedding_units=4, hidden_units=0)
+    >>> encoder = BagTextEncoder(tokenizer.vocabulary_size, embedding_units=4)
+    >>> model = TextClassifier(encoder, 2)
     >>> classifier = Classifier(model, tokenizer, Labels(["bad", "good"]))
     >>> result = classifier.classify(["a good film"])[0]  # from a model that is not trained
     >>> sorted(label for label, _ in result.ranked), result.truncated

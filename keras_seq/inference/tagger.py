@@ -39,10 +39,11 @@ class Tagger(Labeler):
 
     Example:
 
-    >>> from keras_seq.models import RecurrentTagger
+    >>> from keras_seq.models import RecurrentTextEncoder, TextTagger
     >>> from keras_seq.text import Labels, Tokenizer
     >>> tokenizer = Tokenizer.train(["Ada lives here", "a dog"], size=280)
-    >>> model = RecurrentTagger(tokenizer.vocabulary_size, 2, embedding_units=4, units=4)
+    >>> encoder = RecurrentTextEncoder(tokenizer.vocabulary_size, embedding_units=4, units=4)
+    >>> model = TextTagger(encoder, 2)
     >>> tagger = Tagger(model, tokenizer, Labels(["O", "PER"]))
     >>> tagged = tagger.tag(["Ada lives  here", ""])  # from a model that is not trained
     >>> tagged[0].words, len(tagged[0].tags), tagged[1].tags

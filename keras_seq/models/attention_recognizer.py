@@ -53,7 +53,7 @@ class AttentionRecognizer(AttentiveModel):
             decoder layers and on the decoder's outputs.
         attention_dropout: Float in [0, 1), on attention weights.
         seed: Optional integer, makes the dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of `source`, a dict of `lengths` `(B,)` and float `samples` `(B, N)` or
@@ -105,8 +105,6 @@ class AttentionRecognizer(AttentiveModel):
         dropout: float = 0.2,
         attention_dropout: float = 0.0,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "attention_recognizer",
         **kwargs: Any,
     ) -> None:
         check_choice("cell", cell, ("gru", "lstm"))
@@ -119,6 +117,7 @@ class AttentionRecognizer(AttentiveModel):
             encoder_units=encoder_units,
             decoder_units=decoder_units,
         )
+        dtype = self._arguments.dtype
         seeds = split_seed(seed, num_encoder_layers + num_decoder_layers + 2)
         target_dropout, *encoder_dropouts = (
             keras.layers.Dropout(dropout, seed=seeds.pop(), dtype=dtype, name=f"{part}_dropout")
@@ -137,9 +136,7 @@ class AttentionRecognizer(AttentiveModel):
         states = decoder.first_states(last_states[-1:])
         decoder_source = {"value": encoded, "value_mask": mask}
         logits, _ = decoder.logits(target, decoder_source, states)
-        super().__init__(
-            inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
-        )
+        super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
         memory = {"mask": mask, **decoder.project(decoder_source), **states}
         self._set_parts(keras.Model(source, memory, name="encoder"), decoder)
         self._set_attention(

@@ -43,7 +43,7 @@ class ConditionedGenerator(SearchableModel):
         dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         tie_output: Whether the logits use the table of the embedding.
         seed: Optional integer, makes the dropout of the decoder reproducible.
-        dtype: Dtype policy of the decoder's layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of the decoder's layers.
 
     Call arguments:
         inputs: Dict of `source`, the input of the encoder, a tensor or a dict of tensors; and
@@ -89,8 +89,6 @@ class ConditionedGenerator(SearchableModel):
         dropout: float = 0.2,
         tie_output: bool = False,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "conditioned_generator",
         **kwargs: Any,
     ) -> None:
         check_choice("context", context, ("init", "every_step"))
@@ -109,7 +107,6 @@ class ConditionedGenerator(SearchableModel):
         super().__init__(
             inputs={"source": source, "target": target},
             outputs=decoder.logits(target, states, **vectors),
-            name=name,
             **kwargs,
         )
         # Search reads the length of the source from the mask: one step.

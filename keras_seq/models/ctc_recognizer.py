@@ -49,7 +49,7 @@ class CTCRecognizer(FunctionalModel):
         units: Positive integer, in each direction.
         dropout: Float in [0, 1), on the inputs of each recurrent layer and of the last layer.
         seed: Optional integer, makes the dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of `lengths` `(B,)`, the number of real samples or steps, and of float
@@ -91,12 +91,11 @@ class CTCRecognizer(FunctionalModel):
         units: int = 128,
         dropout: float = 0.1,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "ctc_recognizer",
         **kwargs: Any,
     ) -> None:
         check_choice("cell", cell, tuple(RECURRENT_LAYERS))
         check_sizes(num_layers=num_layers, units=units, convolution_units=convolution_units)
+        dtype = self._arguments.dtype
         seeds = split_seed(seed, num_layers + 1)
 
         def drop(x: Any, name: str) -> Any:
@@ -119,5 +118,5 @@ class CTCRecognizer(FunctionalModel):
             x = x + outputs if i else outputs
         logits = CTCLogits(vocabulary_size, dtype=dtype, name="logits")
         super().__init__(
-            inputs=inputs, outputs=logits(drop(x, "output_dropout"), mask=mask), name=name, **kwargs
+            inputs=inputs, outputs=logits(drop(x, "output_dropout"), mask=mask), **kwargs
         )

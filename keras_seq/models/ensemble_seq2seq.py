@@ -57,12 +57,10 @@ class EnsembleSeq2Seq(FunctionalModel):
         Estimation using Deep Ensembles", 2017, https://arxiv.org/abs/1612.01474
     """
 
-    def __init__(
-        self, members: Sequence[Any], name: str = "ensemble_seq2seq", **kwargs: Any
-    ) -> None:
+    def __init__(self, members: Sequence[Any], **kwargs: Any) -> None:
         ensemble = Ensemble(members)
         inputs = {side: token_input(side) for side in ("source", "target")}
-        super().__init__(inputs=inputs, outputs=ensemble(inputs), name=name, **kwargs)
+        super().__init__(inputs=inputs, outputs=ensemble(inputs), **kwargs)
         # Keras does not track what is in a namespace: the weights already belong to the model.
         self._parts = SimpleNamespace(ensemble=ensemble, with_attention={})
 

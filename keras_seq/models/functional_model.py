@@ -13,9 +13,12 @@ class FunctionalModel(keras.Model):
     """Functional Keras model whose config is its constructor's arguments. Abstract.
 
     The constructor of a subclass makes the layers, connects them and calls
-    `super().__init__(inputs=..., outputs=..., name=name, **kwargs)`. `get_config` returns the
-    arguments of that constructor and `from_config` calls it again. While the constructor runs,
+    `super().__init__(inputs=..., outputs=..., **kwargs)`. `get_config` returns the arguments of
+    that constructor and `from_config` calls it again. While the constructor runs,
     `self._arguments` is a namespace of its arguments, to pass on to functions that make layers.
+
+    Each constructor takes, by `**kwargs`, the `name` of the model, and `dtype`, the dtype policy of
+    its layers or None for the global policy.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -25,10 +28,8 @@ class FunctionalModel(keras.Model):
 
     def get_config(self) -> dict[str, Any]:
         config = {name: _serialize(value) for name, value in vars(self._arguments).items()}
-        config["name"] = self.name
-        if "dtype" in config:
-            config["dtype"] = keras.dtype_policies.serialize(self.dtype_policy)
-        return config
+        dtype = keras.dtype_policies.serialize(self.dtype_policy)
+        return {**config, "name": self.name, "dtype": dtype}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "FunctionalModel":
@@ -42,21 +43,20 @@ def _record_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
     def construct(self: Any, *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(self, *args, **kwargs)
         bound.apply_defaults()
-        named = list(bound.arguments.items())[1:]
+        _, *named = bound.arguments.items()
+        values = {
+            name: value
+            for name, value in named
+            if signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
+        }
         # Keras does not track what is in a namespace: the layers are tracked by their graph.
-        arguments = SimpleNamespace(
-            **{
-                name: value
-                for name, value in named
-                if signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
-            }
-        )
+        arguments = SimpleNamespace(**{"dtype": kwargs.get("dtype"), **values})
         self._arguments = arguments
         constructor(self, *args, **kwargs)
         # The constructor of a base class may have recorded its own arguments.
         self._arguments = arguments
         # `keras.Model` has no `dtype` for functional models and takes the global policy.
-        if getattr(arguments, "dtype", None) is not None:
+        if arguments.dtype is not None:
             self.dtype_policy = arguments.dtype
 
     # Keras inspects constructors without following `__wrapped__`.

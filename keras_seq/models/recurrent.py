@@ -71,7 +71,7 @@ class RecurrentSeq2Seq(AttentiveModel):
         share_embeddings: Whether source and target use one table (one joint vocabulary).
         tie_output: Whether the logits use the table of the target embedding.
         seed: Optional integer, makes the dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`. The target begins with
@@ -124,8 +124,6 @@ class RecurrentSeq2Seq(AttentiveModel):
         share_embeddings: bool = False,
         tie_output: bool = False,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "recurrent_seq2seq",
         **kwargs: Any,
     ) -> None:
         self._check_arguments()
@@ -149,9 +147,7 @@ class RecurrentSeq2Seq(AttentiveModel):
         summaries = {"summary": summary} if context == "every_step" else {}
         decoder_source = {"value": encoded, "value_mask": mask, **summaries}
         logits, _ = decoder.logits(target, decoder_source, states)
-        super().__init__(
-            inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
-        )
+        super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
         memory = {"mask": mask, **decoder.project(decoder_source), **summaries, **states}
         self._set_parts(keras.Model(source, memory, name="encoder"), decoder)
         self._set_attention(

@@ -33,7 +33,7 @@ class RecurrentLanguageModel(SearchableModel):
         dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         tie_output: Whether the logits use the table of the embedding.
         seed: Optional integer, makes the dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of int32 ids: `target` `(B, T)`, which begins with the start token, and
@@ -74,8 +74,6 @@ class RecurrentLanguageModel(SearchableModel):
         dropout: float = 0.2,
         tie_output: bool = True,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "recurrent_language_model",
         **kwargs: Any,
     ) -> None:
         decoder = RecurrentDecoder(self._arguments, num_layers, units, seed)
@@ -83,7 +81,6 @@ class RecurrentLanguageModel(SearchableModel):
         super().__init__(
             inputs={"source": source, "target": target},
             outputs=decoder.logits(target),
-            name=name,
             **kwargs,
         )
         self._set_parts(dummy_encoder(source), decoder)

@@ -49,7 +49,7 @@ class SequenceVAE(SearchableModel):
         dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         tie_output: Whether the logits use the table of the embedding.
         seed: Optional integer, makes noise and dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`. The target begins with
@@ -100,8 +100,6 @@ class SequenceVAE(SearchableModel):
         dropout: float = 0.2,
         tie_output: bool = True,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "sequence_vae",
         **kwargs: Any,
     ) -> None:
         check_sizes(
@@ -111,11 +109,10 @@ class SequenceVAE(SearchableModel):
             decoder_units=decoder_units,
         )
         seeds = split_seed(seed, 2 + num_encoder_layers)
-        layers = RecurrentDecoder(
-            self._arguments, num_decoder_layers, decoder_units, seed=seeds.pop()
-        )
+        args = self._arguments
+        layers = RecurrentDecoder(args, num_decoder_layers, decoder_units, seed=seeds.pop())
         sampling = ReparameterizedSampling(
-            kl_weight=None, seed=seeds.pop(), dtype=dtype, name="sampling"
+            kl_weight=None, seed=seeds.pop(), dtype=args.dtype, name="sampling"
         )
         encode = self._make_encoder(layers.embedding, seeds)
 
@@ -130,9 +127,7 @@ class SequenceVAE(SearchableModel):
             name="decoder",
         )
         logits = decoder({"latent": z, "target": target})
-        super().__init__(
-            inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
-        )
+        super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
         memory = {"mask": ops.not_equal(source, 0), "vector": z, **first_states(z)}
         self._set_parts(
             keras.Model(source, memory, name="encoder"),

@@ -1,4 +1,4 @@
-"""Base class of the taggers."""
+"""The text tagger."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,31 +7,87 @@ import keras
 from keras import ops
 
 from keras_seq.layers.conditional_random_field import ConditionalRandomField
+from keras_seq.models.checks import check_sizes
 from keras_seq.models.functional_model import FunctionalModel
-from keras_seq.models.inputs import token_input
 from keras_seq.models.output_mask import AttachMask
 from keras_seq.models.text_classifier import to_logits
+from keras_seq.models.text_encoder import TextEncoder
 
-# Shape letters: B batch, S steps, U units, N tags.
 
-
+@keras.saving.register_keras_serializable(package="keras_seq")
 class TextTagger(FunctionalModel):
-    """Functional model from the ids of a text to a tag of each word. Abstract."""
+    """Tagger of words over any text encoder, as a functional Keras model.
 
-    def _connect(self, inputs: dict[str, Any], x: Any, seed: int | None, **kwargs: Any) -> None:
-        """Makes the model of `tagger_inputs` and encoder outputs `(B, S, U)`.
+        logits = W dropout(encoder(source)) + b
+        tags = argmax of the logits of each word,
+               or the most likely sequence under a `ConditionalRandomField`
 
-        To be called instead of `super().__init__`.
-        """
+    For part-of-speech tags and named entities; set `crf=True` where tags constrain each other, as
+    in BIO schemes. If a word consists of several tokens, only its first token is tagged, and the
+    field ignores the others. Id 0 is padding, which changes nothing.
+
+    Shapes: B batch, S steps, N tags.
+
+    Args:
+        encoder: `RecurrentTextEncoder`, `TransformerTextEncoder`, or another subclass of
+            `TextEncoder`. The tagger shares its weights.
+        num_tags: Positive integer N.
+        crf: Whether the tags of a sentence depend on each other, by a `ConditionalRandomField`.
+        dropout: Float in [0, 1), on the outputs of the encoder.
+        seed: Optional integer, makes this dropout reproducible.
+        **kwargs: `name`, and `dtype`, the policy of the layers after the encoder, which defaults
+            to the policy of the encoder.
+
+    Call arguments:
+        inputs: Dict of int32 ids `source` `(B, S)`, and bool `begins` `(B, S)`, True at the first
+            token of each word.
+
+    Returns:
+        Dict of float32 `logits` `(B, S, N)`, and int32 `tags` `(B, S)`, 0 where no word begins.
+
+    The training loss of a model with `crf=True` is the negative of
+    `model.field.log_likelihood(logits, tags, begins)`.
+
+    Raises:
+        ValueError: If a size or rate is out of range.
+
+    Example:
+
+    >>> from keras_seq.models import RecurrentTextEncoder
+    >>> model = TextTagger(RecurrentTextEncoder(20, units=8), 3, crf=True)
+    >>> outputs = model({
+    ...     "source": keras.ops.array([[5, 6, 7, 0]]),
+    ...     "begins": keras.ops.array([[True, False, True, False]]),
+    ... })
+    >>> tuple(outputs["logits"].shape), tuple(outputs["tags"].shape)
+    ((1, 4, 3), (1, 4))
+
+    Reference:
+        Huang, Xu and Yu, "Bidirectional LSTM-CRF Models for Sequence Tagging", 2015,
+        https://arxiv.org/abs/1508.01991; Lample et al., "Neural Architectures for Named Entity
+        Recognition", 2016, section 2, https://arxiv.org/abs/1603.01360
+    """
+
+    def __init__(
+        self,
+        encoder: TextEncoder,
+        num_tags: int,
+        crf: bool = False,
+        dropout: float = 0.1,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_sizes(num_tags=num_tags)
         args = self._arguments
+        args.dtype = args.dtype or encoder.dtype_policy
+        inputs = {**encoder.input, "begins": keras.Input((None,), dtype="bool", name="begins")}
         # No word begins in padding.
         begins = ops.logical_and(inputs["begins"], ops.not_equal(inputs["source"], 0))
-        logits = to_logits(x, args.num_tags, args, seed)
-        if args.crf:
-            field = ConditionalRandomField(dtype=args.dtype, name="field")
+        logits = to_logits(encoder.output["steps"], num_tags, args, seed)
+        field = ConditionalRandomField(dtype=args.dtype, name="field") if crf else None
+        if field is not None:
             tags = field(logits, inputs_mask=begins)
         else:
-            field = None
             tags = ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)
         # The tags have no mask: Keras takes `(B, S)` for vectors and fails at a mask of them.
         logits = AttachMask(name="masked_logits")(logits, mask=begins)
@@ -40,14 +96,11 @@ class TextTagger(FunctionalModel):
         self._parts = SimpleNamespace(field=field)
 
     @property
+    def encoder(self) -> TextEncoder:
+        """The text encoder, which shares its weights with this model."""
+        return self._arguments.encoder
+
+    @property
     def field(self) -> Any:
         """The `ConditionalRandomField` whose log-likelihood is the training loss, or None."""
         return self._parts.field
-
-
-def tagger_inputs() -> dict[str, Any]:
-    """Symbolic `source` ids `(B, S)` and `begins`, bool `(B, S)`."""
-    return {
-        "source": token_input("source"),
-        "begins": keras.Input((None,), dtype="bool", name="begins"),
-    }

@@ -39,7 +39,7 @@ class Transformer(TransformerDecoderModel):
         norm: `"pre"` or `"post"`.
         share_embeddings: Whether source and target use one table (one joint vocabulary).
         seed: Optional integer, makes the dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of int32 ids: `source` `(B, S)` and `target` `(B, T)`. The target begins with
@@ -89,14 +89,12 @@ class Transformer(TransformerDecoderModel):
         norm: str = "pre",
         share_embeddings: bool = False,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "transformer",
         **kwargs: Any,
     ) -> None:
         check_vocabularies(share_embeddings, source_vocabulary_size, target_vocabulary_size)
         target_embedding = self._make_embedding("target", "embedding" if share_embeddings else None)
         source_embedding = target_embedding if share_embeddings else self._make_embedding("source")
-        position = SinusoidalPosition(dtype=dtype, name="position")
+        position = SinusoidalPosition(dtype=self._arguments.dtype, name="position")
         source_seed, target_seed, *seeds = reversed(
             split_seed(seed, 2 + num_encoder_layers + num_decoder_layers)
         )
@@ -110,4 +108,4 @@ class Transformer(TransformerDecoderModel):
         mask = ops.not_equal(source, 0)
         x = source_dropout(position(source_embedding(source)))
         encoded = encode_with_blocks(x, mask, blocks, self._arguments)
-        self._connect(source, encoded, mask, decoder, name=name, **kwargs)
+        self._connect(source, encoded, mask, decoder, **kwargs)

@@ -43,7 +43,7 @@ class TransformerLanguageModel(SearchableModel):
         activation: Name of a Keras activation.
         norm: `"pre"` or `"post"`.
         seed: Optional integer, makes the dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of int32 ids: `target` `(B, T)`, which begins with the start token, and
@@ -84,27 +84,22 @@ class TransformerLanguageModel(SearchableModel):
         activation: str = "relu",
         norm: str = "pre",
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "transformer_language_model",
         **kwargs: Any,
     ) -> None:
         check_sizes(num_layers=num_layers)
+        args, dtype = self._arguments, self._arguments.dtype
         dropout_seed, *block_seeds = reversed(split_seed(seed, 1 + num_layers))
         decoder = TransformerDecoder(
             embedding=TokenEmbedding(vocabulary_size, units, dtype=dtype, name="embedding"),
             position=SinusoidalPosition(dtype=dtype, name="position"),
             dropout=Dropout(dropout, seed=dropout_seed, dtype=dtype, name="dropout"),
             blocks=list(
-                make_blocks(
-                    TransformerEncoderBlock, self._arguments, "block", block_seeds, causal=True
-                )
+                make_blocks(TransformerEncoderBlock, args, "block", block_seeds, causal=True)
             ),
-            norm=make_final_norm(self._arguments, "norm"),
+            norm=make_final_norm(args, "norm"),
             num_heads=num_heads,
         )
         source, target = token_input("source"), token_input("target")
         logits, _ = decoder.logits(target)
-        super().__init__(
-            inputs={"source": source, "target": target}, outputs=logits, name=name, **kwargs
-        )
+        super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
         self._set_parts(dummy_encoder(source), decoder)

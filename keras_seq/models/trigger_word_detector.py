@@ -44,7 +44,7 @@ class TriggerWordDetector(FunctionalModel):
         dropout: Float in [0, 1), on the inputs of each recurrent layer and on the outputs of the
             last.
         seed: Optional integer, makes the dropout reproducible.
-        dtype: Dtype policy of all layers, or None for the global policy.
+        **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
         inputs: Dict of `lengths` `(B,)` and float `samples` `(B, N)`, or `features` `(B, S, D)`.
@@ -90,8 +90,6 @@ class TriggerWordDetector(FunctionalModel):
         units: int = 64,
         dropout: float = 0.2,
         seed: int | None = None,
-        dtype: Any = None,
-        name: str = "trigger_word_detector",
         **kwargs: Any,
     ) -> None:
         check_sizes(
@@ -105,12 +103,11 @@ class TriggerWordDetector(FunctionalModel):
         layers = _make_layers(self._arguments)
         source, x, mask = audio_inputs(features)
         # The model is causal: real frames are not influenced by padding, even without a mask.
-        x = layers.normalization(DropMask(dtype=dtype, name="unmasked")(x))
+        x = layers.normalization(DropMask(dtype=self._arguments.dtype, name="unmasked")(x))
         logits, _ = _to_logits(layers, layers.convolution(x), [None] * num_layers)
         super().__init__(
             inputs=source,
             outputs=AttachMask(name="answers")(logits, mask=mask),
-            name=name,
             **kwargs,
         )
         # Keras does not track what is in a namespace: the weights already belong to the model.

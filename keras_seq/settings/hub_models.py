@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
@@ -18,6 +18,8 @@ from keras_seq.settings.section import ModelSection, a_choice, a_family, a_numbe
 class BackboneSettings(ModelSection):
     """The shape of an encoder of KerasHub. With `training.from_hub`, the preset determines it."""
 
+    encoder_class = "keras_seq.models:BackboneTextEncoder"
+
     backbone: Literal["bert", "distil_bert"] = a_choice("bert", "Kind of the pretrained encoder.")
     backbone_layers: int = a_number(12, 1, 200, "Blocks of the pretrained encoder.")
     backbone_units: int = a_number(768, 1, 16_384, "Width of the pretrained encoder.")
@@ -29,6 +31,20 @@ class BackboneSettings(ModelSection):
         512, 3, 100_000, "Positions of the pretrained encoder, two of them for special tokens."
     )
     backbone_dropout: float = a_share(0.1, "Dropout rate inside the pretrained encoder.")
+
+    def arguments(self) -> dict[str, Any]:
+        return self.model_dump(exclude={*BackboneSettings.model_fields})
+
+    def encoder_arguments(self) -> dict[str, Any]:
+        return {
+            "backbone": self.backbone,
+            "num_layers": self.backbone_layers,
+            "units": self.backbone_units,
+            "feedforward_units": self.backbone_feedforward_units,
+            "num_heads": self.backbone_heads,
+            "positions": self.backbone_positions,
+            "dropout": self.backbone_dropout,
+        }
 
     @property
     def embedding_width(self) -> int:
@@ -60,9 +76,9 @@ class BackboneSettings(ModelSection):
 
 
 class BackboneClassifierSettings(BackboneSettings):
-    """The shape of a `BackboneClassifier`."""
+    """The shape of a `TextClassifier` with a `BackboneTextEncoder`."""
 
-    model_class = "keras_seq.models:BackboneClassifier"
+    model_class = "keras_seq.models:TextClassifier"
     family: Literal["classifier-hub"] = a_family("classifier-hub")
     pooling: Literal["first", "mean", "max"] = a_choice(
         "first", "How the steps become one vector: the first (the encoder's own), mean or max."
@@ -71,7 +87,7 @@ class BackboneClassifierSettings(BackboneSettings):
 
 
 class BackboneSeq2SeqSettings(TransformerBlockSettings, BackboneSettings):
-    """The shape of a `BackboneSeq2Seq`."""
+    """The shape of a `BackboneSeq2Seq` with a `BackboneTextEncoder`."""
 
     model_class = "keras_seq.models:BackboneSeq2Seq"
     family: Literal["transformer-hub"] = a_family("transformer-hub")

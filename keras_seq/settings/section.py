@@ -18,14 +18,24 @@ class ModelSection(Section):
 
     Attributes:
         family: The name of the family. A subclass sets the default.
-        model_class: The class of its models, as "module:name". The values of the section are its
-            keyword arguments, except `family` and `members`.
+        model_class: The class of its models, as "module:name". The first argument is the size of a
+            vocabulary, or the encoder.
+        encoder_class: The class of a separate encoder, as "module:name", or None.
     """
 
     model_class: ClassVar[str]
+    encoder_class: ClassVar[str | None] = None
 
     # Declared here so that it comes first wherever settings are listed.
     family: str
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `model_class`."""
+        return self.model_dump(exclude={"family", "members"})
+
+    def encoder_arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `encoder_class`."""
+        return {}
 
     @property
     def embedding_width(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.settings.search import SearchSettings
-from keras_seq.tasks.task import PlainEvaluation, Task, TextExporter, family_of, rows_of_ids
+from keras_seq.tasks.task import PlainEvaluation, Task, TextExporter, make_model, rows_of_ids
 from keras_seq.text import FIRST_LABEL, InputError
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class LabelTask(Task):
     metrics: tuple[str, ...] = ("accuracy", "macro_f1")
 
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
-        make, arguments = family_of(settings)
-        return make(source_size, target_size - FIRST_LABEL, dtype=dtype, **arguments)
+        return make_model(settings, source_size, target_size - FIRST_LABEL, dtype=dtype)
 
     def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
         texts = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))

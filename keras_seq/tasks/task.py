@@ -40,8 +40,7 @@ class Task(TaskSpec):
 
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
         """Returns a new model for vocabularies of these sizes, with a Keras dtype policy."""
-        make, arguments = family_of(settings)
-        return make(target_size, dtype=dtype, **arguments)
+        return make_model(settings, target_size, dtype=dtype)
 
     def objective(self, settings: Settings) -> Objective:
         """Returns the training model, its loss and its batches."""
@@ -115,8 +114,19 @@ def rows_of_ids(rows: Any) -> list[list[int]]:
     return [[int(token) for token in row] for row in rows]
 
 
-def family_of(settings: Settings) -> tuple[Any, dict[str, Any]]:
-    """Returns the class of the model and its keyword arguments."""
-    module, _, name = settings.model.model_class.partition(":")
-    arguments = settings.model.model_dump(exclude={"family", "members"})
-    return getattr(importlib.import_module(module), name), arguments
+def make_model(settings: Settings, *sizes: int, **options: Any) -> Any:
+    """Makes a new model. The first of `sizes` is that of the encoder, if it has a separate one.
+
+    Options: `dtype`, and further keyword arguments of the model.
+    """
+    section = settings.model
+    first, *others = sizes
+    if section.encoder_class is not None:
+        make_encoder = _load(section.encoder_class)
+        first = make_encoder(first, dtype=options["dtype"], **section.encoder_arguments())
+    return _load(section.model_class)(first, *others, **section.arguments(), **options)
+
+
+def _load(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -9,7 +9,7 @@ from keras_seq.run import Run
 from keras_seq.scoring import ALL_METRICS
 from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
-from keras_seq.tasks.task import Task, TextExporter, family_of, rows_of_ids
+from keras_seq.tasks.task import Task, TextExporter, make_model, rows_of_ids
 from keras_seq.text import PAIR
 
 if TYPE_CHECKING:
@@ -58,13 +58,12 @@ class Translation(Task):
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
         from keras_seq.models import EnsembleSeq2Seq
 
-        family, arguments = family_of(settings)
+        options = {"dtype": dtype}
         if not isinstance(settings.model, BackboneSettings):
-            arguments["share_embeddings"] = settings.tokenizer.joint
+            options["share_embeddings"] = settings.tokenizer.joint
 
         def make(name: str | None = None) -> Any:
-            named = {} if name is None else {"name": name}
-            return family(source_size, target_size, dtype=dtype, **arguments, **named)
+            return make_model(settings, source_size, target_size, name=name, **options)
 
         members = getattr(settings.model, "members", 1)
         return make() if members == 1 else EnsembleSeq2Seq.of(make, members)

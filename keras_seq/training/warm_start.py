@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.models.backbone_encoder import make_backbone
+from keras_seq.models import BackboneTextEncoder
 from keras_seq.preparation.warm_start import SIDES, copied_vectors, sides_with_vectors
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model, named_weights, weight_shapes
@@ -196,7 +196,7 @@ def set_pretrained(run: Run, model: keras.Model) -> None:
         raise InputError(f"{run.path}: its vocabulary is not that of a pretrained encoder")
     try:
         _, rows = read_backbone(directory)
-        encoder = make_backbone(rows, run.settings.model.model_dump())
+        encoder = BackboneTextEncoder(rows, **run.settings.model.encoder_arguments()).backbone
         encoder.load_weights(directory / "model.weights.h5")
     except SettingsError as error:
         raise InputError(str(error)) from None

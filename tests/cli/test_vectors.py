@@ -142,4 +142,4 @@ def test_vectors_help_imports_no_heavy_modules(keras_seq_command, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", light)
     outcome = keras_seq_command("vectors", "train", "--help")
-    assert outcome.code == 0 and b"--method" in outcome.out
+    assert outcome.code == 0 and b"--algorithm" in outcome.out

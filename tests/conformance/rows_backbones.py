@@ -4,22 +4,37 @@ from functools import partial
 
 from conformance import steps
 from conformance.harness import Row
+from conformance.rows_text import vectors
 
 from keras_seq import models
 
 BACKBONE = {
-    "backbone_layers": 1,
-    "backbone_units": 8,
-    "backbone_feedforward_units": 16,
-    "backbone_heads": 2,
-    "backbone_positions": 64,
+    "num_layers": 1,
+    "units": 8,
+    "feedforward_units": 16,
+    "num_heads": 2,
+    "positions": 64,
 }
+encoder = partial(models.BackboneTextEncoder, 20, **BACKBONE)
+
+
+def seq2seq():
+    return models.BackboneSeq2Seq(encoder(), 20, 1, units=8, feedforward_units=16, num_heads=2)
+
+
 ROWS: list[Row] = [
+    Row(
+        "BackboneTextEncoder",
+        make=encoder,
+        inputs={"source": "BS ids"},
+        outputs=["BU", "BSU"],
+        call=vectors,
+    ),
     *(
         Row(
-            f"BackboneClassifier-{kind}",
-            make=partial(
-                models.BackboneClassifier, 20, 8, backbone=kind, pooling=pooling, **BACKBONE
+            f"TextClassifier-{kind}",
+            make=lambda kind=kind, pooling=pooling: models.TextClassifier(
+                encoder(backbone=kind), 8, pooling
             ),
             inputs={"source": "BS ids"},
             outputs=["BU"],
@@ -30,16 +45,7 @@ ROWS: list[Row] = [
     ),
     Row(
         "BackboneSeq2Seq",
-        make=partial(
-            models.BackboneSeq2Seq,
-            20,
-            20,
-            **BACKBONE,
-            num_decoder_layers=1,
-            units=8,
-            feedforward_units=16,
-            num_heads=2,
-        ),
+        make=seq2seq,
         inputs={"source": "BS ids", "target": "BT ids"},
         outputs=["BTV"],
         call=lambda model, arrays: model(arrays),

@@ -23,27 +23,29 @@ def tag(model, arrays):
     return outputs, CallMethod(model.field, "log_likelihood")(given)
 
 
+def vectors(encoder, arrays):
+    """The outputs of a text encoder without its mask."""
+    return {name: x for name, x in encoder(arrays).items() if name != "mask"}
+
+
+bag = partial(models.BagTextEncoder, 20, embedding_units=6)
+recurrent = partial(models.RecurrentTextEncoder, 20, **RECURRENT)
+stacked = partial(recurrent, cell="lstm", num_layers=2)
+transformer = partial(models.TransformerTextEncoder, 20, **TRANSFORMER)
+
 CLASSIFIERS = {
-    "BagClassifier-hidden": partial(
-        models.BagClassifier, 20, 8, embedding_units=6, hidden_units=16
-    ),
-    "BagClassifier-linear": partial(models.BagClassifier, 20, 8, embedding_units=6, hidden_units=0),
-    "RecurrentClassifier-last": partial(models.RecurrentClassifier, 20, 8, **RECURRENT),
-    "RecurrentClassifier-mean": partial(
-        models.RecurrentClassifier, 20, 8, **RECURRENT, cell="lstm", num_layers=2, pooling="mean"
-    ),
-    "TransformerClassifier-mean": partial(models.TransformerClassifier, 20, 8, **TRANSFORMER),
-    "TransformerClassifier-max": partial(
-        models.TransformerClassifier, 20, 8, **TRANSFORMER, norm="post", pooling="max"
-    ),
+    "recurrent-last": lambda: models.TextClassifier(recurrent(), 8, "last"),
+    "recurrent-mean": lambda: models.TextClassifier(stacked(), 8, "mean"),
+    "bag-hidden": lambda: models.TextClassifier(bag(), 8, hidden_units=16),
+    "bag-linear": lambda: models.TextClassifier(bag(), 8),
+    "transformer-mean": lambda: models.TextClassifier(transformer(), 8),
+    "transformer-max": lambda: models.TextClassifier(transformer(norm="post"), 8, "max"),
 }
 TAGGERS = {
-    "RecurrentTagger-field": partial(models.RecurrentTagger, 20, 2, crf=True, **RECURRENT),
-    "RecurrentTagger-plain": partial(
-        models.RecurrentTagger, 20, 2, **RECURRENT, cell="lstm", num_layers=2
-    ),
-    "TransformerTagger-field": partial(models.TransformerTagger, 20, 2, crf=True, **TRANSFORMER),
-    "TransformerTagger-plain": partial(models.TransformerTagger, 20, 2, **TRANSFORMER),
+    "recurrent-field": lambda: models.TextTagger(recurrent(), 2, crf=True),
+    "recurrent-plain": lambda: models.TextTagger(stacked(), 2),
+    "transformer-field": lambda: models.TextTagger(transformer(), 2, crf=True),
+    "transformer-plain": lambda: models.TextTagger(transformer(), 2),
 }
 
 ROWS: list[Row] = [
@@ -62,6 +64,22 @@ ROWS: list[Row] = [
             name,
             make=make,
             inputs={"source": "BS ids"},
+            outputs=outputs,
+            call=vectors,
+        )
+        for name, make, outputs in (
+            ("BagTextEncoder", partial(bag, embedding_units=8), ["BSU"]),
+            ("RecurrentTextEncoder-gru", recurrent, ["BU", "BSU"]),
+            ("RecurrentTextEncoder-lstm", stacked, ["BU", "BSU"]),
+            ("TransformerTextEncoder-pre", transformer, ["BSU"]),
+            ("TransformerTextEncoder-post", partial(transformer, norm="post"), ["BSU"]),
+        )
+    ),
+    *(
+        Row(
+            f"TextClassifier-{name}",
+            make=make,
+            inputs={"source": "BS ids"},
             outputs=["BU"],
             call=lambda model, arrays: model(arrays),
             float32_outputs=[0],
@@ -70,7 +88,7 @@ ROWS: list[Row] = [
     ),
     *(
         Row(
-            name,
+            f"TextTagger-{name}",
             make=make,
             inputs={"source": "BS ids"},
             outputs=["BSH", "BS", "B"] if "field" in name else ["BSH", "BS"],

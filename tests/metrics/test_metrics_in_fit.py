@@ -115,7 +115,8 @@ def test_texts_are_compared_on_the_host(eagerly):
 
 def test_entities_of_a_tagger_are_counted_in_a_compiled_model():
     keras.utils.set_random_seed(1)
-    model = models.RecurrentTagger(8, len(TAGS), embedding_units=4, units=4)
+    encoder = models.RecurrentTextEncoder(8, embedding_units=4, units=4)
+    model = models.TextTagger(encoder, len(TAGS))
     make, truth, _, _ = CASES["entity_f1"]
     true, _ = make_tags()
     random = np.random.default_rng(0)

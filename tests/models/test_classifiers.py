@@ -7,7 +7,12 @@ import reference_recurrent
 import reference_transformer as reference
 from keras import ops
 
-from keras_seq.models import BagClassifier, RecurrentClassifier, TransformerClassifier
+from keras_seq.models import (
+    BagTextEncoder,
+    RecurrentTextEncoder,
+    TextClassifier,
+    TransformerTextEncoder,
+)
 
 pytestmark = pytest.mark.jax
 
@@ -48,9 +53,8 @@ def test_bag_classifier_equals_numpy(hidden_units):
             return mean
         return reference.relu(mean @ weights["hidden/kernel"] + weights["hidden/bias"])
 
-    check(
-        BagClassifier(VOCABULARY, CLASSES, embedding_units=4, hidden_units=hidden_units), vector_of
-    )
+    encoder = BagTextEncoder(VOCABULARY, embedding_units=4)
+    check(TextClassifier(encoder, CLASSES, hidden_units=hidden_units), vector_of)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +69,8 @@ def test_recurrent_classifier_equals_numpy(cell, num_layers, pooling):
         # Both directions of the topmost layer; the second state of an LSTM is its carry.
         return last[-1][0] if pooling == "last" else POOLED[pooling](outputs)
 
-    model = RecurrentClassifier(
-        VOCABULARY, CLASSES, cell=cell, num_layers=num_layers, pooling=pooling, **RECURRENT
-    )
-    check(model, vector_of)
+    encoder = RecurrentTextEncoder(VOCABULARY, cell=cell, num_layers=num_layers, **RECURRENT)
+    check(TextClassifier(encoder, CLASSES, pooling), vector_of)
 
 
 @pytest.mark.parametrize(
@@ -86,26 +88,29 @@ def test_transformer_classifier_equals_numpy(norm, activation, pooling):
             x = reference.normalize(x, weights, "encoder_norm")
         return POOLED[pooling](x)
 
-    model = TransformerClassifier(
-        VOCABULARY, CLASSES, **TRANSFORMER, norm=norm, activation=activation, pooling=pooling
-    )
-    check(model, vector_of)
+    encoder = TransformerTextEncoder(VOCABULARY, **TRANSFORMER, norm=norm, activation=activation)
+    check(TextClassifier(encoder, CLASSES, pooling), vector_of)
 
 
 MODELS = {
-    "bag": lambda **options: BagClassifier(20, 2, embedding_units=8, hidden_units=16, **options),
-    "recurrent": lambda **options: RecurrentClassifier(
-        20, 2, embedding_units=8, units=8, **options
+    "bag": lambda **options: TextClassifier(
+        BagTextEncoder(20, embedding_units=8), 2, hidden_units=16, **options
     ),
-    "transformer": lambda **options: TransformerClassifier(
-        20,
+    "recurrent": lambda **options: TextClassifier(
+        RecurrentTextEncoder(20, embedding_units=8, units=8, **options), 2, "last", **options
+    ),
+    "transformer": lambda **options: TextClassifier(
+        TransformerTextEncoder(
+            20,
+            num_layers=1,
+            units=16,
+            feedforward_units=16,
+            num_heads=2,
+            attention_dropout=0.0,
+            activation_dropout=0.0,
+            **options,
+        ),
         2,
-        num_layers=1,
-        units=16,
-        feedforward_units=16,
-        num_heads=2,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
         **options,
     ),
 }
@@ -188,21 +193,29 @@ def test_classifier_dropout_follows_the_seed(name):
     assert np.abs(found[0] - found[2]).max() > 0
 
 
+def test_classifier_adds_layers_to_the_graph_of_its_encoder():
+    encoder = RecurrentTextEncoder(20, embedding_units=4, units=3, dtype="mixed_bfloat16")
+    model = TextClassifier(encoder, 2, "last")
+    assert model.encoder is encoder
+    names = [weight.path for weight in encoder.weights]
+    assert [weight.path for weight in model.weights] == [*names, "logits/kernel", "logits/bias"]
+    assert model.get_layer("logits").dtype_policy.name == "mixed_bfloat16"
+
+
+BAG = BagTextEncoder(20, embedding_units=4)
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (lambda: BagClassifier(20, 0), "`num_classes` must be a positive integer, received 0"),
-        (lambda: BagClassifier(20, 2, 0), "`embedding_units` must be a positive integer"),
-        (lambda: BagClassifier(20, 2, hidden_units=-1), "`hidden_units` must be an integer, 0 or"),
-        (
-            lambda: RecurrentClassifier(20, 2, cell="rnn"),
-            "`cell` must be one of 'gru', 'lstm', rec",
-        ),
-        (lambda: RecurrentClassifier(20, 2, num_layers=0), "`num_layers` must be a positive"),
-        (lambda: RecurrentClassifier(20, 2, pooling="sum"), "`pooling` must be one of 'mean', 'ma"),
-        (lambda: TransformerClassifier(20, 2, num_layers=0), "`num_layers` must be a positive"),
-        (lambda: TransformerClassifier(20, 2, pooling="cls"), "`pooling` must be one of 'mean'"),
-        (lambda: TransformerClassifier(20, "2"), "`num_classes` must be a positive integer"),
+        (lambda: BagTextEncoder(20, 0), "`embedding_units` must be a positive integer"),
+        (lambda: RecurrentTextEncoder(20, cell="rnn"), "`cell` must be one of 'gru', 'lstm', rec"),
+        (lambda: RecurrentTextEncoder(20, num_layers=0), "`num_layers` must be a positive"),
+        (lambda: TransformerTextEncoder(20, num_layers=0), "`num_layers` must be a positive"),
+        (lambda: TextClassifier(BAG, 0), "`num_classes` must be a positive integer, received 0"),
+        (lambda: TextClassifier(BAG, "2"), "`num_classes` must be a positive integer"),
+        (lambda: TextClassifier(BAG, 2, "sum"), "`pooling` must be one of 'mean', 'max', 'last'"),
+        (lambda: TextClassifier(BAG, 2, hidden_units=-1), "`hidden_units` must be an integer, 0"),
     ],
 )
 def test_invalid_classifier_arguments_are_named_in_the_error(made, said):

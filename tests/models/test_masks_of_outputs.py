@@ -128,9 +128,10 @@ def test_keras_counts_no_padding_of_a_target(name):
 def test_keras_counts_the_first_tokens_of_words_alone(kind, crf):
     keras.utils.set_random_seed(1)
     if kind == "recurrent":
-        model = models.RecurrentTagger(VOCABULARY, TAGS, crf, embedding_units=4, units=4)
+        encoder = models.RecurrentTextEncoder(VOCABULARY, embedding_units=4, units=4)
     else:
-        model = models.TransformerTagger(VOCABULARY, TAGS, crf, 1, **TRANSFORMER)
+        encoder = models.TransformerTextEncoder(VOCABULARY, 1, **TRANSFORMER)
+    model = models.TextTagger(encoder, TAGS, crf)
     inputs = {"source": SOURCE, "begins": BEGINS}
     found = model.predict_on_batch(inputs)
     real = BEGINS & (SOURCE != 0)
@@ -147,17 +148,17 @@ def test_keras_counts_the_first_tokens_of_words_alone(kind, crf):
 
 
 @pytest.mark.parametrize(
-    "make",
+    "make_encoder",
     [
-        lambda: models.BagClassifier(VOCABULARY, TAGS, embedding_units=4),
-        lambda: models.RecurrentClassifier(VOCABULARY, TAGS, embedding_units=4, units=4),
-        lambda: models.TransformerClassifier(VOCABULARY, TAGS, 1, **TRANSFORMER),
+        lambda: models.BagTextEncoder(VOCABULARY, embedding_units=4),
+        lambda: models.RecurrentTextEncoder(VOCABULARY, embedding_units=4, units=4),
+        lambda: models.TransformerTextEncoder(VOCABULARY, 1, **TRANSFORMER),
     ],
     ids=["bag", "recurrent", "transformer"],
 )
-def test_keras_counts_every_row_of_a_classifier(make):
+def test_keras_counts_every_row_of_a_classifier(make_encoder):
     keras.utils.set_random_seed(1)
-    model, true = make(), np.array([0, 2, 1], "int32")
+    model, true = models.TextClassifier(make_encoder(), TAGS), np.array([0, 2, 1], "int32")
     logits = model.predict_on_batch({"source": SOURCE})
     accuracy, loss = perplexing(logits, true, np.ones(3, "bool"))
     found = evaluated(model, {"source": SOURCE}, true)

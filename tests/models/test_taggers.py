@@ -9,9 +9,8 @@ import reference_recurrent
 import reference_transformer as reference
 from keras import ops
 
-from keras_seq.models import RecurrentTagger, TransformerTagger
+from keras_seq.models import RecurrentTextEncoder, TextTagger, TransformerTextEncoder
 from keras_seq.models.call_method import CallMethod
-from keras_seq.models.text_tagger import tagger_inputs
 
 pytestmark = pytest.mark.jax
 
@@ -34,17 +33,13 @@ def transformer_vectors(row, weights):
     return reference.normalize(x, weights, "encoder_norm")
 
 
-MODELS = {
+ENCODERS = {
     "recurrent": (
-        lambda crf, **options: RecurrentTagger(
-            VOCABULARY, TAGS, crf, "lstm", 2, embedding_units=4, units=3, **options
-        ),
+        lambda: RecurrentTextEncoder(VOCABULARY, "lstm", 2, embedding_units=4, units=3),
         recurrent_vectors,
     ),
     "transformer": (
-        lambda crf, **options: TransformerTagger(
-            VOCABULARY, TAGS, crf, 1, units=8, feedforward_units=10, num_heads=2, **options
-        ),
+        lambda: TransformerTextEncoder(VOCABULARY, 1, units=8, feedforward_units=10, num_heads=2),
         transformer_vectors,
     ),
 }
@@ -65,10 +60,10 @@ def likeliest(potentials, weights):
 
 
 @pytest.mark.parametrize("crf", [True, False], ids=["field", "plain"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ENCODERS)
 def test_tagger_logits_and_tags_equal_numpy(name, crf):
-    make, vectors_of = MODELS[name]
-    model = make(crf)
+    make_encoder, vectors_of = ENCODERS[name]
+    model = TextTagger(make_encoder(), TAGS, crf)
     assert (model.field is not None) == crf
     reference.randomize(model)
     weights = reference.named_arrays(model)
@@ -94,13 +89,14 @@ def trained(crf):
     both tags; with a field it is the entropy of these three pairs.
     """
     keras.utils.set_random_seed(1)
-    model = RecurrentTagger(VOCABULARY, TAGS, crf, embedding_units=4, units=4, dropout=0.0)
+    encoder = RecurrentTextEncoder(VOCABULARY, embedding_units=4, units=4, dropout=0.0)
+    model = TextTagger(encoder, TAGS, crf, dropout=0.0)
     # Words of two tokens, and padding.
     source = np.tile(np.array([5, 6, 5, 6, 0], "int32"), (10, 1))
     begins = np.tile(np.array([1, 0, 1, 0, 0], "bool"), (10, 1))
     tags = np.zeros((10, 5), "int32")
     tags[:, [0, 2]] = [[0, 0]] * 4 + [[1, 2]] * 3 + [[2, 2]] * 3
-    inputs = tagger_inputs()
+    inputs = model.input
     given = keras.Input((None,), dtype="int32", name="tags")
     logits = model(inputs)["logits"]
     if crf:
@@ -143,14 +139,15 @@ def test_tagger_without_a_crf_cannot_learn_dependencies_between_tags():
     assert whole == 0
 
 
+ENCODER = RecurrentTextEncoder(20, embedding_units=4, units=4)
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (lambda: RecurrentTagger(20, 0), "`num_tags` must be a positive integer, received 0"),
-        (lambda: RecurrentTagger(20, 2, cell="rnn"), "`cell` must be one of 'gru', 'lstm', receiv"),
-        (lambda: RecurrentTagger(20, 2, units=0), "`units` must be a positive integer"),
-        (lambda: TransformerTagger(20, 2, num_layers=0), "`num_layers` must be a positive integer"),
-        (lambda: TransformerTagger(20, -1), "`num_tags` must be a positive integer, received -1"),
+        (lambda: RecurrentTextEncoder(20, units=0), "`units` must be a positive integer"),
+        (lambda: TextTagger(ENCODER, 0), "`num_tags` must be a positive integer, received 0"),
+        (lambda: TextTagger(ENCODER, -1), "`num_tags` must be a positive integer, received -1"),
     ],
 )
 def test_invalid_tagger_arguments_are_named_in_the_error(made, said):
