@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.settings.search import SearchSettings
-from keras_seq.tasks.task import PlainEvaluation, Task, TextExporter, make_model, rows_of_ids
+from keras_seq.tasks.task import PlainEvaluation, Task, make_model, rows_of_ids
+from keras_seq.tasks.text_exporter import TextExporter
 from keras_seq.text import FIRST_LABEL, InputError
 
 if TYPE_CHECKING:

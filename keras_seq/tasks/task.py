@@ -87,28 +87,6 @@ class PlainEvaluation:
         self.monitor: str = default_monitor if monitor == "auto" else monitor
 
 
-class TextExporter:
-    """Base of an `Exporter` of a model that reads text."""
-
-    def __init__(self, run: Run, settings: Settings) -> None:
-        self._run = run
-        self._settings = settings
-        self.limit = settings.data.max_source_length
-
-    @property
-    def _characters(self) -> int:
-        """The number of characters of a text that a server reads."""
-        from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
-
-        return CHARACTERS_PER_TOKEN * self.limit
-
-    def inputs(self) -> list[str]:
-        return self._run.valid_lines()[0]
-
-    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
-        return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
-
-
 def rows_of_ids(rows: Any) -> list[list[int]]:
     """Rows of an array as lists of integers."""
     return [[int(token) for token in row] for row in rows]

@@ -9,7 +9,8 @@ from keras_seq.run import Run
 from keras_seq.scoring import ALL_METRICS
 from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
-from keras_seq.tasks.task import Task, TextExporter, make_model, rows_of_ids
+from keras_seq.tasks.task import Task, make_model, rows_of_ids
+from keras_seq.tasks.text_exporter import TextExporter
 from keras_seq.text import PAIR
 
 if TYPE_CHECKING:

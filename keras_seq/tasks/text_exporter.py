@@ -1,0 +1,28 @@
+"""Base of the exporters of models that read text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
+from keras_seq.run import Run
+from keras_seq.settings import Settings
+
+
+class TextExporter:
+    """Base of an `Exporter` of a model that reads text."""
+
+    def __init__(self, run: Run, settings: Settings) -> None:
+        self._run = run
+        self._settings = settings
+        self.limit = settings.data.max_source_length
+
+    @property
+    def _characters(self) -> int:
+        """The number of characters of a text that a server reads."""
+        return CHARACTERS_PER_TOKEN * self.limit
+
+    def inputs(self) -> list[str]:
+        return self._run.valid_lines()[0]
+
+    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
+        return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
