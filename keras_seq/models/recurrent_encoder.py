@@ -1,6 +1,7 @@
 """Bidirectional recurrent encoders in functional models."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import keras
@@ -18,7 +19,12 @@ def make_bidirectional(cell: str, units: int, dtype: Any, name: str) -> Any:
     inner = RECURRENT_LAYERS[cell](
         units, return_sequences=True, return_state=True, dtype=dtype, name=cell
     )
-    return keras.layers.Bidirectional(inner, dtype=dtype, name=name)
+    layer = keras.layers.Bidirectional(inner, dtype=dtype, name=name)
+    # Keras copies `inner`, and while it loads a model it remembers objects by `id`: it would take
+    # another layer at the address of a freed `inner` for the same object. The namespace hides the
+    # attribute from Keras.
+    layer.template = SimpleNamespace(layer=inner)
+    return layer
 
 
 def make_bidirectional_layers(cell: str, num_layers: int, units: int, dtype: Any) -> list[Any]:

@@ -240,6 +240,16 @@ def test_recurrent_seq2seq_survives_config_and_file_round_trips(variant, tmp_pat
         np.testing.assert_allclose(numpy_of(tensor), numpy_of(memory[name]), atol=1e-6)
 
 
+@pytest.mark.slow
+def test_model_with_many_layers_survives_file_round_trips(tmp_path):
+    """Keras confuses layers whose temporary copies have the same address, one load in six here."""
+    model = made(num_encoder_layers=30)
+    model.save(tmp_path / "model.keras")
+    for _ in range(6):
+        again = keras.saving.load_model(tmp_path / "model.keras")
+        assert len(again.weights) == len(model.weights)
+
+
 def test_summary_names_the_parts(model):
     lines = []
     model.summary(print_fn=lambda line, *_: lines.append(line))
