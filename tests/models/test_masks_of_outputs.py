@@ -44,14 +44,9 @@ def captioner():
 
 
 def backbone():
-    sizes = {"layers": 1, "units": 8, "feedforward_units": 8, "heads": 2, "positions": 16}
-    return models.BackboneSeq2Seq(
-        VOCABULARY,
-        VOCABULARY,
-        **{f"backbone_{name}": size for name, size in sizes.items()},
-        num_decoder_layers=1,
-        **TRANSFORMER,
-    )
+    sizes = {"num_layers": 1, "positions": 16, **TRANSFORMER}
+    encoder = models.BackboneTextEncoder(VOCABULARY, **sizes)
+    return models.BackboneSeq2Seq(encoder, VOCABULARY, num_decoder_layers=1, **TRANSFORMER)
 
 
 def recognizer():
