@@ -25,13 +25,29 @@ def build_model(
 
     The target vocabulary has all tokens or labels, special ids included. `dtype` is a Keras dtype
     policy such as "mixed_bfloat16", or None for the global one. Raises InputError if the Keras
-    backend is not supported.
+    backend is not supported, or computes this model wrongly.
     """
     check_backend(backend.name())
+    _check_lstm(settings)
     model: keras.Model = TASKS[settings.task].model(
         settings, source_vocabulary_size, target_vocabulary_size, dtype
     )
     return model
+
+
+def _check_lstm(settings: Settings) -> None:
+    """Raises InputError for several LSTM decoder layers on a GPU with JAX.
+
+    The compiled program gives other numbers than the same operations on a CPU, and than the same
+    program without compilation, with jaxlib 0.11.2 on an NVIDIA H200.
+    """
+    model = settings.model
+    deep = getattr(model, "num_decoder_layers", 1) > 1 and getattr(model, "cell", "") == "lstm"
+    if deep and backend.name() == "jax" and backend.device()[0] == "gpu":
+        raise InputError(
+            "model.num_decoder_layers: JAX computes several LSTM decoder layers wrongly on a GPU: "
+            "use model.cell=gru, model.num_decoder_layers=1, --device cpu or --backend tensorflow"
+        )
 
 
 def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:

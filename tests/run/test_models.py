@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_seq.models import RecurrentSeq2Seq, Transformer
-from keras_seq.run import Run
+from keras_seq.run import Run, models
 from keras_seq.run.models import (
     build_model,
     build_run_model,
@@ -55,6 +55,22 @@ def test_build_model_builds_the_recurrent_family():
         }
     )
     assert isinstance(build_model(settings, 20, 20), RecurrentSeq2Seq)
+
+
+@pytest.mark.parametrize(
+    ("cell", "layers", "rejected"), [("gru", 2, False), ("lstm", 2, True), ("lstm", 1, False)]
+)
+def test_deep_lstm_decoder_is_rejected_on_a_gpu_with_jax(monkeypatch, cell, layers, rejected):
+    """Only the device is simulated."""
+    monkeypatch.setattr(models.backend, "name", lambda: "jax")
+    monkeypatch.setattr(models.backend, "device", lambda: ("gpu", (9, 0)))
+    overrides = {"model.family": "rnn", "model.cell": cell, "model.num_decoder_layers": layers}
+    settings = load_settings(overrides=overrides)
+    if rejected:
+        with pytest.raises(InputError, match="LSTM decoder layers wrongly on a GPU"):
+            build_model(settings, 20, 20)
+    else:
+        assert build_model(settings, 20, 20).count_params() > 0
 
 
 def test_weight_names_do_not_depend_on_the_number_of_models():
