@@ -53,9 +53,8 @@ class RecurrentStates:
 class RecurrentDecoder(RecurrentStates):
     """Layers of a decoder without attention.
 
-        x = dropout(E[id]), joined with a vector c if the decoder reads it at every step
-        recurrent layers, residual from layer 2
-        logits = W h + b, or E (P h) with a tied output
+        x = dropout(E[id]), joined with a vector c if the decoder reads it at every step recurrent
+        layers, residual from layer 2 logits = W h + b, or E (P h) with a tied output
 
         first state j of layer i = tanh(W_ij c + b_ij), if there is a vector c
 

@@ -79,8 +79,6 @@ class RecurrentLanguageModel(SearchableModel):
         decoder = RecurrentDecoder(self._arguments, num_layers, units, seed)
         source, target = token_input("source"), token_input("target")
         super().__init__(
-            inputs={"source": source, "target": target},
-            outputs=decoder.logits(target),
-            **kwargs,
+            inputs={"source": source, "target": target}, outputs=decoder.logits(target), **kwargs
         )
         self._set_parts(dummy_encoder(source), decoder)

@@ -17,8 +17,7 @@ from keras_seq.models.text_encoder import TextEncoder
 class TextClassifier(FunctionalModel):
     """Classifier of texts over any text encoder, as a functional Keras model.
 
-        v = pool(encoder(source))
-        h = relu(V dropout(v) + c), or v itself without hidden units
+        v = pool(encoder(source)) h = relu(V dropout(v) + c), or v itself without hidden units
         logits = W dropout(h) + b
 
     Shapes: B batch, S steps, C classes.

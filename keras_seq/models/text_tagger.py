@@ -18,8 +18,7 @@ from keras_seq.models.text_encoder import TextEncoder
 class TextTagger(FunctionalModel):
     """Tagger of words over any text encoder, as a functional Keras model.
 
-        logits = W dropout(encoder(source)) + b
-        tags = argmax of the logits of each word,
+        logits = W dropout(encoder(source)) + b tags = argmax of the logits of each word,
                or the most likely sequence under a `ConditionalRandomField`
 
     For part-of-speech tags and named entities; set `crf=True` where tags constrain each other, as

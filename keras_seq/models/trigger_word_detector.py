@@ -106,9 +106,7 @@ class TriggerWordDetector(FunctionalModel):
         x = layers.normalization(DropMask(dtype=self._arguments.dtype, name="unmasked")(x))
         logits, _ = _to_logits(layers, layers.convolution(x), [None] * num_layers)
         super().__init__(
-            inputs=source,
-            outputs=AttachMask(name="answers")(logits, mask=mask),
-            **kwargs,
+            inputs=source, outputs=AttachMask(name="answers")(logits, mask=mask), **kwargs
         )
         # Keras does not track what is in a namespace: the weights already belong to the model.
         self._parts = SimpleNamespace(

@@ -4,14 +4,7 @@ from .bleu_tokenizers import TOKENIZERS, bleu_tokenizer
 from .comparison import TESTS, Comparison, compare, scores_by_name, with_intervals
 from .counts import Counts
 from .detections import DetectionCounts, count_detections, detections
-from .entities import (
-    EntityScores,
-    TagScores,
-    are_entity_tags,
-    entities,
-    entity_scores,
-    tag_scores,
-)
+from .entities import EntityScores, TagScores, are_entity_tags, entities, entity_scores, tag_scores
 from .error_rate import Errors, character_errors, word_errors
 from .labels import LabelScores, label_scores
 from .metric_choice import MetricChoice, choose_bleu_tokenizer, choose_metric

@@ -31,16 +31,12 @@ class AttentionCell(ConfiguredLayer):
 
     With `query="current"` (Luong et al., 2015) the new state is the query:
 
-        s_t = cell([x_t; h~_{t-1}], s_{t-1})
-        c_t = attention(s_t, value)
-        h~_t = tanh(W [c_t; s_t])
+        s_t = cell([x_t; h~_{t-1}], s_{t-1}) c_t = attention(s_t, value) h~_t = tanh(W [c_t; s_t])
 
     With `query="previous"` (Bahdanau et al., 2015) the old state is the query, and the cell reads
     the context:
 
-        c_t = attention(s_{t-1}, value)
-        s_t = cell([x_t; c_t], s_{t-1})
-        h~_t = tanh(W [c_t; s_t])
+        c_t = attention(s_{t-1}, value) s_t = cell([x_t; c_t], s_{t-1}) h~_t = tanh(W [c_t; s_t])
 
     Without input feeding the cell reads x_t alone. With a `summary` of the source, x_t is
     [x_t; summary] at each step (Cho et al., 2014).

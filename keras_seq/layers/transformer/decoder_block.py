@@ -106,11 +106,7 @@ class TransformerDecoderBlock(TransformerBlock):
         )
         result = self.cross_attention_residual.around(
             lambda x: self.cross_attention(
-                x,
-                memory,
-                value_mask=memory_mask,
-                return_weights=return_weights,
-                training=training,
+                x, memory, value_mask=memory_mask, return_weights=return_weights, training=training
             ),
             x,
             training,
