@@ -81,7 +81,7 @@ def test_wheel_has_both_packages_and_nothing_else(wheel):
     expected = {"keras_seq/py.typed"} | {
         f"{package}/{path.relative_to(folder).as_posix()}"
         for package, folder in (("keras_seq", ROOT / "keras_seq"), ("keras_seq_cli", ROOT / "cli"))
-        for ending in ("css", "html", "py")
+        for ending in ("css", "html", "js", "py")
         for path in folder.rglob(f"*.{ending}")
     }
     metadata = f"keras_seq-{VERSION}.dist-info/"

@@ -244,7 +244,7 @@ def test_autoencoder_corpus_uses_each_line_as_source_and_target(text, tmp_path):
     ("overrides", "words"),
     [
         ({"data.pairs": "x"}, "data.pairs: received 'x', which is for task 'translate'"),
-        ({"data.max_source_length": 9}, "source and target are one text"),
+        ({"data.max_source_length": 9}, "data.max_target_length limits the text"),
         ({"training.scheduled_sampling": "linear"}, "with task 'vae'"),
         ({"training.free_bits": -1}, "training.free_bits: received -1, expected"),
         ({"training.kl_annealing": "slow"}, "training.kl_annealing: received 'slow', expected"),
