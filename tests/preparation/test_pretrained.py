@@ -192,8 +192,11 @@ def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     fetched = preset_directory("some/name")
     assert fetched == tmp_path / "keras" / "keras-seq" / "some%2Fname"
-    # What KerasHub knows by name and what it finds in a directory it loads and saves alike.
-    pretrained._fetch(str(saved), fetched)
+    # KerasHub loads a directory as it loads a preset that it knows by name and downloads.
+    with monkeypatch.context() as patch:
+        patch.setattr(pretrained, "is_known_by_name", lambda name: True)
+        patch.setattr(pretrained, "preset_directory", lambda name: fetched)
+        pretrained.fetch_preset(f"hub:{saved}")
     assert pretrained.read_word_pieces(fetched).vocabulary == tuple(PIECES)
     assert [path.name for path in fetched.parent.iterdir()] == [fetched.name]
     # Now it is there, nothing is asked for, and nothing said.
