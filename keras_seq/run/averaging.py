@@ -13,6 +13,8 @@ from keras_seq.run import Run, Shapes, check_new, lock_directory
 from keras_seq.run.models import build_run_model, weight_shapes
 from keras_seq.text import InputError
 
+__all__ = ["average_run"]
+
 
 def average_run(
     run: str | os.PathLike[str],
