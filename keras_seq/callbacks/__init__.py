@@ -1,4 +1,4 @@
-"""Keras callbacks for sequence models. Each works in any `fit`."""
+"""Keras callbacks for sequence models. They work with plain `keras.Model.fit`."""
 
 from keras_seq.callbacks.attention_snapshots import AttentionSnapshots
 from keras_seq.callbacks.average_weights import AverageWeights

@@ -13,10 +13,10 @@ from keras_seq.callbacks.counting_callback import PeriodicCallback, check_positi
 class AverageWeights(PeriodicCallback):
     """Averages the last or the best N states of the weights.
 
-    The average over the last checkpoints is usually better than the last checkpoint, and so is the
-    average over the best ones. The states are kept in memory, as N copies of the trainable weights.
-    With `ExactCheckpoint.carry`, each checkpoint contains them, so that a `fit` that is killed and
-    resumed has the same average as an uninterrupted one.
+    The average of the last or the best checkpoints is usually better than the last checkpoint. The
+    states are kept in memory, as N copies of the trainable weights. With `ExactCheckpoint.carry`,
+    each checkpoint contains the states, so that a `fit` that is killed and resumed computes the
+    same average as an uninterrupted `fit`.
 
     Args:
         count: Positive integer N, maximum number of states to average.
@@ -24,8 +24,8 @@ class AverageWeights(PeriodicCallback):
         set_at_end: Whether to set the weights of the model to the average at the end of `fit`. If
             False, only the attribute `average` has it.
         judge: Optional function that takes the number of updates and returns a score. The N states
-            with the largest scores are averaged instead of the last N. Of equal scores, the earlier
-            state is kept. States with the score NaN are dropped.
+            with the largest scores are averaged instead of the last N. Between equal scores, the
+            earlier state is kept. States with the score NaN are dropped.
         initial_step: Number of updates before this `fit`.
 
     Attributes:
@@ -64,7 +64,7 @@ class AverageWeights(PeriodicCallback):
     ) -> None:
         super().__init__(every, initial_step)
         check_positive_integers(count=count)
-        # The score and the arrays of each state, by update.
+        # Maps the number of an update to the score and the weights after that update.
         self._states: dict[int, tuple[float, list[np.ndarray]]] = {}
         self.set_at_end = set_at_end
         self.count = count

@@ -6,7 +6,7 @@ import keras
 
 
 class CountingCallback(keras.callbacks.Callback):
-    """Base class of callbacks that count updates; abstract.
+    """Abstract base class of callbacks that count updates.
 
     `fit` calls its callbacks after each execution, which makes `steps_per_execution` updates. The
     callback counts all of them. An action that is due at one of them happens after the last. `fit`
@@ -46,17 +46,17 @@ class CountingCallback(keras.callbacks.Callback):
         self._batches_of_epoch = batch + 1
 
     def _due(self, every: int) -> bool:
-        """Whether the last execution passed a multiple of `every` updates."""
+        """Returns True if the last execution passed a multiple of `every` updates."""
         return self.step // every > self._step_before // every
 
     def _sync_model(self) -> None:
-        """Copies the weights of a running `fit` to the model, which only JAX needs."""
-        # Access to `self.model` copies them.
+        """Copies the weights of a running `fit` to the model; needed only on JAX."""
+        # Reading the attribute `model` copies the weights.
         _ = self.model
 
 
 class LossCallback(CountingCallback):
-    """Base class of callbacks that report the mean loss since their last report; abstract."""
+    """Abstract base class of callbacks that report the mean loss since their last report."""
 
     _last_loss = (0, 0.0)
 
@@ -80,7 +80,7 @@ class LossCallback(CountingCallback):
 
 
 class PeriodicCallback(CountingCallback):
-    """Base class of callbacks that act every N updates, and maybe at the end; abstract."""
+    """Abstract base class of callbacks that act every N updates and, optionally, at the end."""
 
     _acts_at_end = True
 

@@ -19,8 +19,7 @@ from keras_seq.callbacks.checkpoint_content import (
 )
 from keras_seq.callbacks.counting_callback import CountingCallback, check_positive_integers
 
-# Value of `stop_training` at the end of an epoch that an earlier `fit` began. Other callbacks set
-# it to True.
+# Value of `stop_training` that ends a resumed epoch but not `fit`. Other callbacks use True.
 _EPOCH_IS_OVER = "the epoch is over"
 
 
@@ -194,8 +193,8 @@ class ExactCheckpoint(CountingCallback):
             if self._due(self.every) or self._model_in_fit.stop_training:
                 self._save()
         elif self._within_epoch and not self._model_in_fit.stop_training:
-            # `fit` would give this epoch as many batches as the others. `on_epoch_end` saves, after
-            # the other callbacks have seen the end of the epoch.
+            # End a resumed epoch early, because `fit` expects a full epoch. `on_epoch_end` saves
+            # after the other callbacks have handled the end of the epoch.
             self._model_in_fit.stop_training = _EPOCH_IS_OVER
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

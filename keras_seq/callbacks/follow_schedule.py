@@ -40,6 +40,6 @@ class FollowSchedule(CountingCallback):
         self.schedule = schedule
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-        # On JAX, this also makes `fit` read the variables again.
+        # On JAX, this call also makes `fit` read the new value of the variable.
         self._sync_model()
         self.variable.assign(self.schedule(self.step))

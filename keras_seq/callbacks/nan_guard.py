@@ -65,7 +65,7 @@ class NanGuard(CountingCallback):
         self.check()
 
     def check(self) -> None:
-        """Reads the counters of the optimizer now."""
+        """Reads the optimizer's counters of skipped updates, reports them, and may stop `fit`."""
         self._sync_model()
         optimizer = self.model.optimizer
         skipped = _number(optimizer.skipped)
@@ -74,7 +74,7 @@ class NanGuard(CountingCallback):
             if self.report:
                 self.report(skipped)
         in_row = _number(optimizer.skipped_in_row)
-        # The earliest update at which the counter can be a multiple of the limit.
+        # The earliest update at which `skipped_in_row` can be a multiple of `limit`.
         self._next_check = self.step + self.limit - in_row % self.limit
         if in_row >= self.limit:
             if self.on_limit:

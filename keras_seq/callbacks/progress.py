@@ -63,7 +63,7 @@ class Progress(LossCallback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._first_step is None:
-            # The compilation does not count for the rate.
+            # Exclude the compilation from the tokens per second.
             self.restart_clock()
             self._first_step, self._first_end = self.step, self._last
             return
@@ -82,7 +82,7 @@ class Progress(LossCallback):
             self._line_open = False
 
     def restart_clock(self) -> None:
-        """Excludes the time since the last line from the rate."""
+        """Excludes the time since the last progress line from the tokens per second."""
         self._last = time.monotonic()
         self._last_tokens = self.tokens() if self.tokens else 0
 

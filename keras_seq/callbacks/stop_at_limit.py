@@ -40,7 +40,7 @@ class StopAtLimit(CountingCallback):
         self._start: float | None = None
 
     def reached(self) -> bool:
-        """Whether a limit is reached."""
+        """Returns True if a limit is reached."""
         if self.max_steps is not None and self.step >= self.max_steps:
             return True
         minutes = 0.0 if self._start is None else (time.monotonic() - self._start) / 60

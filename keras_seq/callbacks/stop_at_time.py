@@ -1,4 +1,4 @@
-"""Stops a training before the time of its process is over."""
+"""Stops a training before the process reaches its time limit."""
 
 import datetime
 import time
@@ -50,7 +50,7 @@ class StopAtTime(keras.callbacks.Callback):
         if at is not None and not isinstance(at, datetime.datetime):
             raise TypeError(f"`at` must be a datetime.datetime, received {at!r}.")
         self.on_time = on_time
-        # The wall clock can be adjusted while minutes are counted, the monotonic clock cannot.
+        # Minutes are measured with the monotonic clock, because the system clock may be adjusted.
         self._clock = time.monotonic if at is None else time.time
         self._end = time.monotonic() + 60 * (minutes or 0) if at is None else at.timestamp()
 

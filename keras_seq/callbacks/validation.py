@@ -117,7 +117,7 @@ class Validation(PeriodicCallback):
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether `patience` evaluations have passed without improvement."""
+        """True if `patience` evaluations have passed without improvement."""
         return 0 < self.patience <= self.wait
 
     def catch_up(self) -> None:
@@ -127,7 +127,7 @@ class Validation(PeriodicCallback):
 
     def _act(self) -> None:
         results = self.results = self.evaluate(self.step)
-        # Not earlier: a checkpoint saved during the evaluation must repeat the evaluation.
+        # Set after the evaluation: a checkpoint saved during it must not count it as done.
         self._acted_at = self.step
         if self.report:
             self.report(self.step, results)
@@ -143,7 +143,7 @@ class Validation(PeriodicCallback):
             self.model.stop_training = True
 
     def _compare(self, results: dict[str, float]) -> tuple[bool, bool]:
-        """Whether an evaluation is the best so far, and whether it restarts the patience."""
+        """Returns two bools: the evaluation is the best so far; it resets the patience counter."""
         value = results[self.monitor]
         if math.isnan(value):
             # NaN is never the best, even in the first evaluation.
@@ -170,7 +170,7 @@ class Validation(PeriodicCallback):
         return value if self.mode == "max" else -value
 
     def _number(self, results: dict[str, float], key: str | None) -> float | None:
-        """A finite number of the results, otherwise None."""
+        """Returns `results[key]`, or None without a key or for a value that is not finite."""
         if key is None or not math.isfinite(results[key]):
             return None
         return float(results[key])

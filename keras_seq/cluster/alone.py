@@ -54,7 +54,7 @@ class Cluster:
         return self.largest(values if self.is_chief else np.full(len(values), -np.inf))
 
     def differs(self, values: Numbers) -> bool:
-        """Whether the numbers differ between hosts. All hosts must call this method."""
+        """Returns True if the numbers differ between hosts. All hosts must call this method."""
         array = np.asarray(values, np.float64)
         return not np.array_equal(self.largest(array), -self.largest(-array))
 

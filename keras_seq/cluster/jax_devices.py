@@ -21,7 +21,7 @@ _SPLIT_OUTPUT = re.compile(r"(kernel|qkv_bias|query_bias|key_value_bias|hidden/b
 
 
 def configure(devices: Devices) -> None:
-    """Sets what JAX reads at its start; RuntimeError if it has started differently."""
+    """Sets the device options of JAX. Raises RuntimeError if JAX started with other options."""
     if devices.kind is not None and jax.config.jax_platforms != devices.kind:
         jax.config.update("jax_platforms", devices.kind)
     if devices.kind == "cpu" and devices.count is not None:
@@ -46,7 +46,7 @@ def start(devices: Devices) -> Cluster:
 
 
 class JaxCluster(Cluster):
-    """Devices of one or more hosts; `model_devices` of them share one copy of the weights."""
+    """Devices of one or more hosts. Every `model_devices` devices share a copy of the weights."""
 
     def __init__(self, count: int, model_devices: int) -> None:
         self.host = jax.process_index()

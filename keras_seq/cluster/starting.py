@@ -13,7 +13,7 @@ from keras_seq.cluster.alone import Cluster
 from keras_seq.runtime.devices import Devices, check_backend
 from keras_seq.text import InputError
 
-# How long the other hosts wait while the first host prepares the text.
+# Maximum time that the other hosts wait while the first host prepares the text.
 WAIT_SECONDS = 1800.0
 
 

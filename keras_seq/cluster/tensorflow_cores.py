@@ -62,7 +62,7 @@ def split_batch(batch: Any, count: int) -> list[Any]:
 
 
 def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
-    """The gradients of a shard, and the update of the weights by those of all shards."""
+    """Returns two functions: gradients of a shard, and an update with all shards' gradients."""
     shard_gradients = ShardGradients(model)
 
     def apply(results: Any) -> Any:

@@ -26,7 +26,7 @@ from keras_seq.runtime.threads import num_training_threads
 
 
 def configure(devices: Devices) -> None:
-    """Sets what TensorFlow reads at its start; RuntimeError if it has started differently."""
+    """Sets device options. Raises RuntimeError if TensorFlow started with others or has no GPU."""
     if devices.kind == "cpu":
         if tf.config.get_visible_devices("GPU"):
             tf.config.set_visible_devices([], "GPU")
@@ -68,7 +68,7 @@ def start(devices: Devices) -> Cluster:
 
 @functools.cache
 def _multi_worker_strategy() -> Any:
-    # A process can create it only once, before it computes anything.
+    # A process can create this strategy only once, before it computes anything.
     return tf.distribute.MultiWorkerMirroredStrategy()
 
 
@@ -138,7 +138,7 @@ class TensorFlowCluster(TensorFlowLoop):
         if self.hosts == 1:
             return array
         rows = np.zeros((self.hosts, len(array)), np.int64)
-        # As integers: their sum with zeros is exact, even for the bits of infinity.
+        # Sum the floats as integers: adding 0 to an integer keeps all bits, even of infinity.
         rows[self.host] = array.view(np.int64)
         return self._sum_over_hosts(rows).view(np.float64).max(axis=0)
 

@@ -1,4 +1,4 @@
-"""A training loop for batches that several cores or devices share, on TensorFlow."""
+"""TensorFlow training loop for batches that are split over several cores or devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEED_STEP = 0x1E3779B1
 
 
 class TensorFlowLoop(Cluster):
-    """A training loop that replaces `fit` of Keras; abstract.
+    """Abstract training loop that replaces `fit` of Keras.
 
     Each shard of a batch has its own dropout masks. The optimizer gets the sum of the gradients of
     all shards.
@@ -64,12 +64,12 @@ class TensorFlowLoop(Cluster):
         return self._made[1]
 
     def _updates(self, model: keras.Model, example: Any) -> Updates:
-        """Context with the function that makes updates."""
+        """Returns a context manager that provides the update function."""
         raise NotImplementedError
 
 
 class ShardGradients:
-    """The gradients of a shard of a batch; assigns no variable."""
+    """Computes the gradients of a shard of a batch without assigning variables."""
 
     def __init__(self, model: keras.Model) -> None:
         weights = {id(weight) for weight in model.weights}
@@ -78,11 +78,11 @@ class ShardGradients:
         self.variables = model.trainable_variables
 
     def __call__(self, shard: Any, number: Any) -> tuple[list[Any], Any, list[Any]]:
-        """Computes the gradients of the shard (inputs, targets, weights) with this number.
+        """Computes the gradients of shard `number`, a tuple (inputs, targets, weights).
 
-        Shard 0 has the random numbers of a batch that is not split. Returns a gradient or None for
-        each of `variables`; the loss; and the counter of each random seed after the pass, which is
-        the same for all shards.
+        Shard 0 uses the same random numbers as an unsplit batch. Returns a gradient or None for
+        each of `variables`, the loss, and the counter of each seed generator after the pass. The
+        counters are the same for all shards.
         """
         inputs, targets, weights = shard
         model = self._model
@@ -98,7 +98,7 @@ class ShardGradients:
         return dense, loss, [scope.get_current_value(seed)[1] for seed in self._seeds]
 
     def apply(self, gradients: Sequence[Any], counters: Sequence[Any]) -> None:
-        """Updates the weights with summed gradients, and the seeds with counters of any shard."""
+        """Updates weights with summed gradients, and seed generators with a shard's counters."""
         self._model.optimizer.apply(gradients, self.variables)
         for seed, counter in zip(self._seeds, counters, strict=True):
             seed.assign(tf.stack([seed.value[0], counter]))
@@ -112,7 +112,7 @@ def signature_of(example: Any) -> Any:
 
 
 def _seed_of_shard(seed: Any, number: Any) -> Any:
-    """The state of a seed generator for a shard; unchanged for shard 0."""
+    """Returns the state of a seed generator for a shard. Shard 0 uses the state unchanged."""
     state = tf.convert_to_tensor(seed.value)
     step = tf.cast(number, state.dtype) * tf.constant(_SEED_STEP, state.dtype)
     return tf.stack([tf.bitwise.bitwise_xor(state[0], step), state[1]])

@@ -14,10 +14,10 @@ from keras_seq.losses.masked_loss import MaskedLoss
 
 # Shape letters: B batch, T frames, L labels, S = 2 L + 1 states, V vocabulary.
 
-# Stands for log 0. Finite, so that differences are finite; a power of 2, because Keras rounds
-# maxima of float64 to float32 on torch.
+# Replaces log 0. It is finite, so that differences are finite, and a power of 2, because Keras
+# rounds maxima of float64 to float32 on torch.
 _LOG_ZERO = -(2.0**100)
-# Between the logits of a network and those that `blank_frames` writes.
+# Threshold between the logits of a network and the logits that `blank_frames` writes.
 _PADDING_LOGIT = -1e8
 
 
@@ -139,7 +139,7 @@ def _negative_log_likelihood(labels: Any, logits: Any, counts: Any) -> Any:
     def losses_of(logits: Any) -> tuple[Any, Callable[[Any], Any]]:
         log_probabilities = ops.log_softmax(logits, axis=-1)
         chosen = ops.take_along_axis(log_probabilities, states[:, None, :], axis=2)  # (B, T, S)
-        forward, backward = _sums(chosen, states, last)
+        forward, backward = _forward_backward(chosen, states, last)
         # Every alignment passes through exactly one state at the first frame.
         likelihood = ops.logsumexp(forward[:, 0] + backward[:, 0] - chosen[:, 0], axis=1)
 
@@ -162,14 +162,14 @@ def _states(labels: Any) -> Any:
     return ops.pad(pairs, [[0, 0], [0, 1]])
 
 
-def _sums(chosen: Any, states: Any, last: Any) -> tuple[Any, Any]:
-    """Returns log alpha and log beta, `(B, T, S)`. Both include frame t.
+def _forward_backward(chosen: Any, states: Any, last: Any) -> tuple[Any, Any]:
+    """Returns log alpha and log beta, `(B, T, S)`. Both include the probability of frame t.
 
-    An alignment read backwards is an alignment of the reversed labels. So one loop over a doubled
-    batch computes both.
+    An alignment read backwards is an alignment of the reversed labels. One loop over a doubled
+    batch therefore computes both.
     """
     indices = ops.arange(ops.shape(states)[1], dtype="int32")
-    # State s of the labels is state `last - s` of the reversed labels. Later states are unused.
+    # State s of the labels is state `last - s` of the reversed labels. States > last are unused.
     mirror = ops.where(indices <= last[:, None], last[:, None] - indices, indices)  # (B, S)
     reversed_states = ops.take_along_axis(states, mirror, axis=1)
     reversed_chosen = ops.take_along_axis(ops.flip(chosen, axis=1), mirror[:, None, :], axis=2)
@@ -190,7 +190,7 @@ def _sums(chosen: Any, states: Any, last: Any) -> tuple[Any, Any]:
         sums = largest + ops.log(total) + current
         return sums, [sums]
 
-    # Starting in state 0 before the first frame allows states 0 and 1 at it, as required.
+    # Start in state 0 before the first frame, so that the first frame is in state 0 or 1.
     start = ops.where(indices == 0, ops.zeros_like(log_zero), log_zero) + ops.zeros_like(
         inputs[:, 0]
     )

@@ -8,7 +8,7 @@ from keras import ops
 from keras_seq.losses.masked_loss import MaskedCrossEntropy, MaskedLoss
 from keras_seq.losses.sequence_cross_entropy import token_losses
 
-# Marks padding, and subwords inside a word.
+# Target at padding, and at subwords that do not begin a word.
 NO_LABEL = -1
 
 
@@ -62,7 +62,7 @@ class LabelCrossEntropy(MaskedCrossEntropy):
 
 
 class ComparableLabelCrossEntropy(LabelCrossEntropy):
-    """`LabelCrossEntropy` whose value leaves out the label smoothing; internal.
+    """`LabelCrossEntropy` that excludes label smoothing from its value; internal.
 
     See `ComparableCrossEntropy`.
     """

@@ -1,4 +1,4 @@
-"""Bases of the losses: argument checks, masks and reductions."""
+"""Base classes of the losses: argument checks, masks and reductions."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from keras import ops
 
 
 class MaskedLoss(keras.losses.Loss):
-    """Abstract loss that is a sum or a weighted mean over the items that count."""
+    """Abstract loss: the sum or the weighted mean over all items that are not masked."""
 
     def __init__(self, reduction: str, name: str, **kwargs: Any) -> None:
         super().__init__(name=name, reduction=reduction, **kwargs)
@@ -17,10 +17,10 @@ class MaskedLoss(keras.losses.Loss):
             )
 
     def reduce(self, losses: Any, counts: Any, sample_weight: Any = None) -> Any:
-        """Returns the weighted sum of the losses, or that sum divided by the sum of the weights.
+        """Returns the weighted sum of the losses, or their weighted mean per item.
 
-        Losses are 0 where nothing counts, and `counts` is the number of counted items behind each
-        loss. There is one sample weight per row or per loss.
+        `losses` is 0 for masked items. `counts` is the number of unmasked items in each loss. There
+        is one sample weight per row or per loss.
         """
         counts = ops.cast(counts, losses.dtype)
         weights = 1.0
@@ -40,7 +40,7 @@ class MaskedCrossEntropy(MaskedLoss):
 
     ignored_id: int
     default_name: str
-    # Whether the value of the loss includes the smoothing. The gradient always does.
+    # If False, the value of the loss excludes label smoothing. The gradient always includes it.
     smoothed_value = True
 
     def __init__(

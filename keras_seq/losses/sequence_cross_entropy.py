@@ -19,8 +19,8 @@ class SequenceCrossEntropy(MaskedCrossEntropy):
 
     Use it to train sequence-to-sequence and language models. Unlike in
     `keras.losses.SparseCategoricalCrossentropy`, padding does not count in the mean and labels can
-    be smoothed. No one-hot tensor is built, and the gradient is written out: it needs fewer passes
-    over the logits, the largest tensor of a training step.
+    be smoothed. No one-hot tensor is built, and the explicit gradient needs fewer passes over the
+    logits, the largest tensor of a training step.
 
     Shapes: B batch, T target steps, V vocabulary.
 
@@ -71,10 +71,10 @@ class SequenceCrossEntropy(MaskedCrossEntropy):
 
 
 class ComparableCrossEntropy(SequenceCrossEntropy):
-    """`SequenceCrossEntropy` whose value leaves out the label smoothing; internal.
+    """`SequenceCrossEntropy` that excludes label smoothing from its value; internal.
 
-    Its value is comparable to the cross-entropy of a validation, and saves one pass over the
-    logits. Its gradient is that of `SequenceCrossEntropy`.
+    The value is comparable to the cross-entropy of a validation, and needs one pass less over the
+    logits. The gradient is the same as that of `SequenceCrossEntropy`.
     """
 
     smoothed_value = False
@@ -105,7 +105,7 @@ def token_losses(
 
         def gradient(upstream: Any) -> Any:
             scale = upstream[:, None]
-            # The last use of the probabilities: TensorFlow reuses their memory for the result.
+            # No later code uses `probabilities`, so TensorFlow reuses their memory for the result.
             slopes = backend.multiply_no_nan(probabilities, scale)
             uniform = label_smoothing / vocabulary
             if label_smoothing:
@@ -143,7 +143,7 @@ def _log_sum(logits: Any, probabilities: Any, at_label: Any, labels: Any) -> Any
 
 
 def _at(rows: Any, index: Any) -> Any:
-    """Returns `rows[i, index[i]]`, by one gather of single numbers."""
+    """Returns `rows[i, index[i]]` for each row i, with one gather from the flattened rows."""
     width = rows.shape[-1]
     flat_index = ops.arange(ops.shape(index)[0], dtype="int32") * width + index
     return ops.take(ops.reshape(rows, (-1,)), flat_index, axis=0)

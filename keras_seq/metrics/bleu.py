@@ -35,18 +35,18 @@ class BLEU(TextMetric):
       XLA does not support this on TensorFlow, so compile models with `jit_compile=False` on a GPU.
     * Lists of strings, by calling `update_state` directly.
 
-    The end token and what follows it do not count, nor do rows of padding alone, which fill up a
-    batch. Logits of a training model are computed with teacher forcing, so their BLEU is higher
-    than that of translations. To score translations, pass the ids from a search.
+    The end token, the tokens after it, and rows that contain only padding do not count. Logits of a
+    training model are computed with teacher forcing, so their BLEU is higher than that of
+    translations. To score translations, pass the ids from a search.
 
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
     Args:
-        decode: Optional function of lists of ids to as many strings, such as `Tokenizer.decode`.
+        decode: Optional function that decodes a list of rows of ids, such as `Tokenizer.decode`.
             Register it with `keras.saving.register_keras_serializable` to save a compiled model.
         tokenize: Tokenizer of sacreBLEU for texts. Defaults to that of sacreBLEU, "13a".
         pad_id, end_id: Ids of padding, 0 by default, and of the end token, 3 by default; None if no
-            id is padding, or if rows end with padding alone.
+            id is padding, or if rows end only with padding.
         name, dtype: Name of the metric, and dtype of the result.
 
     Call arguments:
@@ -137,7 +137,7 @@ def _statistics_of_tokens(
         in_truth = _equal_ngrams(in_truth, ids, true, order)  # (B, M, N)
         in_prediction = _equal_ngrams(in_prediction, ids, ids, order)  # (B, M, M)
         count_in_truth = ops.sum(ops.cast(in_truth, "int32"), axis=2)
-        # The n-th occurrence of an n-gram is a match if the truth has it n times.
+        # Occurrence k of an n-gram is a match if the truth contains the n-gram at least k times.
         before = ops.logical_and(in_prediction, steps[:, :, None] >= steps[:, None, :])
         occurrence = ops.sum(ops.cast(before, "int32"), axis=2)
         complete = steps + order - 1 <= lengths[:, None]
@@ -151,10 +151,10 @@ def _statistics_of_tokens(
 def _equal_ngrams(shorter: Any, left: Any, right: Any, order: int) -> Any:
     """Returns a bool `(B, M, N)`, True if the n-grams at i of `left` and j of `right` are equal.
 
-    `shorter` is the same for n - 1; None if n is 1.
+    `shorter` is the result for n-grams of `order - 1` tokens; None if `order` is 1.
     """
     shift = order - 1
-    # The last token of each n-gram. Fill values beyond the end differ from every id.
+    # Shift to the last token of each n-gram. The fill values differ from every id.
     left = ops.pad(left[:, shift:], [[0, 0], [0, shift]], constant_values=-3)
     right = ops.pad(right[:, shift:], [[0, 0], [0, shift]], constant_values=-4)
     same = ops.equal(left[:, :, None], right[:, None, :])

@@ -19,15 +19,15 @@ class ChrF(TextMetric):
 
         chrF = 100 * 5 P R / (4 P + R)
 
-    P is the mean over n = 1 ... 6 of the fraction of the predictions' n-grams that are in the
-    truth, R that of the truth's n-grams that are in the predictions. White space does not count.
-    All counts are summed over the batches of an epoch.
+    P is the fraction of the predictions' n-grams that are in the truth. R is the fraction of the
+    truth's n-grams that are in the predictions. Both are means over n = 1 ... 6. White
+    space is ignored. All counts are summed over the batches of an epoch.
 
     Pass lists of strings by calling `update_state` directly, or ids with `decode`. Both are
     computed on the host, ids also from compiled code. XLA does not support this on TensorFlow, so
-    compile models with `jit_compile=False` on a GPU. The end token, what follows it and rows of
-    padding alone do not count. As for `BLEU`, logits of a training model score higher than
-    translations: pass the ids from a search.
+    compile models with `jit_compile=False` on a GPU. The end token, the tokens after it, and rows
+    that contain only padding do not count. To score translations, pass the ids from a search. As
+    for `BLEU`, logits of a training model score higher.
 
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
@@ -67,14 +67,14 @@ class ChrF(TextMetric):
         sides = (extract_all_char_ngrams(text, ORDERS, False) for text in (prediction, truth))
         pairs = list(zip(*sides, strict=True))
         return [
-            # As in sacreBLEU: an order for which the truth is too short does not count.
+            # As in sacreBLEU, skip orders for which the truth is too short.
             *(found.total() if expected else 0 for found, expected in pairs),
             *(expected.total() for _, expected in pairs),
             *((found & expected).total() for found, expected in pairs),
         ]
 
     def result(self) -> Any:
-        # The means leave out orders of which one side has no n-gram.
+        # Average only over the orders for which both prediction and truth have n-grams.
         found, expected, matches = ops.split(ops.convert_to_tensor(self.statistics), 3)
         counted = ops.logical_and(found > 0, expected > 0)
         orders = ops.sum(ops.cast(counted, found.dtype))

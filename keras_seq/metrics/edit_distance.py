@@ -19,7 +19,7 @@ class EditDistance(RowRate):
 
     The sums run over all batches, so this is the rate of the corpus rather than a mean over rows.
     It exceeds 1 if predictions are much longer than the truth. A row ends with its first `end_id`,
-    which counts as a token. Rows of padding alone, which fill up a batch, do not count.
+    which counts as a token. Rows that contain only padding do not count.
 
     Logits of a training model are computed with teacher forcing, so their rate is lower than that
     of decoded ids. To score translations, pass the ids from a search.
@@ -28,7 +28,7 @@ class EditDistance(RowRate):
 
     Args:
         pad_id, end_id: Ids of padding, 0 by default, and of the end token, 3 by default; None if no
-            id is padding, or if rows end with padding alone.
+            id is padding, or if rows end only with padding.
         name, dtype: Name of the metric, and dtype of the result.
 
     Call arguments:
@@ -81,7 +81,7 @@ def levenshtein(true: Any, true_lengths: Any, ids: Any, lengths: Any) -> Any:
         replaced = shifted(two_before) + ops.cast(ops.not_equal(true, others), "int32")
         skipped = ops.minimum(one_before, shifted(one_before)) + 1
         diagonal = ops.minimum(replaced, skipped)
-        # At the borders of the table k tokens face an empty row. Cells beyond are not read.
+        # At the borders of the table, one of the rows is empty. Cells outside are not read.
         border = ops.logical_or(ops.equal(cells, 0), cells >= k)
         diagonal = ops.where(border, k, diagonal)
         at_end = ops.take_along_axis(diagonal, true_lengths[:, None], axis=1)[:, 0]

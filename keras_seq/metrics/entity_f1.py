@@ -62,7 +62,7 @@ class EntityF1(SummedMetric):
         self.tags = list(tags)
         kinds: dict[str, int] = {}
         # The last row stands for padding, which is outside of all entities.
-        table = [_row(tag, kinds) for tag in self.tags] + [(0, False, False)]
+        table = [_tag_properties(tag, kinds) for tag in self.tags] + [(0, False, False)]
         self._kinds, self._opening, self._continuing = map(list, zip(*table, strict=True))
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -80,7 +80,7 @@ class EntityF1(SummedMetric):
             add(variable, ops.sum(count * weights))
 
     def _flags(self, tags: Any) -> dict[str, Any]:
-        """Returns the entity type of each word, 0 outside, and bools of first and last words."""
+        """Returns the entity type of each word (0: none), and bools at first and last words."""
         kinds = ops.take(ops.convert_to_tensor(self._kinds, "int32"), tags)
         opening = ops.take(ops.convert_to_tensor(self._opening, "bool"), tags)
         continuing = ops.take(ops.convert_to_tensor(self._continuing, "bool"), tags)
@@ -101,8 +101,8 @@ class EntityF1(SummedMetric):
         return {**super().get_config(), "tags": self.tags}
 
 
-def _row(tag: str, kinds: dict[str, int]) -> tuple[int, bool, bool]:
-    """Returns the number of a tag's type, whether it may be continued, and whether it continues."""
+def _tag_properties(tag: str, kinds: dict[str, int]) -> tuple[int, bool, bool]:
+    """Returns (type number, may precede a word of its entity, may follow a word of its entity)."""
     spans = entities([tag])
     if not spans:
         return 0, False, False
@@ -113,7 +113,7 @@ def _row(tag: str, kinds: dict[str, int]) -> tuple[int, bool, bool]:
 def _right(true: dict[str, Any], predicted: dict[str, Any]) -> Any:
     """Returns the number of true entities of each row that were predicted, float32 `(B,)`.
 
-    An entity was predicted if both sides agree on type, first and last word at each of its words.
+    An entity was predicted if all its words have equal entries of `_flags` in both arguments.
     """
     inside = true["kinds"] > 0
     same = ops.equal(true["kinds"], predicted["kinds"])

@@ -15,9 +15,9 @@ class ExactMatch(RowRate):
         exact match = sum of w_b [prediction_b = y_b] / sum of w_b
 
     Use it for short targets that are either right or wrong, such as inflections. A row ends with
-    its first `end_id`; what follows is ignored. Rows of padding alone, which fill up a batch, do
-    not count. Logits of a training model are computed with teacher forcing, so their exact match
-    is at least that of decoded ids. To score translations, pass the ids from a search.
+    its first `end_id`; later tokens are ignored. Rows that contain only padding do not count.
+    Logits of a training model are computed with teacher forcing, so their exact match is at least
+    that of decoded ids. To score translations, pass the ids from a search.
 
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
@@ -46,7 +46,7 @@ class ExactMatch(RowRate):
     default_name = "exact_match"
 
     def row_counts(self, true: Any, true_lengths: Any, ids: Any, lengths: Any) -> tuple[Any, Any]:
-        # Pad both sides to the sum of their widths.
+        # Pad truth and prediction to equal widths.
         padded = ops.pad(true, [[0, 0], [0, ops.shape(ids)[1]]], constant_values=0)
         ids = ops.pad(ids, [[0, 0], [0, ops.shape(true)[1]]], constant_values=0)
         steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1

@@ -1,4 +1,4 @@
-"""Bases of the metrics, whose state variables are sums over rows."""
+"""Base classes of the metrics. The state variables of a metric are sums over rows."""
 
 from typing import Any
 
@@ -47,16 +47,16 @@ class SummedMetric(keras.metrics.Metric):
 
 
 class TokenMean(SummedMetric):
-    """Abstract function of the weighted mean of a value over the real tokens of all batches."""
+    """Abstract metric: a function of the weighted mean of a value over all real tokens."""
 
     sums = ("count", "total")
 
     def token_values(self, y_true: Any, y_pred: Any, real: Any) -> Any:
-        """Returns the values `(B, T)` of tokens, which count where `real` is True."""
+        """Returns a value per token, `(B, T)`. Values where `real` is False are ignored."""
         raise NotImplementedError
 
     def of_mean(self, mean: Any) -> Any:
-        """Returns the result for a mean value, by default the mean itself."""
+        """Converts the mean value to the result. By default, the result is the mean."""
         return mean
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
@@ -65,7 +65,7 @@ class TokenMean(SummedMetric):
         real = real_tokens(y_true, y_pred, self.pad_id)
         weights = token_weights(real, sample_weight)
         values = ops.cast(self.token_values(y_true, y_pred, real), self.total.dtype)
-        # A weight of 0 removes even an infinite value.
+        # Select instead of multiply, because 0 times infinity is NaN.
         values = ops.where(ops.equal(weights, 0), 0.0, values * ops.cast(weights, values.dtype))
         add(self.count, ops.sum(values))
         add(self.total, ops.sum(weights))
@@ -75,7 +75,7 @@ class TokenMean(SummedMetric):
 
 
 class RowMetric(SummedMetric):
-    """Abstract metric of rows that end with `end_id`, or with padding alone if it is None."""
+    """Abstract metric of rows that end at `end_id`, or only at padding if `end_id` is None."""
 
     def __init__(
         self,
@@ -90,9 +90,9 @@ class RowMetric(SummedMetric):
     def rows(self, y_true: Any, y_pred: Any, sample_weight: Any, keep_end: bool) -> tuple[Any, ...]:
         """Returns truth and prediction as rows of tokens.
 
-        Predicted logits `(B, N, V)` share the real steps of the truth. In predicted ids `(B, M)`
-        every step is real that is not padding. Each row is cut at its own first end token, which
-        belongs to the row if `keep_end`.
+        Predicted logits `(B, N, V)` have the same real steps as the truth. In predicted ids
+        `(B, M)`, all steps other than padding are real. Each row ends at its first end token, which
+        belongs to the row if `keep_end` is True.
 
         Returns true ids `(B, N)`, filled up with `TRUE_FILL`, and lengths `(B,)`; predicted ids,
         filled up with `PREDICTED_FILL`, and lengths; weights `(B,)` as from `row_weights`.
@@ -112,12 +112,12 @@ class RowMetric(SummedMetric):
 
 
 class RowRate(RowMetric):
-    """Abstract ratio of two counts, summed over the rows of all batches."""
+    """Abstract metric: the ratio of two counts, which are summed over the rows of all batches."""
 
     sums = ("count", "total")
 
     def row_counts(self, true: Any, true_lengths: Any, ids: Any, lengths: Any) -> tuple[Any, Any]:
-        """Returns the two counts of each row, `(B,)`, for rows that include their end tokens."""
+        """Returns numerator and denominator per row, `(B,)`. The rows include their end tokens."""
         raise NotImplementedError
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Base of the metrics of texts, which are computed on the host."""
+"""Base class of metrics that are computed from texts on the host."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

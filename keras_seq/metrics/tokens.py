@@ -49,7 +49,7 @@ def as_ids(name: str, ids: Any) -> Any:
 
 
 def as_logits(y_true: Any, y_pred: Any) -> Any:
-    """Returns `y_pred` as a tensor; raises ValueError unless it has a logit per token and id."""
+    """Returns the logits `y_pred` as a tensor; raises ValueError if their shape is wrong."""
     y_pred = ops.convert_to_tensor(y_pred)
     shape = tuple(y_pred.shape)
     if len(shape) != 3:
@@ -97,9 +97,9 @@ def token_weights(real: Any, sample_weight: Any) -> Any:
 
 
 def row_weights(real: Any, sample_weight: Any) -> Any:
-    """Returns float weights `(B,)`, 0 for rows without a real token, which fill up a batch.
+    """Returns float weights `(B,)`, 0 for rows that contain only padding.
 
-    `sample_weight` is None, a scalar, `(B,)` or `(B, 1)`; else it raises ValueError.
+    `sample_weight` is None, a scalar, `(B,)` or `(B, 1)`. Other shapes raise ValueError.
     """
     counts = ops.any(real, axis=1)
     weights = ops.cast(counts, "float32")
@@ -127,7 +127,7 @@ def rows_of(ids: Any, real: Any, end_id: int | None, keep_end: bool, fill: int) 
         before = ops.cumsum(ends, axis=1) - (ends if keep_end else 0)
         real = ops.logical_and(real, ops.equal(before, 0))
     steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1
-    # All keys differ, because backends sort equal keys differently.
+    # The sort keys are unique, because backends order equal keys differently.
     order = ops.argsort(ops.where(real, steps, steps + ops.shape(ids)[1]), axis=1)
     lengths = ops.sum(ops.cast(real, "int32"), axis=1)
     moved = ops.take_along_axis(ids, order, axis=1)

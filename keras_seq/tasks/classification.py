@@ -69,7 +69,7 @@ def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, floa
 
 
 class ClassificationExporter(LabelExporter):
-    """A text in, its label out; see `Exporter`."""
+    """Exporter of a model that returns the label of a text; see `Exporter`."""
 
     outputs = ("label", "probability", "truncated")
     verb = "labels"

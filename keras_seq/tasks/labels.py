@@ -1,4 +1,4 @@
-"""Base of classification and tagging, whose targets are labels."""
+"""Base classes of the tasks classification and tagging, whose targets are labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LabelTask(Task):
             "training.scheduled_sampling",
             "training.guided_alignment",
             "training.target_embeddings",
-            # New labels cannot be composed of pieces of old ones.
+            # The vector of a new label cannot be built from vectors of old labels.
             "training.from_run_vocabulary",
             "training.validation_beam_size",
             "data.alignments",
@@ -57,7 +57,7 @@ class LabelTask(Task):
     def predict(
         self, run: Run, model: Any, texts: Sequence[str], batch_size: int | None = None
     ) -> tuple[tuple[str, ...], int]:
-        """Returns each text's label, or its tags separated by spaces; and how many were cut."""
+        """Returns the label of each text (or its tags), and the number of truncated texts."""
         from keras_seq.inference.classifier import Classifier
 
         results = Classifier.of_run(run, model, batch_size).classify(texts)
@@ -84,8 +84,7 @@ class LabelTask(Task):
 class LabelEvaluation(PlainEvaluation):
     """Loss, accuracy and F1 on the validation text; see `Evaluation`.
 
-    `answer` maps texts to their labels as lines, and `score` maps references and answers to values
-    by name.
+    `answer` maps texts to lines of labels. `score` maps references and answers to values by name.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class LabelEvaluation(PlainEvaluation):
 
 
 class LabelExporter(TextExporter):
-    """A text in, labels out; see `Exporter`."""
+    """Base class of exporters of models that return labels; see `Exporter`."""
 
     outputs: tuple[str, ...]
 

@@ -98,7 +98,7 @@ class LanguageModelEvaluation(PlainEvaluation):
 
 
 class GenerationExporter(TranslationExporter):
-    """A prompt in, a text that begins with it out; see `Exporter`."""
+    """Exporter of a model that continues a prompt; see `Exporter`."""
 
     outputs: tuple[str, ...] = ("text", "score", "truncated")
     verb = "writes"
@@ -108,7 +108,7 @@ class GenerationExporter(TranslationExporter):
         self.limit = settings.search.max_length
 
     def inputs(self) -> list[str]:
-        """The beginnings of validation lines, as prompts."""
+        """Returns the first two words of each validation line, as prompts."""
         return [" ".join(line.split()[:2]) for line in self._run.valid_lines()[1]]
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:

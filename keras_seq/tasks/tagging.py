@@ -25,7 +25,7 @@ width: the server joins rows, but cannot pad them with 0."""
 
 
 class Tagging(LabelTask):
-    """Gives each word a tag; trained with cross-entropy of the tags, or of all tags of a text."""
+    """Tags each word; trained with cross-entropy of each tag or, with a CRF, of tag sequences."""
 
     name = "tag"
     families = ("tagger-rnn", "tagger-transformer")
@@ -49,7 +49,7 @@ class Tagging(LabelTask):
         from keras_seq.scoring import are_entity_tags
         from keras_seq.training.label_objectives import make_label_loss
 
-        # Entities are scored only if the tags of the training and of the validation have them.
+        # Score entities only if the tags of both training and validation texts are entity tags.
         _, lines = run.valid_lines()
         known = run.labels.names, {tag for line in lines for tag in words_of(line)}
         monitor = "entity_f1" if all(map(are_entity_tags, known)) else "accuracy"
@@ -93,13 +93,13 @@ def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, floa
 
 
 class TaggingExporter(LabelExporter):
-    """A text in, the tags of its words out; see `Exporter`."""
+    """Exporter of a model that returns a tag for each word of a text; see `Exporter`."""
 
     outputs = ("tags", "truncated")
     verb = "tags"
 
     def inputs(self) -> list[str]:
-        """Validation texts that a server does not cut: it gives fewer tags to the others."""
+        """Returns validation texts that a server does not truncate, so all words get tags."""
         texts = super().inputs()
         rows = word_tokens(self._run.source_tokenizer, texts)
         return [
@@ -119,7 +119,7 @@ class TaggingExporter(LabelExporter):
         return {"ids": [row.ids for row in rows], "begins": begins}
 
     def decode(self, answers: list[Any]) -> list[str]:
-        """Joins the tags at the beginnings of words; "" stands at all other steps."""
+        """Joins the tags of each row. Steps that do not begin a word have the tag ""."""
         return [" ".join(tag for tag in row if tag) for row in answers]
 
     def describe(self) -> str:

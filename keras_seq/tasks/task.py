@@ -1,4 +1,4 @@
-"""The interface of tasks, and base classes of their parts."""
+"""The interface of tasks, and code that tasks share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Read = Callable[[], Iterator[Example]]
 
 
 class Task(TaskSpec):
-    """What a run learns, such as translation or classification.
+    """A learning task, such as translation or classification.
 
     A task is one module with an instance `TASK`. Its attributes describe its settings; see
     `TaskSpec`. Its methods make the parts that preparation, training, validation and export use.
@@ -50,8 +50,8 @@ class Task(TaskSpec):
         """Returns the evaluation of a model on the validation text.
 
         `train_model` is the compiled model, with the same weights. `resumed` is the monitor of the
-        checkpoint that the training resumes from. Raises InputError if the validation text has
-        nothing that `training.monitor` could measure.
+        checkpoint that the training resumes from. Raises InputError if `training.monitor` cannot be
+        computed from the validation text.
         """
         raise NotImplementedError
 
@@ -63,20 +63,20 @@ class Task(TaskSpec):
         return [head, *(f"  text             {text}" for text in texts)]
 
     def refused_metrics(self, run: Run, references: Sequence[str]) -> Mapping[str, str]:
-        """Returns the metrics that a test set with these references does not allow, and why."""
+        """Returns the metrics that cannot be computed from these references, with the reasons."""
         return {}
 
     def evaluate(self, test: TestSet) -> TestResult:
-        """Returns the metrics of a test set, the outputs, and the number of cut examples."""
+        """Returns the metrics of a test set, the outputs, and the number of truncated examples."""
         raise NotImplementedError
 
     def exporter(self, run: Run, settings: Settings) -> Exporter:
-        """Returns the parts of a SavedModel of a run; `settings` may have another search."""
+        """Returns the exporter of a run. The search settings may differ from those of the run."""
         raise NotImplementedError
 
 
 class PlainEvaluation:
-    """Base of an `Evaluation` that measures one metric."""
+    """Base class of evaluations that measure one metric; see `Evaluation`."""
 
     tie_break: str | None = None
     reason = ""
@@ -93,7 +93,7 @@ def rows_of_ids(rows: Any) -> list[list[int]]:
 
 
 def make_model(settings: Settings, *sizes: int, **options: Any) -> Any:
-    """Makes a new model. The first of `sizes` is that of the encoder, if it has a separate one.
+    """Makes a new model. A separate encoder gets the first of the vocabulary `sizes`.
 
     Options: `dtype`, and further keyword arguments of the model.
     """

@@ -1,4 +1,4 @@
-"""Base of the exporters of models that read text."""
+"""Base class of the exporters of models that read text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from keras_seq.settings import Settings
 
 
 class TextExporter:
-    """Base of an `Exporter` of a model that reads text."""
+    """Base class of exporters of models that read text; see `Exporter`."""
 
     def __init__(self, run: Run, settings: Settings) -> None:
         self._run = run
@@ -18,7 +18,7 @@ class TextExporter:
 
     @property
     def _characters(self) -> int:
-        """The number of characters of a text that a server reads."""
+        """The maximum number of characters of a text that a server reads."""
         return CHARACTERS_PER_TOKEN * self.limit
 
     def inputs(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The task `translate`: from pairs of texts."""
+"""The task `translate`: learns to translate from pairs of texts."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class TranslationEvaluation:
 
 
 class TranslationExporter(TextExporter):
-    """A source text in, its translation out; see `Exporter`."""
+    """Exporter of a model that translates a source text; see `Exporter`."""
 
     outputs: tuple[str, ...] = ("translation", "score", "truncated")
     verb = "translates"

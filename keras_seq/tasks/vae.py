@@ -28,7 +28,7 @@ distribution of mean 0 and variance 1. For each row its `text` and `score`.
 
 
 class VariationalAutoencoder(Task):
-    """Maps texts to latent codes and back; trained on a bound of the likelihood of the text."""
+    """Maps texts to latent codes and back; trained with the evidence lower bound (ELBO)."""
 
     name = "vae"
     families = ("vae-rnn",)
@@ -62,7 +62,7 @@ class VariationalAutoencoder(Task):
 
 
 class LatentEvaluation(PlainEvaluation):
-    """The bound on the validation text, and the information in the latent codes."""
+    """The ELBO of the validation text, and the information in its latent codes."""
 
     def __init__(self, run: Run, model: Any) -> None:
         from keras_seq.inference.autoencoder import Autoencoder
@@ -102,13 +102,13 @@ class LatentEvaluation(PlainEvaluation):
 
 
 class ReconstructionExporter(TranslationExporter):
-    """A text in, the text that its latent code decodes to out; see `Exporter`."""
+    """Exporter of a model that reconstructs a text from its latent code; see `Exporter`."""
 
     outputs: tuple[str, ...] = ("text", "score", "truncated")
     verb = "writes"
 
     def __init__(self, run: Run, settings: Settings) -> None:
-        # The length of a latent code is no bound for the length of its text.
+        # Length limits relative to the source do not apply to a latent code.
         search = settings.search
         longest = {"max_length_ratio": 0.0, "max_length_extra": search.max_length}
         search = search.model_copy(update={"min_length_ratio": 0.0, **longest})
@@ -129,7 +129,7 @@ class ReconstructionExporter(TranslationExporter):
         functions = translation_signatures(
             model, tokenizer, tokenizer, search, self.limit, self._characters, output="text"
         )
-        # An ensemble has no latent code of its own.
+        # An ensemble lacks `from_latent`, because each member has its own latent code.
         if hasattr(model, "from_latent"):
             functions["decode"] = latent_signature(model, tokenizer, search)
         return SignatureModule(model, functions)

@@ -15,7 +15,7 @@ _UPDATES = 4
 
 
 def main() -> int:
-    """Runs the trial of a run, a token budget and devices as JSON; returns an exit code."""
+    """Tries a batch size; returns the exit code. Arguments: run, token budget, devices (JSON)."""
     path, budget, devices_json = sys.argv[1:]
     options = json.loads(devices_json)
     devices = Devices(**{**options, "hosts": tuple(options["hosts"])})
@@ -31,7 +31,7 @@ def main() -> int:
         with cluster.scope():
             setup = TrainingSetup(run, lambda line: None, cluster)
             setup.probe_largest_batches()
-            # Fragmented memory holds less.
+            # Later updates can run out of memory, because the memory is then fragmented.
             setup.fit(setup.batches, _UPDATES)
     except Exception as error:
         if is_out_of_memory(error):

@@ -59,7 +59,7 @@ class TrainingProgress:
 
 
 class Checkpointer:
-    """Saves the state of a training in its run, and restores it; notifies `stop` of each save."""
+    """Saves and restores the state of a training in its run; notifies `stop` of each save."""
 
     def __init__(self, setup: TrainingSetup, stop: SignalStop) -> None:
         self._setup = setup
@@ -96,7 +96,7 @@ class Checkpointer:
         return progress
 
     def record_seeds(self) -> None:
-        """Keeps the random seeds of this moment for the next save.
+        """Stores the current states of the seed generators for the next save.
 
         Seeds advance with each batch and weights with each update. A checkpoint needs both as they
         were between two updates.

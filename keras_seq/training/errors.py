@@ -2,25 +2,25 @@
 
 
 class TrainingError(RuntimeError):
-    """A training cannot continue. Saved checkpoints remain."""
+    """Raised if a training cannot continue. Saved checkpoints remain."""
 
     exit_code = 1
 
 
 class DivergedError(TrainingError):
-    """Gradients or weights are no longer finite."""
+    """Raised if gradients or weights are no longer finite."""
 
     exit_code = 3
 
 
 class OutOfMemoryError(TrainingError):
-    """A batch does not fit into memory."""
+    """Raised if a batch does not fit into memory."""
 
     exit_code = 4
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether this error of a backend or of Python means that memory ran out."""
+    """Returns True if an error of a backend or of Python means that memory ran out."""
     return (
         isinstance(error, MemoryError)
         or type(error).__name__ == "ResourceExhaustedError"

@@ -51,7 +51,7 @@ def make_evaluation(model: keras.Model) -> Callable[[Batches], dict[str, float]]
 
 
 def token_results(targets: Any, logits: Any) -> tuple[Any, Any]:
-    """The loss of each token, and 1 for tokens ranked first, float32 `(B, T)`; 0 for padding."""
+    """Returns loss and correctness (0 or 1) of each token, float32 `(B, T)`; 0 for padding."""
     real = ops.not_equal(targets, 0)
     losses = ops.where(real, token_losses(targets, logits), 0.0)
     right = ops.equal(ops.cast(ops.argmax(logits, axis=-1), "int32"), targets)

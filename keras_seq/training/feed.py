@@ -21,7 +21,7 @@ MakeFitBatch = Callable[[Arrays, np.ndarray], FitBatch]
 
 
 def batch_shapes() -> Literal["exact", "buckets"]:
-    """How to pad batches: to few different shapes if each shape is compiled."""
+    """Returns "buckets", so few batch shapes, if the backend compiles each shape; else "exact"."""
     return "buckets" if backend.wants_static_shapes() else "exact"
 
 
@@ -94,16 +94,16 @@ def fit_batches(
 
 
 def fit_batch(stream: BatchStream, k: int, make: MakeFitBatch = make_fit_batch) -> FitBatch:
-    """Batch k of a training with one batch per update; see `fit_batches`."""
+    """Returns batch `k` of a training with one batch per update; see `fit_batches`."""
     return next(fit_batches(stream, k, make=make))
 
 
 def largest_shapes(stream: BatchStream) -> list[Shape]:
-    """The shape `(B, S, T)` with the most positions, and that with the largest attention maps."""
+    """Returns the shapes `(B, S, T)` with the most positions and the largest attention maps."""
     rows, source, target = stream.bounds.T
     positions = rows * (source + target)
     maps = rows * np.maximum(source, target) ** 2
-    # Ties in one quantity are broken by the other.
+    # If shapes tie in one of the two quantities, the other quantity decides.
     most_positions = int(np.lexsort((maps, positions))[-1])
     largest_maps = int(np.lexsort((positions, maps))[-1])
     chosen = [*dict.fromkeys((most_positions, largest_maps))]

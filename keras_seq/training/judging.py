@@ -1,4 +1,4 @@
-"""The monitored value of a translation run, and the metrics shown with it."""
+"""The monitored metric of a translation run, and the metrics reported with it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from keras_seq.scoring import (
 from keras_seq.settings import MONITORS, TEXT_MONITORS, Settings
 from keras_seq.text import InputError
 
-# The second metric shown with a monitor that the user names.
+# Maps a monitor from the settings to the metric that is reported in addition.
 _COMPANIONS = dict(exact="cer", cer="exact", wer="exact", chrf="bleu", bleu="chrf", ter="bleu")
-# A model that predicts this share of the tokens from the true ones before them has learned
-# something, which a score at its worst value does not show.
+# A model with this token accuracy under teacher forcing has learned something, so a score at
+# its worst value is suspicious.
 _HIGH_ACCURACY = 0.9
 
 
 @dataclass(frozen=True)
 class Judging:
-    """The metrics of a validation of translations, and the `monitor` that decides.
+    """The metrics of a validation of translations. `monitor` selects the best checkpoint.
 
-    `metrics` are the metrics of text, the monitor first if it is among them. `tokenize` is the
-    tokenizer of BLEU. The reasons say why `auto` chose as it did, and are "" if the settings name
-    the choice.
+    `metrics` are the text metrics, starting with the monitor if it is a text metric. `tokenize` is
+    the tokenizer of BLEU. The reasons explain the choices of `auto`, and are "" if the settings
+    name the choice.
     """
 
     monitor: str
@@ -40,7 +40,7 @@ class Judging:
 
     @property
     def tie_break(self) -> str | None:
-        """The error rate that decides between equal shares of exact matches."""
+        """The error rate that breaks ties if the monitor is the rate of exact matches."""
         return self.metrics[1] if self.monitor == "exact" else None
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Score]:

@@ -37,7 +37,7 @@ class _LabelObjective(Objective):
     first_counted = FIRST_LABEL
 
     def tokens(self, batch: FitBatch) -> int:
-        # The targets are labels, so the tokens of the texts count.
+        # Count source tokens, because the targets are labels.
         return int(np.count_nonzero(batch[0]["source"]))
 
 
@@ -67,7 +67,7 @@ class TaggingObjective(_LabelObjective):
 
 
 class LogitsOfTagger(keras.Model):
-    """The logits of a tagger. Training does not need the search for the best tags; internal."""
+    """A tagger that returns only logits, so training skips the tag search; internal."""
 
     def __init__(self, tagger: keras.Model) -> None:
         super().__init__(name="training_wrapper")

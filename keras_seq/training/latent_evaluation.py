@@ -127,7 +127,7 @@ def mutual_information(
     z = means + np.exp(log_variances / 2) * noise
     constant = means.shape[1] * math.log(2 * math.pi)
     inverse = np.exp(-log_variances)  # (N, Z)
-    # log q(z_i | x_j) of all pairs (i, j), by matrix products: (N, N).
+    # (N, N) log q(z_i | x_j) of all pairs (i, j), computed with matrix products.
     squares = (
         np.square(z) @ inverse.T
         - 2 * z @ (means * inverse).T

@@ -27,7 +27,7 @@ class LatentObjective(Objective):
         return {"logits": loss, "divergence": DivergenceLoss()}
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        # `DivergenceLoss` reads from the targets which rows are real.
+        # `DivergenceLoss` uses the targets to find the rows that are not padding.
         targets = batch["target_output"]
         return (
             {"source": batch["source"], "target": batch["target_input"]},

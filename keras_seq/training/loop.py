@@ -123,7 +123,7 @@ class TrainingLoop:
             self.notice(f"resuming after step {self.initial.step:,}")
         self._rewind_logs()
         if self.limit.reached():
-            # The process was killed during its last validation.
+            # The earlier process was killed during its last validation. Repeat the validation.
             self.validation.on_train_end()
         else:
             self._train()
@@ -148,7 +148,7 @@ class TrainingLoop:
         self.validation.catch_up()
         if self.validation.out_of_patience:
             return
-        # The validation comes last, because the best checkpoint must have been saved.
+        # The validation runs after the checkpoint, because it marks a saved checkpoint as best.
         callbacks = [
             self.progress,
             self.limit,
@@ -177,7 +177,7 @@ class TrainingLoop:
     def _batches(self) -> Iterator[FitBatch]:
         for batch in self.setup.batches(self.initial.step):
             yield batch
-            # Reached when the next batch is requested, a batch or two ahead of the training.
+            # Runs when `fit` requests the next batch, one or two batches ahead of the training.
             self.tokens += self.setup.objective.tokens(batch)
 
     def _rewind_logs(self) -> None:
@@ -193,7 +193,7 @@ class TrainingLoop:
         result, wait = load_result(self.run)
         if result is None or result.steps != self.initial.step:
             return None
-        # Early stopping by another metric does not count: that metric may still improve.
+        # Early stopping by a different metric does not count: the monitor may still improve.
         same_metric = result.metric == self.evaluation.monitor
         stopped_early = same_metric and 0 < self.validation.patience <= wait
         return result if self.limit.reached() or stopped_early else None
@@ -211,8 +211,8 @@ class TrainingLoop:
         )
         card = model_card(self.settings, result, self.model.count_params(), self.run.start_step)
         self.run.write_card(card)
-        # A limit can cause a validation that is not due. It must not count for early stopping when
-        # the training resumes with a higher limit.
+        # A limit can end training with a validation that is not due. This validation must not count
+        # for early stopping when the training resumes with a higher limit.
         is_due = self.limit.step % self.validation.every == 0
         store_result(self.run, result, self.validation.wait if is_due else 0)
         return result

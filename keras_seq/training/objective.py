@@ -1,4 +1,4 @@
-"""The base class of a task's part of a training: its model, its loss, and its batches."""
+"""Base class of objectives. An objective defines the training model, loss and batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keras_seq.training.feed import Arrays, FitBatch
 
 
 class Objective:
-    """What a task trains; made from the settings of a run.
+    """Defines the training model, loss and batches of a task for the settings of a run.
 
     Target ids below `first_counted` do not count in the mean of the loss.
     """
@@ -29,7 +29,7 @@ class Objective:
         return train_model
 
     def loss(self, model: Any) -> Any:
-        """Returns the loss to compile. It is a sum: the weights of a batch hold the divisor."""
+        """Returns the loss to compile: a sum, which the weights of `fit_batch` turn into a mean."""
         raise NotImplementedError
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
@@ -37,6 +37,6 @@ class Objective:
         raise NotImplementedError
 
     def tokens(self, batch: FitBatch) -> int:
-        """Counts the tokens of a batch that enter the speed of a training."""
+        """Counts the tokens of a batch, for the tokens per second of a training."""
         targets = batch[1]["logits"] if isinstance(batch[1], dict) else batch[1]
         return int(np.count_nonzero(targets))

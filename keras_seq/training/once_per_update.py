@@ -1,4 +1,4 @@
-"""Callbacks for trainings with several batches per update."""
+"""Keras callbacks with gradient accumulation: several batches per update."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from keras_seq.callbacks.counting_callback import check_positive_integers
 
 
 class OncePerUpdate(keras.callbacks.CallbackList):
-    """Calls other callbacks once per update of several batches.
+    """Calls other callbacks once per update if an update consists of several batches.
 
     If an optimizer accumulates the gradients of N batches, `fit` still calls its callbacks for each
     batch. The callbacks in this list are called before the first and after the last of the N
     batches, with the index of the update in the epoch. With `steps_per_execution` in `compile`,
-    they are called when whole updates have been made.
+    they are called after complete updates.
 
     Args:
         callbacks: Keras callbacks.

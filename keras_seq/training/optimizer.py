@@ -1,4 +1,4 @@
-"""Freezes weights of a model and compiles it as its settings say."""
+"""Freezes weights of a model and compiles the model with the settings of a run."""
 
 import fnmatch
 from collections.abc import Sequence
@@ -42,11 +42,11 @@ def compile_model(model: keras.Model, settings: Settings, loss: Any = None) -> N
     """Compiles a model for `fit`; the default loss is the summed cross-entropy of tokens."""
     model.compile(
         optimizer=make_optimizer(settings),
-        # A sum, which the weights of `fit_batch` turn into a mean.
+        # The weights of `fit_batch` turn this sum into a mean.
         loss=loss or SequenceCrossEntropy(settings.training.label_smoothing, "sum"),
         # On CPUs, the compilation of each shape by XLA takes longer than it saves.
         jit_compile=False if backend.name() == "tensorflow" else "auto",
-        # SkippingAdam scales the loss.
+        # `SkippingAdam` already scales the loss.
         auto_scale_loss=False,
     )
     model.optimizer.build(model.trainable_variables)

@@ -5,7 +5,7 @@ from keras_seq.run.models import build_run_model
 from keras_seq.settings import TASKS
 from keras_seq.training.feed import training_stream
 
-# Memory of Python, TensorFlow and a traced training step, without tensors.
+# Memory for Python, TensorFlow and a traced training step, excluding tensors.
 _RUNTIME_BYTES = 700 * 2**20
 # Number of rows of the first batch to show.
 _ROWS = 3
@@ -37,8 +37,7 @@ def _memory(run: Run, parameters: int) -> int:
     # Weights, gradients and two moments; the moving average; accumulated gradients.
     copies = 4 + bool(settings.training.ema) + (settings.training.micro_batches > 1)
     fixed = parameters * 4 * copies
-    # The largest tensors of a step are the logits, their softmax and their gradient, one of them
-    # twice.
+    # The largest tensors of a step are the logits, their softmax, their gradient, and one copy.
     targets = tokens if settings.task != "classify" else 1
     logits = targets * run.vocabularies[1].vocabulary_size * 4 * 4
     activations = tokens * settings.model.activations * 4

@@ -47,7 +47,7 @@ class TrainingResult:
 
 
 def store_result(run: Run, result: TrainingResult, wait: int) -> None:
-    """Writes a result to the run directory; `wait` counts the validations since the best one."""
+    """Writes a result to the run directory. `wait` counts validations since the best result."""
     values = asdict(result)
     del values["path"]
     run.write_result({"result": values, "without_better": wait})

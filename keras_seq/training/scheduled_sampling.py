@@ -72,8 +72,8 @@ class ScheduledSampling(keras.Model):
         self.guided = model if attention_layer is None else model.with_attention(attention_layer)
         self.rate = _checked(rate)
         self.micro_batches = micro_batches
-        # The counter of the generator is the number of batches so far, so that the schedule of the
-        # rate resumes when the generator is restored.
+        # The counter of the generator equals the number of batches so far. Restoring the generator
+        # therefore also resumes the schedule of the sampling rate.
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.built = True
 

@@ -60,7 +60,7 @@ class TrainingSetup:
         self.task: Task = TASKS[self.settings.task]
         self.objective = self.task.objective(self.settings)
         self.stream = training_stream(run, cluster, self.objective.first_counted)
-        # The hosts of JAX compute together as soon as weights are created.
+        # Check before creating weights, because JAX creates weights on all hosts together.
         self.check_hosts(self.stream.batches_per_epoch, *_fingerprint(run))
         self.largest = largest_shapes(self.stream)
         self.model = build_run_model(run, dtype_policy(training.precision))
@@ -125,7 +125,7 @@ class TrainingSetup:
             self._fit_repeated(self.largest[0], count)
             seconds.append(time.perf_counter() - begin)
             restore_arrays(self.train_model, before)
-        # The difference excludes the time before the first and after the last update of `fit`.
+        # The difference cancels the time before the first and after the last update of `fit`.
         return max(seconds[1] - seconds[0], 0.0) / _TIMED_UPDATES * self.micro_batches
 
     def _fit_repeated(self, shape: Shape, count: int) -> None:

@@ -152,7 +152,7 @@ class SkippingAdam(keras.optimizers.Adam):
     def apply(self, grads, trainable_variables=None):
         if not self.built:
             if trainable_variables is None:
-                # Raises the error of Keras.
+                # Keras raises its error for missing variables.
                 super().apply(grads)
             self.build(trainable_variables)
         variables = list(trainable_variables or self._of_weights.weights)
@@ -174,8 +174,8 @@ class SkippingAdam(keras.optimizers.Adam):
             for variable, value in zip(variables + self.variables, values, strict=True):
                 variable.assign(value)
             return
-        # In the sparse gradient of an embedding, a row can occur several times. Keras would square
-        # each occurrence by itself, which makes the norm and the second moments wrong.
+        # The sparse gradient of an embedding can contain a row several times. Keras would square
+        # each entry separately, and the norm and the second moments would be wrong.
         grads = [gradient if gradient is None else backend.dense(gradient) for gradient in grads]
         if self.micro_batches == 1:
             self._update_if_finite(grads, variables)
@@ -230,7 +230,7 @@ class SkippingAdam(keras.optimizers.Adam):
         pairs = [(total, grad) for total, grad in zip(sums, grads, strict=True) if grad is not None]
 
         def begin():
-            # Overwrites what the last update left, which may be NaN.
+            # Overwrites the sums of the last update, which may be NaN.
             for total, gradient in pairs:
                 self.assign(total, gradient)
 
@@ -279,7 +279,7 @@ class SkippingAdam(keras.optimizers.Adam):
         if moments is None:
             super().update_step(gradient, variable, learning_rate)
         else:
-            # One operation instead of some twenty.
+            # One fused operation instead of about twenty.
             momentum, velocity = moments
             backend.adam_step(
                 variable,

@@ -80,8 +80,8 @@ def averaged_weights(model: keras.Model) -> Iterator[None]:
     if not optimizer.use_ema or not int(backend.to_numpy(optimizer.iterations)):
         yield
         return
-    # `SwapEMAWeights` of Keras swaps by sums and differences on TensorFlow. Their rounding would
-    # change the weights with each validation.
+    # On TensorFlow, `SwapEMAWeights` of Keras swaps values by adding and subtracting. The rounding
+    # errors would change the weights with each validation.
     variables = model.trainable_variables
     weights = [backend.to_numpy(variable) for variable in variables]
     optimizer.finalize_variable_values(variables)

@@ -1,4 +1,4 @@
-"""Stops a training on a signal or deadline, even within the backend, without losing an update.
+"""Stops a training on a signal or at a deadline, even in backend code, and loses no update.
 
 docs/decisions/0007-stopping.md has the reasons.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from keras_seq.runtime.signals import exit_after, forget_deferred, raise_outside_libraries
 
-# Time for a clean exit once everything is saved. A process has five seconds in total.
+# Seconds for a clean exit once everything is saved. The whole exit may take five seconds.
 GRACE_SECONDS = 2.5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # The signal of timers, which Windows lacks.
@@ -73,7 +73,7 @@ class SignalStop:
 
     @property
     def reason(self) -> str:
-        """Why the training ended, for a message."""
+        """The reason why the training ended, for a message."""
         return "the time is up" if self.agreed == _ALARM else "stopped by a signal"
 
     def __enter__(self) -> SignalStop:
@@ -108,18 +108,18 @@ class SignalStop:
             self._reader.close()
 
     def mark_dirty(self) -> None:
-        """Records that there is an update that is not saved."""
+        """Records that an update is not saved yet."""
         self._clean_since = None
 
     def mark_clean(self) -> None:
-        """Records that everything is saved; raises the exception of a signal that was received."""
+        """Records that all updates are saved. If a signal was received, raises its exception."""
         if self._clean_since is None:
             self._clean_since = time.monotonic()
         self._raise_if_clean()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        # The alarm does not count as the first of two signals: a batch queue may send its own
-        # signal during the save for the alarm.
+        # A second signal kills the process, except after the alarm: a batch queue may send its own
+        # signal while the training saves because of the alarm.
         if self.received is not None:
             if number == _ALARM:
                 return
@@ -157,7 +157,7 @@ class SignalStop:
             if self._writer.fileno() < 0:
                 return
             clean_since = self._clean_since
-            # Other hosts would lose this one, and a deadline is not urgent.
+            # To exit now would end the training of all hosts, and a deadline is not urgent.
             waits = self._together and number == _ALARM
             if clean_since is not None and not waits:
                 if time.monotonic() - max(begin, clean_since) > GRACE_SECONDS:
@@ -165,7 +165,7 @@ class SignalStop:
                     exit_after(self.on_exit, 128 + number)
 
     def _next_signal(self, seconds: float | None) -> int | None:
-        """The next signal; None after `seconds`, or when the context is left."""
+        """Returns the next signal, or None after `seconds` or at the exit from the context."""
         while select.select([self._reader], [], [], seconds)[0]:
             received = self._reader.recv(1)
             if not received:

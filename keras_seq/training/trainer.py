@@ -1,4 +1,4 @@
-"""`train`: from text files to a run directory with a trained model."""
+"""Trains a model on text files and saves it in a run directory."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def train(
     run.lock()
     try:
         run.check_writable()
-        # The other hosts start when the cluster starts, so the run must be prepared. Signal
-        # handlers come later, because JAX and TensorFlow install their own when hosts connect.
+        # Start the cluster only now, because the other hosts read the prepared run. Install signal
+        # handlers afterwards, because JAX and TensorFlow install their own when hosts connect.
         cluster = start_cluster(devices, notice)
         with SignalStop(stop_at, cluster.hosts > 1) as stop:
             return _train(run, notice, stop, cluster)
@@ -124,7 +124,7 @@ def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> Trai
         if isinstance(cause, (KeyboardInterrupt, SystemExit)):
             report_stop()
             raise cause from None
-        # Any other error on several hosts is a collective operation that lost a partner.
+        # With several hosts, other errors are collective operations that failed on a lost host.
         if cluster.hosts == 1 or isinstance(error, (TrainingError, InputError, OSError)):
             raise
         raise TrainingError(

@@ -26,7 +26,7 @@ class GuidedModel(keras.Model):
 
 
 class StackedMembers(keras.Model):
-    """An ensemble of M members whose output is the logits of each, `(B, T, M, V)`; internal."""
+    """An ensemble of M members that returns the logits of all members, `(B, T, M, V)`; internal."""
 
     def __init__(self, model):
         super().__init__(name="training_wrapper")

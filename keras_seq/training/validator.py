@@ -1,4 +1,4 @@
-"""Measures a run's model in the middle of its training, and reports the results."""
+"""Evaluates a run's model during its training, and reports the results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Batches = Iterable[dict[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Sample:
-    """One line of the validation text, and what the model makes of it.
+    """A sample output of the model, with the validation line that the model read, if any.
 
     `title` is a name such as "line 3". A field with the label "" is shown next to the title.
     """
@@ -43,9 +43,9 @@ class Sample:
 class Report:
     """The results of one validation.
 
-    `values` are numbers by name, the monitored one among them; `summary` is their text for the
-    user. `pictures` are PNG files by name, for TensorBoard. `signature` is that of the monitored
-    score, "" if it has none. `logged` has more entries for the log of metrics, and `warning` is a
+    `values` are numbers by name, including the monitored value. `summary` describes them for the
+    user. `pictures` are PNG files by name, for TensorBoard. `signature` is the signature of the
+    monitored score, or "". `logged` has more entries for the log of metrics, and `warning` is a
     line for the user, or None.
     """
 
@@ -59,12 +59,12 @@ class Report:
 
 
 class Evaluation(Protocol):
-    """How a task evaluates a model on the validation text of a run.
+    """Interface of a task's evaluation of a model on the validation text of a run.
 
-    `monitor`, one of `keras_seq.settings.MONITORS`, is the key of the value that decides which
-    checkpoint is best. `tie_break` is that of the value that decides between equal ones, lower is
-    better; or None. `reason` says why this monitor was chosen, "" if the settings name it or there
-    is no other. `notices` are lines for the user at the start of a training.
+    `monitor`, one of `keras_seq.settings.MONITORS`, is the key of the value that selects the best
+    checkpoint. `tie_break` is None or the key of a value that breaks ties; lower is better.
+    `reason` explains the choice of the monitor. It is "" if the settings name the monitor or there
+    is only one. `notices` are lines for the user at the start of a training.
     """
 
     monitor: str
@@ -80,7 +80,7 @@ class Validator:
     """Runs a task's evaluation with the averaged weights, and writes the results to all logs.
 
     `train_model` is the compiled model, with the weights of the run's model. `events` receives
-    samples and pictures. `signature` is that of the last monitored score, "" before the first.
+    samples and pictures. `signature` is the signature of the last monitored score, or "".
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Validator:
         tokens = self._run.settings.training.batch_tokens
         batches = sequential_batches(self._corpus, batch_tokens=tokens, shapes=batch_shapes())
         with averaged_weights(self._train_model):
-            # All hosts make pictures or none, because they compute them together.
+            # Either all hosts make pictures or none do, because hosts compute pictures together.
             report = self.evaluation(batches, pictures=self._events.installed)
         self.signature = report.signature
         self._notice(f"validation at step {step:,}, {minutes:.1f} min: {report.summary}")
@@ -136,7 +136,7 @@ class Validator:
 
 
 def spread(count: int, total: int) -> list[int]:
-    """The same positions of `count` samples at each validation, spread evenly over `total` lines.
+    """Returns `count` of `total` line numbers, evenly spaced; the same at each validation.
 
     Example:
 

@@ -21,21 +21,21 @@ Notice = Callable[[str], None]
 
 # Shape letters: V vocabulary, D units, N vectors.
 
-# Layers whose weights have a row, or a last dimension, per token, and the side of the tokens.
+# Maps each layer that has one vector per token to the side of its vocabulary.
 _TABLES = {
     "embedding": "source",
     "source_embedding": "source",
     "target_embedding": "target",
     "logits": "target",
 }
-# A layer after the encoder, which a model may lack.
+# An optional layer after the encoder.
 _POOLER = "pooled_dense/"
 # The embedding, with one row per word piece.
 _EMBEDDING = "token_embedding/embeddings"
 
 
 def initialize_weights(run: Run, model: keras.Model, notice: Notice) -> None:
-    """Sets the initial weights that a run was prepared with; the run has no checkpoint.
+    """Sets the initial weights of a run that has no checkpoint yet.
 
     Raises InputError if the files of the run have changed since its preparation.
     """
@@ -75,7 +75,7 @@ def load_word_vectors(
 
     Args:
         model: A model of `keras_seq.models`.
-        tokenizer: The vocabulary of that side.
+        tokenizer: The tokenizer of `side`.
         path: File of word vectors; see `keras_seq.text.read_word_vectors`.
         side: "source" or "target". The result is the same if both sides share an embedding.
 
@@ -144,7 +144,7 @@ def _root_mean_square(array: np.ndarray) -> float:
 def _with_new_vocabulary(
     run: Run, base: Run, model: keras.Model, notice: Notice
 ) -> dict[str, np.ndarray]:
-    """The weights of another run, with the rows of its embeddings moved to a new vocabulary."""
+    """Returns the weights of another run, with vectors of tokens mapped to a new vocabulary."""
     arrays = base.load_weights(weight_shapes(build_run_model(base)))
     vocabularies = {
         "source": (base.source_tokenizer, run.source_tokenizer),
