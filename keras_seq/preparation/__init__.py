@@ -1,4 +1,4 @@
-"""Prepares text for training, or finds out that a run can be resumed; without Keras."""
+"""Prepares text for training, or opens a run to resume. Does not import Keras."""
 
 from keras_seq.preparation.files import PairCounts, count_pairs
 from keras_seq.preparation.preparing import prepare_run

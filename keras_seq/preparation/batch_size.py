@@ -26,7 +26,7 @@ _FIRST = 1024
 _LARGEST = 1 << 20
 # Steps of the binary search after the last doubling.
 _HALVINGS = 2
-# Share of the free memory that a try may take. The rest is for validation and other processes.
+# Share of the free memory that a trial may use. Validation and other processes need the rest.
 _MEMORY_SHARE = 0.8
 # Share of the largest budget that is used, because training takes a little more than one batch.
 _BUDGET_SHARE = 0.8
@@ -113,7 +113,7 @@ def largest_budget(
 def _fits(path: Path, devices: Devices, budget: int) -> bool:
     package = str(Path(keras_seq.__file__).resolve().parents[1])
     arguments = [str(path), str(budget), json.dumps(asdict(devices))]
-    # The try ends when its stdin is closed, so it cannot outlive this process.
+    # The trial process ends when its stdin is closed, so it cannot outlive this process.
     read_end, write_end = os.pipe()
     with open(read_end, "rb") as stdin, open(write_end, "wb"):
         process = subprocess.Popen(
@@ -168,7 +168,7 @@ def _free_kilobytes() -> float:
 
 
 def _kilobytes(file: str, name: str, default: float) -> float:
-    """Reads a number from a file of the kernel; `default` if there is none."""
+    """Reads a number from a file of the kernel; returns `default` if it is missing."""
     with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as lines:
         for line in lines:
             if line.startswith(name):

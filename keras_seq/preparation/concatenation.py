@@ -13,11 +13,11 @@ _MAX_SAMPLE = 100_000
 
 
 class Concatenation:
-    """Adds pairs that are each two random pairs of the corpus, one after the other.
+    """Adds training pairs that each concatenate two random pairs of the corpus.
 
     Joined pairs show the model longer sequences, other positions and other contexts, which
     regularizes the attention on small corpora. The unknown token separates the two parts on both
-    sides; without it the task would change wherever order matters, such as reversing words.
+    sides. Without it, tasks that depend on order, such as reversing words, would change.
 
     `rate` is the number of added pairs for each pair of the corpus. Joined pairs above the maximum
     lengths are left out.
@@ -36,7 +36,7 @@ class Concatenation:
         self._random = random.Random(seed)
 
     def __call__(self, pairs: Iterable[TokenPair]) -> Iterator[TokenPair]:
-        """Yields all pairs, then the added ones."""
+        """Yields all pairs of the corpus, then the added pairs."""
         sample: list[TokenPair] = []
         count = 0
         for pair in pairs:

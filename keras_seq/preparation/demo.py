@@ -48,7 +48,7 @@ def prepare_demo(
 
 
 def _write(corpus: DateCorpus, folder: Path) -> dict[str, str]:
-    """Writes six files. Returns the training and validation files by setting."""
+    """Writes six files; maps settings to the names of the training and validation files."""
     make_directory(folder)
     names = {}
     for split, prefix in (("train", ""), ("valid", "valid_"), ("test", None)):

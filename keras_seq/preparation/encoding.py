@@ -16,9 +16,9 @@ CHUNK_PAIRS = 4096
 class Encoded(NamedTuple):
     """Encoded pairs, with counts for the report.
 
-    `linked` pairs have links, and `broken` ones lost links because a linked word leaves no tokens.
-    `lost` targets change when they are encoded and decoded. `example` is the first of them and its
-    decoded form.
+    `linked` counts pairs with links, and `broken` counts pairs that lost links because a linked
+    word has no tokens. `lost` counts targets that change when they are encoded and decoded.
+    `example` is the first such target with its decoded form.
     """
 
     pairs: list[TokenPair]
@@ -70,7 +70,7 @@ class PairEncoder:
     def _lost_targets(
         self, chunk: Sequence[Example], ids: list[list[int]]
     ) -> list[tuple[str, str]]:
-        """Returns each target that changes when it is encoded and decoded, and what it becomes."""
+        """Returns (target, decoded target) for targets that encoding and decoding change."""
         return [
             (pair.target, decoded)
             for pair, decoded in zip(chunk, self.target.decode(ids), strict=True)
@@ -82,7 +82,7 @@ class PairEncoder:
     def _token_links(
         self, chunk: Sequence[Example], source_ids: list[list[int]], target_ids: list[list[int]]
     ) -> Iterator[tuple[Sequence[tuple[int, int]], int | None]]:
-        """Yields the links of each pair and the number lost; None if the pair is too long."""
+        """Yields token links and number of lost links per pair; None if the pair is too long."""
         tokens = zip(
             tokens_of_words(self.source, [pair.source for pair in chunk]),
             tokens_of_words(self.target, [pair.target for pair in chunk]),

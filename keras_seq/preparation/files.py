@@ -25,7 +25,7 @@ class PairCounts(NamedTuple):
 
 
 def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
-    """Returns the training files. InputError if there are none, or one is not readable."""
+    """Returns the training files. Raises InputError without files or if one is not readable."""
     if data.source is data.target is data.pairs is data.text is data.labeled is None:
         raise InputError(
             "no text to train on: give --source and --target, or --pairs; or --task "
@@ -36,7 +36,7 @@ def training_files(data: DataSettings, task: str = "translate") -> PairFiles:
 
 
 def validation_files(data: DataSettings, task: str = "translate") -> PairFiles | None:
-    """Returns the validation files, or None. InputError if one is not readable."""
+    """Returns the validation files, or None. Raises InputError if a file is not readable."""
     names = (data.valid_source, data.valid_target, data.valid_pairs, data.valid_text)
     if names == (None,) * 4 and data.valid_labeled is None:
         return None
@@ -85,7 +85,7 @@ def count_pairs(
 
 
 def required_sides(files: PairFiles) -> str:
-    """Completes "no pair has text" with the sides that must have text."""
+    """Returns the end of the message "no pair has text": the sides that must have text."""
     if files.is_labeled:
         return " and a label"
     return "" if files.has_lines else " on both sides"

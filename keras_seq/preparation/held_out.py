@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from keras_seq.preparation.files import Notice, PairCounts
 from keras_seq.text import Example, PairFiles
 
-# Enough to measure BLEU to about a point, and at most a twentieth of a small corpus.
+# Enough pairs to measure BLEU with an error of about 1, but at most 1/20 of a small corpus.
 _MAX_PAIRS = 1000
 _MIN_PAIRS_PER_HELD_OUT = 20
 
@@ -17,8 +17,8 @@ _MIN_PAIRS_PER_HELD_OUT = 20
 class HeldOutText:
     """Training text split into validation pairs and the rest.
 
-    A random sample, which depends on the seed, is held out. Other pairs with the same source leave
-    the training text, too. If nothing would be left to train on, the text is used for both.
+    A random sample, which depends on the seed, is held out. Other pairs with the same source are
+    removed from the training text. If no training pair would be left, the text is used for both.
     """
 
     def __init__(self, files: PairFiles, counts: PairCounts, seed: int, notice: Notice) -> None:
@@ -51,7 +51,7 @@ class HeldOutText:
                 self._removed += 1
 
     def report_duplicates(self, notice: Notice) -> None:
-        """Reports how many other pairs the last complete `read` left out."""
+        """Reports the number of other pairs that the last complete `read` removed."""
         duplicates = self._removed - len(self.pairs)
         if self._keys and duplicates:
             notice(

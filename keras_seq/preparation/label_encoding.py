@@ -52,7 +52,7 @@ class TagEncoder:
         self.labels = labels
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
-        """Returns the ids of some texts and as many tag ids."""
+        """Returns the token ids of some texts, with one tag id per token."""
         encoded = []
         rows = word_tokens(self.source, [pair.source for pair in chunk])
         for row, pair in zip(rows, chunk, strict=True):

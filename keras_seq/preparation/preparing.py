@@ -42,7 +42,7 @@ class Executor(Protocol):
     """Runs the expensive steps of a preparation; see `keras_seq.jobs`."""
 
     def tokenizers(self, settings: Settings, learn: Callable[[], Tokenizers]) -> Tokenizers:
-        """Returns stored tokenizers of source and target, or those that `learn` returns."""
+        """Returns the stored tokenizers of source and target, or else the result of `learn`."""
 
     def encode(self, encoder: PairEncoder, pairs: Iterator[Example]) -> Iterator[Encoded]:
         """Encodes all pairs, in order."""
@@ -87,7 +87,7 @@ def create_prepared_run(
     executor: Executor | None,
     lock: DirectoryLock | None = None,
 ) -> Run:
-    """Does the work of `prepare_run`, in a checked directory whose lock may be held already."""
+    """Implements `prepare_run` in a checked directory. `lock` is its lock if already held."""
     notice = notice or (lambda line: None)
     settings, counts, prepared = shared
     _check_bleu_tokenizer(settings.score.tokenize)
@@ -142,7 +142,7 @@ class _Preparation:
         self.run, self.counts, self.base, self.notice = run, counts, base, notice
         settings = run.settings
         self.has_labels = TASKS[settings.task].has_labels
-        # Labeled text is too little work for several workers.
+        # Encoding labeled text is too little work for several workers.
         self.executor = None if self.has_labels else executor
         self.train_files = training_files(settings.data, settings.task)
         self.valid_files = validation_files(settings.data, settings.task)
@@ -187,7 +187,7 @@ class _Preparation:
         return pairs
 
     def _vocabularies(self) -> tuple[Tokenizer, Vocabulary]:
-        """Learns the vocabularies or takes those of the base, and updates the settings."""
+        """Learns the vocabularies or takes them from the base run, and updates the settings."""
         settings = self.run.settings
         if self.base is not None and keeps_vocabulary(settings):
             source, target = self.base.vocabularies

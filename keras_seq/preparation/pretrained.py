@@ -70,7 +70,7 @@ def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
     except OSError as error:
         raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
     with temporary_directory(directory.parent, directory.name) as part:
-        # A separate process, because this one imports Keras later, with a backend yet to choose.
+        # Use a separate process, because the backend of Keras in this process is not chosen yet.
         done = subprocess.run(
             [sys.executable, "-P", "-c", _SAVE, name, str(part), *BACKBONE_CLASSES],
             capture_output=True,
@@ -154,7 +154,7 @@ def check_pretrained(settings: Settings) -> None:
         raise InputError(f"{weights}: no such file: a preset without weights?")
     if weights.is_symlink() or not weights.is_file():
         raise InputError(f"{weights}: expected a regular file")
-    # Checked before a model of terabytes is built. A stored number takes at least two bytes.
+    # Check the size before building a huge model. A stored number takes at least two bytes.
     min_size = 2 * (rows * model.backbone_units + model.min_backbone_parameters())
     status = weights.stat()
     if size_on_disk(status) < status.st_size:

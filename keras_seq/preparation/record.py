@@ -54,8 +54,8 @@ def recorded_counts(record: Mapping[str, Any]) -> PairCounts | None:
 
 
 def known_counts(earlier: Run | None, data: DataSettings) -> PairCounts | None:
-    """Returns the counts of the text that an earlier run recorded; None if it must be read."""
-    # Other columns of the same file have other pairs.
+    """Returns the text counts that an earlier run recorded; None if the text must be read."""
+    # Different columns of the same file contain different pairs.
     if earlier is None or earlier.settings.data.columns != data.columns:
         return None
     try:
@@ -69,11 +69,11 @@ def known_counts(earlier: Run | None, data: DataSettings) -> PairCounts | None:
 def same_tokenizer(
     requested: TokenizerSettings, record: Mapping[str, Any], learned: TokenizerSettings
 ) -> bool:
-    """Tests if a run with these `learned` settings was prepared with the `requested` ones."""
+    """Tests if a run with `learned` settings was prepared from the `requested` settings."""
     values = requested.model_dump()
     if "asked_tokenizer" in record:
         return bool(values == record["asked_tokenizer"])
-    # The first version of the format records the size only.
+    # The first version of the format records only the size.
     earlier = {"size": record.get("asked_vocabulary"), "kind": learned.kind, "joint": learned.joint}
     return all(values[key] in (value, "auto") for key, value in earlier.items())
 
@@ -122,7 +122,7 @@ def text_differences(record: Mapping[str, Any], data: DataSettings) -> list[str]
 
 
 def _text_untouched(record: Mapping[str, Any], data: DataSettings) -> bool:
-    """Tests if path, size and modification time of each text file are as recorded."""
+    """Tests if each text file still has the recorded path, size and modification time."""
     recorded = record.get("text")
     files = dict(_text_files(data))
     return (
@@ -152,7 +152,7 @@ def imported_hashes(tokenizer: TokenizerSettings) -> dict[str, str]:
 
 def _text_files(data: DataSettings) -> Iterator[tuple[str, tuple[str, ...]]]:
     if data.prepared is not None:
-        # This record has the hashes of all prepared files.
+        # The record of the preparation contains the hashes of all prepared files.
         yield "prepared", (str(Run.preparation_file(data.prepared)),)
         return
     for key in TEXT_KEYS:
@@ -168,7 +168,7 @@ def _describe_all(names: Sequence[str]) -> Any:
 
 
 def _entries(recorded: Any) -> list[dict[str, Any]]:
-    """Returns what `_describe_all` returned, always as a list."""
+    """Returns a recorded result of `_describe_all` as a list of entries."""
     entries = recorded if isinstance(recorded, list) else [recorded]
     return [entry for entry in entries if isinstance(entry, dict)]
 

@@ -1,4 +1,4 @@
-"""Lines for the user about a corpus that was written."""
+"""Messages for the user about an encoded corpus."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_seq.text import Example, InputError, Labels, PairFiles, words_of
 def report(
     name: str, counts: CorpusCounts, settings: Settings, files: PairFiles, notice: Notice
 ) -> None:
-    """Reports the kept and dropped pairs of the set `name`. InputError if none is left."""
+    """Reports the kept and dropped pairs of a data set. Raises InputError if none is kept."""
     data, unit = settings.data, files.unit
     if data.packed and name == "training":
         unit = "piece"
@@ -44,7 +44,7 @@ def report(
 
 
 class EncodingReport:
-    """Counts what encoding loses: links between words, and text of training targets."""
+    """Counts the word links and the training targets that encoding cannot represent."""
 
     def __init__(self) -> None:
         self._lost = self._linked = self._broken = 0

@@ -60,7 +60,7 @@ def resolve_settings(
         return load(base=base, preset=preset), None
     if preset is not None:
         return settings, None
-    # The settings name the corpus that decides on the preset, so they are loaded twice.
+    # Load the settings twice, because they name the corpus and the corpus determines the preset.
     settings, counts, prepared = with_prepared(settings, known_counts(earlier, settings.data))
     if counts is None:
         counts = count_pairs(settings.data, notice, settings.task)
@@ -76,7 +76,7 @@ def _choose_preset(
     """Returns the preset for a corpus, and adjustments if the corpus is small."""
     shape = corpus_shape(settings, counts)
     translates = settings.task == "translate"
-    # A setting that only one family of models has decides on the family.
+    # If the user sets an option that only one model family has, the preset must be of that family.
     is_open = translates and settings.model.model_fields_set <= (
         set(RecurrentSettings.model_fields) - {"family"}
     )

@@ -28,19 +28,19 @@ Resume = Literal["auto", "never", "require"]
 # Settings that may change when a training resumes. All others affect the weights or the meaning
 # of the scores.
 _MAY_CHANGE = {
-    # When to stop.
+    # Settings that determine when to stop.
     "training.max_steps",
     "training.max_minutes",
     "training.max_epochs",
     "training.patience",
     "training.max_skipped",
-    # When to validate and save, and which checkpoint is best. The updates are the same.
+    # Settings of validation and checkpoints, which do not affect the updates.
     "training.monitor",
     "training.validate_every",
     "training.checkpoint_every",
     "training.keep_checkpoints",
     "training.sample_count",
-    # Only the content of the text matters, not its place.
+    # Text files may move, because only their content matters.
     *(f"data.{name}" for name in TEXT_KEYS),
 }
 # Search settings of the finished model. Validation has its own beam size, which may not change,
@@ -157,7 +157,7 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
 
 
 def _with_stored_choices(settings: Settings, run: Run, record: Mapping[str, Any]) -> Settings:
-    """Replaces what the settings leave to be chosen by the choices of the run."""
+    """Replaces automatic values in the settings with the values chosen for the run."""
     update: dict[str, Any] = {}
     if keeps_vocabulary(settings):
         update["tokenizer"] = run.settings.tokenizer
@@ -186,6 +186,6 @@ def _may_change(key: str, has_checkpoint: bool) -> bool:
     """Tests if a setting may change when a training resumes."""
     if key in _MAY_CHANGE or key.startswith(_MAY_CHANGE_SECTION):
         return True
-    # Preparation depends on no training settings but those of the warm start, which it copied.
+    # Of the training settings, preparation depends only on those of the warm start.
     warm_start = key.startswith("training.from_") or key.endswith("_embeddings")
     return not has_checkpoint and key.startswith("training.") and not warm_start

@@ -12,12 +12,12 @@ from keras_seq.settings import SIDES, DataSettings, Settings, SettingsError
 from keras_seq.storage import size_on_disk
 from keras_seq.text import InputError
 
-# Settings of the section `data` that each run may choose for itself.
+# Settings of the section `data` that may differ between runs with the same prepared text.
 _OWN = {"prepared", "bucket_width"}
 
 
 class SharedText(NamedTuple):
-    """The settings of a run, with those of the prepared directory `base` if it has one.
+    """The settings of a run, merged with the settings of the prepared directory `base`, if any.
 
     `counts` is None if the training text has not been read.
     """
@@ -28,11 +28,11 @@ class SharedText(NamedTuple):
 
 
 def with_prepared(settings: Settings, counts: PairCounts | None = None) -> SharedText:
-    """Takes over the text and vocabulary settings of `data.prepared`, if it is set.
+    """Merges the text and vocabulary settings of `data.prepared`, if set, into the settings.
 
-    `counts` are those of the run's own training text, if known. Raises InputError if the directory
-    is not completely prepared, and SettingsError if the settings name text of their own or differ
-    from those of the directory.
+    `counts` are the counts of the run's own training text, if known. Raises InputError if the
+    directory is not completely prepared, and SettingsError if the settings name other text or
+    differ from the settings of the directory.
     """
     if settings.data.prepared is None:
         return SharedText(settings, counts, None)
@@ -57,7 +57,7 @@ def with_prepared(settings: Settings, counts: PairCounts | None = None) -> Share
             f"expected 0 with data.prepared ({base.path}), which was prepared without alignments"
         )
     merged = settings.model_copy(update={"data": data, "tokenizer": base.settings.tokenizer})
-    # The prepared text may not suit the model, for example if it is too long.
+    # Check the merged settings: the prepared text may be too long for the model, for example.
     Settings.from_dict(merged.to_dict(), where=f"{base.path}: ")
     return SharedText(merged, recorded_counts(record) or PairCounts(0, 0), base)
 
@@ -92,7 +92,7 @@ def share_prepared(run: Run, base: Run, notice: Notice) -> None:
     """Copies the vocabulary and validation text of the prepared directory `base` into a run."""
     run.save_vocabularies(*base.vocabularies)
     run.save_valid_lines(*base.valid_lines())
-    # `Run.open` refused links. A sparse file would fill the disk.
+    # `Run.open` has refused links, but the copy of a sparse file could still fill the disk.
     for path in base.valid_directory.iterdir():
         status = path.lstat()
         if size_on_disk(status) < status.st_size:

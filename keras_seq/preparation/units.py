@@ -59,7 +59,7 @@ def with_units(settings: Settings, counts: PairCounts, notice: Notice | None = N
 def _choose_units(
     settings: Settings, counts: PairCounts, requested: Mapping[Side, VocabularySettings]
 ) -> dict[Side, Units]:
-    """Returns the units of the sides whose settings leave them open."""
+    """Chooses the units of the sides whose kind or normalization is "auto"."""
     open_sides = [
         side
         for side, values in requested.items()
@@ -101,7 +101,7 @@ def _tokenizer_values(
         return {**first.model_dump(), "joint": True}
     common = tokenizer.model_dump(exclude={"source", "target"})
     for key in ("kind", "normalization"):
-        # Nothing is left to choose.
+        # All values are chosen, so replace "auto".
         if common[key] == "auto":
             common[key] = getattr(resolved["target"], key)
     sides: dict[str, Any] = {side: _differing(values, common) for side, values in resolved.items()}
@@ -125,7 +125,7 @@ def _tokens_per_line(kind: str | None, statistics: LineStatistics) -> float:
         return statistics.words_per_line
     if kind in ("char", "byte"):
         return statistics.characters_per_line
-    # Subwords: each is between a third of a word and a word.
+    # An estimate for subwords, which are at most words and usually at most five characters.
     return max(statistics.words_per_line * 1.3, statistics.characters_per_line / 5)
 
 
@@ -147,14 +147,14 @@ def _with_unit(values: VocabularySettings, units: Units | None) -> VocabularySet
     if values.kind == "auto":
         update["kind"] = units.kind
     if values.normalization == "auto":
-        # The normalization was chosen for these units only.
+        # The normalization was chosen for one kind of vocabulary, and may not suit other kinds.
         same = values.kind in ("auto", units.kind)
         update["normalization"] = units.normalization if same else "nfc"
     return values.model_copy(update=update)
 
 
 def _differing(values: VocabularySettings, common: Mapping[str, Any]) -> VocabularySettings:
-    """Returns the values that differ from those of both sides."""
+    """Returns the values that differ from `common`, the values of both sides."""
     differing = {
         key: value
         for key, value in values.model_dump().items()

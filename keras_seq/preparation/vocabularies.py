@@ -33,7 +33,7 @@ ReadPairs = Callable[[], Iterator[Example]]
 
 
 def check_labels(settings: Settings, read: ReadPairs, files: PairFiles, labels: Labels) -> None:
-    """Raises InputError if the text has labels that a kept vocabulary does not have."""
+    """Raises InputError if the text has labels that the kept vocabulary `labels` lacks."""
     unit, counts = _count_labels(settings, read)
     unknown = sorted(set(counts) - set(labels.names))
     if unknown:
@@ -45,7 +45,7 @@ def check_labels(settings: Settings, read: ReadPairs, files: PairFiles, labels: 
 
 
 def _count_labels(settings: Settings, read: ReadPairs) -> tuple[str, Counter[str]]:
-    """Returns the word for a label, and how often each label occurs."""
+    """Returns "tag" or "label", for messages, and the frequency of each label."""
     tagged = settings.task == "tag"
     counts: Counter[str] = Counter()
     for pair in read():
@@ -57,7 +57,7 @@ def _count_labels(settings: Settings, read: ReadPairs) -> tuple[str, Counter[str
 def with_learned(settings: Settings, source: Tokenizer, target: Vocabulary) -> Settings:
     """Updates the settings with the sizes and kinds of the learned vocabularies.
 
-    A vocabulary may be smaller than requested. The kind of an imported one is in its file only.
+    A vocabulary may be smaller than requested. Only its file has the kind of an imported one.
     """
     tokenizer = settings.tokenizer
     learned: dict[Side, Tokenizer] = {
@@ -105,7 +105,7 @@ class VocabularyLearner(NamedTuple):
     counts: PairCounts
 
     def learn(self) -> Any:
-        """Returns the source and the target vocabulary; the same object if they are joint."""
+        """Returns source and target vocabulary. A joint vocabulary is one object for both."""
         if TASKS[self.settings.task].has_labels:
             labels, description = self._labels()
             tokenizer = self._source_tokenizer("", str(self.files))
@@ -146,7 +146,7 @@ class VocabularyLearner(NamedTuple):
             )
         listed = ", ".join(f"{name} {count:,}" for name, count in counts.most_common(_LISTED))
         more = f", and {len(counts) - _LISTED:,} more" if len(counts) > _LISTED else ""
-        # Sorted, so that the order does not depend on that of the lines.
+        # Sort the labels, so that their order does not depend on the order of the lines.
         return Labels(sorted(counts)), f"{len(counts):,} {unit}s: {listed}{more}"
 
     def _source_tokenizer(self, name: str, where: str) -> Tokenizer:

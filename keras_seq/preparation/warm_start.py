@@ -1,4 +1,4 @@
-"""Warm start: copies checked weights or word vectors into a run, without Keras."""
+"""Warm start: checks weights or word vectors and copies them into a run, without Keras."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check_initial_checkpoint(
 
 
 def keeps_vocabulary(settings: Settings) -> bool:
-    """Tests if a training takes the vocabulary of the run with the initial checkpoint."""
+    """Tests if a warm start keeps the vocabulary of the run with the initial checkpoint."""
     training = settings.training
     return training.from_run is not None and training.from_run_vocabulary == "keep"
 
@@ -98,7 +98,7 @@ def keeps_vocabulary(settings: Settings) -> bool:
 def copy_initial_checkpoint(run: Run, base: Run | None, notice: Notice) -> None:
     """Copies everything that a warm start needs into a run that has its vocabularies."""
     if base is not None:
-        # The settings of the vocabulary may depend on the text, which has been read by now.
+        # Check again, because reading the text may have changed the vocabulary settings.
         _check_model(base, run.settings)
         step = base.copy_checkpoint(run.start_directory).checkpoints.latest_step
         notice(f"initial weights: the best weights of {base.path}, of step {step:,}, are copied")
@@ -171,9 +171,9 @@ def _vector_files(settings: Settings) -> list[tuple[Side, str]]:
 
 
 def _check_model(base: Run, settings: Settings) -> None:
-    """Refuses settings of a model or vocabulary that the initial weights do not fit."""
+    """Raises InputError if the initial weights do not fit the model or the vocabulary."""
     differences = _differences("model", base.settings, settings)
-    # A kept vocabulary brings its own settings. Only settings that the user gave can conflict.
+    # The settings of a kept vocabulary apply. Only settings from the user can conflict with them.
     new = settings.training.from_run_vocabulary == "new"
     relevant = {"joint"} if new else settings.tokenizer.model_fields_set
     differences += [

@@ -13,7 +13,7 @@ from keras_seq.settings.tokenizer import SIDES, SUBWORDS
 
 
 def check_combinations(settings: Any) -> None:
-    """Raises ValueError for the first combination of `Settings` that is not possible."""
+    """Raises ValueError for the first invalid combination of `Settings`."""
     _check_task(settings)
     _check_pretrained_encoder(settings)
     _check_subword_sampling(settings)
@@ -34,7 +34,7 @@ def check_combinations(settings: Any) -> None:
 
 
 def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
-    """Requires values of the section `training` that `reason` leaves without alternative."""
+    """Raises ValueError unless the section `training` has the values that `reason` requires."""
     for key, value in expected.items():
         if (received := getattr(training, key)) != value:
             text = {None: "none", 0.0: "0"}.get(value, repr(value))
@@ -68,7 +68,7 @@ def _check_pretrained_encoder(settings: Any) -> None:
             )
         return
     family = f"model.family {model.family!r}"
-    # The encoder has its own embeddings and word pieces.
+    # The pretrained encoder has its own embeddings and word pieces.
     required = {"source_embeddings": None, "subword_alpha": 0.0, "from_run_vocabulary": "keep"}
     _require(settings.training, required, family)
     longest = model.backbone_positions - 2

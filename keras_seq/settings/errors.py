@@ -20,7 +20,7 @@ _KINDS = {
 
 
 class SettingsError(ValueError):
-    """A setting does not exist or has a wrong value. The message has one line."""
+    """Raised if a setting does not exist or has a wrong value. The message has one line."""
 
 
 def suggest(received: str, known: Iterable[str]) -> str:

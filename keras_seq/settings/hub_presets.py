@@ -20,7 +20,7 @@ PREFIX = "hub:"
 _MAX_BYTES = 1 << 20
 # Values of `model.backbone` by class name.
 BACKBONE_CLASSES = {"BertBackbone": "bert", "DistilBertBackbone": "distil_bert"}
-# Settings by KerasHub's names.
+# Maps names of KerasHub to settings.
 _SIZES = {
     "num_layers": "backbone_layers",
     "hidden_dim": "backbone_units",
@@ -29,7 +29,7 @@ _SIZES = {
     "max_sequence_length": "backbone_positions",
     "dropout": "backbone_dropout",
 }
-# Common values for fine-tuning such encoders, not tuned here.
+# Common values for fine-tuning such encoders. They have not been tuned for this library.
 _TASKS: Mapping[str, dict[str, Any]] = {
     "classify": {
         "model": model_values("classifier-hub"),
@@ -52,7 +52,7 @@ _LONGEST = {"classify": 400, "translate": 200}
 
 
 def preset_directory(name: str) -> Path:
-    """Returns the directory of a preset of KerasHub, before or after its download.
+    """Returns the directory of a preset of KerasHub, even if it is not downloaded yet.
 
     Downloads are stored in a folder of `KERAS_HOME`, or else of `~/.keras`.
     """
@@ -64,7 +64,7 @@ def preset_directory(name: str) -> Path:
 
 def is_known_by_name(name: str) -> bool:
     """Tests if a preset is a name that KerasHub knows, not a directory."""
-    # A directory that looks like a path need not exist.
+    # A name that looks like a path means a directory, even if the directory does not exist.
     looks_like_a_path = name.startswith((".", "/", "~")) or "\\" in name or not name
     return not looks_like_a_path and not os.path.isdir(name)
 

@@ -65,7 +65,7 @@ def load_settings(
         settings = Settings.from_dict(merged)
     except SettingsError:
         if file is not None:
-            # If the error is in the file, its message names the file.
+            # If the error is in the file, raise an error that names the file.
             Settings.from_dict(without_overrides, where=f"{file}: ")
         raise
     for name in ("data", "tokenizer", "model", "training", "search", "score"):

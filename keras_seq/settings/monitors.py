@@ -47,7 +47,7 @@ class Monitor(NamedTuple):
         return "min" if self.lower_is_better else "max"
 
     def is_worst(self, value: float) -> bool:
-        """Tests if a value, rounded as printed, is the worst one or beyond it."""
+        """Tests if a value, rounded as printed, is the worst possible value or even worse."""
         if self.worst is None:
             return False
         value, worst = round(value, self.digits), self.worst

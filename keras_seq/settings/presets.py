@@ -39,7 +39,7 @@ def training_values(
     every: int | None = None,
     **others: Any,
 ) -> dict[str, Any]:
-    """The section `training`: `every` N updates, training validates and saves."""
+    """Returns the section `training`. `every` is the interval of validation and checkpoints."""
     optional = {"ema": ema, "validate_every": every, "checkpoint_every": every}
     return {
         "schedule": "inverse_sqrt",
@@ -58,7 +58,7 @@ def _language_model(
     training = training_values(
         learning_rate, warmup_steps, label_smoothing=0.0, ema=0.998, every=500
     )
-    # Without a source, only a number can limit the length.
+    # Without a source, length limits cannot be relative to the source length.
     limits = {"max_length": 100, "max_length_ratio": 0.0, "max_length_extra": 100}
     return {
         "task": "language-model",
@@ -73,7 +73,7 @@ def _classifier(
 ) -> dict[str, Any]:
     return {
         "task": "classify",
-        # Longer texts are cut, and the part that is cut may matter most.
+        # Longer texts are truncated, and the removed part may matter most.
         "data": {"max_source_length": 400},
         "model": model_values(family, **model),
         "training": training_values(learning_rate, warmup_steps, ema=0.99, every=200),

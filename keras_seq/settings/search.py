@@ -59,8 +59,8 @@ class SearchSettings(Section):
         return self
 
 
-# Options that a method does not have. Sampling ignores `beam_size` instead of refusing it, so that
-# a run with a beam size can be searched by either method.
+# Options that a method does not support. Sampling ignores `beam_size` instead of refusing it, so
+# that both methods work for a run with a beam size.
 NOT_OF_METHOD = {
     "beam": ("temperature", "top_k", "top_p", "seed"),
     "sampling": ("patience", "coverage_penalty"),

@@ -26,7 +26,7 @@ class ModelSection(Section):
     model_class: ClassVar[str]
     encoder_class: ClassVar[str | None] = None
 
-    # Declared here so that it comes first wherever settings are listed.
+    # Declared in the base class, so that every list of settings begins with `family`.
     family: str
 
     def arguments(self) -> dict[str, Any]:

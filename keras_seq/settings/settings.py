@@ -28,7 +28,7 @@ from keras_seq.settings.tokenizer import SIDES, TokenizerSettings
 from keras_seq.settings.toml import parse_toml
 from keras_seq.settings.training import TrainingSettings
 
-# Tables within a section.
+# Paths of the tables within sections.
 _NESTED = [["tokenizer", side] for side in SIDES]
 
 
@@ -120,7 +120,7 @@ def setting_keys() -> list[str]:
 
 
 def walk_fields() -> Iterator[tuple[str, Any]]:
-    """Yields dotted keys and their fields; keys of several families of models come repeatedly."""
+    """Yields dotted keys with their fields. Keys that model families share are repeated."""
     return _walk("", Settings)
 
 
@@ -158,7 +158,7 @@ def _explain(error: ValidationError, family: str) -> str:
     """Explains the first error of pydantic in one line, for a model of `family` (or "")."""
     first = error.errors(include_url=False)[0]
     location = [str(part) for part in first["loc"]]
-    # Pydantic adds the name of the tried type to section and key.
+    # Pydantic appends type names to the location. Keep only section and key.
     depth = 3 if location[:2] in _NESTED else 2
     key = ".".join(location[:depth])
     if first["type"] == "extra_forbidden":

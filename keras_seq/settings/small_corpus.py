@@ -12,7 +12,7 @@ T = TypeVar("T", int, float)
 MOST_PAIRS = 20_000
 # On smaller corpora of short symbol sequences, recurrent models are better than Transformers.
 MOST_PAIRS_OF_SYMBOLS = 5_000
-# A training has this many updates times the square root of the number of pairs.
+# The number of updates is this factor times the square root of the number of pairs.
 _UPDATES = 40
 # Number of models in the ensemble, by the maximum number of pairs of the corpus.
 _MEMBERS = ((1_000, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1))
@@ -41,7 +41,7 @@ class CorpusShape(NamedTuple):
 
 
 def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
-    """Returns nested settings for a small corpus and a family of models, to merge over a preset.
+    """Returns nested settings that override a preset for a small corpus and a model family.
 
     Presets give warm-up, averaging, validations and the end of training in updates: 1,500 warm-up
     updates are 500 epochs of 800 pairs. Here they are fractions of the whole training.

@@ -11,13 +11,13 @@ from keras_seq.text import PAIR, Roles, parse_columns
 
 
 class TaskSpec:
-    """The part of a task that settings depend on; `keras_seq.tasks.Task` adds the rest.
+    """The attributes of a task that the settings use; `keras_seq.tasks.Task` adds methods.
 
     Attributes:
         name: The value of the setting `task`.
         families: Families of models for the task, the default first.
         data: Settings of the section `data` that only this and a few other tasks allow.
-        training: The same for the section `training`.
+        training: Settings of the section `training` that only this and a few other tasks allow.
         without: Settings that the task does not allow, and why.
         usage: The command that uses a run of the task, with `{}` for the run.
         has_labels: True if targets are labels instead of text.
@@ -88,7 +88,7 @@ TASKS = _Tasks(
 
 
 def check_task_settings(name: str, settings: Any) -> None:
-    """Raises ValueError for one of the `Settings` that the task `name` does not allow."""
+    """Raises ValueError if `settings` have a setting that the task `name` does not allow."""
     task = TASKS[name]
     for section in ("data", "training"):
         fields = getattr(settings, section)

@@ -100,5 +100,5 @@ class TokenizerSettings(Section):
         )
 
     def asks_for_size(self, side: Side) -> bool:
-        """Tests if the user asked for a size. Such a size is never lowered."""
+        """Tests if the user set a size. A size from the user is never reduced."""
         return "size" in self.model_fields_set or "size" in getattr(self, side).model_fields_set

@@ -15,7 +15,7 @@ MAX_LINE_DOTS = 64
 
 
 def parse_toml(text: str, where: str) -> dict[str, Any]:
-    """Parses a settings file. SettingsError, prefixed by `where`, if it is not valid."""
+    """Parses a settings file. Raises SettingsError, prefixed by `where`, if it is invalid."""
     if len(text) > MAX_FILE_BYTES:
         raise SettingsError(f"{where}larger than {MAX_FILE_BYTES} bytes, not a settings file")
     for number, line in enumerate(text.split("\n"), start=1):
@@ -30,13 +30,13 @@ def parse_toml(text: str, where: str) -> dict[str, Any]:
 
 
 def read_value(text: str, field: Any) -> Any:
-    """Reads the value of a setting from a command line, by the type of its field."""
+    """Parses the value of a setting on a command line according to the type of its field."""
     kinds = value_types(field.annotation)
     if list[str] in kinds and (names := _read_names(text)):
         return names
     if str in kinds:
         return None if text == "none" else text
-    # The name may be one of the choices.
+    # The text may be one of the allowed names.
     if any(text in typing.get_args(kind) for kind in kinds):
         return text
     stripped = text.strip()

@@ -11,11 +11,11 @@ _PRIVATE = range(0xF0000, 0xFFFFE)
 
 
 def pieces_in(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
-    """Returns the tokens of an old vocabulary that make up each token of a new one.
+    """Returns the tokens of an old vocabulary that make up each token of a new vocabulary.
 
-    One list of ids of `old` per id of `new`. If both have the same piece, including special ids and
-    bytes, that id. Otherwise the ids that `old` encodes the piece into, inside a word if the piece
-    does not begin a word; spaces and bytes are omitted.
+    The result has a list of ids of `old` for each id of `new`. If both have the same piece, also a
+    special token or byte, the list is its id. Otherwise, `old` encodes the piece without spaces and
+    bytes, and inside a word if the piece does not begin a word.
 
     Example:
 
@@ -45,10 +45,10 @@ def pieces_in(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
 
 
 def _encode_pieces(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[list[int]]:
-    """Encodes pieces; a piece from inside a word is encoded after a dummy character."""
+    """Encodes pieces. A dummy character precedes each piece that does not begin a word."""
     known = {character for piece in tokenizer.pieces for character in piece.text}
     dummy = next(chr(code) for code in _PRIVATE if chr(code) not in known)
-    # The dummy becomes bytes, and no piece contains both bytes and text.
+    # The dummy is encoded as bytes. No piece mixes bytes and text, so skip the bytes' tokens.
     skip = len(tokenizer.encode([dummy])[0])
     starts = [text.startswith(SPACE_MARK) for text in texts]
     lines = [

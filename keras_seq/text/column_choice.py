@@ -48,7 +48,7 @@ class ColumnChoice(NamedTuple):
         return first, second
 
     def is_in(self, header: Sequence[str]) -> bool:
-        """Tests if a first line has both columns."""
+        """Tests if a header has both columns."""
         names = header_names(header)
         return all(
             column < len(names) if isinstance(column, int) else column in names
@@ -116,7 +116,7 @@ def show_columns(fields: Sequence[str]) -> str:
 
 
 def short(text: str, length: int = 60) -> str:
-    """Quotes a text for a message, cut at `length` characters."""
+    """Quotes a text for a message, truncated to `length` characters."""
     return repr(text if len(text) <= length else f"{text[:length]}...")
 
 

@@ -10,7 +10,7 @@ from .reading import Path, read_lines
 
 Links = tuple[tuple[int, int], ...]
 
-# Far above any useful weight, and far below the maximum of float32.
+# This limit is far above any useful weight, and far below the maximum of float32.
 MAX_WEIGHT = 1e9
 _LINK = re.compile(r"(\d{1,6})-(\d{1,6})", flags=re.ASCII)
 
@@ -51,7 +51,7 @@ def read_alignments(path: Path, *, notice: Notice | None = None) -> Iterator[Lin
 
 
 def check_links(where: str, links: Links, source: str, target: str) -> None:
-    """Raises InputError, with `where` as `FILE:LINE`, if a link refers to a word its line lacks."""
+    """Raises InputError if a link refers to a missing word. `where` is `FILE:LINE`."""
     if not links:
         return
     counts = len(source.split()), len(target.split())

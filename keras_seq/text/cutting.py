@@ -18,7 +18,7 @@ from .tokenizer import Tokenizer
 Numbers = Iterator[float]
 Ids = tuple[int, ...]
 
-# Size of the cache, in pieces over all segmentations of all words: about 100 MB.
+# Cache size: total number of pieces in the segmentations of all words, about 100 MB.
 _CACHE_PIECES = 2_000_000
 
 
@@ -173,7 +173,7 @@ class BpeDropout:
                 piece = pieces.get(symbols[position] + symbols[position + 1])
                 if piece is not None:
                     merges.append((piece[0], position))
-            # Only the first merge that is not dropped matters, so later ones need no number.
+            # Only the first merge that is not dropped is made, so later merges need no number.
             heapq.heapify(merges)
             while merges:
                 _, position = heapq.heappop(merges)
@@ -252,10 +252,10 @@ def _find_nbest(edges: _Edges, nbest: int) -> _NBest:
 def _sample_nbest(lists: Sequence[_NBest], nbest: int, alpha: float, numbers: Numbers) -> list[int]:
     """Samples one of the n best segmentations of a line; returns an index into each list."""
     losses = np.zeros(1)
-    # For each word: the index of the combination before it, and the index into its list.
+    # For each word: indices of the preceding combinations, and indices into its list.
     backpointers: list[tuple[int, np.ndarray, np.ndarray]] = []
-    # Words in the order of their gap. Once a gap exceeds all n best losses, the remaining words
-    # keep their best segmentation.
+    # Visit words in order of the gap between their two best segmentations. Once a gap exceeds all
+    # n best losses, the remaining words keep their best segmentation.
     for word in sorted(range(len(lists)), key=lambda word: lists[word].gap):
         candidates = lists[word]
         full = len(losses) == nbest

@@ -135,7 +135,7 @@ def _format(date: datetime.date, style: _Style) -> str | None:
 
 
 def _readings(source: str) -> set[datetime.date]:
-    """Returns all possible dates of a text with three numbers."""
+    """Returns all dates that a text with three numbers can mean."""
     match = _THREE_NUMBERS.fullmatch(source)
     if match is None:
         return set()
@@ -168,7 +168,7 @@ def _styles_of(locale: Locale) -> tuple[_Style, ...]:
         if name in locale.datetime_skeletons
     ]
     styles = []
-    # Different widths may have the same pattern.
+    # Remove duplicates, because formats of different widths may have the same pattern.
     for pattern in dict.fromkeys(patterns):
         fields = re.sub(r"'[^']*'", "", pattern)
         if match := re.search(r"([ML])\1{2,3}", fields):

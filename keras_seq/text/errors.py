@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-# A function that is called with one line of text for each thing worth telling the user.
+# A function that is called with each message for the user, a line of text.
 Notice = Callable[[str], None]
 
 
 class InputError(ValueError):
-    """A file, or a line of a file, that cannot be used as it is.
+    """Raised if a file, or a line of a file, cannot be used as it is.
 
     The message is one line for the owner of the file: `FILE:LINE: problem` or `FILE: problem`.
     The command line prints the message without a traceback and exits with code 2.

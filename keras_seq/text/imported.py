@@ -142,7 +142,7 @@ def _convert_json(content: bytes) -> bytes:
 
 
 def _bpe_scores(model: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yields the pieces in the order of their ids; the score is the negated rank of the merge."""
+    """Yields (piece, score) in the order of the ids. The score is the negated merge rank."""
     ranks: dict[str, int] = {}
     for rank, merge in enumerate(model["merges"]):
         left, right = merge.split(" ", 1) if isinstance(merge, str) else merge

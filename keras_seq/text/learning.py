@@ -172,7 +172,7 @@ def _count_units(sample: list[str], plan: VocabularyPlan, symbols: list[str], ke
     if rules.kind == "byte":
         units: list[str] = []
     else:
-        # The space is always included, because it also separates unknown units.
+        # The vocabulary always includes the space, because it also separates unknown units.
         frequent = sorted(counts, key=lambda unit: (-counts[unit], unit))[: max(room - 1, 0)]
         mark = SPACE_MARK if rules.kind == "word" else ""
         units = [SPACE_MARK, *(mark + unit for unit in frequent)]
@@ -187,7 +187,7 @@ def _count_units(sample: list[str], plan: VocabularyPlan, symbols: list[str], ke
         *SPECIAL_PIECES,
         *BYTE_PIECES,
         *(StoredPiece(symbol, 0.0, USER_DEFINED) for symbol in symbols),
-        # Scores matter for words only, whose longest known piece must win. An unknown character
+        # Scores matter only for words, where the longest known piece must win. An unknown character
         # costs 10 more than the least likely piece.
         *(StoredPiece(unit, -1.0 - rank * 1e-6, NORMAL) for rank, unit in enumerate(units)),
     ]
@@ -230,7 +230,7 @@ def _train_subwords(
 
 
 def _sample(items: Iterator[str], size: int, seed: int) -> tuple[list[str], int]:
-    """Samples up to `size` items uniformly in one pass; returns the total number of items as well.
+    """Samples up to `size` items uniformly in one pass; also returns the total number of items.
 
     Reservoir sampling with geometric skips (Li, "Reservoir-sampling algorithms of time complexity
     O(n(1 + log(N/n)))", 1994): only items that enter the reservoir need random numbers.

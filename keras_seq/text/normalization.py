@@ -133,9 +133,9 @@ class TextRules:
         return unicodedata.normalize("NFC", text) if self.decomposes else text
 
     def undo_parts(self, parts: list[str]) -> list[str]:
-        """Undoes `apply` part by part; joined, the parts are the result of `undo`.
+        """Applies `undo` to parts of a text. The joined results equal `undo` of the joined text.
 
-        A character that is composed of several parts goes to the last of them.
+        A character that is composed from several parts belongs to the last of these parts.
         """
         parts = [self._unescape(part) for part in parts]
         if not self.decomposes:
@@ -209,7 +209,7 @@ class TextRules:
 
     @property
     def escapes(self) -> tuple[tuple[str, str], ...]:
-        """The last replacements of `apply`, in order, for a TensorFlow graph that does the same."""
+        """The final replacements of `apply`, in order, for the implementation in TensorFlow."""
         mark = (SPACE_MARK, _ESCAPED_MARK)
         if self.separator == " ":
             return (mark,)

@@ -53,7 +53,7 @@ def expand_names(names: FileNames) -> tuple[str, ...]:
     """
     expanded: list[str] = []
     for name in [names] if isinstance(names, str) else names:
-        # The reader reports a name with a NUL, which no path may contain.
+        # Keep a name with a NUL. No path may contain it, and the reader reports the error.
         if "\0" in name or not glob.has_magic(name) or os.path.lexists(name):
             expanded.append(name)
             continue
@@ -225,7 +225,7 @@ class PairFiles:
 
 
 def _check_options(names: Set[str], option: str) -> None:
-    """Raises InputError unless the names of the options define one text."""
+    """Raises InputError unless the options define exactly one text."""
     both = sorted({"source", "target"} & names)
     if "text" in names and (both or "pairs" in names):
         raise InputError(

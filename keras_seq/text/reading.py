@@ -89,7 +89,7 @@ def zip_lines(names: Sequence[str], columns: Sequence[Iterator]) -> Iterator[tup
 
 
 def count_lines(path: Path) -> int:
-    """Counts the lines of a file as for `read_lines`, without decoding them."""
+    """Counts the lines that `read_lines` would yield, without decoding them."""
     return sum(1 for _ in _raw(path))
 
 

@@ -4,6 +4,5 @@ PAD_ID = 0
 UNK_ID = 1
 BOS_ID = 2
 EOS_ID = 3
-# The tag of every token of a word but the first. A tagger predicts one tag per word, at its first
-# token.
+# The tag of all tokens of a word except the first token, where a tagger predicts the word's tag.
 INSIDE_ID = BOS_ID

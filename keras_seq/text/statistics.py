@@ -12,7 +12,7 @@ from .learning import has_extra_spaces
 # Enough text to choose the units.
 _MAX_LINES = 20_000
 _MAX_CHARACTERS = 2_000
-# More words than this are not a closed set, and more characters not an alphabet.
+# Maximum number of distinct words or characters to count; more are no closed set or alphabet.
 _MAX_DISTINCT = 5_000
 
 

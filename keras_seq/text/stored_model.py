@@ -110,7 +110,7 @@ def _with_normalizer(model: bytes, number: int, value: str | bool | bytes) -> by
     changed = b""
     for section, content in read_fields(model):
         if section == _NORMALIZER_SPEC and isinstance(content, bytes):
-            # `field` would encode fixed-width values as text, but this message has none.
+            # `field` cannot encode fixed-width values, but this message has none.
             others = [item for item in read_fields(content) if item[0] != number]
             content = field(number, value) + b"".join(field(*item) for item in others)
         changed += field(section, content)
@@ -153,7 +153,7 @@ SPECIAL_PIECES = (
     StoredPiece("</s>", 0.0, CONTROL),
 )
 BYTE_PIECES = tuple(StoredPiece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256))
-# Fields of the trainer settings with the special ids and pieces, which other programs read.
+# Special ids and pieces by their field in the trainer settings, which other programs read.
 SPECIAL_SETTINGS: dict[int, int | str] = {
     **{40: UNK_ID, 41: BOS_ID, 42: EOS_ID, 43: PAD_ID},
     **{45: "<unk>", 46: "<s>", 47: "</s>", 48: "<pad>"},

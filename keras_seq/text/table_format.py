@@ -17,10 +17,10 @@ DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs"}
 
 
 class TableFormat(NamedTuple):
-    """The format of a table, with the columns of its first lines.
+    """The format of a table, with the fields of its first lines.
 
     If `quoted`, the csv module reads the lines; otherwise quotes are text. `notice` is a message
-    about the decision, or None if there was nothing to decide.
+    about the detected format, or None if the format is obvious.
     """
 
     delimiter: str
@@ -90,7 +90,7 @@ def is_csv(path: Path) -> bool:
 
 
 def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Row]]:
-    """Yields the fields of each CSV record, after the number of its first line, from 1.
+    """Yields the number of the first line (from 1) and the fields of each CSV record.
 
     Raises InputError if the csv module rejects a record.
     """
@@ -161,8 +161,8 @@ def _find_delimiter(
         return len(row) == 2 if choice is None else choice.is_in(row)
 
     fitting = [delimiter for delimiter in even if fits(parsed[delimiter].rows[0])]
-    # If no delimiter fits all lines, the first line decides, and the reader reports the first line
-    # with another number of columns.
+    # If no delimiter fits all lines, the first line determines the delimiter. The reader then
+    # reports the first line with a different number of columns.
     first = [
         delimiter for delimiter, result in parsed.items() if result.rows and len(result.rows[0]) > 1
     ]
@@ -172,7 +172,7 @@ def _find_delimiter(
 
 
 def _parse(sample: Sequence[str], delimiter: str, complete: bool) -> _Parsed:
-    """Parses a sample, without a record that the end of the sample truncates."""
+    """Parses a sample. Ignores a last record that the end of the sample truncates."""
     reader = _reader(sample, delimiter)
     records: list[_Record] = []
     begin = 0
@@ -181,7 +181,7 @@ def _parse(sample: Sequence[str], delimiter: str, complete: bool) -> _Parsed:
             records.append(_Record(begin, reader.line_num, row))
             begin = reader.line_num
     except csv.Error as error:
-        # An open quote in the first half of the sample is more likely to be text.
+        # A quote that is open since the first half of the sample is more likely to be text.
         return _Parsed(records, not complete and _is_open(str(error)) and begin >= len(sample) // 2)
     return _Parsed(records, True)
 

@@ -61,7 +61,7 @@ def read_table(
 def numbered_pairs(
     path: Path, columns: str | None, roles: Roles, notice: Notice | None
 ) -> Iterator[NumberedPair]:
-    """Yields the pairs of `read_table`, each after the number of its first line, from 1.
+    """Yields the pairs of `read_table`, preceded by the numbers of their first lines (from 1).
 
     `roles` are the names of the two columns in `columns` and in messages.
     """
@@ -70,9 +70,9 @@ def numbered_pairs(
 
 
 class _Layout(NamedTuple):
-    """The columns of a table: the two to read, counted from 0, and the allowed number of columns.
+    """The two columns to read, counted from 0, and the allowed number of columns of a table.
 
-    `notice` is a message about the decision, or None if there was nothing to decide.
+    `notice` is a message about the detected columns, or None if they are obvious.
     """
 
     first: int
@@ -93,7 +93,7 @@ def _read(
     if form.notice is not None:
         notice(f"{name}: {form.notice}")
     if not form.rows or not form.rows[0]:
-        # An empty file, or a blank first line, which raises below.
+        # The file is empty, or its first line is blank and raises an error below.
         layout = _Layout(0, 1, 2, 2)
     elif choice is not None:
         layout = _selected_layout(name, form, choice)
@@ -123,7 +123,7 @@ def _read(
 
 
 def _sample(lines: Iterator[str]) -> tuple[list[str], bool]:
-    """Reads the first lines; returns True as well if these are all."""
+    """Reads the first lines; also returns True if there are no more lines."""
     sample: list[str] = []
     characters = 0
     for line in lines:

@@ -161,7 +161,7 @@ class Tokenizer:
         return int(self._processor.vocab_size())
 
     def encode(self, lines: Sequence[str]) -> list[list[int]]:
-        """Encodes lines; a blank line has no ids, and no line has begin and end tokens.
+        """Encodes lines without begin and end tokens. A blank line has no ids.
 
         Lone surrogates are replaced by U+FFFD. The unknown id occurs only with an imported model
         without byte pieces. Raises TypeError if `lines` is one string, or an item is not a string.
@@ -201,7 +201,7 @@ class Tokenizer:
         try:
             return encode([apply(line) for line in lines])
         except TypeError:
-            # All items are strings, so a line has a lone surrogate.
+            # All items are strings, so the cause is a lone surrogate in a line.
             return encode([apply(without_surrogates(line)) for line in lines])
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:

@@ -8,7 +8,7 @@ from .learning import Kind
 from .normalization import Form
 from .statistics import LineStatistics
 
-# Words are a closed set if there are few and each is frequent.
+# Words form a closed set if there are few words and each word is frequent.
 _MAX_WORDS = 1_000
 _MIN_FREQUENCY = 20
 _MAX_SYMBOL = 3

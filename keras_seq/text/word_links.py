@@ -8,7 +8,7 @@ from .tokenizer import Tokenizer
 
 TokenLinks = list[tuple[int, int]]
 
-# The words of `str.split`.
+# Matches the same words as `str.split`.
 _WORD = re.compile(r"\S+")
 
 
@@ -46,8 +46,8 @@ def tokens_by_offsets(
 ) -> list[list[int]]:
     """Returns the token positions of each word of a line, from the start and end of each token.
 
-    White space belongs to the word after it. `has_tokens` is True for words that have tokens, by
-    default for all.
+    White space belongs to the next word. `has_tokens` is True for words that have tokens; by
+    default, all words have tokens.
 
     Example:
 

@@ -126,7 +126,7 @@ class WordPieceTokenizer(Tokenizer):
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """The pieces in the order of their ids, with U+2581 before those that begin a word."""
+        """The pieces in the order of their ids, with U+2581 before pieces that begin a word."""
         pieces = []
         for id, index in enumerate(self.original_ids):
             text = self.vocabulary[index]
@@ -258,7 +258,7 @@ class _Characters(dict[int, str]):
 
 
 def _separate(character: str) -> str:
-    """Replaces white space by a space, and adds spaces around a character that is a word."""
+    """Replaces white space with a space, and adds spaces around single-character words."""
     category = unicodedata.category(character)
     if category[0] == "Z" or category in ("Cc", "Cf"):
         return " "

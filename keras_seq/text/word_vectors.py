@@ -13,7 +13,7 @@ from .tokenizer import Tokenizer
 
 # Shapes: N words, D dimensions.
 
-# The first line of word2vec and fastText: number of words and dimensions.
+# The first line of word2vec and fastText files: number of words and dimensions.
 _HEADER = re.compile(r"\d+ \d+", flags=re.ASCII)
 _MAX_WIDTH = 100_000
 # Just below the maximum of float32.
@@ -68,7 +68,7 @@ def vector_width(path: Path) -> int:
 def piece_vectors(
     tokenizer: Tokenizer, path: Path, *, notice: Notice | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Reads the vectors of the tokens of a vocabulary that are words of a file.
+    """Reads vectors for the tokens of a vocabulary from a file of word vectors.
 
     The word of a token is its text without the space mark. If the file lacks the word, the
     lowercased word is used. Returns the ids of the tokens with a vector, ascending, int64 `(N,)`,
@@ -104,7 +104,7 @@ def _lines(path: Path, notice: Notice | None) -> Iterator[str]:
 
 
 def _read_first(path: Path, lines: Iterator[str]) -> tuple[int, int | None, str]:
-    """Reads the first line: returns D, the number of vectors if it is a header, and the line."""
+    """Returns D, the number of vectors (None without a header), and the first line."""
     first = next(lines, None)
     if first is None:
         raise InputError(f"{path}: empty, it has no word with a vector")
@@ -117,7 +117,7 @@ def _read_first(path: Path, lines: Iterator[str]) -> tuple[int, int | None, str]
             f"{path}:1: received {width:,} numbers after a word, expected a word and its vector"
         )
     if expected is None:
-        # Rejects files that contain other text.
+        # Raises an error if the file contains other text.
         _vector(first.rsplit(" ", width)[1:], f"{path}:1")
     return width, expected, first
 
