@@ -32,7 +32,7 @@ class ChrF(TextMetric):
     Shapes: B batch, T steps, M steps of the prediction, V vocabulary.
 
     Args:
-        decode: Function of lists of ids to as many strings, such as `Tokenizer.decode`, or None if
+        decode: Function that decodes a list of rows of ids, such as `Tokenizer.decode`, or None if
             only strings are passed. Register it to save a compiled model, as for `BLEU`.
         pad_id, end_id, name, dtype: As for `BLEU`.
 

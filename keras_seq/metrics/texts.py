@@ -17,8 +17,8 @@ class TextMetric(RowMetric):
     """Abstract metric of lists of strings, or of ids that `decode` turns into strings.
 
     The state is one vector of sums. A subclass defines `num_statistics` and `statistics_of_pair`,
-    and may override `statistics_of_tokens`. `decode` is a function of lists of ids, without end
-    tokens, to as many strings.
+    and may override `statistics_of_tokens`. `decode` maps a list of rows of ids, without end
+    tokens, to one string per row.
     """
 
     num_statistics: int

@@ -50,8 +50,8 @@ def choose_batch_size(run: Run, devices: Devices, notice: Notice) -> None:
     """Sets `training.batch_tokens` of a run to the largest budget that fits.
 
     A run with a checkpoint keeps its budget. This process must hold the lock of the run, and must
-    not have used its device yet. Raises InputError if not even the smallest budget fits, or a try
-    failed for another reason.
+    not have used its device yet. Raises InputError if not even the smallest budget fits, or a trial
+    fails for a different reason.
     """
     training = run.settings.training
     if run.checkpoints.steps:

@@ -14,8 +14,8 @@ Notice = Callable[[str], None]
 class PairCounts(NamedTuple):
     """Counts of the training text.
 
-    `usable` pairs have text and a weight above 0. `source` and `target` are statistics of the
-    usable lines of each side; None if unknown.
+    `usable` counts pairs with text and a weight above 0. `source` and `target` are statistics of
+    the usable lines of each side; None if unknown.
     """
 
     pairs: int

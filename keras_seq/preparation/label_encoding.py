@@ -13,7 +13,7 @@ from keras_seq.text import INSIDE_ID, Example, Labels, Tokenizer, word_tokens, w
 class LabelEncoder:
     """Encodes each text as token ids and its label as one id.
 
-    Longer texts than `max_length` are cut, because their beginning has the same label.
+    Texts longer than `max_length` are truncated, because their beginning has the same label.
     """
 
     def __init__(

@@ -64,7 +64,7 @@ def prepare_run(
 
     The text is streamed several times, so the corpus need not fit in memory. Without validation
     files, a random sample of the training text is held out. Returns the run, locked for this
-    process. Raises InputError if a file is wrong, or the directory cannot be used.
+    process. Raises InputError if a file is invalid, or the directory cannot be used.
 
     Args:
         settings: Settings with the training files in the section `data`.

@@ -91,7 +91,7 @@ def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
 
 
 def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
-    """Reads the tokenizer of a preset, which is not trusted. InputError if it is unsupported."""
+    """Reads the tokenizer of an untrusted preset. Raises InputError if it is unsupported."""
     path = Path(directory) / "tokenizer.json"
     values = read_json(path, _MAX_BYTES)
     kind, config = values.get("class_name"), values.get("config")

@@ -79,7 +79,7 @@ def same_tokenizer(
 
 
 def check_record(run: Run) -> dict[str, Any]:
-    """Reads the record of a run. InputError if a file has changed since the preparation."""
+    """Reads the record of a run. Raises InputError if a file has changed since the preparation."""
     record = run.read_preparation() or {}
     if record.get("format") != FORMAT or not isinstance(record.get("files"), dict):
         raise InputError(

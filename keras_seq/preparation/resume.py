@@ -95,8 +95,8 @@ def open_or_prepare(
             refuses a directory without a checkpoint.
 
     Raises:
-        InputError: If a file is wrong, the directory cannot be used, another process trains
-            there, or the run has other settings or text; the message lists the differences.
+        InputError: If a file is invalid, the directory cannot be used, another process trains
+            there, or the run has different settings or text; the message lists the differences.
     """
     path = Path(directory)
     check_directory(path, resume=resume, overwrite=overwrite)

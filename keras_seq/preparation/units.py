@@ -1,4 +1,4 @@
-"""Chooses the units of the vocabularies (subwords, characters, ...) by the training text."""
+"""Chooses the units of the vocabularies (subwords, characters, ...) from the training text."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _NAMES = {
 def with_units(settings: Settings, counts: PairCounts, notice: Notice | None = None) -> Settings:
     """Chooses the kinds of vocabulary that the settings leave open.
 
-    The choice depends on the settings and the counts only, so it is the same each time. Afterwards
-    no kind or normalization is "auto", except for imported vocabularies, and the vocabulary is
-    joint only if both sides have the same settings. Raises SettingsError if the user asked for a
-    joint vocabulary, but the settings of the sides differ.
+    The choice depends only on the settings and the counts, so it is deterministic. Afterwards no
+    kind or normalization is "auto", except for imported vocabularies, and the vocabulary is joint
+    only if both sides have the same settings. Raises SettingsError if the user asked for a joint
+    vocabulary, but the settings of the sides differ.
     """
     tokenizer = settings.tokenizer
     sides = _sides(settings)
@@ -140,7 +140,7 @@ def _sides(settings: Settings) -> tuple[Side, ...]:
 
 
 def _with_unit(values: VocabularySettings, units: Units | None) -> VocabularySettings:
-    """Replaces "auto" by the chosen unit."""
+    """Replaces "auto" with the chosen units."""
     if units is None:
         return values
     update: dict[str, Any] = {}

@@ -28,8 +28,8 @@ _TRAINING_KEYS = {key for preset in PRESETS.values() for key in preset["training
 def base_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Returns the settings that a warm start from the run `path` uses instead of a preset.
 
-    These are nested values, for the argument `base` of `load_settings`. Raises InputError if `path`
-    is not a run with weights.
+    The result is a nested dict for the argument `base` of `load_settings`. Raises InputError if
+    `path` is not a run with weights.
 
     Example:
 
@@ -63,8 +63,8 @@ def check_initial_checkpoint(
     """Checks everything that a warm start needs, before the text is read.
 
     Returns the run with the initial checkpoint, or None. Raises InputError if that run has no
-    weights, has another model, or is `directory` itself; or if pretrained weights or word vectors
-    do not fit.
+    weights, has a different model, or is `directory` itself; or if pretrained weights or word
+    vectors do not fit.
     """
     path = settings.training.from_run
     base = None

@@ -10,7 +10,7 @@ from keras_seq.settings.section import Section, a_choice, a_number, a_text
 
 
 class DataSettings(Section):
-    """The files of training and validation text, and which pairs are kept."""
+    """The files of training and validation text, and the rules for keeping pairs."""
 
     source: str | list[str] | None = a_text(
         "File of source sentences, one per line, plain or .gz; or a pattern or list of files."

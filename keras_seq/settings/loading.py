@@ -28,11 +28,11 @@ def load_settings(
 
     Args:
         preset: Name of a preset (`keras_seq.settings.PRESETS`). The name of the task may be left
-            out: with the task `classify`, `bag` is `classify-bag`. Or `hub:` and the name or
-            directory of a preset of KerasHub.
+            out: with the task `classify`, `bag` is `classify-bag`. Or `hub:`, followed by the name
+            or directory of a KerasHub preset.
         file: Path of a TOML file with some of the settings.
-        overrides: `{"training.max_steps": 100}` or `["training.max_steps=100"]`. Text is read as
-            a TOML value unless the setting is text itself; `none` unsets.
+        overrides: `{"training.max_steps": 100}` or `["training.max_steps=100"]`. Text is parsed as
+            a TOML value unless the setting is a string; `none` unsets a setting.
         base: Nested values below the preset.
         adjustments: Nested values between the preset and the file.
 
@@ -77,7 +77,7 @@ def load_settings(
 
 
 def read_settings_file(file: str | Path) -> dict[str, Any]:
-    """Reads nested values from a TOML file and checks the keys; SettingsError if that fails."""
+    """Reads nested values from a TOML file and checks the keys; may raise SettingsError."""
     where = f"{file}: "
     try:
         with open(file, encoding="utf-8", newline="") as stream:

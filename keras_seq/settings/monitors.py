@@ -28,11 +28,11 @@ class Monitor(NamedTuple):
     """One metric of a validation.
 
     Attributes:
-        label: Its name in a sentence.
+        label: The name of the metric in a sentence.
         score_name: The name of a text score, printed before its signature; "" for other metrics.
         lower_is_better: True if smaller values are better.
         worst: The value of a model that has learned nothing; None if there is no such value.
-        digits: Printed decimals.
+        digits: Number of printed decimals.
     """
 
     label: str

@@ -35,7 +35,7 @@ _NESTED = [["tokenizer", side] for side in SIDES]
 class Settings(Section):
     """All settings of a run.
 
-    Settings are frozen. `load_settings` and `Settings.from_dict` create and check new ones.
+    Settings are frozen. `load_settings` and `Settings.from_dict` create and check settings.
 
     Example:
 
@@ -91,7 +91,7 @@ class Settings(Section):
         return cls.from_dict(parse_toml(text, where), where=where)
 
     def with_search(self, search: Mapping[str, Any]) -> Settings:
-        """Returns settings with other values of the section `search`, by name.
+        """Returns settings with different values in the section `search`, passed by name.
 
         If the method changes, values that the new method does not take are reset. Raises
         SettingsError if a name is unknown, a value is out of bounds, or values conflict.

@@ -44,7 +44,7 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     """Returns nested settings that override a preset for a small corpus and a model family.
 
     Presets give warm-up, averaging, validations and the end of training in updates: 1,500 warm-up
-    updates are 500 epochs of 800 pairs. Here they are fractions of the whole training.
+    updates are 500 epochs of 800 pairs. This function sets them to fractions of the training.
 
     Example:
 

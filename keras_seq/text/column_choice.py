@@ -35,8 +35,8 @@ class ColumnChoice(NamedTuple):
     def indices(self, header: Sequence[str], where: str) -> tuple[int, int]:
         """Returns the indices of the two columns, counted from 0.
 
-        Raises InputError, with `where` as `FILE:LINE` of the header, if a name is missing or there
-        twice, or if both roles have the same column.
+        Raises InputError, with `where` as `FILE:LINE` of the header, if a name is missing or occurs
+        twice, or if both roles select the same column.
         """
         names = header_names(header)
         first, second = (self._index(column, names, where) for column in self.columns)
@@ -75,7 +75,7 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
     """Parses the value of `data.columns`, such as `source=1,target=3`.
 
     A column is a number from 1 or a name in the header. `roles` are the words before the equals
-    signs, in any order. Raises InputError if the text has another form or the same column twice.
+    signs, in any order. Raises InputError if the text has a different form or a column twice.
 
     Example:
 
@@ -106,7 +106,7 @@ def header_names(header: Sequence[str]) -> list[str]:
 
 
 def show_columns(fields: Sequence[str]) -> str:
-    """Formats the columns of a line with their numbers for a message, shortened."""
+    """Formats the columns of a line, numbered and shortened, for a message."""
     columns = [
         f"{number} {short(field, _SHOWN_CHARACTERS)}"
         for number, field in enumerate(fields[:_SHOWN_COLUMNS], 1)

@@ -25,8 +25,8 @@ _CACHE_PIECES = 2_000_000
 class SubwordSampling(Protocol):
     """Samples segmentations of words.
 
-    `begins` `(V,)` is True for tokens that begin a word, `fixed` `(V,)` for tokens that are never
-    resegmented, such as bytes.
+    `begins` `(V,)` is True for tokens that begin a word. `fixed` `(V,)` is True for tokens that are
+    never resegmented, such as bytes.
     """
 
     begins: np.ndarray
@@ -45,7 +45,7 @@ def subword_sampling(tokenizer: Tokenizer, alpha: float, nbest: int = -1) -> Sub
 
     For BPE, `alpha` is the probability of skipping a merge, and `nbest` is ignored. Otherwise
     `alpha` is the exponent of the probabilities (the smaller, the more uniform), and samples are
-    from the `nbest` most likely segmentations of a line, or from all if it is -1.
+    from the `nbest` most likely segmentations of a line, or from all if `nbest` is -1.
     """
     if tokenizer.kind == "bpe":
         return BpeDropout(tokenizer, alpha)
@@ -131,8 +131,8 @@ class UnigramSampling:
 class BpeDropout:
     """Applies the merges of BPE, but skips random merges.
 
-    Each step drops every possible merge with probability `dropout` (0.1 in the paper) and applies
-    the first of the remaining ones, until none remains.
+    Each step drops each possible merge with probability `dropout` (0.1 in the paper) and applies
+    the first remaining merge, until no merge remains.
 
     Example:
 

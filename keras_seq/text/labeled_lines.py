@@ -16,9 +16,9 @@ def read_labeled(
 ) -> Iterator[tuple[str, str]]:
     """Yields the texts and labels of a file with one text and its label per line.
 
-    The file has a format of `read_table`: `text<TAB>label` lines, CSV, or selected `columns`, as
-    `"text=2,label=1"`. If `tagged`, the second column, `tags`, has one tag per word, and the
-    yielded tags are separated by single spaces. Text and label may be empty. Raises InputError as
+    The file has a format of `read_table`: `text<TAB>label` lines, CSV, or selected `columns`, such
+    as `"text=2,label=1"`. If `tagged`, the second column, `tags`, has one tag per word, and the
+    yielded tags are separated by single spaces. Text and label may be empty. Raises InputError like
     `read_table`, and if the numbers of words and tags differ.
 
     Example:

@@ -33,8 +33,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 # The SentencePiece trainer silently skips lines of more than 4,192 bytes, so long lines are split,
 # preferably at white space, which no subword crosses.
 _CHUNK_CHARACTERS = 512
-# Enough for a vocabulary of tens of thousands. On 2,320,000 captions it takes 8 s and 350 MB;
-# 500,000 would take 18 s and 850 MB.
+# Enough sentences to learn tens of thousands of pieces. With 2,320,000 captions, learning takes 8 s
+# and 350 MB; a sample of 500,000 would take 18 s and 850 MB.
 SAMPLE_CHUNKS = 200_000
 # Float sums of the trainer depend on the number of threads, so the number is fixed to make the
 # model independent of the machine.

@@ -68,7 +68,7 @@ class PairFiles:
     """A parallel corpus in one or several files, with optional weights and alignments.
 
     The text is given by one of four options: `source` and `target`, `pairs`, `text`, or `labeled`.
-    File N of each option belongs to file N of the others.
+    File N of one option belongs to file N of all other options.
 
     Args:
         source, target: Parallel files, as for `expand_names`.
@@ -84,8 +84,8 @@ class PairFiles:
         option: Prefix of the options in error messages.
 
     Raises:
-        InputError: Not exactly one of the four options is given, a pattern matches no file, or the
-            options have different numbers of files.
+        InputError: If not exactly one of the four options is given, a pattern matches no file, or
+            the options have different numbers of files.
 
     Example:
 

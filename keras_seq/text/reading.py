@@ -30,9 +30,9 @@ def read_lines(
     The file is read as a stream, and opened when the iteration starts. Only `\\n` ends a line. The
     CR of a CRLF and a UTF-8 byte order mark are stripped, with one notice each per file. The last
     line needs no line end. `path` is a plain file, a gzip file whose name ends in `.gz`, or `"-"`
-    for standard input. Of bytes that are not UTF-8, `errors="strict"` raises InputError, and
-    `"replace"` replaces them by U+FFFD, with one notice. Raises InputError, while iterating, if the
-    file is missing, a directory, unreadable, not gzip or truncated.
+    for standard input. For bytes that are not UTF-8, `errors="strict"` raises InputError, and
+    `"replace"` inserts U+FFFD, with one notice. Raises InputError, while iterating, if the file is
+    missing, a directory, unreadable, not gzip or truncated.
 
     Example:
 
@@ -53,7 +53,7 @@ def read_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yields the pairs of lines of two parallel files, including blank ones.
 
-    The files are those of `read_lines`; at most one may be `"-"`. Raises InputError as
+    The files are read by `read_lines`; at most one may be `"-"`. Raises InputError like
     `read_lines`, and after the last common line if the files have different numbers of lines.
 
     Example:
@@ -94,7 +94,7 @@ def count_lines(path: Path) -> int:
 
 
 def check_readable(path: Path) -> None:
-    """Checks that a file of `read_lines` can be opened, before any expensive work.
+    """Checks that `read_lines` can open a file, before any expensive work.
 
     Only the first bytes are read, and standard input (`"-"`) is not read. Raises InputError if the
     file is missing, a directory or unreadable, or named `.gz` without being a gzip file.

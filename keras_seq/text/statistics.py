@@ -21,8 +21,8 @@ class LineStatistics:
     """Counts over the first lines with text, at most 20,000.
 
     Words are separated by white space. The numbers of distinct characters and words are at most
-    5,000. `distinct_parts` counts distinct characters after canonical decomposition, `extra_spaces`
-    lines that begin or end with a space or have two in a row.
+    5,000. `distinct_parts` counts distinct characters after canonical decomposition. `extra_spaces`
+    counts lines that begin or end with a space or have two in a row.
     """
 
     lines: int = 0

@@ -80,7 +80,7 @@ def normalizer_name(model: bytes) -> str:
 
 
 def with_normalizer_name(model: bytes, name: str) -> bytes:
-    """Returns a model with another name of its normalizer."""
+    """Returns a model with a different name of its normalizer."""
     return _with_normalizer(model, _NAME_FIELD, name)
 
 
@@ -120,8 +120,8 @@ def _with_normalizer(model: bytes, number: int, value: str | bool | bytes) -> by
 class StoredPiece(NamedTuple):
     """A piece in a model file, with U+2581 for a space.
 
-    The score is the log-probability, for BPE the negated rank of the merge. The type is one of the
-    constants below.
+    The score is the log-probability or, for BPE, the negated rank of the merge. The type is one of
+    the constants below.
     """
 
     text: str
@@ -197,7 +197,7 @@ class ModelParts(NamedTuple):
 def read_model(model: bytes) -> tuple[ModelParts, tuple[int, ...]]:
     """Reads an untrusted SentencePiece model of another program; raises InputError.
 
-    Returns its parts and the ids of pad, unknown, begin and end, -1 for missing ones.
+    Returns the parts and the ids of pad, unknown, begin and end; -1 if a token is missing.
     """
     # Imported lazily: settings and `--help` do not need it.
     import sentencepiece

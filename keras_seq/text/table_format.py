@@ -62,7 +62,7 @@ def find_format(
 
     A file named `.csv` or `.csv.gz` is CSV. Its delimiter is the first of comma, semicolon and tab
     that splits all lines of the sample into the same number of columns, at least 2. Any other file
-    is tab-separated, and quotes are text. Exception: quotes are those of CSV if all quotes of the
+    is tab-separated, and quotes are text. Exception: quotes are CSV quotes if all quotes of the
     sample are valid CSV and either a quoted field needs its quotes or every field is quoted.
     `complete` tells if the sample is the entire file. The first line must have the columns of
     `choice`.
@@ -85,7 +85,7 @@ def find_format(
 
 
 def is_csv(path: Path) -> bool:
-    """Tests if a file name is that of a CSV file, such as `data.CSV` or `data.csv.gz`."""
+    """Tests if a file name belongs to a CSV file, such as `data.CSV` or `data.csv.gz`."""
     return str(path).lower().removesuffix(".gz").endswith(".csv")
 
 
@@ -122,7 +122,7 @@ class _Quoting(NamedTuple):
     stray: bool
 
     def is_certain(self, *, ragged: bool) -> bool:
-        """Tests if the quotes are certainly those of CSV.
+        """Tests if the quotes are certainly CSV quotes.
 
         `ragged` is True if splitting at each tab gives different numbers of columns.
         """

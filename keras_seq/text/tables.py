@@ -37,12 +37,12 @@ def read_table(
     are quoted as by `csv.writer`. A line break within a quoted field becomes a space.
 
     `columns` selects two columns, as `"source=1,target=3"`: numbers from 1, or names in a header.
-    With numbers only, the first line is a pair. Without `columns` the file must have two columns,
+    If both are numbers, the first line is a pair. Without `columns` the file must have two columns,
     and a first line with common column names is skipped. Two other layouts are recognized: three
     columns with a license that begins with "CC-BY" (Anki decks of Tatoeba sentences), and number,
     text, number, text (Tatoeba itself).
 
-    `notice` is called with one line for each decision. Raises InputError as `read_lines`; if
+    `notice` is called with a line for each choice. Raises InputError like `read_lines`; if
     `columns` is invalid; or, while iterating, if a line lacks the columns.
 
     Example:
@@ -163,7 +163,7 @@ def _selected_layout(name: str, form: TableFormat, choice: ColumnChoice) -> _Lay
     first, second = choice.indices(header, f"{name}:1")
     needed = max(first, second) + 1
     # An unquoted delimiter within a text shifts the columns, so a line must not have more columns
-    # than the first line. In CSV, where delimiters are common in text, it must not have fewer.
+    # than the first line. In CSV, whose text often has delimiters, it must not have fewer either.
     layout = _Layout(first, second, max(needed, len(header) if form.quoted else 0), len(header))
     if choice.has_header:
         return layout._replace(skip=1)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Piece(NamedTuple):
     """A piece of the vocabulary.
 
-    `text` has U+2581 for a space. `score` is the log-probability, for BPE the negated rank of the
-    merge. `is_text` is False for bytes and special tokens. `is_symbol` is True for user-defined
+    `text` has U+2581 for a space. `score` is the log-probability or, for BPE, the negated rank of
+    the merge. `is_text` is False for bytes and special tokens. `is_symbol` is True for user-defined
     symbols, which are never split.
     """
 
@@ -87,7 +87,7 @@ class Tokenizer:
         Args:
             sentences: Strings; blank ones are skipped.
             size: The number of ids, including 4 special ids and 256 bytes. For characters and
-                words the maximum: the most frequent ones are kept.
+                words, this is the maximum, and the most frequent ones are kept.
             kind: `"unigram"` (subwords of a unigram language model), `"bpe"` (subwords by merges),
                 `"char"` (characters), `"word"` (words between separators), or `"byte"` (UTF-8).
             normalization: `"none"`, `"nfc"`, `"nfd"` or `"nfkc"`; see `TextRules`.
@@ -110,9 +110,9 @@ class Tokenizer:
             A tokenizer with `vocabulary_size <= size`.
 
         Raises:
-            ValueError: `size` or `sample_size` is not a positive integer, `kind` or
+            ValueError: If `size` or `sample_size` is not a positive integer, `kind` or
                 `normalization` is unknown, or a symbol or separator is invalid.
-            InputError: There is no text; `size` is too small for the characters of the text; or
+            InputError: If there is no text; `size` is too small for the characters of the text; or
                 `size` is too large for the text and `lower_if_small` is False. The message names
                 the possible size.
         """

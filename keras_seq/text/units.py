@@ -31,9 +31,9 @@ class Units(NamedTuple):
 def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units:
     """Chooses the units of the vocabulary of one side from statistics of its training lines.
 
-    Words, if they are a small closed set of frequent symbols, such as phones. The words of a source
-    must also be short, because a source may contain new words. Characters, if lines are short and
-    the alphabet is small. Subwords otherwise.
+    Words are chosen if they form a small closed set of frequent symbols, such as phones. The words
+    of a source must also be short, because a source may contain new words. Characters are chosen if
+    lines are short and the alphabet is small. Subwords are chosen otherwise.
 
     Example:
 

@@ -37,7 +37,7 @@ _COMMON = _SOURCES | _TARGETS | _LABELS | _LANGUAGES | {"it"}
 
 
 def is_header(fields: Sequence[str]) -> bool:
-    """Tests if all fields of a line are common column names, and no two are equal.
+    """Tests if the fields of a line are distinct, common column names.
 
     Example:
 

@@ -47,9 +47,9 @@ class WordPieceTokenizer(Tokenizer):
     """Converts lines of text to word-piece ids, for encoders such as BERT.
 
     Text is split at white space, at punctuation and around ideographs. Each word is split greedily
-    into the longest matching pieces from the left; a word without a match is one unknown token.
-    Equal to the tokenizers of BERT and DistilBERT in KerasHub, except that all Unicode white space
-    separates words.
+    into the longest matching pieces from the left; a word without a match is one unknown token. The
+    result equals that of the BERT and DistilBERT tokenizers in KerasHub, except that all Unicode
+    white space separates words.
 
     The ids are reordered: 0 `[PAD]`, 1 `[UNK]`, 2 `[CLS]`, 3 `[SEP]`, then the other pieces in
     their order. `original_ids` maps each id to its index in `vocabulary`, the order of the

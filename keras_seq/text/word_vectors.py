@@ -25,14 +25,14 @@ def read_word_vectors(
 ) -> tuple[dict[str, np.ndarray], int]:
     """Reads the vectors of some words from a file with one word and its vector per line.
 
-    The file is read as a stream, so it may be larger than memory. The first line may be that of
-    word2vec with two counts. Spaces or tabs separate the word and the numbers. Only `words` are
-    read, preferably a set; None reads all. The words of the file are normalized to NFKC; of equal
-    words the first counts. Bytes that are not UTF-8, common in such files, are replaced.
+    The file is read as a stream, so it may be larger than memory. The first line may have two
+    counts, as in word2vec. Spaces or tabs separate the word and the numbers. Only `words` are read,
+    preferably a set; None reads all. The words of the file are normalized to NFKC; of equal words,
+    the first is used. Bytes that are not UTF-8, common in such files, are replaced.
 
-    Returns the vectors by word, float32 `(D,)`, and D. Raises InputError as `read_lines`; if the
-    file is empty; if a line has another number of values or a value that is not a finite number; or
-    if the file has fewer vectors than its first line says.
+    Returns the vectors by word, float32 `(D,)`, and D. Raises InputError like `read_lines`; if the
+    file is empty; if a line has a different number of values or a value that is not a finite
+    number; or if the file has fewer vectors than its first line says.
 
     Example:
 
