@@ -20,7 +20,7 @@ _DIGITS = 5
 
 
 class BeamView:
-    """The tree of hypotheses of a translator's beam search; SettingsError for any other search.
+    """Beam search that returns its tree of hypotheses. Raises SettingsError for sampling.
 
     Example:
 
@@ -52,7 +52,7 @@ class BeamView:
     def __call__(self, line: str) -> dict[str, Any]:
         """Searches one line that is not blank, and returns the tree as JSON data.
 
-        The keys are `source`; `source_tokens`; `steps`, for each a list of its candidates, best
+        The keys are `source`; `source_tokens`; `steps`, a list of candidates for each step, best
         first; and `results`, best first.
 
         A candidate has `token`; `log_probability` of the token; `total` of all tokens up to it;
@@ -69,7 +69,7 @@ class BeamView:
         found, record = keras.tree.map_structure(
             keras.ops.convert_to_numpy, self._search(backend.padded([[*ids, EOS_ID]]))
         )
-        # Without the dimension of the batch, which has one row.
+        # Removes the batch dimension, because the batch has one row.
         record = SearchRecord(*(part[0] for part in record))
         found = SearchResult(*(part[0] for part in found))
         steps = self._steps(record)
@@ -92,14 +92,14 @@ class BeamView:
             candidates: list[dict[str, Any]] = []
             for place, total in enumerate(record.totals[step]):
                 kept = bool(record.survives[step, place])
-                # With patience more are looked at than have places, in case that some end.
+                # With a patience above 1, there are more candidates than beam slots.
                 if not exists(total) or (place >= settings.beam_size and not kept):
                     continue
                 shown[place] = len(candidates)
                 token = int(record.tokens[step, place])
                 parent = None
                 if step:
-                    # From a place in the beam to the candidate that was put there.
+                    # `slots` maps the beam slot of the parent to a candidate of the previous step.
                     parent = before[int(record.slots[step - 1][record.parents[step, place]])]
                 so_far = steps[-1][parent]["total"] if parent is not None else 0.0
                 state = "live"
@@ -140,7 +140,7 @@ class BeamView:
 
 
 def _path(tokens: list[int], steps: list[list[dict[str, Any]]]) -> list[int]:
-    """The index of the candidate of each token; no two hypotheses have the same tokens."""
+    """Returns the index of the candidate of each token. All hypotheses have different tokens."""
     path: list[int] = []
     for token, candidates in zip(tokens, steps, strict=False):
         parent = path[-1] if path else None

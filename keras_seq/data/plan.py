@@ -11,7 +11,7 @@ Shapes = Literal["exact", "buckets"]
 
 
 class Lengths(Protocol):
-    """The part of the interface of a corpus that a plan needs."""
+    """The attributes of a corpus from which batches are planned."""
 
     source_lengths: np.ndarray
     target_lengths: np.ndarray
@@ -19,7 +19,7 @@ class Lengths(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """Groups of N pairs and the M batches cut from them, the same in every epoch.
+    """Groups of N pairs, and the sizes and shapes of M batches, the same in every epoch.
 
     `group` `(N,)` is the group of each pair. Batch i is the slice `cuts[i]:cuts[i + 1]` of the
     pairs sorted by group. `shape` `(M, 3)` has upper bounds of the rows, source steps and target
@@ -38,14 +38,14 @@ class Plan:
         return np.argsort(self.group, kind="stable").astype(np.int32)
 
     def shuffled(self, seed: int, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Shuffles the pairs within each group, and the order of the batches.
+        """Shuffles the pairs within each group, and shuffles the batches.
 
-        Returns the int32 pairs `(N,)`, groups ascending, and the int64 batches `(M,)`. numpy
-        guarantees the raw bits of the generator, but not its `permutation`: with it, a run resumed
-        after an upgrade of numpy would get different batches.
+        Returns the indices of the pairs, int32 `(N,)`, in ascending order of groups; and the
+        indices of the batches, int64 `(M,)`. Uses the raw bits of the generator, which numpy
+        guarantees, so that an upgrade of numpy does not change the batches of a resumed run.
         """
         bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
-        # One sort groups and shuffles: the group is in the upper 16 bits, random bits are below.
+        # Sorting by this key groups and shuffles: 16 bits of the group, then 48 random bits.
         key = bits.random_raw(len(self.group))
         key >>= np.uint64(16)
         key |= self.group.astype(np.uint64) << np.uint64(48)
@@ -90,7 +90,7 @@ def _plan_exact(lengths: Lengths, batch_tokens: int, bucket_width: int) -> Plan:
     that spans two groups has little padding.
     """
     source_steps, target_steps = _steps(lengths)
-    # The sort key of an epoch has 16 bits for the group.
+    # The sort key of `shuffled` has 16 bits for the group.
     longest = int(source_steps.max()), int(target_steps.max())
     while (longest[0] // bucket_width + 1) * (longest[1] // bucket_width + 1) > 2**16:
         bucket_width *= 2
@@ -135,7 +135,7 @@ def _plan_fixed(lengths: Lengths, batch_tokens: int, max_shapes: int) -> Plan:
     for (source, target), count in zip(bounds.tolist(), np.bincount(group).tolist(), strict=True):
         batches = -(-count // max(batch_tokens // max(source, target), 1))
         rows = -(-count // batches)
-        # Rounding up may save a batch: 9 pairs in 4 batches take 3 rows, so 3 batches suffice.
+        # Rounding up may save a batch: of 4 batches of 3 rows, 9 pairs fill only 3.
         batches = -(-count // rows)
         ends = np.minimum(np.arange(1, batches + 1) * rows, count)
         cuts.append(cuts[-1][-1] + ends)

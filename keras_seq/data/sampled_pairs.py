@@ -28,7 +28,7 @@ class PairSampling(NamedTuple):
 
 @dataclass
 class PlannedLengths:
-    """Upper bounds of the lengths, int32 `(N,)`, for planning batches; nearly all samples fit."""
+    """Lengths for planning batches, int32 `(N,)`, which nearly all sampled sequences fit."""
 
     source_lengths: np.ndarray
     target_lengths: np.ndarray
@@ -55,7 +55,7 @@ class SampledPairs:
         self._pairs = pairs
         self.has_weights = corpus.has_weights
         self.has_alignments = corpus.has_alignments
-        # Packed segments are never sampled: a segment may begin within a word.
+        # Packed segments cannot be resampled, because a segment may begin within a word.
         self.is_packed = False
         self._sides = {
             side: _sample_side(corpus, pairs, side, getattr(sampling, side), seed, epoch, limit)
@@ -81,7 +81,7 @@ class SampledPairs:
         return self._corpus.weights(self._pairs[indices])
 
     def links(self, indices: np.ndarray) -> np.ndarray:
-        """Links all sampled tokens of two words if any of their stored tokens are linked."""
+        """Links all sampled tokens of two words if the corpus links any of their tokens."""
         links = self._corpus.links(self._pairs[indices])
         result = [np.zeros((0, 3), np.int64)]
         ends = np.searchsorted(links[:, 0], np.arange(len(indices) + 1))
@@ -100,12 +100,12 @@ class SampledPairs:
 
 @dataclass(frozen=True)
 class _Side:
-    """Sampled sequences of one side. A word begins at a word boundary or at a fixed token.
+    """Sampled sources or targets. A word begins at a word boundary or at a fixed token.
 
-    `ids` are all sampled tokens, concatenated, `lengths` `(N,)` the number of tokens of each pair,
-    and `starts` `(N,)` the position in `ids` of the first one. `word_starts` `(N + 1,)` is the
-    index of the first word of each pair; `stored` and `sampled` are the numbers of tokens of each
-    word.
+    `ids` are all sampled tokens, concatenated. For each pair, `lengths` `(N,)` has the number of
+    tokens, `starts` `(N,)` the position of the first token in `ids`, and `word_starts` `(N + 1,)`
+    the index of the first word. For each word, `stored` and `sampled` have the number of tokens in
+    the corpus and in the sample.
     """
 
     ids: np.ndarray

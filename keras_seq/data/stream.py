@@ -12,7 +12,7 @@ from keras_seq.data.plan import Lengths, Shapes, make_plan
 from keras_seq.data.sampled_pairs import PairSampling, SampledPairs, plan_lengths
 from keras_seq.data.word_dropout import drop_words
 
-# Size of the cache of sampled pairs, in tokens: enough for the batches of one update.
+# Maximum tokens in the cache of sampled pairs, enough for the batches of one update.
 _CACHE_TOKENS = 2**20
 T = TypeVar("T", int, np.ndarray)
 
@@ -121,9 +121,9 @@ class BatchStream:
             shapes=shapes,
             max_shapes=max_shapes,
         )
-        # One tuple, assigned atomically, because prefetching threads read it.
+        # A single tuple, which is assigned atomically, because prefetching threads read it.
         self._epoch: tuple[int, np.ndarray, np.ndarray] | None = None
-        # `batch` and `total_weight` of one batch share the sampled pairs.
+        # `batch` and `total_weight` use the same sampled pairs of a batch.
         self._cache: dict[int, SampledPairs] = {}
         self._cache_lock = threading.Lock()
 
@@ -147,7 +147,7 @@ class BatchStream:
         if not self._fixed:
             source_steps = int(pairs.source_lengths[positions].max()) + 1
             target_steps = int(pairs.target_lengths[positions].max()) + 1
-        # Zero rows come last in the global batch, so each pair has the same row as on one host.
+        # Zero rows end the global batch, so the number of hosts does not change the row of a pair.
         host_rows = self._host_rows(rows)
         shard = slice(self._host * host_rows, (self._host + 1) * host_rows)
         batch = make_batch(pairs, positions[shard], host_rows, source_steps, target_steps)
@@ -175,7 +175,7 @@ class BatchStream:
         return float((tokens * pairs.weights(positions)).sum())
 
     def _members(self, k: int) -> tuple[int, np.ndarray]:
-        """The index of batch k in the plan, and its pairs on all hosts."""
+        """Returns the index of batch k in the plan, and the pairs of the batch on all hosts."""
         if k < 0:
             raise ValueError(f"k must not be negative, received {k!r}")
         epoch, position = divmod(k, len(self._plan))
@@ -184,7 +184,7 @@ class BatchStream:
         return number, pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
 
     def _pairs(self, k: int, number: int, members: np.ndarray) -> tuple[Pairs, np.ndarray]:
-        """The corpus or the sampled pairs of batch k, and the indices of its pairs in them."""
+        """Returns the corpus or the sampled pairs, and the indices of the pairs of batch k."""
         if self._sampling is None:
             return self._corpus, members
         with self._cache_lock:
@@ -201,7 +201,7 @@ class BatchStream:
         return sampled, np.arange(len(members))
 
     def _host_rows(self, rows: T) -> T:
-        """The rows of one host's shard of a batch of `rows` rows, zero rows included."""
+        """Returns the rows per host, including zero rows, for a global batch of `rows` rows."""
         per_host = -(-rows // self._hosts)
         return -(-per_host // self._row_multiple) * self._row_multiple
 

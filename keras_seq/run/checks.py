@@ -1,4 +1,4 @@
-"""Read-only checks of a path: is it a run, and can a new run be created there?"""
+"""Read-only checks of a path: for an existing run, and for the creation of a new run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _check_writable(directory: Path, path: Path) -> None:
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
-    """Tests if a directory is a run, with or without checkpoints."""
+    """Returns True if a directory is a run, with or without checkpoints."""
     try:
         return read_file(Path(path) / "settings.toml", MAX_FILE_BYTES).startswith(MARK.encode())
     except InputError:
@@ -54,9 +54,9 @@ def is_run(path: str | os.PathLike[str]) -> bool:
 
 
 def _is_left_over(entry: Path) -> bool:
-    """Tests if a process that was killed early has left a file."""
+    """Returns True if a process that was killed while creating a run left the entry behind."""
     try:
-        # A link is never a leftover, because its target belongs to somebody else.
+        # Leftovers contain only regular files and directories, never links.
         check_tree(entry, limit=None)
     except InputError:
         return False

@@ -23,7 +23,7 @@ from keras_seq.search.scores import coverage_score, length_penalty
 from keras_seq.search.sources import Source, read_source
 
 # Shape letters: B batch, S source steps, K beam, N n-best, C capacity, V vocabulary,
-# P prefix steps, W candidates of a step.
+# P prefix steps, W candidates per step.
 
 
 def beam_search(
@@ -95,12 +95,12 @@ class BeamSearch:
         self._max_steps = source.limits.steps
         self.num_hypotheses = config.beam_size
         self.needs_attention = config.coverage_penalty > 0
-        # The product is rounded first, because 0.28 * 25 is slightly above 7 in floating point.
+        # Rounds the product, because 0.28 * 25 is slightly above 7 in floating point.
         num_ends = math.ceil(round(config.patience * config.beam_size, 6))
         self._max_finished = max(num_ends, config.n_best)
-        # Number of finished hypotheses that do not hold a slot.
+        # Number of finished hypotheses that hold no beam slot.
         self._num_slotless = max(self._max_finished - config.beam_size, 0)
-        # At most K candidates end, so 2 K contain the K best that do not.
+        # At most K candidates end, so the best 2 K candidates include the K best that stay live.
         self._num_candidates = config.beam_size * (2 if self._num_slotless else 1)
         self._needs_history = needs_history(config, source.prefix)
         has_minimum = config.min_length > 1 or config.min_length_ratio > 0
@@ -114,7 +114,7 @@ class BeamSearch:
 
     def init_state(self, capacity: Any) -> dict[str, Any]:
         beam, n_best, batch = self._config.beam_size, self._config.n_best, self._batch
-        # All hypotheses start equal, so only the first is live; the others would be its copies.
+        # All hypotheses are equal at first. Only the first is live, so that none occurs twice.
         scores = ops.where(ops.arange(beam) == 0, 0.0, NEG_INF)
         state: dict[str, Any] = {
             "token": ops.full((batch, beam), self._config.start_token, dtype="int32"),
@@ -185,7 +185,7 @@ class BeamSearch:
         return {
             **select_rows(state["done"], {name: state[name] for name in new}, new),
             "done": ops.logical_or(state["done"], done),
-            # These may change in a row that is done, because nothing reads them.
+            # Nothing reads these entries in rows that are done, so they may change there.
             "token": gather(tokens, slots),
             "decoder_state": reorder_state(outputs["state"], gather(parents, slots)),
         }
@@ -227,7 +227,7 @@ class BeamSearch:
         return best_of_log_probabilities(scores, log_probabilities, self._num_candidates)
 
     def _survivors(self, totals: Any, tokens: Any, num_finished: Any) -> Any:
-        """Decides which candidates survive.
+        """Selects the candidates that end and the candidates that stay live.
 
         Returns bool `(B, W)`, True where a candidate ends and is kept; bool `(B, W)`, True where a
         candidate stays live; and the new number of finished hypotheses `(B,)`.
@@ -244,7 +244,7 @@ class BeamSearch:
         ending = ops.logical_and(ops.logical_and(is_candidate, is_end), fits)
         num_finished = num_finished + ops.sum(ops.cast(ending, "int32"), axis=1)
         if self._num_slotless:
-            # Live candidates take the slots that ending ones leave.
+            # Live candidates fill the slots that finished hypotheses leave free.
             fits = ops.cumsum(ops.cast(is_live, "int32"), axis=1) <= free_slots(num_finished)
         return ending, ops.logical_and(is_live, fits), num_finished
 
@@ -257,8 +257,8 @@ class BeamSearch:
     def _is_done(
         self, length: Any, best_live: Any, finished_scores: Any, num_finished: Any, rows: Any
     ) -> Any:
-        # The score of a later end is at most its present sum divided by the largest penalty, with
-        # no coverage penalty. Without live hypotheses, the bound is below any finished score.
+        # No later score exceeds the best live sum divided by the largest length penalty, without
+        # coverage penalty. Without live hypotheses, this bound is below all finished scores.
         bound = best_live / self._length_penalty(rows["max_length"])
         stops = ops.logical_or(
             ops.logical_not(exists(best_live)), num_finished >= self._max_finished

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_seq.search.decode_loop import to_length
 
-# Shape letters: B batch, K beam, L steps, C capacity, W candidates of a step.
+# Shape letters: B batch, K beam, L steps, C capacity, W candidates per step.
 
 
 class SearchRecord(NamedTuple):
@@ -45,12 +45,12 @@ def empty_record(batch: Any, beam_size: int, num_candidates: int, capacity: Any)
 
 
 def record_step(record: dict[str, Any], is_now: Any, **parts: Any) -> dict[str, Any]:
-    """Writes the parts of one step, each `(B, W)`, where `is_now` `(C,)` is True."""
+    """Writes `parts`, each `(B, W)`, to the step at which `is_now` `(C,)` is True."""
     return {name: ops.where(is_now, part[..., None], record[name]) for name, part in parts.items()}
 
 
 def finish_record(record: dict[str, Any], steps: Any, length: Any) -> SearchRecord:
-    """Returns the record of a search with L steps at most."""
+    """Returns the record of a search, padded or truncated to `length` steps."""
     parts = keras.tree.map_structure(
         lambda part: ops.transpose(to_length(part, length), (0, 2, 1)), record
     )

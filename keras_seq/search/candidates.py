@@ -28,7 +28,7 @@ def best_of_logits(
     summed log-probabilities.
 
     Returns sums, tokens and parents, each `(B, W)`, best first; W is at most the number of
-    continuations. A sum of `NEG_INF` is no continuation.
+    continuations. A sum of `NEG_INF` marks a missing continuation.
     """
     vocabulary = logits.shape[-1]
     forbidden = sorted({token for token in forbidden_tokens if token < vocabulary})

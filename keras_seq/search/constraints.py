@@ -11,7 +11,7 @@ from keras_seq.search.hypotheses import NEG_INF
 
 
 def needs_history(config: SearchConfig, prefix: Any) -> bool:
-    """Returns True if the allowed tokens depend on more than the length of a hypothesis."""
+    """Returns True if the constraints depend on more than the length of a hypothesis."""
     return bool(
         config.forbidden_sequences
         or config.no_repeat_ngram_size
@@ -34,7 +34,7 @@ def constrained_log_probabilities(
         logits = _penalized(logits, tokens, config.repetition_penalty)
     ids = ops.arange(logits.shape[-1], dtype="int32")
     free = logits - ops.logsumexp(logits, axis=-1, keepdims=True)
-    # No token has id -1. It gives the array a type if no token is forbidden.
+    # The unused id -1 gives the array an integer type even if no token is forbidden.
     forbidden = ops.array([-1, *sorted(set(config.forbidden_tokens))])
     is_forbidden = ops.any(ops.equal(ids[:, None], forbidden), axis=-1)
     is_early_end = ops.logical_and(
@@ -58,20 +58,20 @@ def constrained_log_probabilities(
 def _penalized(logits: Any, tokens: Any, penalty: float) -> Any:
     picked = ops.take_along_axis(logits, tokens, axis=-1)  # (B, K, L)
     penalized = ops.where(picked > 0, picked / penalty, picked * penalty)
-    # Future steps contain 0, whose logit must not change.
+    # Future steps contain the padding id 0. Its logit must not change.
     return _scatter(logits, tokens, ops.where(ops.equal(tokens, 0), picked, penalized))
 
 
 def _without_repeated_ngrams(allowed: Any, tokens: Any, step: Any, size: int) -> Any:
     """Forbids the tokens that would complete an n-gram that the target already contains."""
     positions = ops.arange(ops.shape(tokens)[2], dtype="int32")
-    # Position j starts a complete n-gram if the n-gram ends before this step.
+    # Only n-grams that end before the current step are complete.
     matches = ops.broadcast_to(positions + size <= step, ops.shape(tokens))
     for offset in range(size - 1):
         current = ops.take(tokens, ops.maximum(step - size + 1 + offset, 0), axis=2)  # (B, K)
         matches = ops.logical_and(matches, ops.equal(_shifted(tokens, offset), current[..., None]))
     last = ops.where(matches, _shifted(tokens, size - 1), 0)
-    # Positions without a match forbid the padding id 0.
+    # Positions without a match only forbid the padding id 0.
     return _scatter(allowed, last, ops.full(ops.shape(last), NEG_INF))
 
 

@@ -60,7 +60,7 @@ def ctc_greedy_search(logits: Any, mask: Any = None) -> Labelings:
     path = ops.where(real, path, 0)
     before = ops.pad(path[:, :-1], [[0, 0], [1, 0]])
     is_label = ops.logical_and(path > 0, ops.not_equal(path, before))
-    # Labels first, in their order. No two keys are equal.
+    # Sorts the frames of labels before all other frames, in order of time. Keys are distinct.
     frames = ops.cumsum(ops.ones_like(path), axis=1)
     keys = ops.where(is_label, frames, frames + ops.shape(path)[1])
     order = ops.cast(ops.argsort(keys, axis=1), "int32")
@@ -176,7 +176,7 @@ def _next_prefixes(now: Any, state: dict[str, Any]) -> dict[str, Any]:
     parent = ops.where(is_same, index, longer_index // size)
     new_label = longer_index % size
     lengths, labels = gather(state["lengths"], parent), gather(state["labels"], parent)
-    # Position of the new label, -1 if there is none.
+    # Position of the new label; -1 if the prefix stays the same.
     end = ops.where(is_same, -1, lengths)
     return {
         "blank": ops.where(is_same, gather(blank, parent), missing),
@@ -208,11 +208,11 @@ def _next_sums(now: Any, state: dict[str, Any], missing: Any) -> tuple[Any, Any,
     repeated = state["label"] + gather(now, state["last"])
     # The empty prefix has no last label.
     label = ops.where(state["lengths"] > 0, repeated, missing)
-    # If a longer prefix is in the beam already, its new paths are added there.
+    # New paths of a longer prefix that is already in the beam are added to that prefix.
     is_parent = _is_parent(state, is_prefix)  # (B, K of the child, K of the parent)
     last = ops.repeat(state["last"][:, None], state["last"].shape[1], axis=1)
     from_parent = ops.swapaxes(gather(longer, last), 1, 2)
-    # Keras rejects the maximum of an empty batch without an initial value.
+    # For an empty batch, Keras requires an initial value.
     added = ops.max(ops.where(is_parent, from_parent, missing), axis=2, initial=NEG_INF)  # (B, K)
     in_beam = ops.logical_and(is_parent[..., None], is_last[:, :, None])  # (B, K, K, V)
     longer = ops.where(ops.any(in_beam, axis=1), missing, longer)
@@ -224,9 +224,9 @@ def _is_prefix(state: dict[str, Any]) -> Any:
 
 
 def _is_parent(state: dict[str, Any], is_prefix: Any) -> Any:
-    """Bool `(B, K, K)`, True where prefix j is prefix k with one more label."""
+    """Returns bool `(B, K, K)`, True at [b, j, k] if prefix j is prefix k and one more label."""
     lengths, labels = state["lengths"], state["labels"]
-    # Prefixes without their last label. Labels beyond the length are 0.
+    # Removes the last label of each prefix. Labels beyond the length are 0.
     is_end = ops.equal(_positions(labels), lengths[..., None] - 1)
     shorter = ops.where(is_end, 0, labels)
     equal = ops.all(ops.equal(shorter[:, :, None], labels[:, None]), axis=3)
@@ -249,6 +249,6 @@ def _log_probabilities(logits: Any, mask: Any) -> tuple[Any, Any]:
     if keras.backend.standardize_dtype(logits.dtype) != "float64":
         logits = ops.cast(logits, "float32")
     if mask is None:
-        # `layers.CTCLogits` writes such logits at padding.
+        # At padding, `layers.CTCLogits` makes all labels except the blank nearly impossible.
         mask = ops.logical_not(ops.all(logits[..., 1:] - logits[..., :1] < -1e8, axis=-1))
     return ops.log_softmax(logits, axis=-1), ops.cast(mask, "bool")

@@ -13,10 +13,10 @@ from keras_seq.search.sources import Source
 
 # Shape letters: B batch, S source steps, K hypotheses, C capacity, L steps.
 
-# Steps between two growths of the state, at which rows that are done leave, too. Both copy the
-# state, so doing so at every step is slower.
+# Number of steps after which the state grows and rows that are done leave the batch. Both
+# operations copy the state, so they would be slow at every step.
 ROUND = 8
-# With static shapes, each length of the state is compiled separately, so there are few lengths.
+# With static shapes, every state length is compiled separately, so the length grows fourfold.
 _FIRST_STAGE, _STAGE_GROWTH = 64, 4
 
 
@@ -51,7 +51,7 @@ class Search(Protocol):
         """
 
     def results(self, state: dict[str, Any], rows: dict[str, Any]) -> Any:
-        """Returns a structure of tensors `(B, ...)` whose shapes do not depend on C."""
+        """Returns the results as tensors `(B, ...)`. Their shapes must not depend on C."""
 
 
 def decode_loop(model: Any, source: Source, search: Search) -> Any:
@@ -123,7 +123,7 @@ def _decode_in_rounds(
 
     def body(taken: Any, numbers: Any, state: Any, rows: Any, all_results: Any) -> Any:
         taken, state = advance(taken, ops.minimum(taken + ROUND, limit), state, rows)
-        # A later round overwrites the results of rows that stay.
+        # The next round overwrites the results of rows that are not done.
         all_results = keras.tree.map_structure(
             lambda all_rows, some: ops.scatter_update(all_rows, numbers[:, None], some),
             all_results,
@@ -136,7 +136,7 @@ def _decode_in_rounds(
         return taken, numbers, _extended(model, state, ROUND), rows, all_results
 
     numbers = ops.arange(ops.shape(source.mask)[0], dtype="int32")
-    # Gathering hides a static number of rows from TensorFlow, which must not fix that shape.
+    # TensorFlow loops reject a static number of rows that shrinks. `gather` makes it dynamic.
     rows = keras.tree.map_structure(
         lambda tensor: tensor if tensor.shape[0] is None else gather(tensor, numbers), rows
     )
@@ -149,7 +149,7 @@ def _decode_in_rounds(
 
 def to_length(history: Any, length: Any) -> Any:
     """Pads or truncates the last axis of a history to `length`."""
-    # The capacity after the last round may exceed the limit.
+    # After the last round, the capacity may be larger than the limit.
     shape = ops.shape(history)
     if isinstance(length, int) and isinstance(shape[-1], int):
         missing = max(length - shape[-1], 0)
@@ -159,13 +159,13 @@ def to_length(history: Any, length: Any) -> Any:
 
 
 def _stages(limit: Any) -> list[Any]:
-    """Lengths of the state with static shapes, the last of which is the limit.
+    """Returns the state lengths for static shapes, in ascending order. The last is the limit.
 
     >>> _stages(100), _stages(200), _stages(1000)
     ([100], [64, 200], [64, 256, 1000])
     """
     stages, until = [], _FIRST_STAGE
-    # Another compiled loop pays off only if the state more than doubles.
+    # Compiling another loop is only worthwhile if the state more than doubles.
     while isinstance(limit, int) and limit > 2 * until:
         stages.append(until)
         until *= _STAGE_GROWTH
@@ -173,7 +173,7 @@ def _stages(limit: Any) -> list[Any]:
 
 
 def _extended(model: Any, state: Any, length: Any) -> Any:
-    """Returns the state with `length` more entries for steps."""
+    """Returns the state with room for `length` more steps."""
     return {
         **state,
         "history": keras.tree.map_structure(lambda x: _padded(x, length), state["history"]),

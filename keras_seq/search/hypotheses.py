@@ -14,7 +14,7 @@ NEG_INF = -1e30
 
 
 def exists(scores: Any) -> Any:
-    """Returns True where a score is that of a hypothesis, False where it is `NEG_INF`."""
+    """Returns True where a score belongs to a hypothesis, and False where it is `NEG_INF`."""
     return scores > NEG_INF / 2
 
 
@@ -36,7 +36,7 @@ class SearchResult(NamedTuple):
 
 
 def select_rows(condition: Any, if_true: Any, if_false: Any) -> Any:
-    """Selects rows of two structures of tensors `(B, ...)` by a bool tensor `(B,)`."""
+    """Applies `ops.where` to the rows of two structures of tensors. `condition` is bool `(B,)`."""
 
     def select(one: Any, other: Any) -> Any:
         return ops.where(ops.reshape(condition, (-1,) + (1,) * (len(one.shape) - 1)), one, other)
@@ -66,13 +66,13 @@ def merge_finished(finished: Any, ending: Any) -> Any:
 
 
 def best_of(finished: Any, live: Any) -> SearchResult:
-    """Picks the N best finished hypotheses, then live ones that the length limit truncates.
+    """Returns the N best hypotheses: finished ones first, then live ones, which are truncated.
 
     Both are dicts of `scores`, `lengths` `(B, N)` and `tokens` `(B, N, L)`: finished ones best
     first, live ones in any order. A missing hypothesis has length 0 or the score `NEG_INF`.
     """
     num_finished, num_live = finished["scores"].shape[1], live["scores"].shape[1]
-    # The order differs from that of the beam if there is a coverage penalty.
+    # A coverage penalty changes the order of the live hypotheses.
     _, order = ops.top_k(live["scores"], num_live)
     live = {name: gather(value, ops.cast(order, "int32")) for name, value in live.items()}
     is_live = exists(live["scores"])

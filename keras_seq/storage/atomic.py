@@ -16,12 +16,12 @@ from keras_seq.storage.lock import fcntl
 from keras_seq.storage.reading import check_regular, reason
 from keras_seq.text import InputError
 
-# Content is written to a temporary sibling, flushed and renamed. A killed process leaves its
-# temporary behind. A temporary directory is locked while it is written.
+# Prefix of temporary files and directories: content is written, flushed and renamed. A killed
+# process leaves them behind. A temporary directory is locked while it is written.
 TEMPORARY = ".tmp-"
-# With `O_EXCL` and a random name, a write cannot go through a link; a rename replaces a link.
+# Writes follow no link: temporary files are opened with `O_EXCL`, and a rename replaces a link.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# A file name has at most 255 bytes, and a character up to four.
+# A file name has at most 255 bytes, and UTF-8 takes up to four bytes per character.
 _NAME_CHARACTERS = 40
 
 
@@ -78,7 +78,7 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
-    """Creates a directory `.tmp-NAME-RANDOM`, and deletes it at the end unless it was renamed.
+    """Creates a directory `.tmp-NAME-RANDOM`; deletes it after the block unless it was renamed.
 
     The directory is locked while the block runs. Directories of the same name that dead processes
     left behind are deleted first.
@@ -153,7 +153,7 @@ def remove(path: Path) -> None:
 def sync_tree(path: Path) -> None:
     """Flushes a file, or a directory with its content, to the disk."""
     if not path.is_dir():
-        # Windows flushes files that are open for writing only.
+        # Windows flushes a file only if it is open for writing.
         with open(path, "r+b") as stream:
             os.fsync(stream.fileno())
         return
@@ -190,8 +190,8 @@ def _open_new(path: str, flags: int) -> int:
 def _locked_directory(parent: Path, name: str) -> tuple[Path, int | None]:
     """Creates a directory and locks it until the returned handle is closed."""
     while True:
-        # `tempfile.mkdtemp` would create a directory that other users, such as that of a model
-        # server, cannot read.
+        # Avoids `tempfile.mkdtemp`, because other users, such as the user of a model server, could
+        # not read the directory.
         path = _temporary_name(parent, name)
         path.mkdir()
         handle = _lock(path, wait=True)

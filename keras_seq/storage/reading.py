@@ -12,16 +12,16 @@ from typing import Any
 
 from keras_seq.text import InputError
 
-# A file system may store smaller files without any blocks.
+# A file system may use no blocks for files up to this size.
 _SPARSE_BYTES = 1 << 20
-# Far more files than a run or an export has.
+# Maximum entries of a checked directory, far more than a run or an export has.
 _MAX_ENTRIES = 100_000
 # Without O_NONBLOCK, opening a pipe without a writer blocks forever.
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def check_regular(path: str | os.PathLike[str]) -> Path:
-    """Returns a path after a check that it is a regular file or does not exist."""
+    """Returns the path if it is a regular file or missing; raises InputError otherwise."""
     path = Path(path)
     try:
         mode = path.lstat().st_mode
@@ -41,7 +41,7 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     """
     check_regular(path)
     stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _FLAGS))
-    # The file may have been replaced after the check.
+    # Another process may have replaced the file after the check.
     mode = os.fstat(stream.fileno()).st_mode
     if not stat.S_ISREG(mode):
         stream.close()
@@ -99,7 +99,7 @@ def read_json(path: Path, limit: int) -> dict[str, Any]:
 
 
 def size_on_disk(status: os.stat_result) -> int:
-    """Returns the size of a file, at most four times its disk space.
+    """Returns the size of a file, limited to four times the disk space of the file.
 
     The nominal size of a sparse file may be terabytes.
     """

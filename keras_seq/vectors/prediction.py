@@ -10,8 +10,8 @@ import numpy as np
 from keras_seq.vectors.compiling import compiled
 from keras_seq.vectors.corpus import LONGEST
 
-# All compiled functions are in this file, because Numba recompiles a cached function only if its
-# own file changes, not if a function that it calls changes.
+# All compiled functions of the training step are in this file, because Numba recompiles a cached
+# function only if the file of the function changes, not if another file changes.
 
 # Shape letters: V words, R rows of the input table, D units.
 
@@ -50,15 +50,15 @@ def draw_noise(state: np.ndarray, chances: np.ndarray, aliases: np.ndarray) -> A
     return np.int64(aliases[place])
 
 
-# Each step updates rows of `outputs` at once, and adds the update of the `hidden` vector to
-# `gradient`. Both updates are minus the gradient of the loss, times the rate.
+# Each `*_step` function updates rows of `outputs` in place, and adds the update of the `hidden`
+# vector to `gradient`. An update is the negative gradient of the loss times the learning rate.
 
 
 @compiled
 def logistic_step(
     hidden: np.ndarray, gradient: np.ndarray, outputs: np.ndarray, row: Any, label: Any, rate: Any
 ) -> None:
-    """Step of -log s(o_row . h) for label 1, and of -log s(-o_row . h) for label 0.
+    """Logistic loss step: -log s(o_row . h) for label 1, and -log s(-o_row . h) for label 0.
 
     The derivative by o_row . h is s(o_row . h) - label, where s is the logistic function.
     """
@@ -83,11 +83,11 @@ def negative_step(
     rate: Any,
     state: np.ndarray,
 ) -> None:
-    """Negative sampling: -log s(o_target . h) - sum over noise words k of log s(-o_k . h)."""
+    """Negative sampling step: -log s(o_target . h) - sum over noise words k of log s(-o_k . h)."""
     logistic_step(hidden, gradient, outputs, target, ONE, rate)
     for _ in range(negatives):
         word = draw_noise(state, chances, aliases)
-        # The target is not noise.
+        # Skips a noise word that is the target.
         if word != target:
             logistic_step(hidden, gradient, outputs, word, ZERO, rate)
 
@@ -103,7 +103,7 @@ def hierarchical_step(
     labels: np.ndarray,
     rate: Any,
 ) -> None:
-    """Hierarchical softmax: -log of the product of s(+-o_n . h) over the nodes of a path."""
+    """Hierarchical softmax step: -log of the product of s(+-o_n . h) over the nodes of a path."""
     for place in range(starts[target], starts[target + 1]):
         logistic_step(hidden, gradient, outputs, nodes[place], labels[place], rate)
 
@@ -117,7 +117,7 @@ def softmax_step(
     rate: Any,
     chances: np.ndarray,
 ) -> None:
-    """Full softmax: -o_target . h + log sum over all words v of exp(o_v . h).
+    """Full softmax step: -o_target . h + log sum over all words v of exp(o_v . h).
 
     `chances` is scratch memory, one number per word.
     """
@@ -166,7 +166,7 @@ class Tables(NamedTuple):
 def _gather(
     inputs: np.ndarray, starts: np.ndarray, rows: np.ndarray, word: Any, scale: Any, hidden: Any
 ) -> None:
-    """Adds the mean of a word's rows, times `scale`, to `hidden`."""
+    """Adds `scale` times the mean of the rows of a word to `hidden`."""
     start, end = starts[word], starts[word + 1]
     scale /= np.float32(end - start)
     for place in range(start, end):

@@ -23,7 +23,7 @@ from keras_seq.vectors.subwords import Subwords
 
 # Suffix of the file of n-gram vectors.
 PARTS = ".ngrams"
-# Number of frequent words that suggestions are taken from.
+# Suggestions for an unknown word come from this many of the most frequent words.
 _SUGGESTIONS_FROM = 50_000
 
 
@@ -100,7 +100,7 @@ class WordVectors:
                         self._write(packed)
                 else:
                     self._write(file)
-                # Raises if the disk is full, while the old files are still complete.
+                # If the disk is full, this raises before the old files are replaced.
                 file.flush()
                 if self.subwords is None:
                     parts.unlink(missing_ok=True)
@@ -152,7 +152,7 @@ class WordVectors:
         cosines = self._unit_rows @ _unit(vector)
         wanted = min(count + len(excluded), len(cosines))
         if wanted < len(cosines):
-            # All candidates, including ties with the last one.
+            # Includes all words that tie with the last candidate.
             least = np.partition(cosines, -wanted)[-wanted] if wanted else np.inf
             places = np.flatnonzero(cosines >= least)
         else:
@@ -178,7 +178,7 @@ class WordVectors:
         return cosine(self[one], self[other])
 
     def embedding_matrix(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Builds the initial matrix of an embedding layer for words in the order of their ids.
+        """Builds the initial matrix of an embedding layer. `words` are in the order of their ids.
 
         Returns float32 `(len(words), D)`, zeros for words without a vector; and bool
         `(len(words),)`, True for words with a vector.
@@ -231,7 +231,7 @@ def _read_parts(path: Path, width: int) -> Subwords | None:
         size = file.stat().st_size
         with open_regular(file) as stream:
             header = int.from_bytes(stream.read(8), "little")
-        # The file holds a bucket and a vector for each n-gram, and three sizes.
+        # The data are three int32 sizes, and an int32 bucket and a float32 vector per n-gram.
         count = max((size - 8 - header - 12) // (4 + 4 * width), 0)
         found = read_tensors(
             file,

@@ -1,4 +1,4 @@
-"""Reads and writes safetensors files; rejects an untrusted file by its header alone."""
+"""Reads and writes safetensors files. Checks the header of a file before reading any data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_seq.storage import atomic_file, open_regular
 
-# The safetensors code and the item size of each dtype.
+# Maps each dtype to its safetensors code and its item size in bytes.
 _DTYPES = {"bfloat16": ("BF16", 2), "bool": ("BOOL", 1)} | {
     f"{kind}{8 * size}": (f"{kind[0].upper()}{8 * size}", size)
     for kind, sizes in (("float", (8, 4, 2)), ("int", (8, 4, 2, 1)), ("uint", (8, 4, 2, 1)))
@@ -62,7 +62,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
     arrays = {name: np.asarray(value) for name, value in tensors.items()}
     for name, array in arrays.items():
         require_finite(name, array)
-    # The largest item size first, so that each array is aligned to its item size.
+    # Sorting by item size, largest first, aligns each array to its item size.
     arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0])))
     header: dict[str, Any] = {}
     offset = 0
@@ -80,7 +80,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
     size = 0
     with atomic_file(path) as stream:
         head = len(text).to_bytes(8, "little") + text
-        # One array at a time, to avoid a second copy of the model in memory.
+        # Writes one array at a time, to avoid a second copy of the model in memory.
         for part in itertools.chain([head], map(_little_endian_bytes, arrays.values())):
             stream.write(part)
             digest.update(part)
@@ -120,13 +120,13 @@ def largest_size(expected: Mapping[str, TensorSpec]) -> int:
 
 def require_finite(name: str, array: np.ndarray) -> None:
     """Raises TensorFileError if a float array contains NaN or infinity."""
-    # bfloat16 is a void type for numpy, but `isfinite` supports it.
+    # numpy does not count bfloat16 as a float type, but `isfinite` supports it.
     if array.dtype.name.startswith(("float", "bfloat")) and not np.isfinite(array).all():
         raise TensorFileError(f"{name} holds a value that is not finite")
 
 
 def _header_limit(expected: Mapping[str, TensorSpec]) -> int:
-    # JSON may escape a character of a name to six characters.
+    # JSON may write one character of a name as an escape sequence of six characters.
     return 4096 + sum(6 * len(name) + 512 for name in expected)
 
 
