@@ -1,1 +1,1 @@
-"""Attention, word alignments, beams, and errors. Imports nothing, so parts load without Keras."""
+"""Analysis of attention, alignments, beams and errors. Imports no module, as some need Keras."""

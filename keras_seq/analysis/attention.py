@@ -14,7 +14,7 @@ from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.predictor import encode_sources, predict_by_length
 from keras_seq.text import BOS_ID, EOS_ID, Tokenizer
 
-# Attention weights per batch, which take 64 MB, if a model has 64 heads in all layers.
+# Maximum attention weights per batch, 64 MB, of a model with 64 heads in all layers together.
 _WEIGHTS = 1 << 24
 _ROWS = 64
 
@@ -104,7 +104,7 @@ class AttentionExtractor:
                 )
                 rows = np.asarray(keras.ops.convert_to_numpy(weights), np.float32)
                 for (source, target), row in zip(batch, rows, strict=False):
-                    # A view would keep the whole batch in memory.
+                    # Copies the part, because a view would keep the whole batch in memory.
                     part = row[..., : len(target), : len(source)].copy()
                     yield Attention(source, target, part)
 

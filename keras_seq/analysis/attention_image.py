@@ -26,7 +26,7 @@ def save_attention_image(
     weights: np.ndarray,
 ) -> None:
     """Writes attention weights `(T, S)` as a heat map in a PNG file."""
-    # Without pyplot, which would look for a display and keep every figure.
+    # Avoids pyplot, which looks for a display and keeps every figure in memory.
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ def alignment_layer(settings: Settings) -> int:
     layers, _ = attention_shape(settings)
     if settings.training.guided_alignment:
         return settings.training.guided_alignment_layer % layers
-    # The attention of the first of several layers is too diffuse.
+    # Avoids the first of several layers, because the attention of the first is too diffuse.
     return max(layers - 2, min(layers - 1, 1))
 
 

@@ -46,9 +46,9 @@ class Explainer:
     def __call__(
         self, lines: Sequence[str], translations: Sequence[Sequence[Hypothesis]]
     ) -> tuple[list[list[Hypothesis]], list[list[Alignment]] | None]:
-        """Replaces unknown tokens, if requested, and aligns (None without alignment)."""
+        """Replaces unknown tokens if requested; returns alignments if requested, else None."""
         if self._alignment is None:
-            # Only unknown tokens need the forced pass.
+            # Only translations with unknown tokens need the forced pass.
             needed = [[row for row in rows if UNK_ID in row.tokens] for rows in translations]
         else:
             needed = [list(rows) for rows in translations]

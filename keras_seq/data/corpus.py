@@ -174,7 +174,7 @@ class TokenCorpus:
         return rows
 
     def _by_shard(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """Yields each shard, the positions of its pairs in `rows`, and their indices in it."""
+        """Yields each shard with the positions of its pairs in `rows` and in the shard."""
         shards = np.searchsorted(self._first, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
             in_result = np.flatnonzero(shards == shard)

@@ -4,14 +4,14 @@ import enum
 
 import numpy as np
 
-# Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. A generator with a
-# state would depend on resuming, on threads and on how rows are split between hosts.
+# Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. Without a state,
+# the numbers do not depend on resuming, on threads or on the split of rows between hosts.
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 class Purpose(enum.IntEnum):
-    """The use of random numbers; each purpose has independent numbers."""
+    """Purposes of random numbers. The numbers of different purposes are independent."""
 
     SOURCE_WORDS = 1
     TARGET_WORDS = 2
@@ -21,8 +21,8 @@ class Purpose(enum.IntEnum):
 
 def row_keys(seed: int, epoch: int, pairs: np.ndarray, purpose: Purpose) -> np.ndarray:
     """Computes the uint64 generator key `(B,)` of each pair."""
-    # numpy guarantees the output of a SeedSequence. The third number makes it independent of the
-    # order of the epoch, which is seeded with two.
+    # numpy guarantees the output of a SeedSequence. The third number makes it differ from the
+    # SeedSequence of `Plan.shuffled`, which has two numbers.
     [base] = np.random.SeedSequence([seed, epoch, int(purpose)]).generate_state(1, np.uint64)
     return _mix(base + pairs.astype(np.uint64) * _INCREMENT)
 

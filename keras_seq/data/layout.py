@@ -20,7 +20,7 @@ VERSION = 1
 INDEX = "corpus.json"
 SIDES: tuple[Side, Side] = ("source", "target")
 OFFSET = np.dtype("<u4")
-# Offsets have 32 bits, half the disk space of 64, so a shard holds at most this many tokens.
+# Maximum tokens of a shard, because offsets have only 32 bits, which halves their disk space.
 SHARD_TOKENS = 2**31
 WEIGHT = np.dtype("<f4")
 

@@ -23,7 +23,7 @@ from keras_seq.data.layout import (
 from keras_seq.storage import atomic_directory
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID
 
-# float32 rounds weights up to this to 0.
+# The largest weight that float32 rounds to 0.
 _ZERO_WEIGHT = 2.0**-150
 # Tokens in memory as Python objects before they are written: about ten megabytes.
 _BUFFER_TOKENS = 2**18
@@ -45,9 +45,9 @@ class TokenPair(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusCounts:
-    """Counts of the pairs that `write_corpus` kept and dropped, and the tokens of the kept ones.
+    """Numbers of pairs that `write_corpus` kept and dropped, and of tokens in kept pairs.
 
-    Pairs are dropped if a side is empty or above the maximum length, or if the weight is 0.
+    Pairs are dropped if source or target is empty or too long, or if the weight is 0.
     """
 
     kept: int

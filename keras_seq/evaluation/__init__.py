@@ -1,4 +1,4 @@
-"""Evaluation of a run on a test set. Imports neither Keras nor a backend; `evaluating` does."""
+"""Evaluation of a run on a test set. Importing this package does not import Keras."""
 
 from keras_seq.evaluation.files import EvaluationFiles
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics

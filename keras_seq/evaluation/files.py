@@ -43,10 +43,10 @@ class EvaluationFiles:
     columns: str | None = None
 
     def read(self, run: Run, notice: Callable[[str], None] | None = None) -> list[tuple[str, str]]:
-        """Reads the test set of a run: inputs, "" for a language model, and references.
+        """Reads pairs of input and reference. The input of a language model is "".
 
         The task of the run decides which files are expected. `notice` receives a line for each
-        repair of a file. Raises InputError if the files are not those of the task, cannot be read,
+        repair of a file. Raises InputError if the files do not fit the task, cannot be read,
         or are empty.
         """
         task, columns = run.settings.task, self.columns or run.settings.data.columns
@@ -88,5 +88,5 @@ class EvaluationFiles:
         if roles == PAIR:
             return list(read_table(path, columns=columns, notice=notice))
         pairs = read_labeled(path, tagged=roles == TAGGED, columns=columns, notice=notice)
-        # Neither a text without a label nor one without words can be scored.
+        # Texts without a label and texts without words cannot be scored.
         return [(text, label) for text, label in pairs if label]

@@ -72,7 +72,7 @@ def _macro_f1(references: Lines, predictions: Lines) -> Callable[[np.ndarray], f
 
         total = per_label(true_ids, weights) + per_label(predicted_ids, weights)
         correct = per_label(true_ids, weights * (true_ids == predicted_ids))
-        # The mean is over the labels that occur in the resample.
+        # Averages over the labels that occur in the resample.
         occurs = total > 0
         return float(np.mean(2 * correct[occurs] / total[occurs])) if occurs.any() else 0.0
 
@@ -89,7 +89,7 @@ def _entity_f1(references: Lines, predictions: Lines) -> Callable[[np.ndarray], 
     return lambda counts: float(2 * (counts @ correct) / max(counts @ total, 1))
 
 
-# For each metric a function that returns the metric of a resample, from the counts of lines.
+# Functions that return a function from the line counts of a resample to the metric.
 _RESAMPLED: dict[str, Callable[[Lines, Lines], Callable[[np.ndarray], float]]] = {
     "accuracy": _accuracy,
     "macro_f1": _macro_f1,

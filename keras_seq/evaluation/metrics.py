@@ -46,7 +46,7 @@ def check_options(
     ensemble: Sequence[Any] = (),
     search: Mapping[str, Any] | None = None,
 ) -> None:
-    """Rejects a task without metrics, and options that the task of a run does not have.
+    """Rejects a run whose task has no metrics, and options that the task does not support.
 
     Raises InputError; or SettingsError if a setting of the search is unknown or out of bounds.
     """

@@ -39,7 +39,7 @@ class MetricValue:
         return f"{self.name} = {self.value:.{self.digits}f}{interval} {self.signature}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all but the digits, ready for JSON, which has no infinity."""
+        """Returns all fields except the digits as JSON data. An infinite value becomes None."""
         value = self.value if math.isfinite(self.value) else None
         return {k: v for k, v in vars(self).items() if k != "digits"} | {"value": value}
 

@@ -1,1 +1,1 @@
-"""Text in, text out: the classes that load a run. Imports nothing, so parts load without Keras."""
+"""Classes that load a run and predict. Imports no module, because some need Keras."""

@@ -31,7 +31,7 @@ class Classified(NamedTuple):
 
 
 class Classifier(Labeler):
-    """Predicts the label of each text. Made by `Classifier.load`, or from parts.
+    """Predicts the label of each text. `Classifier.load` loads a trained classifier.
 
     The prediction for a text does not depend on the other texts.
 

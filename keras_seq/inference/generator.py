@@ -44,14 +44,14 @@ class Generator(RunPredictor):
         return cls(model, run.target_tokenizer, settings.search, **options)
 
     def __call__(self, prompts: Sequence[str]) -> list[str]:
-        """Returns each prompt with its best continuation; "" as a prompt starts from nothing."""
+        """Returns each prompt with its best continuation. A prompt may be empty."""
         return best_texts(self.generate(prompts))
 
     def generate(self, prompts: Sequence[str]) -> list[list[Hypothesis]]:
-        """Returns `n_best` texts for each prompt, after a beam search the most probable first.
+        """Returns `n_best` texts for each prompt. Beam search sorts them, most probable first.
 
-        Texts and log-probabilities include the prompt. A prompt is a line of text, preferably ended
-        at the end of a word; "" for no prompt. Raises InputError if one fills all of
+        Texts and log-probabilities include the prompt. A prompt is a line of text that should end
+        at the end of a word, or "". Raises InputError if the tokens of a prompt fill all of
         `search.max_length`.
         """
         check_is_list("prompts", prompts)

@@ -49,7 +49,7 @@ class LineTranslator(ABC):
 
 
 class TokenTranslator(LineTranslator):
-    """Base of the translators that search over token ids."""
+    """Base class of translators that search over token ids."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TokenTranslator(LineTranslator):
         search: Callable[..., Iterable[list[Hypothesis]]],
         prefixes: Sequence[str] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Translates lines with a search over ids; a blank line has no translations.
+        """Translates lines by a search over token ids. A blank line has no translations.
 
         `search` maps the ids of all lines that are not blank, without end tokens and the longest
         first, to hypotheses without text. Its second argument are the ids of the prefixes.

@@ -20,7 +20,7 @@ from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
 # Logits per batch, which take 64 MB.
 _LOGITS = 1 << 24
 _MAX_TOKENS = 2048
-# The memory of attention grows with the square of the length, to some GB at this one.
+# Attention takes memory that grows with the square of the length: several GB at this length.
 MAX_TARGET_LENGTH = 4096
 
 
@@ -151,7 +151,7 @@ class LikelihoodScorer(RunPredictor):
     def of_tokens(
         self, sources: Sequence[str], targets: Sequence[Sequence[int]]
     ) -> list[Likelihood]:
-        """Scores translations given as ids without end tokens, such as those from a search."""
+        """Scores translations as token ids without end tokens, for example from a search."""
         if len(sources) != len(targets):
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets.")
         check_target_lengths(targets)

@@ -97,7 +97,7 @@ class OutputFormat:
         self._n_best, self._scores, self._links = n_best, scores, links
 
     def header(self) -> Iterator[str]:
-        """Yields the line above all others, if the format has one."""
+        """Yields the header line if the format has a header."""
         if self._name == "tsv":
             yield "\t".join([*_COLUMNS, *(["alignment"] if self._links else [])])
 
@@ -123,7 +123,7 @@ class OutputFormat:
     def _rows(self, number: int, source: str, pairs: list[_Aligned]) -> Iterator[str]:
         links = [""] if self._links else []
         if not pairs:
-            # Every line of the input has a row.
+            # Writes a row for every input line, even if it has no translation.
             yield "\t".join([str(number), "1", "", "0", source.translate(_ESCAPED), "", *links])
         for rank, (hypothesis, alignment) in enumerate(pairs, 1):
             if self._links:

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from keras_seq.run import Run
 from keras_seq.text import Tokenizer
 
-# A token is seldom longer than this, so a line clipped to this many characters for each token
-# that a model reads loses nothing that the limit on tokens would have kept.
+# Lines are clipped to this many characters per token of the maximum length before tokenization.
+# Tokens are rarely longer, so clipping removes only tokens beyond the maximum length.
 CHARACTERS_PER_TOKEN = 50
 
 Input = TypeVar("Input")
@@ -33,7 +33,7 @@ def predict_by_length(
     >>> predict_by_length(["a", "ccc", "bb"], lambda batch: [s.upper() for s in batch], 2)
     ['A', 'CCC', 'BB']
     """
-    # A stable sort: equal inputs in equal order make equal batches.
+    # The sort is stable, so that the same inputs always form the same batches.
     order = sorted(range(len(inputs)), key=lambda i: length(inputs[i]), reverse=True)
     size = batch_size or max(len(order), 1)
     outputs: dict[int, Output] = {}
@@ -62,7 +62,7 @@ def check_pairs(**columns: Sequence[str]) -> None:
 def encode_sources(
     lines: Sequence[str], tokenizer: Tokenizer, max_source_length: int
 ) -> tuple[list[list[int]], list[bool]]:
-    """Returns the token ids that a model reads of each line, and whether they were cut.
+    """Returns the token ids of each line, and True for each line that is truncated.
 
     `max_source_length` does not include the end token.
     """

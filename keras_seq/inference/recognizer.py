@@ -57,7 +57,7 @@ class Recognizer:
 
         def recognize(audio: Any, lengths: Any) -> Labelings:
             if len(shape) == 3:
-                # A TensorFlow graph for all shapes does not know the number of features.
+                # A TensorFlow graph with dynamic shapes does not know the number of features.
                 audio = ops.reshape(audio, (*ops.shape(audio)[:2], shape[-1]))
             lengths = audio_lengths(name, audio, lengths)
             return search(model({name: audio, "lengths": lengths}))
@@ -85,7 +85,7 @@ class Recognizer:
             [
                 Recognition(self.separator.join(self.labels[i] for i in ids[:length]), float(score))
                 for ids, length, score in zip(*row, strict=True)
-                # The search fills the list with hypotheses of no probability.
+                # The search pads the list with hypotheses that have no probability.
                 if exists(score)
             ]
             for row in zip(labels, lengths, scores, strict=True)
@@ -115,7 +115,7 @@ def audio_lengths(name: str, audio: Any, lengths: Any) -> Any:
 
 
 def make_ctc_search(beam_size: int | None, n_best: int) -> Callable[[Any], Labelings]:
-    """Returns a function from logits to `Labelings`; greedy if `beam_size` is None."""
+    """Returns a search from logits to `Labelings`, which is greedy if `beam_size` is None."""
     if beam_size is None:
         if n_best != 1:
             raise ValueError(f"the greedy search finds one text, received n_best={n_best!r}")
@@ -124,7 +124,7 @@ def make_ctc_search(beam_size: int | None, n_best: int) -> Callable[[Any], Label
 
 
 def check_labels(model: Any, labels: Sequence[str]) -> None:
-    """Raises ValueError unless there is one label for each output of the model but the blank."""
+    """Raises ValueError unless every output of the model except the blank has a label."""
     expected = model.output_shape[-1] - 1
     if isinstance(labels, str) or len(labels) != expected:
         raise ValueError(

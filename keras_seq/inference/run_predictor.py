@@ -17,11 +17,11 @@ from keras_seq.text import InputError
 class RunPredictor(ABC):
     """Base of the predictors that load a run."""
 
-    # None for any task.
+    # The task that a run must have, or None if any task is allowed.
     task: ClassVar[str | None]
     supports_ensembles: ClassVar[bool] = True
     searches: ClassVar[bool] = True
-    # Further arguments of `load`, which `_of_run` receives.
+    # Names of additional arguments of `load`, which `load` passes to `_of_run`.
     own_options: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod

@@ -23,12 +23,12 @@ def make_search(
     unknown: bool = False,
     record: bool = False,
 ) -> Callable[..., Any]:
-    """Builds a search function from `SearchSettings`, to be compiled or put into a graph.
+    """Builds a search function from `SearchSettings`, for compilation or for an exported graph.
 
-    The function takes `source` `(B, S)` and `prefix`, `(B, P)` padded with 0, or None for that of
-    the settings. It returns a `SearchResult`; with `record`, also a `SearchRecord`. With `unknown`,
-    it may generate the unknown token. Raises SettingsError if a forbidden text or a prefix has no
-    tokens, a prefix is too long, or `record` is combined with sampling.
+    The function takes `source` `(B, S)` and `prefix`, which is `(B, P)` padded with 0, or None for
+    the prefix of the settings. It returns a `SearchResult`; with `record`, also a `SearchRecord`.
+    With `unknown`, it may generate the unknown token. Raises SettingsError if a forbidden text or a
+    prefix has no tokens, a prefix is too long, or `record` is combined with sampling.
     """
     config = search_config(settings, tokenizer, unknown=unknown)
     options: dict[str, Any] = {}
@@ -60,7 +60,7 @@ def make_search(
 def search_config(
     settings: SearchSettings, tokenizer: Tokenizer, *, unknown: bool = False
 ) -> SearchConfig:
-    """Converts the settings of a search to options over token ids.
+    """Converts `SearchSettings` to a `SearchConfig` with token ids.
 
     Raises SettingsError if a forbidden text has no tokens.
     """

@@ -25,9 +25,9 @@ class Tagged(NamedTuple):
 
 
 class Tagger(Labeler):
-    """Predicts a tag for each word of a text. Made by `Tagger.load`, or from parts.
+    """Predicts a tag for each word of a text. `Tagger.load` loads a trained tagger.
 
-    A text above the maximum length is tagged in pieces, each independent of the others. The
+    A text above the maximum length is split into pieces that are tagged independently. The
     prediction for a text does not depend on the other texts.
 
     Args:
@@ -68,7 +68,7 @@ class Tagger(Labeler):
         return [" ".join(result.tags) for result in self.tag(texts)]
 
     def tag(self, texts: Sequence[str]) -> list[Tagged]:
-        """Returns the words of each text, split at ASCII white space, with their tags."""
+        """Splits each text into words at ASCII white space; returns the words and their tags."""
         check_is_list("texts", texts)
         pieces: list[WordTokens] = []
         text_of_piece: list[int] = []
@@ -97,7 +97,7 @@ class Tagger(Labeler):
 
 
 def _split(tokens: WordTokens, length: int) -> Iterator[WordTokens]:
-    """Splits a text between words into pieces of at most `length` tokens; cuts longer words."""
+    """Splits a text at words into pieces of at most `length` tokens; truncates longer words."""
     ends = [*tokens.begins, len(tokens.ids)][1:]
     ids: list[int] = []
     begins: list[int] = []

@@ -57,7 +57,7 @@ def average_run(
     means = _mean_weights(base, steps, shapes)
     sources, references = base.valid_lines()
     check_new(directory, overwrite=overwrite)
-    # A training in that directory holds the lock.
+    # Raises if a training process uses the directory.
     lock = lock_directory(directory)
     averaged = Run.create(directory, base.settings, overwrite=overwrite, notice=notice, lock=lock)
     try:

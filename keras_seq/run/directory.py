@@ -173,7 +173,7 @@ class Run(PreparedData):
             self._lock = None
 
     def check_writable(self) -> None:
-        """Raises `InputError` if logs or checkpoints could not be written."""
+        """Raises InputError if the directory of the logs or of the checkpoints is not writable."""
         if self.writable:
             check_writable(self.path)
             self.checkpoints.check_writable()
@@ -271,7 +271,7 @@ class Run(PreparedData):
             )
 
     def require_weights(self, which: str | int = "best") -> None:
-        """Raises InputError if a checkpoint is missing or too small for the model of the settings.
+        """Raises InputError if there is no checkpoint, or if it is too small for the settings.
 
         Call this before building the model: even settings within their bounds can describe a model
         of terabytes.

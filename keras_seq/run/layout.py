@@ -20,7 +20,7 @@ from keras_seq.text import InputError
 MARK = "# keras-seq run directory, format 1\n"
 # Intermediate results of `keras-seq prepare`.
 WORK = ".work"
-# In the order of deletion: if it is interrupted, the run has no checkpoint and is not prepared.
+# Files are deleted in this order: if interrupted, the run has no checkpoint and is not prepared.
 # settings.toml comes last, so that the directory remains recognizable as a run.
 _FILES = (
     *("checkpoints", "data", "tokenizer", "result.json", "metrics.jsonl", "samples.txt"),

@@ -36,12 +36,12 @@ class RunLogs:
             try:
                 entry = json.loads(line)
                 if entry["kind"] == "validation":
-                    # The first version of the format has no monitor; it monitored BLEU.
+                    # The first version of the format always monitored BLEU and has no `monitor`.
                     monitor = entry.get("monitor", "bleu")
                     sign = -1 if MONITORS[monitor].lower_is_better else 1
                     scores[int(entry["step"])] = sign * float(entry[monitor])
             except (ValueError, KeyError, TypeError, RecursionError):
-                # Other lines have no score.
+                # Skips all lines without a validation score.
                 continue
         return scores
 

@@ -38,8 +38,8 @@ def build_model(
 def _check_lstm(settings: Settings) -> None:
     """Raises InputError for several LSTM decoder layers on a GPU with JAX.
 
-    The compiled program gives other numbers than the same operations on a CPU, and than the same
-    program without compilation, with jaxlib 0.11.2 on an NVIDIA H200.
+    With jaxlib 0.11.2 on an NVIDIA H200, the compiled program computes other numbers than a CPU and
+    than the same program without compilation.
     """
     model = settings.model
     deep = getattr(model, "num_decoder_layers", 1) > 1 and getattr(model, "cell", "") == "lstm"

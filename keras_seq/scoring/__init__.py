@@ -1,4 +1,4 @@
-"""Scores of text, each with a signature that makes it reproducible; scores of labels and tags."""
+"""Scores of text with signatures for reproduction, and scores of labels and tags."""
 
 from .bleu_tokenizers import TOKENIZERS, bleu_tokenizer
 from .comparison import TESTS, Comparison, compare, scores_by_name, with_intervals

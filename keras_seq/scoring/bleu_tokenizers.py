@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sacrebleu import SACREBLEU_DIR
 
-# These need only sacreBLEU.
+# Tokenizers that need no package besides sacreBLEU.
 _BUILT_IN = ("13a", "char", "intl", "none", "zh")
 # Imported modules and the package that installs them.
 _PACKAGES = {

@@ -147,7 +147,7 @@ def with_intervals(
         metric = sacrebleu_metrics[name]
         lines = list(hypotheses), [list(one) for one in references]
         interval = _interval(metric, *lines, samples)
-        # After the resampling, because the signature contains the number of resamples.
+        # Follows the resampling, because the signature then contains the number of resamples.
         value = metric.corpus_score(*lines)
         signature = str(metric.get_signature())
         found.append(Comparison(value.name, float(value.score), signature, *interval))
@@ -194,11 +194,11 @@ def _interval(
     try:
         resampled = metric.corpus_score(hypotheses, references, n_bootstrap=samples)
     except TypeError:
-        # sacreBLEU 2.6 fails if the score of a resample is 0, because it mixes types in a mean.
+        # sacreBLEU 2.6 raises TypeError if the score of a resample is 0.
         scores = []
         for rows in resampled_rows(len(hypotheses), samples):
             chosen = [[lines[row] for row in rows] for lines in (hypotheses, *references)]
             scores.append(float(metric.corpus_score(chosen[0], chosen[1:]).score))
         return mean_and_half_width(np.array(scores))
-    # sacreBLEU has no public names for these.
+    # sacreBLEU has no public attributes for the mean and the interval.
     return float(resampled._mean), float(resampled._ci)

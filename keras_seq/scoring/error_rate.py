@@ -12,10 +12,10 @@ import numpy as np
 
 Unit = Literal["word", "character"]
 
-# Cost of an error; a substitution costs 1 more. The minimum has the fewest errors, and among such
-# alignments the fewest substitutions.
+# Cost of an error. A substitution costs 1 more, so the cheapest alignment has the fewest errors,
+# and the fewest substitutions among alignments with equally many errors.
 _ERROR = 1 << 32
-# Cells of a table row computed at once.
+# Maximum number of cells in a table row that is computed at once.
 _CELLS = 1 << 18
 
 
@@ -88,7 +88,7 @@ def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit
     found = np.zeros((4, len(pairs)), np.int64)
     at = 0
     while at < len(order):
-        # A group contains lines of at most twice the shortest length.
+        # A group contains references up to about twice the length of its shortest reference.
         limit = 2 * len(pairs[order[at]][1]) + 1
         count = max(1, _CELLS // (limit + 1))
         lines = [line for line in order[at : at + count] if len(pairs[line][1]) <= limit]

@@ -7,7 +7,7 @@ import numpy as np
 
 from .counts import Counts, counts_table
 
-# A terminal has no room for a larger confusion matrix.
+# Maximum labels of a printed confusion matrix, which must fit a terminal.
 _MAX_PRINTED_LABELS = 20
 
 
@@ -29,7 +29,7 @@ class LabelScores:
 
     @property
     def macro_f1(self) -> float:
-        """The mean of the F1 of all labels, rare or frequent."""
+        """The unweighted mean of the F1 of all labels."""
         return float(np.mean([counts.f1 for counts in self.by_label.values()]))
 
     @property
@@ -55,7 +55,7 @@ class LabelScores:
         return "\n".join(lines)
 
     def _confusion_lines(self) -> list[str]:
-        # Columns have numbers, because names would be too wide for a terminal.
+        # Column headers are numbers, because names would be too wide for a terminal.
         numbers = range(1, len(self.labels) + 1)
         cells = [[f"{count:,}" for count in row] for row in self.confusion]
         width = max(len(cell) for row in [*cells, [str(numbers[-1])]] for cell in row)

@@ -7,7 +7,7 @@ import numpy as np
 
 from .error_rate import Unit, line_errors
 
-# The resamples of sacreBLEU have the same seed unless SACREBLEU_SEED is set.
+# The default of SACREBLEU_SEED, the seed with which sacreBLEU resamples.
 SEED = 12345
 
 
@@ -48,14 +48,14 @@ class LineCounts:
 
 
 def resampled_rows(lines: int, samples: int) -> Iterator[np.ndarray]:
-    """Yields the line indices of each resample, which is as long as the corpus."""
+    """Yields the line indices of each resample. A resample has as many lines as the corpus."""
     generator = np.random.default_rng(SEED)
     for _ in range(samples):
         yield generator.integers(lines, size=lines)
 
 
 def mean_and_half_width(values: np.ndarray) -> tuple[float, float]:
-    """Returns the mean, and half the distance of the 2.5 % and 97.5 % quantiles, as sacreBLEU."""
+    """Returns the mean and half the width of the 95 % interval, computed as in sacreBLEU."""
     values, outside = np.sort(values), len(values) // 40
     return float(values.mean()), float(0.5 * (values[-outside - 1] - values[outside]))
 
@@ -66,7 +66,7 @@ def line_counts(
     references: Sequence[Sequence[str]],
     lowercase: bool = False,
 ) -> LineCounts:
-    """Counts each line for `"exact"`, `"cer"` or `"wer"`; the other arguments are as in `score`.
+    """Computes the `LineCounts` of `"exact"`, `"cer"` or `"wer"`; see `score` for the arguments.
 
     Raises ValueError if an error rate has several sets of references.
     """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-# Scripts whose words have no spaces between them: Thai, Lao, Tibetan, Myanmar, Khmer, kana and Han.
+# Scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, kana and Han.
 _UNSPACED_SCRIPTS = (
     (0x0E00, 0x0FFF),
     (0x1000, 0x109F),
@@ -37,7 +37,7 @@ class _Text:
     def __init__(self, references: Sequence[str]) -> None:
         words = [line.split() for line in references]
         tokens = [token for line in words for token in line]
-        # White space is not counted as characters of a script.
+        # White space does not count as a character.
         characters = max(sum(map(len, tokens)), 1)
         unspaced = sum(_is_unspaced(character) for token in tokens for character in token)
         self.lines, self.distinct = len(references), len(set(references))
@@ -56,7 +56,7 @@ class _Text:
 
 
 def choose_metric(references: Sequence[str]) -> MetricChoice:
-    """Chooses a metric that fits the references. The first rule that applies decides:
+    """Chooses a metric that fits the references, by the first rule that applies:
 
     1. Exact match for a closed set: at most 20 distinct lines or 5 % of the lines, each at least
        twice on average.

@@ -11,7 +11,7 @@ from .line_scores import line_counts
 
 # Metrics of sacreBLEU, computed by default.
 METRICS = ("bleu", "chrf", "ter")
-# Sums over lines, computed on request.
+# Metrics that are sums over lines, computed only on request.
 LINE_METRICS = ("exact", "cer", "wer")
 ALL_METRICS = (*LINE_METRICS, "chrf", "bleu", "ter")
 
@@ -40,7 +40,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """The requested scores of one set of hypotheses, over which it iterates."""
+    """Scores of a set of hypotheses. Iterates over the requested scores."""
 
     bleu: Score | None = None
     chrf: Score | None = None

@@ -20,7 +20,7 @@ def best_of_logits(
     may_end: Any,
     end_token: int,
 ) -> tuple[Any, Any, Any]:
-    """Picks the W best continuations if the same few tokens are forbidden for all hypotheses.
+    """Picks the W best continuations. The forbidden tokens are few, and equal for all hypotheses.
 
     The best tokens of each hypothesis are picked before the logits `(B, K, V)` are normalized and
     forbidden tokens are removed, to reduce the number of passes over the vocabulary. `may_end`
@@ -32,7 +32,7 @@ def best_of_logits(
     """
     vocabulary = logits.shape[-1]
     forbidden = sorted({token for token in forbidden_tokens if token < vocabulary})
-    # W allowed tokens remain if all forbidden ones are among the best.
+    # Picks enough tokens for W allowed tokens to remain after the forbidden tokens are removed.
     each = min(count + len(forbidden) + (may_end is not None), vocabulary)
     best, tokens = top_k(logits, each)  # (B, K, each)
     # The softmax of the likeliest token is cheaper than a logsumexp.
@@ -52,7 +52,7 @@ def best_of_logits(
 def best_of_log_probabilities(
     scores: Any, log_probabilities: Any, count: int
 ) -> tuple[Any, Any, Any]:
-    """Picks the W best continuations by log-probabilities `(B, K, V)`, `NEG_INF` if forbidden.
+    """Picks the W best continuations by log-probability `(B, K, V)`, `NEG_INF` if forbidden.
 
     Returns the same as `best_of_logits`.
     """
@@ -61,7 +61,7 @@ def best_of_log_probabilities(
 
 
 def _best(totals: Any, tokens: Any, count: int) -> tuple[Any, Any, Any]:
-    """Picks the W best of `(B, K, each)`; ties go to the earlier hypothesis, then the lower id."""
+    """Picks the W best totals of `(B, K, each)`; ties go to the lower hypothesis, then lower id."""
     beam, each = totals.shape[1:]
     totals = ops.reshape(ops.maximum(totals, NEG_INF), (-1, beam * each))
     totals, index = ops.top_k(totals, min(count, beam * each))  # (B, W)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from keras_seq.search.options import UPPER_LIMITS, SearchOptions
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
-# Padding, unknown and start token: no target contains them.
+# Targets never contain the padding, unknown and start tokens.
 NEVER_GENERATED = (PAD_ID, UNK_ID, BOS_ID)
 
 
@@ -102,7 +102,7 @@ class SearchConfig(SearchOptions):
 
 
 def make_config(config: SearchConfig | None, options: dict[str, Any]) -> SearchConfig:
-    """The configuration with single options replaced."""
+    """Returns `config` with `options` replaced, or a new configuration if `config` is None."""
     return replace(config, **options) if config else SearchConfig(**options)
 
 

@@ -11,7 +11,7 @@ from keras_seq.search.config import SearchConfig
 
 
 class Limits(NamedTuple):
-    """Lengths in tokens, the end token included.
+    """Length limits of targets in tokens, including the end token.
 
     Attributes:
         min_length: Int32 `(B,)`; the minimum length of the targets of each row.

@@ -68,5 +68,5 @@ class TextSearchOptions(SearchOptions):
     batch_size: int = _option(32, "Lines decoded in one batch.", ge=1, le=100_000)
 
 
-# No option may exceed the one it maps to.
+# Each key is an option that must not exceed the option in its value.
 UPPER_LIMITS = {"min_length": "max_length", "min_length_ratio": "max_length_ratio"}

@@ -104,7 +104,7 @@ class Sampling:
             log_probabilities / config.temperature, uniform, config.top_k, config.top_p
         )
         gains = ops.take_along_axis(log_probabilities, tokens[..., None], axis=-1)[..., 0]
-        # A sample for which no token is allowed is dropped.
+        # Drops samples that have no allowed token.
         is_dropped = ops.logical_not(exists(gains))
         tokens = ops.where(ended, 0, tokens)
         ends = ops.logical_or(
@@ -142,7 +142,7 @@ def _sample_tokens(log_weights: Any, uniform: Any, top_k: int, top_p: float) -> 
     size = log_weights.shape[-1]
     if top_k == 0 and top_p == 1.0:
         return _inverse_cumulative(ops.softmax(log_weights, axis=-1), uniform)
-    # The likeliest first, ties by id.
+    # The most probable tokens come first. Ties are in the order of ids.
     best, ids = largest(log_weights, min(top_k or size, size))
     if best.shape[-1] == 1:
         return ids[..., 0]
@@ -159,7 +159,7 @@ def _inverse_cumulative(weights: Any, uniform: Any) -> Any:
     cumulative = ops.cumsum(weights, axis=-1)
     threshold = uniform[..., None] * cumulative[..., -1:]
     index = ops.sum(ops.cast(cumulative <= threshold, "int32"), axis=-1)
-    # In float32, a number just below 1 may reach the total and select an index of weight 0. The
-    # last index with a weight is where the cumulative weight first equals the total.
+    # For a number just below 1, float32 may round the threshold up to the total, which would
+    # select an index of weight 0. `last` is the last index with a positive weight.
     last = ops.sum(ops.cast(cumulative < cumulative[..., -1:], "int32"), axis=-1)
     return ops.minimum(index, last)

@@ -7,7 +7,7 @@ from keras import ops
 # Shape letters: B batch, K beam, S source steps, T target steps, V vocabulary.
 
 NORMALIZATIONS = ("average", "gnmt", "none")
-# Attention of a source token without any, because log 0 would outweigh all other terms.
+# Minimum attention of a source token. Without it, log 0 would outweigh all other terms.
 _MIN_ATTENTION = 1e-10
 
 

@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
     @property
     def has_static_shape(self) -> bool:
-        """True if the search is compiled for one shape; all rows then stay in the batch."""
+        """True if shapes are static. Then all rows stay in the batch until the search ends."""
         return _is_static(self.mask, self.is_ids)
 
     def keys(self, seed: Any) -> Any:
@@ -53,7 +53,7 @@ class Source(NamedTuple):
 
 
 def read_source(model: Any, source: Any, config: SearchConfig, prefix: Any = None) -> Source:
-    """Encodes a source with the encoder of a model of the search contract.
+    """Encodes a source with the encoder of a model.
 
     The source is ids `(B, S)`, padded with 0; or any other input of the encoder: a tensor of
     another kind or a dict of tensors, each `(B, ...)`. Raises NotImplementedError on torch.
@@ -88,7 +88,7 @@ def _limits_without_lengths(mask: Any, config: SearchConfig, prefix: Any) -> Lim
     limits = length_limits(ops.cast(mask, "int32")[:, :1], config, prefix)
     if _is_static(mask, is_ids=False):
         return limits
-    # The sum hides the constant from TensorFlow, which would give the growing state a fixed length.
+    # TensorFlow would fix the length of the growing state to a constant; this sum is no constant.
     return limits._replace(steps=limits.steps + 0 * ops.shape(mask)[0])
 
 
@@ -101,7 +101,7 @@ def _words(tensor: Any) -> Any:
     """Returns the bits of a tensor `(B, ...)` as uint32 `(B, N)`; 0 stays 0."""
     rows = ops.shape(tensor)[0]
     if "float" in keras.backend.standardize_dtype(tensor.dtype):
-        # `ops.view` needs a known last axis.
+        # `ops.view` requires a static last axis.
         numbers = ops.reshape(ops.cast(tensor, "float32"), (-1, 1))
         tensor = ops.view(numbers, "uint32")
     else:

@@ -11,10 +11,10 @@ from keras_seq.backend import gather
 
 
 def top_k(values: Any, count: int) -> tuple[Any, Any]:
-    """Equals `ops.top_k` along the last axis, and is faster if that axis is a vocabulary.
+    """Computes `ops.top_k` along the last axis, faster if this axis is a vocabulary.
 
     The N largest values lie in the N blocks with the largest maxima, so only these blocks are
-    searched, in the order of their indices, so that ties go to the lower index as in `ops.top_k`.
+    searched. They are sorted by index, so ties go to the lower index, as in `ops.top_k`.
     The shape of `values` `(B, K, V)` must be static in K and V.
     """
     beam, size = values.shape[1], values.shape[2]
@@ -22,14 +22,14 @@ def top_k(values: Any, count: int) -> tuple[Any, Any]:
     blocks = size // block
     # A matrix, because XLA has a top-k for matrices and sorts tensors of a higher rank.
     rows = ops.reshape(values, (-1, size))
-    # If N blocks are a large part of the values, a single search is cheaper.
+    # If N blocks contain a large part of the values, searching all values is cheaper.
     if block == 1 or 4 * count > blocks:
         best, index = ops.top_k(rows, count)
         index = ops.cast(index, "int32")
     else:
         parts = ops.reshape(rows, (-1, blocks, block))
         _, best_blocks = ops.top_k(ops.max(parts, axis=-1), count)
-        # Sorts the blocks by index, with half as many operations as `ops.sort` on TensorFlow.
+        # Sorts the indices of the blocks. On TensorFlow, `ops.sort` takes twice as many operations.
         best_blocks = -ops.top_k(-ops.cast(best_blocks, "int32"), count)[0]  # (B * K, N)
         candidates = gather(parts, best_blocks)  # (B * K, N, block)
         best, index = ops.top_k(ops.reshape(candidates, (-1, count * block)), count)
@@ -40,6 +40,6 @@ def top_k(values: Any, count: int) -> tuple[Any, Any]:
 
 
 def _block_size(size: int, count: int) -> int:
-    """Returns the divisor that minimizes the values searched: block maxima, then N blocks."""
+    """Returns the divisor of `size` with the fewest searched values: all maxima plus N blocks."""
     divisors = (block for block in range(1, math.isqrt(size) + 1) if size % block == 0)
     return min(divisors, key=lambda block: size // block + count * block)

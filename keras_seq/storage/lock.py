@@ -12,7 +12,7 @@ from keras_seq.storage.reading import reason
 from keras_seq.text import InputError
 
 fcntl: Any = None
-# Windows has no such locks, so a second writer is not detected there.
+# Windows has no `fcntl`, so a second writer is not detected there.
 with contextlib.suppress(ImportError):
     import fcntl
 

@@ -1,4 +1,4 @@
-"""Numba compilation of loops, at the first call and cached on disk."""
+"""Compiles loops with Numba at the first call, and caches them on disk."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     try:
         return numba.njit(function, cache=True, **options)
     except RuntimeError:
-        # Without a writable cache folder, each process compiles anew.
+        # The cache folder is not writable, so each process compiles the function again.
         return numba.njit(function, **options)

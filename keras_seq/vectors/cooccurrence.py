@@ -39,7 +39,7 @@ class Cooccurrences:
     def add(self, block: np.ndarray) -> None:
         """Counts a block of the text, int32 with -1 after each sentence."""
         for part in _parts(block):
-            # The table has room for all pairs that the part can add.
+            # Grows the table before the new pairs of the part could fill more than half of it.
             most = self._used + len(part) * self._window
             if 2 * most > len(self._keys):
                 keys, sums = _room(1 << (2 * most).bit_length())
@@ -66,7 +66,7 @@ class Cooccurrences:
 
 
 def _parts(block: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields groups of sentences, short enough for the table to need little free room."""
+    """Splits a block into small groups of sentences, so that the table needs little free space."""
     ends = (np.flatnonzero(block == -1) + 1).tolist()
     start = 0
     for end, following in zip(ends, [*ends[1:], None], strict=True):

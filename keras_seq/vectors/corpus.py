@@ -20,7 +20,7 @@ END = -1
 LONGEST = 1_000
 # Words per block. The learning rate is constant within a block.
 _BLOCK = 10_000
-# Characters of a line split at once, because a whole corpus may be one line.
+# Number of characters to split at once, because a whole corpus may be a single line.
 _CHARACTERS = 1 << 20
 _BUFFER = 1 << 20
 _SECONDS = 10.0
@@ -81,7 +81,7 @@ class Corpus:
             )
         frequent = frequent[np.argsort(-counts[frequent], kind="stable")]
         all_words = list(numbers)
-        # Number 0 is the end of a sentence, and the first word has 1.
+        # Words are numbered from 1, because 0 is the end of a sentence.
         self.words = [all_words[number - 1] for number in frequent]
         self.counts = counts[frequent]
         self.total = int(self.counts.sum())
@@ -157,7 +157,7 @@ class _Numbers(dict[str, int]):
 
 
 def _cut(line: str, lowercase: bool) -> Iterator[list[str]]:
-    """Yields the words of a line in chunks."""
+    """Splits a line into lists of words, to save memory if the line is long."""
     start = 0
     while start < len(line):
         end = start + _CHARACTERS

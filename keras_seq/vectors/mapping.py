@@ -57,13 +57,13 @@ def vector_map(
         random_state=np.random.RandomState(seed % 2**32),
         n_jobs=1,
     )
-    # The threads of t-SNE synchronize often: on a busy machine they are 15 times slower than one.
+    # With several threads, t-SNE synchronizes often and is 15 times slower on a busy machine.
     with threadpool_limits(1):
         return np.asarray(method.fit_transform(matrix), np.float32)
 
 
 def map_page(vectors: WordVectors, words: Sequence[str], places: np.ndarray) -> dict[str, Any]:
-    """Builds the data of the page `vectors` of `keras_seq.analysis.pages`."""
+    """Builds the data of the HTML page `vectors`; see `keras_seq.analysis.pages.make_page`."""
     neighbors = [
         [[near, round(cosine, 4)] for near, cosine in vectors.nearest(word, _NEIGHBORS)]
         for word in words
@@ -103,7 +103,7 @@ def save_map_image(path: Path, title: str, words: Sequence[str], places: np.ndar
 
 
 def require(module: str, package: str) -> None:
-    """Raises `InputError` if a package of the extra `plot` is missing, without importing it."""
+    """Raises InputError if a package of the extra `plot` is missing. Imports nothing."""
     try:
         missing = importlib.util.find_spec(module) is None
     except ValueError:

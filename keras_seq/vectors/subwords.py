@@ -65,7 +65,7 @@ def hashed_parts(word: str, shortest: int, longest: int, buckets: int) -> list[i
 def rows_of_words(
     words: Sequence[str], shortest: int, longest: int, buckets: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lists the table rows whose mean is the vector of each word: its own row and its n-grams'.
+    """Lists the rows to average for the vector of each word: one for the word, one per n-gram.
 
     Row N belongs to word N; the rows of the n-grams follow. Returns the start of each word in the
     list of rows, int64 `(words + 1,)`; the rows, int32; and the bucket of each row after those of

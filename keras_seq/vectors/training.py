@@ -78,7 +78,7 @@ def train_vectors(
 
 
 def memory_of_training(corpus: Corpus, settings: VectorSettings) -> int:
-    """Estimates the bytes of the tables of a training, without the co-occurrences of GloVe."""
+    """Estimates the bytes of the trained tables, without the co-occurrence counts of GloVe."""
     numbers = len(corpus.words) * settings.units
     if settings.algorithm == "glove":
         return 16 * numbers
@@ -97,7 +97,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
     generator = np.random.default_rng(settings.seed)
     words, units = len(corpus.words), settings.units
     starts, rows, places = _rows(corpus, settings)
-    # An empty tree has the types that the compiled functions expect.
+    # Without hierarchical softmax, the compiled functions still expect arrays of these types.
     empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
     tree = huffman_paths(corpus.counts) if settings.loss == "hierarchical" else empty
     noise = noise_table(corpus.counts)
@@ -202,7 +202,7 @@ def _run_tasks(tasks: Iterator[Any], work: Callable[[Any], None], threads: int) 
 
 
 class _Progress:
-    """Progress report every ten seconds."""
+    """Reports progress every ten seconds."""
 
     def __init__(self, total: int, what: str, notice: Notice) -> None:
         self._total, self._what, self._notice = max(total, 1), what, notice

@@ -88,7 +88,7 @@ def huffman_paths(counts: np.ndarray) -> HuffmanPaths:
         section 3, https://arxiv.org/abs/1301.3781
     """
     size = len(counts)
-    # Words, then inner nodes. Both are in the order of their weights, so two queues suffice.
+    # Words come first, then inner nodes. Both are sorted by weight, so two queues suffice.
     weights = [int(count) for count in counts]
     parents = [0] * (2 * size - 1)
     labels = [0.0] * (2 * size - 1)

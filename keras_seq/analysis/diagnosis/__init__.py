@@ -1,1 +1,1 @@
-"""Error analysis, search error or model error: `keras_seq.diagnose`. Imports nothing."""
+"""Error analysis: attributes translation errors to the search or to the model."""

@@ -68,7 +68,7 @@ def diagnose(
     run = open_trained_run(path, "translate", which, notice)
     searches = diagnosis_settings(run.settings, beam_sizes, search, notice)
     tokenizers = run.source_tokenizer, run.target_tokenizer
-    # Before the searches, which take much longer.
+    # Checks the references first, because the searches take much longer.
     check_target_lengths(tokenizers[1].encode(references))
     model = load_models(run, ensemble, which, notice)
     longest = run.settings.data.max_source_length

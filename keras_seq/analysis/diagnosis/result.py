@@ -1,4 +1,4 @@
-"""The result of a diagnosis: its lines, their targets, and the counts."""
+"""Result of a diagnosis: lines with their targets, and summaries."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Line:
 
     @property
     def first(self) -> Target:
-        """The output of the first beam, which is judged."""
+        """The output of the first beam. Only this output decides the verdict on the line."""
         return next(iter(self.outputs.values()))
 
     @property
@@ -84,7 +84,7 @@ class Line:
 
     @property
     def margin(self) -> float:
-        """The objective of the reference minus that of the first output."""
+        """The objective of the reference minus the objective of the first output."""
         return self.reference.objective - self.first.objective
 
 
@@ -95,7 +95,7 @@ class Summary:
     Attributes:
         bleu: The BLEU `Score`; None for references.
         objective: The mean over lines.
-        length_ratio: The number of tokens divided by that of the references.
+        length_ratio: The number of tokens divided by the number of tokens of the references.
         copies, repetitions, empty, cut: Numbers of lines.
         search_errors, model_errors, ties: Numbers of lines.
     """
@@ -140,7 +140,7 @@ class Diagnosis:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Numbers of lines; the first four verdicts add up to `lines`."""
+        """Numbers of lines. The four values after `lines` add up to `lines`."""
         lines = self.lines
         errors = [line for line in lines if line.verdict == "search error"]
         return {

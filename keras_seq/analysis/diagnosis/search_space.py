@@ -25,7 +25,7 @@ class SearchSpace:
         self._forbidden = [tuple(ids) for ids in tokenizer.encode(texts)] if texts else []
 
     def limits(self, source_lengths: Sequence[int]) -> list[tuple[int, int]]:
-        """Minimum and maximum tokens of a target, with the end token, for each source length.
+        """Returns the minimum and maximum target length, with end token, for each source length.
 
         Source lengths do not include end tokens.
         """
@@ -37,7 +37,7 @@ class SearchSpace:
         return list(zip(least[rows].tolist(), most[rows].tolist(), strict=True))
 
     def out_of_reach(self, tokens: Sequence[int], limits: tuple[int, int]) -> str | None:
-        """Returns why a search within `limits` cannot find a target, None if it can."""
+        """Returns the reason why a search within `limits` cannot find a target, or None."""
         target, start = [*tokens, EOS_ID], len(self._prefix)
         least, most = limits
         if len(target) > most:
@@ -46,7 +46,7 @@ class SearchSpace:
             return "shorter than the limit"
         if target[:start] != self._prefix:
             return "without the prefix"
-        # What the prefix says is not subject to the rules.
+        # The rules do not apply to the prefix.
         if UNK_ID in target[start:]:
             return "with a token that is never generated"
         ends = range(start + 1, len(target) + 1)

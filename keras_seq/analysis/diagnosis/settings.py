@@ -18,7 +18,7 @@ def diagnosis_settings(
     search: Mapping[str, Any] | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> dict[int, SearchSettings]:
-    """Search settings of each beam, checked before a model is loaded; `search` replaces the run's.
+    """Returns the search settings of each beam size. `search` overrides settings of the run.
 
     If the run samples, `notice` is called, because a diagnosis does not. Raises SettingsError if a
     beam is missing or repeated, or if scores would not be log-probabilities.
@@ -29,7 +29,7 @@ def diagnosis_settings(
         )
     overrides = dict(search or {})
     if settings.search.method == "sampling":
-        # Beam search rejects settings of sampling, so all of them are reset.
+        # Resets all sampling settings, because beam search rejects them.
         overrides |= {name: SearchSettings.model_fields[name].default for name in _SAMPLING}
         if notice is not None:
             notice("the run samples its translations; the diagnosis uses beam search")

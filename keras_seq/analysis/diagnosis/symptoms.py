@@ -1,4 +1,4 @@
-"""Symptoms of a bad translation that need no reference."""
+"""Detects symptoms of a bad translation without a reference."""
 
 from __future__ import annotations
 

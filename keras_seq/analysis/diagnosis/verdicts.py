@@ -17,7 +17,7 @@ from keras_seq.scoring import bleu, sentence_chrf
 from keras_seq.search import length_penalty
 from keras_seq.settings import SearchSettings
 
-# Objectives that differ by less are equal: float32 is no more exact.
+# Objectives with a smaller difference count as equal, because float32 is not more precise.
 TOLERANCE = 1e-4
 
 
@@ -107,7 +107,7 @@ class _Judge:
         ]
 
     def _outputs(self, results: Sequence[Sequence[Hypothesis]]) -> list[Target]:
-        """The best hypothesis of each line with its verdict."""
+        """Returns the best hypothesis of each line as a `Target` with its verdict."""
         texts = [hypotheses[0].text if hypotheses else "" for hypotheses in results]
         ids = [hypotheses[0].tokens if hypotheses else () for hypotheses in results]
         outputs = self._targets(texts, ids, self._scorer.of_tokens(self._sources, ids))
@@ -116,7 +116,7 @@ class _Judge:
             replace(
                 output,
                 chrf=scores[i],
-                # A hypothesis that ended has its end token within the limit.
+                # `tokens` and the limit include the end token, so only truncated outputs exceed it.
                 cut=self._searched[i] and output.tokens > self._limits[i][1],
                 verdict=self._verdict(i, output) if self._searched[i] else None,
             )
@@ -150,7 +150,7 @@ class _Judge:
 
 
 def _objectives(likelihoods: Sequence[Likelihood], search: SearchSettings) -> list[float]:
-    # A pair of two blank lines has no tokens at all.
+    # Two blank lines have no tokens, and the length penalty must not be 0.
     lengths = ops.array([max(len(row.tokens), 1) for row in likelihoods], "int32")
     penalties = ops.convert_to_numpy(
         length_penalty(lengths, search.length_normalization, search.alpha)

@@ -9,16 +9,16 @@ from typing import Any
 
 
 def make_page(name: str, data: Any) -> str:
-    """Returns a page that a browser opens from disk, with its script, style and data inside.
+    """Returns an HTML page that contains its script, style and data.
 
-    The content security policy of the page names the hashes of its script and style: nothing else
-    runs in it, whatever the data contains.
+    The content security policy of the page lists the hashes of its script and style, so browsers
+    run nothing else, whatever the data contains.
 
-    `name` is the template without `.html`, and `data` can be written as JSON. Nothing in it is read
-    as markup. Raises ValueError if a number in it is not finite.
+    `name` is the file name of the template without `.html`. `data` must be serializable as JSON and
+    is never parsed as markup. Raises ValueError if `data` contains a number that is not finite.
     """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
-    # Inside a script, an HTML parser looks only for the end of the script and for comments.
+    # Escaping `<` prevents the data from closing the script element or starting a comment.
     for character, escaped in (("<", "\\u003c"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
         text = text.replace(character, escaped)
     # A lone surrogate has no encoding in UTF-8.
@@ -26,7 +26,7 @@ def make_page(name: str, data: Any) -> str:
     page = _read("head.html") + _read(f"{name}.html").replace("/*base*/", _read("base.css"), 1)
     page = page.replace("<!--top-->\n", _read("top.html"), 1)
     page = page.replace("/*helpers*/", _read("base.js"), 1).replace("/*data*/null", text, 1)
-    # The first occurrence of each placeholder is in the head, before all data.
+    # Replaces only the first occurrence, which is in the head, because the data may contain more.
     for tag in ("script", "style"):
         page = page.replace(f"{{{tag}}}", _hash_of(tag, page), 1)
     return page
@@ -37,7 +37,7 @@ def _read(name: str) -> str:
 
 
 def _hash_of(tag: str, page: str) -> str:
-    """Returns the hash of the page's only `tag` element, as a content security policy names it."""
+    """Returns the hash of the only `tag` element of a page, for a content security policy."""
     element = re.search(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
     content = element[1] if element else ""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -81,7 +81,7 @@ def read_checkpoint(
     tensors = {}
     for part, specs in expected.items():
         path = directory / f"{part}.safetensors"
-        # Checked before the hash, which would take hours for terabytes.
+        # Checks the size first, because hashing terabytes would take hours.
         if _check_size(path, files) > largest_size(specs):
             raise InputError(f"{path}: does not belong to this model: it is too large")
         _check_hash(path, files)
@@ -95,7 +95,7 @@ def read_checkpoint(
             raise DamagedError(f"{path.name}: {error.strerror}") from None
     if check_all:
         for name in sorted(files.keys() - {f"{part}.safetensors" for part in expected}):
-            # Only the file name: a forged manifest may contain other paths.
+            # Uses only the file name, because a forged manifest may contain other paths.
             path = directory / Path(name).name
             _check_size(path, files)
             _check_hash(path, files)
@@ -122,7 +122,7 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
             shutil.copyfile(source / name, destination / name, follow_symlinks=False)
             _check_hash(destination / name, files)
     except (DamagedError, FileNotFoundError) as error:
-        # A file is missing if a training process has deleted the checkpoint meanwhile.
+        # A training process may delete the checkpoint while it is copied.
         remove(destination)
         raise DamagedError(str(error)) from None
     # Readers ignore the manifest entries of parts that they do not load.
@@ -172,7 +172,7 @@ def _check_hash(path: Path, files: Mapping[str, Any]) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    # A link or a pipe is an error of its own; any other problem counts as damage.
+    # `check_regular` raises InputError for a link or a pipe; all else raises DamagedError.
     if not check_regular(path).exists():
         raise DamagedError(f"{path.name} is missing")
     try:

@@ -80,7 +80,7 @@ class CheckpointStore:
 
     @property
     def latest_step(self) -> int | None:
-        """Step of the newest checkpoint: the one in `latest`, else the highest stored step."""
+        """Step of the newest checkpoint, read from `latest`, or else the highest stored step."""
         step = self._read_pointer("latest")
         return max(self.steps, default=None) if step is None else step
 
