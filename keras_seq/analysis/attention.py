@@ -1,4 +1,4 @@
-"""Attention of a model to the source, for translations that exist already."""
+"""Computes the attention of a model to the source for existing translations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.predictor import encode_sources, predict_by_length
 from keras_seq.text import BOS_ID, EOS_ID, Tokenizer
 
-# Maximum attention weights per batch, 64 MB, of a model with 64 heads in all layers together.
+# Maximum attention weights per batch (64 MB) of a model with 64 heads in all layers together.
 _WEIGHTS = 1 << 24
 _ROWS = 64
 
@@ -40,9 +40,9 @@ class AttentionExtractor:
     """Computes attention weights by a forced pass over existing translations.
 
     Row t belongs to the step that generates token t. The forced pass costs about as much as the
-    forward pass of a training step; the search itself costs nothing more. `layer` -1 is the last,
-    and `head` None means the mean over the heads. An ensemble raises ValueError, because each
-    member has its own attention.
+    forward pass of a training step, and the search becomes no slower. A `layer` of -1 is the last
+    layer, and a `head` of None is the mean over the heads. An ensemble raises ValueError, because
+    each member has its own attention.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Attention as a picture in a file; needs matplotlib."""
+"""Saves attention as an image file; needs matplotlib."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class Explainer:
     """Adds attention to translations of the same model.
 
     `alignment` is `"hard"` for links between words, `"soft"` for all weights between tokens.
-    `layer` is that of the attention, None for `alignment_layer`.
+    `layer` is the decoder layer of the attention, by default `alignment_layer`.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def make_plan(
 ) -> Plan:
     """Plans the batches of a `BatchStream`; raises ValueError if one of its settings is invalid.
 
-    `lengths` may be upper bounds. Each side of a pair takes one step more than it has tokens, for
+    `lengths` may be upper bounds. A source or target takes one step more than it has tokens, for
     the begin or end token.
     """
     for name, value in (

@@ -35,7 +35,7 @@ class PlannedLengths:
 
 
 class SampledPairs:
-    """Pairs of a corpus with resampled subwords; has the interface of a corpus.
+    """Pairs of a corpus with resampled subwords, with the same methods as the corpus.
 
     The sample of a pair depends on the seed, the epoch and the pair, not on the other pairs. A
     sample with more tokens than `limits`, the maximum source and target length, is replaced by the
@@ -219,7 +219,7 @@ def _bounds(
         for old, new in zip(stored.tolist(), sampled.tolist(), strict=True)
     )
     c = spread[min(math.ceil(_FITTING_SHARE * len(spread)), len(spread)) - 1] / 8
-    # A table by length: there are few lengths, but there may be millions of pairs.
+    # A table by length is fast, because even millions of pairs have few different lengths.
     numbers = np.arange(int(lengths.max()) + 1, dtype=np.float64)
     table = np.ceil(growth * numbers + c * np.sqrt(numbers)).astype(np.int32)
     table = np.maximum(np.minimum(table, longest), numbers.astype(np.int32))

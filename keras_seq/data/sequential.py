@@ -12,7 +12,7 @@ def sequential_batches(
 ) -> Iterator[Batch]:
     """Yields batches that contain each pair exactly once, shorter pairs first.
 
-    The arguments and batches are those of `BatchStream`. Every call yields the same. Raises
+    Arguments and batches are as in `BatchStream`. Every call yields the same batches. Raises
     ValueError if the corpus is empty or an argument is out of range.
     """
     plan = make_plan(

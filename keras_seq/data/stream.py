@@ -41,8 +41,8 @@ class BatchStream:
         word_dropout, source_word_dropout: Floats in [0, 1), the probability of replacing a token of
             `target_input` or `source`, except begin and end tokens, by the unknown token.
         sampling: Optional `PairSampling`, which samples the subwords of a pair anew in every epoch.
-            Batches are planned for lengths that 99 % of the pairs fit; a side that does not fit its
-            batch keeps the stored tokens.
+            Batches are planned for lengths that 99 % of the pairs fit; a source or target that does
+            not fit its batch keeps the stored tokens.
         first_counted: Non-negative integer. `total_weight` counts only target tokens from this id
             on. For tags, these are the tags of words.
         host: Integer in `[0, hosts)`, the index of this process.

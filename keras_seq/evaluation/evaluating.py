@@ -45,13 +45,13 @@ def evaluate(
         path: The run directory.
         sources: Inputs, one for each example.
         references: The expected output of each source.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        ensemble: Other run directories with the same vocabularies, which form an ensemble with
-            this one; for tasks `translate` and `language-model`.
-        metrics: Names from the table; empty for all. The metric that chose the best checkpoint
-            comes first then.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored checkpoint.
+        ensemble: Other run directories with the same vocabularies. The models form an ensemble
+            with the model at `path`; only for tasks `translate` and `language-model`.
+        metrics: Names from the table. If empty, all metrics of the task, beginning with the metric
+            that chose the best checkpoint.
         tokenize: Tokenizer of BLEU; None for the setting `score.tokenize` of the run.
-        confidence: Whether to add 95 % confidence intervals by bootstrap resampling of lines.
+        confidence: Adds 95 % confidence intervals by bootstrap resampling of lines.
         samples: Number of resamples; 1,000 if None.
         notice: Receives a line for each damaged checkpoint that is skipped; by default each is a
             warning.

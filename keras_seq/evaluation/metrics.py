@@ -14,9 +14,9 @@ from keras_seq.text import InputError
 def evaluation_metrics(
     run: Run, requested: Sequence[str] = (), examples: Sequence[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """Returns the metrics to compute, in printed order; raises InputError for an impossible one.
+    """Returns the metrics to compute, in printed order. Raises InputError for an unfit metric.
 
-    If none is requested, these are all metrics of the task, first the one that chose the best
+    The default is all metrics of the task, beginning with the metric that chose the best
     checkpoint. Some metrics need special references, such as tags of entities.
     """
     task = TASKS[run.settings.task]

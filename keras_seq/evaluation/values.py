@@ -18,8 +18,8 @@ class MetricValue:
         name: The printed name, such as `BLEU`, `EXACT` or `accuracy`.
         value: The value.
         signature: The settings that reproduce the value.
-        mean: The mean over resamples; None without a confidence interval.
-        interval: Half the width of the 95 % interval; None without one.
+        mean: The mean over resamples; None without resampling.
+        interval: Half the width of the 95 % confidence interval; None without resampling.
         digits: Printed decimals.
     """
 

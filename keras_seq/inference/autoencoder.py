@@ -1,4 +1,4 @@
-"""Texts as vectors, and vectors as texts, from a trained variational autoencoder."""
+"""Converts texts to vectors and vectors to texts with a variational autoencoder."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from keras_seq.text import EOS_ID, Tokenizer
 class Autoencoder(RunPredictor):
     """Encodes texts to latent codes and decodes codes to texts.
 
-    Made by `Autoencoder.load`, or from parts. The result for a text or a code does not depend on
-    the others.
+    `Autoencoder.load` loads a trained model. The result for a text or a code does not depend on
+    other texts or codes.
 
     Args:
         model: A `models.SequenceVAE`.
@@ -117,7 +117,7 @@ class Autoencoder(RunPredictor):
         return results
 
     def sample(self, count: int = 1, seed: int = 0) -> list[str]:
-        """Decodes `count` samples from the prior, N(0, 1); raises ValueError for less than one.
+        """Decodes `count` samples from the prior, N(0, 1). Raises ValueError if `count` is below 1.
 
         With the same non-negative `seed`, a larger `count` begins with the same texts.
         """

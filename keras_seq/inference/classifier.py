@@ -31,7 +31,7 @@ class Classified(NamedTuple):
 
 
 class Classifier(Labeler):
-    """Predicts the label of each text. `Classifier.load` loads a trained classifier.
+    """Predicts the label of each text. `Classifier.load` loads a trained model.
 
     The prediction for a text does not depend on the other texts.
 

@@ -17,7 +17,7 @@ from keras_seq.text import Tokenizer
 class Generator(RunPredictor):
     """Continues prompts with a trained language model.
 
-    Made by `Generator.load`, or from parts. The first call compiles the search. The texts of a
+    `Generator.load` loads a trained model. The first call compiles the search. The texts of a
     prompt do not depend on the other prompts.
 
     Args:

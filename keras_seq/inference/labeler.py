@@ -12,7 +12,7 @@ from keras_seq.text import Labels, Tokenizer
 
 
 class Labeler(RunPredictor):
-    """Base of models that map text to labels, which are in the order of the model's logits."""
+    """Base class of predictors of labels. Labels are in the order of the logits of the model."""
 
     supports_ensembles = False
     searches = False

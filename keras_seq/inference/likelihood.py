@@ -17,7 +17,7 @@ from keras_seq.search import forced_scores
 from keras_seq.settings import Settings
 from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
 
-# Logits per batch, which take 64 MB.
+# Maximum logits per batch: 64 MB.
 _LOGITS = 1 << 24
 _MAX_TOKENS = 2048
 # Attention takes memory that grows with the square of the length: several GB at this length.
@@ -92,8 +92,8 @@ class LikelihoodScorer(RunPredictor):
 
         log P(y | x) = sum over t of log P(y_t | y_<t, x),  with the end token
 
-    Made by `LikelihoodScorer.load`, or from parts. Sources are encoded as for a translation, so
-    long ones are cut; targets are never cut. The score of a pair does not depend on the others.
+    `LikelihoodScorer.load` loads a trained model. Long sources are truncated as for a translation,
+    targets are never truncated. The score of a pair does not depend on the other pairs.
 
     Args:
         model: A model of `keras_seq.models`, or an `Ensemble`.

@@ -28,7 +28,7 @@ class Recognizer:
 
     Args:
         model: `models.CTCRecognizer`, or another model with the same inputs and logits.
-        labels: V - 1 strings, beginning with that of label 1; label 0 is the blank.
+        labels: V - 1 strings for the labels 1 to V - 1; label 0 is the blank.
         separator: The text between two labels: "" for characters, a space for words.
         beam_size: The beam size of `search.ctc_beam_search`; None for the greedy search.
         n_best: Texts that `recognize` returns for each recording, at most `beam_size`.

@@ -15,7 +15,7 @@ from keras_seq.text import InputError
 
 
 class RunPredictor(ABC):
-    """Base of the predictors that load a run."""
+    """Base class of the predictors that load a run."""
 
     # The task that a run must have, or None if any task is allowed.
     task: ClassVar[str | None]
@@ -38,12 +38,12 @@ class RunPredictor(ABC):
 
         Args:
             path: The run directory.
-            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-            ensemble: Other run directories with the same vocabularies, which form an ensemble with
-                this one. The settings of this one count. Classifiers, taggers and autoencoders
-                have no ensembles.
-            notice: Receives a line for each damaged checkpoint that is skipped; by default each is
-                a warning.
+            which: Checkpoint: `"best"`, `"latest"`, or the step of a stored checkpoint.
+            ensemble: Other run directories with the same vocabularies. The models form an ensemble
+                with the model at `path`, whose settings apply. Classifiers, taggers and
+                autoencoders do not support ensembles.
+            notice: Receives a line for each damaged checkpoint that is skipped; by default, the
+                lines are warnings.
             **search: Search settings that replace those of the run, such as `beam_size=1`; see
                 `SearchSettings`. `Translator.load` also takes `unknown`. Classifiers and taggers
                 take only `batch_size`, and a `LikelihoodScorer` takes nothing.

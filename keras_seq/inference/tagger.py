@@ -25,7 +25,7 @@ class Tagged(NamedTuple):
 
 
 class Tagger(Labeler):
-    """Predicts a tag for each word of a text. `Tagger.load` loads a trained tagger.
+    """Predicts a tag for each word of a text. `Tagger.load` loads a trained model.
 
     A text above the maximum length is split into pieces that are tagged independently. The
     prediction for a text does not depend on the other texts.

@@ -16,7 +16,7 @@ from keras_seq.settings import Settings
 class Translator(TokenTranslator, RunPredictor):
     """Translates lines of text with a trained model.
 
-    Made by `Translator.load`, or from parts. The first call compiles the search. The translation
+    `Translator.load` loads a trained model. The first call compiles the search. The translation
     of a line does not depend on the other lines.
 
     Args:

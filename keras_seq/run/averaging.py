@@ -28,11 +28,11 @@ def average_run(
 ) -> list[int]:
     """Creates a run whose weights are the mean of several checkpoints of another run.
 
-    The checkpoints are the `count` newest ones or those with the best validations, or those of
-    `which`: `"best"`, `"latest"`, or steps. The new run translates, scores and exports as any
-    other. Its training cannot be resumed. Returns the averaged steps, ascending.
+    Averages the `count` newest or best checkpoints, or the checkpoints that `which` lists:
+    `"best"`, `"latest"`, or steps. The new run translates, scores and exports like any other run,
+    but its training cannot be resumed. Returns the averaged steps, ascending.
 
-    Raises InputError if there are fewer than `count` checkpoints, one is damaged, or `directory`
+    Raises InputError if there are fewer than `count` checkpoints, any is damaged, or `directory`
     cannot be used; and ValueError if `count` is not a positive integer, or both `count` and `which`
     are given.
 

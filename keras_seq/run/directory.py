@@ -238,7 +238,7 @@ class Run(PreparedData):
         return self.path
 
     def mark_best(self, step: int) -> None:
-        """Marks a saved step as the best one. It is never pruned."""
+        """Marks a saved checkpoint as the best. The best checkpoint is never deleted."""
         if self.writable:
             self.checkpoints.mark_best(step)
 

@@ -28,7 +28,7 @@ class RunLogs:
     def validation_scores(self) -> dict[int, float]:
         """Reads the monitored value of each validation from metrics.jsonl, by step.
 
-        A value of which lower is better is negated, so larger is better.
+        Metrics for which lower is better are negated, so larger is always better.
         """
         path = check_regular(self.path / "metrics.jsonl")
         scores: dict[int, float] = {}

@@ -54,7 +54,7 @@ class PreparedData:
         return target
 
     def save_vocabularies(self, source: Tokenizer, target: Vocabulary) -> None:
-        """Saves the vocabularies. Pass the same object twice for a joint one."""
+        """Saves the vocabularies. Pass the same object twice for a joint vocabulary."""
         write_vocabularies(self.path / "tokenizer", source, target)
         self._vocabularies = (source, target)
 

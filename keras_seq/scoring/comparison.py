@@ -19,9 +19,9 @@ TRIALS = 10_000
 class Comparison:
     """One metric of one system, compared with the first system.
 
-    `mean` over resamples, and half the width of the 95 % confidence `interval`, are None without
-    resampling. `p_value` is that of the difference from the first system, None for the first system
-    itself.
+    `mean` is the mean over resamples, and `interval` is half the width of the 95 % confidence
+    interval; both are None without resampling. `p_value` is the p-value of the difference from the
+    first system, None for the first system itself.
     """
 
     name: str
@@ -120,9 +120,9 @@ def with_intervals(
 ) -> list[Comparison]:
     """Adds 95 % confidence intervals to the result of `score` by bootstrap resampling.
 
-    The other arguments are those of the call of `score`; `samples` is 1,000 if None, as in
-    sacreBLEU. Mean and interval are None if the error rate of a resample is infinite, because its
-    references are empty.
+    Pass the other arguments as to `score`. `samples` None is 1,000, as in sacreBLEU. Mean and
+    interval are None if the error rate of a resample is infinite, because the references of the
+    resample are empty.
 
     Example:
 
@@ -166,8 +166,8 @@ def scores_by_name(
 ) -> dict[str, Score | Comparison]:
     """Scores hypotheses by several metrics, with 95 % confidence intervals on request.
 
-    The other arguments and errors are those of `score` and `with_intervals`. Returns a `Comparison`
-    for each metric with `confidence`, otherwise a `Score`.
+    See `score` and `with_intervals` for the other arguments and the errors. Returns a `Comparison`
+    for each metric if `confidence` is True, or else a `Score`.
 
     Example:
 

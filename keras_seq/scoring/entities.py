@@ -128,7 +128,7 @@ class TagScores:
 def tag_scores(
     references: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> TagScores:
-    """Scores predicted tags by word and, for entity tags, by entity, as `entity_scores`.
+    """Scores predicted tags by word and, for entity tags, also by entity; see `entity_scores`.
 
     Example:
 

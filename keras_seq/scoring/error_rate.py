@@ -59,7 +59,7 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
 
 
 def character_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
-    """Counts errors of characters, as `word_errors` does of words.
+    """Counts errors of characters; see `word_errors`.
 
     A character is a code point. Repeated spaces count as one, and spaces at the ends of a line do
     not count.

@@ -35,7 +35,7 @@ def best_of_logits(
     # Picks enough tokens for W allowed tokens to remain after the forbidden tokens are removed.
     each = min(count + len(forbidden) + (may_end is not None), vocabulary)
     best, tokens = top_k(logits, each)  # (B, K, each)
-    # The softmax of the likeliest token is cheaper than a logsumexp.
+    # On the whole vocabulary, a softmax is cheaper than a logsumexp.
     likeliest = ops.log(gather(ops.softmax(logits, axis=-1), tokens[..., :1]))
     totals = scores[..., None] + (likeliest + (best - best[..., :1]))
     if forbidden:

@@ -52,14 +52,14 @@ class SearchConfig(SearchOptions):
         no_repeat_ngram_size: Integer n: no n-gram occurs twice in a target; 0 is no limit.
         repetition_penalty: The logit of a token that the target already contains is divided by
             the penalty if positive and multiplied by it if negative, before the softmax. Scores
-            are then not those of forced decoding.
+            then differ from forced decoding.
         temperature: In sampling, the log-probabilities are divided by the temperature.
-        top_k: In sampling, only the k likeliest tokens are drawn; 0 is no limit.
-        top_p: In sampling, of the tokens that `top_k` leaves, only the fewest likeliest whose
-            probabilities, after the temperature, sum to `top_p` are drawn.
+        top_k: In sampling, only the k most probable tokens are candidates; 0 is no limit.
+        top_p: In sampling, only the most probable tokens are candidates, as many as needed for
+            their probabilities, after temperature and `top_k`, to sum to `top_p`.
         seed: In sampling, an integer from 0 to 2^32 - 1, or a scalar uint32 tensor.
         forbidden_tokens: Ids that are never generated. Their probability is not redistributed,
-            so scores are those of forced decoding.
+            so scores equal forced decoding.
         forbidden_sequences: Sequences of ids that no target contains.
         start_token: Id of the first decoder input.
         end_token: Id that ends a target.

@@ -25,10 +25,10 @@ def constrained_log_probabilities(
 ) -> Any:
     """Log-probability `(B, K, V)` of each next token, `NEG_INF` for tokens that are not allowed.
 
-    Only the repetition penalty changes the probabilities of allowed tokens. Without it, a score is
-    that of forced decoding. `tokens` `(B, K, L)` are the targets so far, followed by 0, and `step`
-    is their length. `may_end` `(B,)` is True where the end token is allowed. Targets begin with
-    `prefix` `(B, P)`, padded with 0, which is exempt from all other constraints.
+    Only the repetition penalty changes the probabilities of allowed tokens. Without it, scores
+    equal forced decoding. `tokens` `(B, K, L)` are the targets so far, followed by 0, and `step` is
+    their length. `may_end` `(B,)` is True where the end token is allowed. Targets begin with
+    `prefix` `(B, P)`, padded with 0. No other constraint applies to the prefix.
     """
     if config.repetition_penalty != 1.0:
         logits = _penalized(logits, tokens, config.repetition_penalty)

@@ -24,7 +24,7 @@ class Search(Protocol):
     """A search algorithm for `decode_loop`.
 
     Attributes:
-        num_hypotheses: Integer K.
+        num_hypotheses: Integer K, the number of hypotheses per row.
         needs_attention: True if `step` reads the attention of the decoder step.
         rows: Dict of tensors `(B, ...)`, constant through the search.
     """

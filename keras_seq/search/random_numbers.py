@@ -10,7 +10,7 @@ _ODD = 0x9E3779B1
 
 
 def row_keys(source: Any, seed: Any) -> Any:
-    """Computes a uint32 key `(B,)` for each source; padding and other rows do not matter."""
+    """Computes a uint32 key `(B,)` per source, independent of padding and of the other rows."""
     ids = ops.cast(source, "uint32")
     positions = ops.cast(ops.arange(ops.shape(source)[1], dtype="int32"), "uint32")
     mixed = _mix(ids * _word(_ODD) + _mix(positions + _word(1)))

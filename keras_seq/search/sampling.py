@@ -27,9 +27,9 @@ def sample(
 ) -> SearchResult:
     """Samples targets, each token by its probability given the tokens before it.
 
-    The samples of a row depend only on the seed and on the row's own source: not on the other
-    rows, the padding, or earlier calls. Scores use the model's probabilities before temperature,
-    `top_k` and `top_p`.
+    The samples of a row depend only on the seed and on the source of the row, not on the other
+    rows, the padding, or earlier calls. Scores use the probabilities of the model before
+    temperature, `top_k` and `top_p`.
 
     Args:
         model: As in `beam_search`.

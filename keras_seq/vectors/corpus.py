@@ -37,9 +37,9 @@ class Corpus:
     whitespace. Text is normalized to NFKC, as in a `Tokenizer`. Words with a frequency below
     `min_count` are dropped. `notice` receives lines that report progress.
 
-    `words` are sorted by descending frequency, ties in the order of the text. `counts` has the
-    frequency of each, int64, and `total` is the sum. Raises InputError as `read_lines`, or if fewer
-    than two words reach `min_count`.
+    `words` are sorted by descending frequency, ties in the order of the text. `counts` are their
+    frequencies, int64, and `total` is the sum. Raises InputError if the text cannot be read, or if
+    fewer than two words reach `min_count`.
 
     Example:
 

@@ -15,9 +15,9 @@ POWER = np.float32(0.75)
 
 
 class GloveTables(NamedTuple):
-    """Trained tables, and their sums of squared gradients, which start at 1.
+    """Trained tables and their sums of squared gradients. The sums start at 1.
 
-    `vectors` `(2, V, D)` and `biases` `(2, V)` are those of middle words and of context words.
+    `vectors` `(2, V, D)` and `biases` `(2, V)` belong to middle words (0) and context words (1).
     """
 
     vectors: np.ndarray

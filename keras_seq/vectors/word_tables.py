@@ -44,7 +44,7 @@ def noise_table(counts: np.ndarray) -> Noise:
 
 
 def keep_chances(counts: np.ndarray, threshold: float) -> np.ndarray:
-    """Computes the probability of each word to stay in the text, float32 `(words,)`.
+    """Computes the probability that each word is kept in the text, float32 `(words,)`.
 
     A word of relative frequency f is dropped with probability 1 - sqrt(t / f), where t is
     `threshold`; 0 keeps all words.
@@ -60,7 +60,7 @@ def keep_chances(counts: np.ndarray, threshold: float) -> np.ndarray:
 
 
 class HuffmanPaths(NamedTuple):
-    """The path from the root to each word.
+    """The path from the root of the Huffman tree to each word.
 
     `starts` has the start of each path in `nodes`, and the end of the last, int64 `(words + 1,)`.
     `nodes` are inner nodes, int32 below `words - 1`. `labels` are 1 where a path goes left, 0 where

@@ -75,8 +75,8 @@ class WordVectors:
     def load(cls, path: Path, *, notice: Notice | None = None) -> WordVectors:
         """Reads a file in the text format of word2vec, GloVe or fastText.
 
-        The arguments are those of `keras_seq.text.read_word_vectors`. N-gram vectors are read from
-        `PATH.ngrams`, if that file exists. Raises InputError if a file is invalid.
+        See `keras_seq.text.read_word_vectors` for the arguments. N-gram vectors are read from
+        `PATH.ngrams` if this file exists. Raises InputError if a file is invalid.
         """
         found, _ = read_word_vectors(path, notice=notice)
         name = "standard input" if str(path) == "-" else str(path)
@@ -164,7 +164,7 @@ class WordVectors:
     def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[tuple[str, float]]:
         """Completes "a is to b as c is to ...": the words nearest to b - a + c, all unit vectors.
 
-        The result is that of `nearest`, without a, b and c.
+        Returns the same as `nearest`, without a, b and c.
 
         Reference:
             Mikolov, Yih and Zweig, "Linguistic Regularities in Continuous Space Word

@@ -38,10 +38,10 @@ def diagnose(
         path: The run directory.
         sources: Lines of text.
         references: A good translation of each line.
-        beam_sizes: Beam sizes. The first is judged, the others are compared with it.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        ensemble: Other run directories with the same vocabularies, which form an ensemble with
-            this one. The settings of this one count.
+        beam_sizes: Beam sizes. The first is judged, and all other beam sizes are compared with it.
+        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored checkpoint.
+        ensemble: Other run directories with the same vocabularies. The models form an ensemble
+            with the model at `path`, whose settings apply.
         notice: Receives a line after each beam, and for each damaged checkpoint that is skipped.
         **search: Search settings that replace those of the run, such as `alpha=0.6`; see
             `SearchSettings`.

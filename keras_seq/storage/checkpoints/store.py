@@ -162,7 +162,7 @@ class CheckpointStore:
             raise InputError(f"{self.directory}: cannot be created: {reason(error)}") from None
 
     def mark_best(self, step: int) -> None:
-        """Marks a stored checkpoint as the best, which is never deleted."""
+        """Marks a stored checkpoint as the best. The best checkpoint is never deleted."""
         if step not in self.steps:
             raise ValueError(f"step {step} is not saved: saved are {self.steps}")
         self._write_pointer("best", step)
@@ -173,16 +173,16 @@ class CheckpointStore:
         """Reads some parts of a checkpoint, and its state.
 
         Sizes and hashes of the files are checked first, then the names, shapes and dtypes in the
-        headers. If the checkpoint is damaged, the newest undamaged one is read instead, with a
-        notice. Raises InputError if there is no undamaged checkpoint, or the checkpoint belongs to
-        another model or to a newer format.
+        headers. If the checkpoint is damaged, calls `notice` and reads the newest undamaged
+        checkpoint instead. Raises InputError if there is no undamaged checkpoint, or the checkpoint
+        belongs to another model or to a newer format.
 
         Args:
             expected: Shape and dtype of each array, by part and name:
                 `{"weights": {name: (shape, dtype)}, "training": {...}}`.
             which: `"best"`, which is the latest if no checkpoint is marked as best; `"latest"`; or
-                the step of a stored checkpoint, which no other checkpoint replaces.
-            check_all: If True, damage in the other parts counts.
+                the step of a stored checkpoint, which is not replaced if it is damaged.
+            check_all: If True, the other parts must be undamaged, too.
         """
         specs = {
             part: {name: tensor_spec(*spec) for name, spec in arrays.items()}

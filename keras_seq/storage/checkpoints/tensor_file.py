@@ -91,8 +91,8 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
 def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np.ndarray]:
     """Reads exactly the expected arrays, by name; checks the header before it reads any data.
 
-    Raises TensorFileError if the names, shapes, dtypes or the file size differ from the expected
-    ones, the file is not a safetensors file, or a value is not finite.
+    Raises TensorFileError if the names, shapes, dtypes or the file size are not as expected, the
+    file is not a safetensors file, or a value is not finite.
     """
     with open_regular(path) as stream:
         file_size = os.fstat(stream.fileno()).st_size
