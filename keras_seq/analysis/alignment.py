@@ -53,8 +53,8 @@ class Aligner:
     ) -> list[tuple[int, int]]:
         """Links each target word with the source word that has the largest attention weight.
 
-        Words are those of `str.split`, counted from 0. The end token of the source belongs to no
-        word.
+        Words are separated as by `str.split` and counted from 0. The end token of the source
+        belongs to no word.
         """
         source = self._source_words(line, attention)
         surfaces = self._target_tokenizer.surfaces([hypothesis.tokens])[0]

@@ -1,4 +1,4 @@
-"""The decoder layer whose attention aligns words best; imports no Keras."""
+"""Chooses the decoder layer whose attention aligns words best. Imports no Keras."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from keras_seq.settings import BackboneSeq2SeqSettings, Settings, TransformerSet
 def alignment_layer(settings: Settings) -> int:
     """Returns the decoder layer whose attention agrees best with word alignments.
 
-    This is the layer trained by `training.guided_alignment`, or else the layer before the last
-    one of a Transformer.
+    This is the layer trained by `training.guided_alignment`, or else the second to last layer of a
+    Transformer.
 
     Reference:
         Garg et al., "Jointly Learning to Align and Translate with Transformer Models", 2019,

@@ -26,7 +26,7 @@ class Pairs(Protocol):
         """Weights of the pairs in the loss: float32 `(B,)`."""
 
     def links(self, indices: np.ndarray) -> np.ndarray:
-        """Position in `indices`, source token, target token: int64 `(L, 3)`."""
+        """Returns links as position in `indices`, source token, target token: int64 `(L, 3)`."""
 
 
 def make_batch(

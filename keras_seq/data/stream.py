@@ -140,7 +140,7 @@ class BatchStream:
         return bounds
 
     def batch(self, k: int) -> Batch:
-        """Builds batch k of the stream, from 0, as `make_batch` does."""
+        """Builds batch k of the stream, counted from 0; see `make_batch`."""
         number, members = self._members(k)
         pairs, positions = self._pairs(k, number, members)
         rows, source_steps, target_steps = self._plan.shape[number].tolist()

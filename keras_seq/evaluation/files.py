@@ -32,7 +32,7 @@ class EvaluationFiles:
         source, target: Instead of `pairs`, two files with as many lines.
         text: Lines of text, for task `language-model`.
         labeled: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
-        columns: The columns of `pairs` or `labeled`, see `read_table`; None for those of the run.
+        columns: The columns of `pairs` or `labeled`, see `read_table`; by default as in the run.
     """
 
     pairs: Name = None

@@ -165,5 +165,5 @@ def pieces_of(tokenizer: Tokenizer, hypothesis: Hypothesis) -> list[str]:
 
 
 def _pharaoh(links: Sequence[tuple[int, int]]) -> str:
-    """Links in the format of Pharaoh, such as `0-0 1-2`."""
+    """Returns links in the Pharaoh format, such as `0-0 1-2`."""
     return " ".join(f"{source}-{target}" for source, target in links)

@@ -90,7 +90,7 @@ class PreparedData:
         return CheckpointStore(self.start_directory / "checkpoints").latest_step
 
     def vectors_file(self, side: str) -> Path:
-        """File of the initial word vectors of one side's embeddings."""
+        """File of the initial word vectors of the source or target embedding."""
         return self.path / "data" / f"{side}.vectors"
 
     def save_valid_lines(self, sources: Iterable[str], references: Iterable[str]) -> None:

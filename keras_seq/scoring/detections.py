@@ -9,7 +9,7 @@ from .counts import Counts
 def detections(
     probabilities: Iterable[float], threshold: float = 0.5, refractory: int = 1
 ) -> Iterator[int]:
-    """Yields the frames of detections.
+    """Yields the frame of each detection.
 
     A frame is a detection if its probability reaches the threshold and no detection was less than
     `refractory` frames before. Works on streams: detections are yielded as probabilities arrive.

@@ -42,10 +42,10 @@ def word_errors(hypotheses: Sequence[str], references: Sequence[str]) -> Errors:
 
         rate = (substitutions + insertions + deletions) / words of the references
 
-    The rate is that of the corpus, not a mean over lines, as in NIST's sclite and jiwer, and may
-    exceed 1. Errors are those of an alignment with the minimum edit distance (Levenshtein), and
-    among such alignments with the fewest substitutions. Raises ValueError if the numbers of lines
-    differ.
+    As in NIST's sclite and jiwer, the rate is computed over the corpus and is no mean over lines.
+    It may exceed 1. Errors are counted in the alignment with the minimum edit distance
+    (Levenshtein), or the fewest substitutions if several alignments are minimal. Raises ValueError
+    if the numbers of lines differ.
 
     Example:
 

@@ -63,10 +63,10 @@ def score(
 ) -> Scores:
     """Scores hypotheses against one or more sets of references.
 
-    BLEU, chrF and TER are those of sacreBLEU with its defaults (so TER ignores case). `exact` is
-    the percentage of lines that equal one of their references in every character. Word and
-    character error rate are those of `word_errors` and `character_errors`, in percent. If tokens
-    are separated by spaces, such as phones, the word error rate is their token error rate.
+    sacreBLEU computes BLEU, chrF and TER with its defaults (so TER ignores case). `exact` is the
+    percentage of lines that equal one of their references in every character. Word and character
+    error rate are in percent; see `word_errors` and `character_errors`. If tokens are separated by
+    spaces, such as phones, the word error rate is their token error rate.
 
     Args:
         hypotheses: The output lines.
@@ -124,7 +124,7 @@ def bleu(
 ) -> Score:
     """Scores hypotheses by BLEU, without the warning of sacreBLEU about tokenized text.
 
-    The arguments and errors are those of `score`.
+    See `score` for the arguments and errors.
 
     Example:
 

@@ -58,7 +58,7 @@ def beam_search(
         prefix: Int tensor `(B, P)`, padded with 0: the tokens that the targets of each row begin
             with. A prefix counts in scores and lengths, and is exempt from all constraints.
         record: If True, also return a `SearchRecord`.
-        **options: Fields of `SearchConfig` that replace those of `config`.
+        **options: Fields of `SearchConfig` that override `config`.
 
     Returns:
         A `SearchResult`; with `record=True`, a pair of `SearchResult` and `SearchRecord`.

@@ -39,7 +39,7 @@ def ctc_greedy_search(logits: Any, mask: Any = None) -> Labelings:
             Logits of `layers.CTCLogits` need no mask.
 
     Returns:
-        `Labelings` with N = 1. The score is that of the path.
+        `Labelings` with N = 1. The score is the log-probability of the path.
 
     Raises:
         ValueError: If the rank of the logits is not 3.

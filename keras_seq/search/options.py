@@ -1,4 +1,4 @@
-"""The options of a search, with their defaults, bounds and help texts; imports nothing heavy."""
+"""The options of a search, with their defaults, bounds and help texts. Imports no Keras."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -37,7 +37,7 @@ def sample(
         config: The options of the search, by default `SearchConfig()`. `n_best` is the number of
             independent samples of each row.
         prefix: As in `beam_search`.
-        **options: Fields of `SearchConfig` that replace those of `config`.
+        **options: Fields of `SearchConfig` that override `config`.
 
     Returns:
         A `SearchResult` of N samples for each row, best score first.

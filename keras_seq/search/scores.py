@@ -19,7 +19,7 @@ def length_penalty(lengths: Any, normalization: str = "average", alpha: float = 
         none:     1
 
     Args:
-        lengths: Integer tensor of any shape, T, which counts the end token.
+        lengths: Integer tensor of any shape, T, the number of tokens with the end token.
         normalization: `"average"`, `"gnmt"` or `"none"`.
         alpha: Float, 0 or more.
 

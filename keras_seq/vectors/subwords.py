@@ -68,8 +68,8 @@ def rows_of_words(
     """Lists the rows to average for the vector of each word: one for the word, one per n-gram.
 
     Row N belongs to word N; the rows of the n-grams follow. Returns the start of each word in the
-    list of rows, int64 `(words + 1,)`; the rows, int32; and the bucket of each row after those of
-    the words, ascending, int32.
+    list of rows, int64 `(words + 1,)`; the rows, int32; and the bucket of each n-gram row,
+    ascending, int32.
     """
     parts = [hashed_parts(word, shortest, longest, buckets) for word in words]
     lengths = np.array([len(hashed) for hashed in parts], np.int64)

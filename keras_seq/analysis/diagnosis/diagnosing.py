@@ -43,7 +43,7 @@ def diagnose(
         ensemble: Other run directories with the same vocabularies. The models form an ensemble
             with the model at `path`, whose settings apply.
         notice: Receives a line after each beam, and for each damaged checkpoint that is skipped.
-        **search: Search settings that replace those of the run, such as `alpha=0.6`; see
+        **search: Search settings that override the run, such as `alpha=0.6`; see
             `SearchSettings`.
 
     Raises:
