@@ -1,1 +1,1 @@
-"""Analysis of attention, alignments, beams and errors. Imports no module, as some need Keras."""
+"""Analyzes attention, alignments, beams, errors. Imports no modules, because some need Keras."""

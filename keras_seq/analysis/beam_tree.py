@@ -140,7 +140,7 @@ class BeamView:
 
 
 def _path(tokens: list[int], steps: list[list[dict[str, Any]]]) -> list[int]:
-    """Returns the index of the candidate of each token. Tokens identify a hypothesis."""
+    """Returns the index of the candidate of each token. No two hypotheses have equal tokens."""
     path: list[int] = []
     for token, candidates in zip(tokens, steps, strict=False):
         parent = path[-1] if path else None

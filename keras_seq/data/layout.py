@@ -20,7 +20,7 @@ VERSION = 1
 INDEX = "corpus.json"
 SIDES: tuple[Side, Side] = ("source", "target")
 OFFSET = np.dtype("<u4")
-# Maximum tokens of a shard, because offsets have only 32 bits, which halves their disk space.
+# Maximum tokens of a shard. Offsets have 32 bits, which take half the disk space of 64 bits.
 SHARD_TOKENS = 2**31
 WEIGHT = np.dtype("<f4")
 

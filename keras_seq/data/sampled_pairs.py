@@ -28,7 +28,7 @@ class PairSampling(NamedTuple):
 
 @dataclass
 class PlannedLengths:
-    """Lengths for planning batches, int32 `(N,)`, which nearly all sampled sequences fit."""
+    """Maximum lengths of nearly all sampled sequences, int32 `(N,)`, for planning batches."""
 
     source_lengths: np.ndarray
     target_lengths: np.ndarray
@@ -100,7 +100,7 @@ class SampledPairs:
 
 @dataclass(frozen=True)
 class _Side:
-    """Sampled sources or targets. A word begins at a word boundary or at a fixed token.
+    """Sampled sources or targets, split into words. A token that is never resampled is a word.
 
     `ids` are all sampled tokens, concatenated. For each pair, `lengths` `(N,)` has the number of
     tokens, `starts` `(N,)` the position of the first token in `ids`, and `word_starts` `(N + 1,)`

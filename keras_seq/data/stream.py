@@ -147,7 +147,7 @@ class BatchStream:
         if not self._fixed:
             source_steps = int(pairs.source_lengths[positions].max()) + 1
             target_steps = int(pairs.target_lengths[positions].max()) + 1
-        # Zero rows end the global batch, so the number of hosts does not change the row of a pair.
+        # Zero rows are last in the global batch, so `hosts` does not change the row of a pair.
         host_rows = self._host_rows(rows)
         shard = slice(self._host * host_rows, (self._host + 1) * host_rows)
         batch = make_batch(pairs, positions[shard], host_rows, source_steps, target_steps)

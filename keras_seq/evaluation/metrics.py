@@ -14,7 +14,7 @@ from keras_seq.text import InputError
 def evaluation_metrics(
     run: Run, requested: Sequence[str] = (), examples: Sequence[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """Returns the metrics to compute, in printed order. Raises InputError for an unfit metric.
+    """Returns the metrics to compute, in printed order. Raises InputError for unsuitable metrics.
 
     The default is all metrics of the task, beginning with the metric that chose the best
     checkpoint. Some metrics need special references, such as tags of entities.

@@ -1,1 +1,1 @@
-"""Classes that load a run and predict. Imports no module, because some need Keras."""
+"""Classes that load a run and predict. Imports no modules, because some modules need Keras."""

@@ -115,7 +115,7 @@ def audio_lengths(name: str, audio: Any, lengths: Any) -> Any:
 
 
 def make_ctc_search(beam_size: int | None, n_best: int) -> Callable[[Any], Labelings]:
-    """Returns a search from logits to `Labelings`, which is greedy if `beam_size` is None."""
+    """Returns a search function from logits to `Labelings`. `beam_size` None is greedy search."""
     if beam_size is None:
         if n_best != 1:
             raise ValueError(f"the greedy search finds one text, received n_best={n_best!r}")

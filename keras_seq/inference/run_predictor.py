@@ -21,7 +21,7 @@ class RunPredictor(ABC):
     task: ClassVar[str | None]
     supports_ensembles: ClassVar[bool] = True
     searches: ClassVar[bool] = True
-    # Names of additional arguments of `load`, which `load` passes to `_of_run`.
+    # Names of the arguments of `load` that are passed to `_of_run`.
     own_options: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Read-only checks of a path: for an existing run, and for the creation of a new run."""
+"""Checks if a path is a run, or if a new run can be created at the path. Changes nothing."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def with_intervals(
         metric = sacrebleu_metrics[name]
         lines = list(hypotheses), [list(one) for one in references]
         interval = _interval(metric, *lines, samples)
-        # Follows the resampling, because the signature then contains the number of resamples.
+        # Must follow the resampling, so that the signature contains the number of resamples.
         value = metric.corpus_score(*lines)
         signature = str(metric.get_signature())
         found.append(Comparison(value.name, float(value.score), signature, *interval))

@@ -114,7 +114,7 @@ class BeamSearch:
 
     def init_state(self, capacity: Any) -> dict[str, Any]:
         beam, n_best, batch = self._config.beam_size, self._config.n_best, self._batch
-        # All hypotheses are equal at first. Only the first is live, so that none occurs twice.
+        # All hypotheses are equal at first. To avoid duplicates, only the first hypothesis is live.
         scores = ops.where(ops.arange(beam) == 0, 0.0, NEG_INF)
         state: dict[str, Any] = {
             "token": ops.full((batch, beam), self._config.start_token, dtype="int32"),

@@ -20,7 +20,7 @@ def best_of_logits(
     may_end: Any,
     end_token: int,
 ) -> tuple[Any, Any, Any]:
-    """Picks the W best continuations. The forbidden tokens are few, and equal for all hypotheses.
+    """Picks the W best continuations. All hypotheses have the same few forbidden tokens.
 
     The best tokens of each hypothesis are picked before the logits `(B, K, V)` are normalized and
     forbidden tokens are removed, to reduce the number of passes over the vocabulary. `may_end`
@@ -61,7 +61,7 @@ def best_of_log_probabilities(
 
 
 def _best(totals: Any, tokens: Any, count: int) -> tuple[Any, Any, Any]:
-    """Picks the W best totals of `(B, K, each)`; ties go to the lower hypothesis, then lower id."""
+    """Picks the W best totals. Ties go to the lower hypothesis index, then the lower token id."""
     beam, each = totals.shape[1:]
     totals = ops.reshape(ops.maximum(totals, NEG_INF), (-1, beam * each))
     totals, index = ops.top_k(totals, min(count, beam * each))  # (B, W)

@@ -88,7 +88,7 @@ def _limits_without_lengths(mask: Any, config: SearchConfig, prefix: Any) -> Lim
     limits = length_limits(ops.cast(mask, "int32")[:, :1], config, prefix)
     if _is_static(mask, is_ids=False):
         return limits
-    # TensorFlow would fix the length of the growing state to a constant; this sum is no constant.
+    # The sum with a tensor keeps TensorFlow from fixing the length of the growing state.
     return limits._replace(steps=limits.steps + 0 * ops.shape(mask)[0])
 
 

@@ -172,7 +172,7 @@ def _check_hash(path: Path, files: Mapping[str, Any]) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    # `check_regular` raises InputError for a link or a pipe; all else raises DamagedError.
+    # `check_regular` raises InputError for a link or a pipe. Other problems are DamagedErrors.
     if not check_regular(path).exists():
         raise DamagedError(f"{path.name} is missing")
     try:
