@@ -151,7 +151,7 @@ class LikelihoodScorer(RunPredictor):
     def of_tokens(
         self, sources: Sequence[str], targets: Sequence[Sequence[int]]
     ) -> list[Likelihood]:
-        """Scores translations that are token ids without end tokens, such as results of a search."""
+        """Scores translations that are token ids without end tokens, such as search results."""
         if len(sources) != len(targets):
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets.")
         check_target_lengths(targets)

@@ -271,7 +271,7 @@ class Run(PreparedData):
             )
 
     def require_weights(self, which: str | int = "best") -> None:
-        """Raises InputError if there is no checkpoint, or its weights are too small for the settings.
+        """Raises InputError if there is no checkpoint, or if its file is too small for the model.
 
         Call this before building the model: even settings within their bounds can describe a model
         of terabytes.
