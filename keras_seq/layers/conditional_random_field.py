@@ -154,11 +154,8 @@ class ConditionalRandomField(ConfiguredLayer):
         if not self.use_boundary:
             zeros = ops.zeros_like(transitions[0])
             return transitions, zeros, zeros
-        return (
-            transitions,
-            ops.cast(self.start, potentials.dtype),
-            ops.cast(self.end, potentials.dtype),
-        )
+        start, end = (ops.cast(weight, potentials.dtype) for weight in (self.start, self.end))
+        return transitions, start, end
 
     def _prepared(self, inputs: Any, mask: Any) -> tuple[Any, Any]:
         inputs = ops.convert_to_tensor(inputs)

@@ -31,7 +31,6 @@ class ConvolutionalEncoder(ConfiguredLayer):
         units: Positive integer U.
         num_layers: Positive integer, the number of convolutions. Defaults to 4.
         kernel_size: Positive integer, the steps that one convolution sees; odd unless `causal`.
-            Defaults to 3.
         dropout, seed: Dropout rate of the inputs of each convolution, in [0, 1), and its random
             seed.
         causal: Whether a step sees only itself and earlier steps. Defaults to False.

@@ -88,10 +88,7 @@ def _last(inputs: Any, mask: Any) -> Any:
 
 
 def masked_maximum(inputs: Any, mask: Any) -> Any:
-    """The maximum `(B, D)` of each unit over real steps, with a gradient to a single step.
-
-    It is 0 if no step is real.
-    """
+    """The maximum `(B, D)` over real steps, or 0 if there are none. Its gradient is to one step."""
     # A finite number below all others that occur.
     candidates = at_least_float32(inputs)
     candidates = ops.where(mask[..., None], candidates, ops.cast(-1e38, candidates.dtype))

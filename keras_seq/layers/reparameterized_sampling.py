@@ -19,10 +19,8 @@ class ReparameterizedSampling(keras.layers.Layer):
     This is the latent layer of a variational autoencoder. The noise does not depend on the
     parameters, so gradients reach mean and variance. The layer adds the KL divergence from the
     standard normal distribution to the loss. It computes in float32 or more, because exp
-    overflows early in float16.
-
-    The variable `kl_weight` is not trained. To anneal it, call `layer.kl_weight.assign(...)` in a
-    callback; nothing is retraced.
+    overflows early in float16. To anneal the variable `kl_weight`, which is not trained, call
+    `layer.kl_weight.assign(...)` in a callback; nothing is retraced.
 
     Shapes: B batch, T steps, U units.
 

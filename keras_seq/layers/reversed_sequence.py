@@ -51,7 +51,6 @@ class ReversedSequence(ConfiguredLayer):
             return ops.flip(inputs, axis=1)
         mask = ops.cast(mask, "bool")
         real = ops.cast(mask, "int32")
-        # The number of real steps before each step, and in all.
         rank = ops.cumsum(real, axis=1) - real
         count = ops.sum(real, axis=1, keepdims=True)
         steps = ops.arange(ops.shape(inputs)[1], dtype="int32")

@@ -14,9 +14,6 @@ from keras_seq.models.inputs import token_input
 from keras_seq.models.recurrent_encoder import make_bidirectional_layers
 from keras_seq.models.speech_encoder import audio_inputs, encode_pyramid
 
-# Shape letters: B batch, N samples, S steps of features, P steps of the encoder, T target steps,
-# K beam, U units, V tokens.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class AttentionRecognizer(AttentiveModel):

@@ -139,8 +139,7 @@ class AttentionalDecoder(RecurrentStates):
         """Makes the functional model of one step, after `logits` has built the layers.
 
         `memory` has the symbolic outputs of the encoder: `mask`, those of `project`, `summary` if
-        the decoder reads it, and the first states. The attention is an output `(B, K, S)` on
-        request.
+        the decoder reads it, and the first states. The attention is an optional output `(B, K, S)`.
         """
         units, dtype = self.cell.output_size, self.cell.compute_dtype
         names = [name for layer_names in self.state_names for name in layer_names]

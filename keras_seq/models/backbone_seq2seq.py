@@ -21,8 +21,8 @@ class BackboneSeq2Seq(TransformerDecoderModel):
         x = dropout(sqrt(D) E[id] + position);  blocks, which attend to m;  logits = E h
 
     For tasks with few pairs, where the encoder is a pretrained `BackboneTextEncoder`; any other
-    text encoder fits as well. Target id 0 is padding. The model has the same methods for search as
-    `Transformer`.
+    text encoder fits as well. Id 0 is padding, which changes nothing. For search the model has the
+    same methods as `Transformer`.
 
     Shapes: B batch, S source steps, T target steps, D units, V target vocabulary.
 
@@ -46,8 +46,6 @@ class BackboneSeq2Seq(TransformerDecoderModel):
 
     Returns:
         Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
-
-    Masks: taken from the ids. Padding changes nothing.
 
     Raises:
         ValueError: If a size or rate is out of range.

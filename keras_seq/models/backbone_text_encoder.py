@@ -11,8 +11,6 @@ from keras_seq.models.checks import check_choice, check_sizes
 from keras_seq.models.inputs import token_input
 from keras_seq.models.text_encoder import TextEncoder
 
-# Shape letters: B batch, S steps, D units.
-
 _BACKBONES = {"bert": "BertBackbone", "distil_bert": "DistilBertBackbone"}
 _CLS_ID = 2
 

@@ -52,10 +52,9 @@ class ConditionedGenerator(SearchableModel):
     Returns:
         Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
-    the same weights, as `Transformer` does: `beam_search(model, images)`.
-
-    Masks: padding follows the real tokens and cannot change their logits.
+    For search, as in `beam_search(model, images)`, the model offers `encoder`, `decoder_step`,
+    `initial_state` and `grow_state`. Padding follows the real tokens and does not change their
+    logits.
 
     Raises:
         ValueError: If an option is unknown, the input of the encoder is unknown, or its output is

@@ -15,8 +15,6 @@ from keras_seq.models.functional_model import FunctionalModel
 from keras_seq.models.recurrent_encoder import RECURRENT_LAYERS, make_bidirectional
 from keras_seq.models.speech_encoder import audio_inputs
 
-# Shape letters: B batch, N samples, S steps of features, F frames, D features, U units, V labels.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class CTCRecognizer(FunctionalModel):

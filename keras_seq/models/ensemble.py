@@ -69,21 +69,13 @@ class Ensemble:
 
     def initial_state(self, memory: dict[str, Any], beam_size: int, length: Any) -> dict[str, Any]:
         """Returns the states of all models before the first step."""
-        return _join_states(
-            [
-                model.initial_state(model_memory, beam_size, length)
-                for model, model_memory in zip(self.models, memory["models"], strict=True)
-            ]
-        )
+        pairs = zip(self.models, memory["models"], strict=True)
+        return _join_states([model.initial_state(part, beam_size, length) for model, part in pairs])
 
     def grow_state(self, state: dict[str, Any], length: Any) -> dict[str, Any]:
         """Returns the states of all models with room for `length` more steps."""
-        return _join_states(
-            [
-                model.grow_state(model_state, length)
-                for model, model_state in zip(self.models, _split_state(state), strict=True)
-            ]
-        )
+        pairs = zip(self.models, _split_state(state), strict=True)
+        return _join_states([model.grow_state(part, length) for model, part in pairs])
 
     def decoder_step(self, inputs: dict[str, Any], training: bool = False) -> dict[str, Any]:
         """One step of K hypotheses by all models, whose `logits` are log-probabilities."""

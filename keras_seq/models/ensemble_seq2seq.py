@@ -12,8 +12,6 @@ from keras_seq.models.ensemble import Ensemble
 from keras_seq.models.functional_model import FunctionalModel
 from keras_seq.models.inputs import token_input
 
-# Shape letters: B batch, T target steps, V vocabulary, M members.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class EnsembleSeq2Seq(FunctionalModel):
@@ -68,9 +66,7 @@ class EnsembleSeq2Seq(FunctionalModel):
     def of(cls, make: Callable[[str], Any], count: int) -> "EnsembleSeq2Seq":
         """Makes an ensemble of members whose weights have different paths.
 
-        Args:
-            make: Function from a name to a new model of that name.
-            count: Positive integer M.
+        `make` is a function from a name to a new model of that name; `count` is their number.
         """
         members = []
         for index in range(count):
@@ -113,11 +109,7 @@ class EnsembleSeq2Seq(FunctionalModel):
     def with_attention(self, layer: int | None = -1, head: int | None = None) -> Any:
         """Returns this model with the mean attention of its members as a second output.
 
-        Args:
-            layer, head: As of the members.
-
-        Returns:
-            Functional model of the same inputs, with the outputs `logits` and `attention`.
+        Arguments and result are those of `with_attention` of the members.
         """
         models = self._parts.with_attention
         if (layer, head) not in models:

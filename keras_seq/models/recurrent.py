@@ -19,8 +19,6 @@ from keras_seq.models.recurrent_encoder import (
     make_bidirectional_layers,
 )
 
-# Shape letters: B batch, S source steps, T target steps, K beam, U units, V vocabulary.
-
 _CHOICES = {
     "encoder": ("recurrent", "convolutional"),
     "cell": ("gru", "lstm"),
@@ -44,16 +42,16 @@ class RecurrentSeq2Seq(AttentiveModel):
     inflection. Only the first decoder layer attends to the source, so that the layers above it run
     outside the loop of the attention. Id 0 is padding, which changes nothing.
 
-    Shapes: B batch, S source steps, T target steps, V target vocabulary.
+    Shapes: B batch, S source steps, T target steps, U encoder units, V target vocabulary.
 
     Args:
-        source_vocabulary_size: Positive integer.
+        source_vocabulary_size, num_encoder_layers, num_decoder_layers, embedding_units: Positive
+            integers.
         target_vocabulary_size: Positive integer V.
         encoder: "recurrent" or "convolutional" (`ConvolutionalEncoder`). A convolutional encoder
             has no states; the mean of its outputs replaces them and the last outputs.
         cell: "gru" or "lstm", of the decoder and of a recurrent encoder.
-        num_encoder_layers, num_decoder_layers, embedding_units: Positive integers.
-        encoder_units: Positive integer, in each direction. A convolutional encoder has twice as
+        encoder_units: Positive integer U, in each direction. A convolutional encoder has twice as
             many.
         decoder_units: Positive integer, also the width of the attentional vector.
         attention: "bahdanau" or "luong" (with the score "general").

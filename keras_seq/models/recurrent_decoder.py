@@ -53,8 +53,8 @@ class RecurrentStates:
 class RecurrentDecoder(RecurrentStates):
     """Layers of a decoder without attention.
 
-        x = dropout(E[id]), joined with a vector c if the decoder reads it at every step recurrent
-        layers, residual from layer 2 logits = W h + b, or E (P h) with a tied output
+        x = dropout(E[id]), joined with a vector c if the decoder reads it at every step
+        recurrent layers, residual from layer 2;  logits = W h + b, or E (P h) with a tied output
 
         first state j of layer i = tanh(W_ij c + b_ij), if there is a vector c
 
@@ -126,12 +126,11 @@ class RecurrentDecoder(RecurrentStates):
         x = self.embedding(inputs["token"])
         new_beam: dict[str, Any] = {}
         for i, (layer, names) in enumerate(zip(self.layers, self.state_names, strict=True)):
-            joined = (
-                _join_vector(x, inputs["memory"]["vector"]) if not i and "vector" in memory else x
-            )
-            outputs, states = CellStep(layer.cell, name=f"step_{i}")(
-                joined, [beam[name] for name in names]
-            )
+            joined = x
+            if i == 0 and "vector" in memory:
+                joined = _join_vector(x, inputs["memory"]["vector"])
+            old_states = [beam[name] for name in names]
+            outputs, states = CellStep(layer.cell, name=f"step_{i}")(joined, old_states)
             x = x + outputs if i else outputs
             new_beam.update(zip(names, states, strict=True))
         outputs = {"logits": self.to_logits(x), "state": {"beam": new_beam, "shared": {}}}

@@ -20,8 +20,9 @@ class RecurrentLanguageModel(SearchableModel):
         P(y) = prod over t of P(y_t | y_<t)
 
     Generates text or scores it; the cost of a step does not grow with the length of the text. Id 0
-    is padding. The model has the inputs of an encoder-decoder model and ignores the source, so
-    that the same code trains, searches and exports it. A prompt is the beginning of the target.
+    is padding, which changes nothing. The model has the inputs of an encoder-decoder model and
+    ignores the source, so that the same code trains, searches and exports it. A prompt is the
+    beginning of the target.
 
     Shapes: B batch, S source steps, T target steps, U units, V vocabulary.
 
@@ -42,10 +43,7 @@ class RecurrentLanguageModel(SearchableModel):
     Returns:
         Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
-    the same weights, as `Transformer` does.
-
-    Masks: padding follows the real tokens and cannot change their logits.
+    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state`.
 
     Raises:
         ValueError: If `cell` is unknown, or a size or rate is out of range.

@@ -31,9 +31,8 @@ class RecurrentTextEncoder(TextEncoder):
     Shapes: B batch, S steps, U units.
 
     Args:
-        vocabulary_size: Positive integer.
+        vocabulary_size, num_layers, embedding_units: Positive integers.
         cell: "gru" or "lstm".
-        num_layers, embedding_units: Positive integers.
         units: Positive integer U, in each direction.
         dropout: Float in [0, 1), on embeddings and between layers.
         seed: Optional integer, makes the dropout reproducible.

@@ -58,12 +58,9 @@ class SearchableModel(FunctionalModel):
     def grow_state(self, state: dict[str, Any], length: Any) -> dict[str, Any]:
         """Returns a state that holds `length` more steps.
 
-        A KV cache drops the entries from which no hypothesis descends. Recurrent states are
-        returned unchanged.
-
-        Args:
-            state: From `initial_state` or `decoder_step`.
-            length: Integer or scalar tensor.
+        `state` is from `initial_state` or `decoder_step`, and `length` is an integer or scalar
+        tensor. A KV cache drops the entries that no live hypothesis descends from. Recurrent states
+        are returned unchanged.
         """
         return self._parts.decoder.grow_state(state, length)
 

@@ -15,8 +15,6 @@ from keras_seq.models.recurrent_decoder import RecurrentDecoder
 from keras_seq.models.recurrent_encoder import encode_bidirectional, make_bidirectional_layers
 from keras_seq.models.searchable_model import SearchableModel
 
-# Shape letters: B batch, S source steps, T target steps, Z latent units, K beam, V vocabulary.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class SequenceVAE(SearchableModel):
@@ -44,8 +42,7 @@ class SequenceVAE(SearchableModel):
         latent_units: Positive integer Z.
         cell: "gru" or "lstm".
         num_encoder_layers, num_decoder_layers, embedding_units: Positive integers.
-        encoder_units: Positive integer, in each direction.
-        decoder_units: Positive integer.
+        encoder_units, decoder_units: Positive integers; of the encoder, in each direction.
         dropout: Float in [0, 1), on embeddings, between layers and on the outputs of the last.
         tie_output: Whether the logits use the table of the embedding.
         seed: Optional integer, makes noise and dropout reproducible.
@@ -59,8 +56,7 @@ class SequenceVAE(SearchableModel):
     Returns:
         Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
-    the same weights, as `Transformer` does. Further it has
+    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state`, and
 
     * `posterior`: functional model from ids `(B, S)` to `mean` and `log_variance` `(B, Z)`;
     * `decoder`: functional model from `latent` `(B, Z)` and `target` `(B, T)` to logits;

@@ -17,8 +17,7 @@ def audio_inputs(features: Any) -> tuple[dict[str, Any], Any, Any]:
 
     `features` is a layer such as `LogMelSpectrogram`, which computes features and, by
     `compute_mask`, their mask from a dict of `samples` `(B, N)` and `lengths` `(B,)`; or a positive
-    integer D, if the source is a dict of `features` and `lengths`. Raises ValueError if it is
-    neither.
+    integer D, if the source is a dict of `features` and `lengths`. Otherwise raises ValueError.
     """
     lengths = keras.Input((), dtype="int32", name="lengths")
     if isinstance(features, keras.layers.Layer):

@@ -17,15 +17,14 @@ from keras_seq.models.text_encoder import TextEncoder
 class TextClassifier(FunctionalModel):
     """Classifier of texts over any text encoder, as a functional Keras model.
 
-        v = pool(encoder(source)) h = relu(V dropout(v) + c), or v itself without hidden units
+        v = pool(encoder(source));  h = relu(V dropout(v) + c), or v itself without hidden units
         logits = W dropout(h) + b
 
     Shapes: B batch, S steps, C classes.
 
     Args:
-        encoder: `BagTextEncoder`, `RecurrentTextEncoder`, `TransformerTextEncoder`,
-            `BackboneTextEncoder`, or another subclass of `TextEncoder`. The classifier shares its
-            weights.
+        encoder: Any `TextEncoder`, such as `BagTextEncoder`, `RecurrentTextEncoder` or
+            `TransformerTextEncoder`. The classifier shares its weights.
         num_classes: Positive integer C.
         pooling: "mean" or "max" of the vectors of all tokens; "last", the last one, or the last
             states of both directions of a recurrent encoder; "first", the token `[CLS]` of a

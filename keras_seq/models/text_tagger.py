@@ -18,8 +18,9 @@ from keras_seq.models.text_encoder import TextEncoder
 class TextTagger(FunctionalModel):
     """Tagger of words over any text encoder, as a functional Keras model.
 
-        logits = W dropout(encoder(source)) + b tags = argmax of the logits of each word,
-               or the most likely sequence under a `ConditionalRandomField`
+        logits = W dropout(encoder(source)) + b
+        tags   = argmax of the logits of each word, or the most likely sequence under a
+                 `ConditionalRandomField`
 
     For part-of-speech tags and named entities; set `crf=True` where tags constrain each other, as
     in BIO schemes. If a word consists of several tokens, only its first token is tagged, and the

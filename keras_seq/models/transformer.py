@@ -26,11 +26,10 @@ class Transformer(TransformerDecoderModel):
     L steps of the KV cache.
 
     Args:
-        source_vocabulary_size: Positive integer.
+        source_vocabulary_size, num_encoder_layers, num_decoder_layers, feedforward_units: Positive
+            integers.
         target_vocabulary_size: Positive integer V.
-        num_encoder_layers, num_decoder_layers: Positive integers.
         units: Positive integer D, a multiple of `num_heads`.
-        feedforward_units: Positive integer.
         num_heads: Positive integer H.
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout: Float in [0, 1), on attention weights.

@@ -76,10 +76,9 @@ class TransformerDecoder:
         memory = inputs["memory"]
         caches = inputs["state"]["shared"]
         write_index = caches["write_index"]
-        ancestors = _UpdateAncestors(name="update_ancestors")(
+        ancestors, bias = _TrackAncestors(name="track_ancestors")(
             inputs["state"]["beam"]["ancestors"], write_index
         )
-        bias = _BeamCacheMask(name="beam_cache_mask")(ancestors)
         x = CallMethod(self.position, "step", name="position_step")(
             {"inputs": self.embedding(inputs["token"]), "position": inputs["position"]}
         )
@@ -165,15 +164,9 @@ def _step_outputs(inputs: dict[str, Any]) -> Any:
     )
 
 
-class _UpdateAncestors(keras.layers.Layer):
-    """`update_ancestors` as an operation of a functional model."""
+class _TrackAncestors(keras.layers.Layer):
+    """`update_ancestors` and `beam_cache_mask` as one operation of a functional model."""
 
     def call(self, ancestors, write_index):
-        return update_ancestors(ancestors, write_index)
-
-
-class _BeamCacheMask(keras.layers.Layer):
-    """`beam_cache_mask` as an operation of a functional model."""
-
-    def call(self, ancestors):
-        return beam_cache_mask(ancestors)
+        ancestors = update_ancestors(ancestors, write_index)
+        return ancestors, beam_cache_mask(ancestors)

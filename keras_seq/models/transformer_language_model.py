@@ -34,9 +34,8 @@ class TransformerLanguageModel(SearchableModel):
 
     Args:
         vocabulary_size: Positive integer V.
-        num_layers: Positive integer, the number of blocks.
+        num_layers, feedforward_units, num_heads: Positive integers.
         units: Positive integer D, a multiple of `num_heads`.
-        feedforward_units, num_heads: Positive integers.
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout: Float in [0, 1), on attention weights.
         activation_dropout: Float in [0, 1), on the hidden units of the feed-forward layers.
@@ -52,8 +51,7 @@ class TransformerLanguageModel(SearchableModel):
     Returns:
         Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state` over
-    the same weights, as `Transformer` does.
+    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state`.
 
     Raises:
         ValueError: If a size or rate is out of range.

@@ -55,8 +55,7 @@ class TransformerTextEncoder(TextEncoder):
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 3.1,
         https://arxiv.org/abs/1706.03762; Devlin et al., "BERT: Pre-training of Deep Bidirectional
-        Transformers for Language Understanding", 2019, https://arxiv.org/abs/1810.04805, who
-        classify with a special token and tag first tokens
+        Transformers for Language Understanding", 2019, https://arxiv.org/abs/1810.04805
     """
 
     def __init__(

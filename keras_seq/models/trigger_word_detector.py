@@ -16,8 +16,6 @@ from keras_seq.models.functional_model import FunctionalModel
 from keras_seq.models.output_mask import AttachMask
 from keras_seq.models.speech_encoder import audio_inputs
 
-# Shape letters: B batch, N samples, S steps, D features, U units, W words, C convolved steps.
-
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class TriggerWordDetector(FunctionalModel):
@@ -33,7 +31,7 @@ class TriggerWordDetector(FunctionalModel):
     binary cross-entropy on labels that are 1 for some frames after the end of the word; padding
     frames are masked.
 
-    Shapes: B batch, N samples, S frames, D features, W words.
+    Shapes: B batch, N samples, S frames, D features, U units, W words.
 
     Args:
         features: `LogMelSpectrogram` with `causal=True`, or another layer with its methods; or a
@@ -121,11 +119,7 @@ class TriggerWordDetector(FunctionalModel):
     def initial_state(self, batch_size: int) -> dict[str, Any]:
         """Returns the state before the first piece of a stream, after silence.
 
-        Args:
-            batch_size: Integer B.
-
-        Returns:
-            Dict of tensors `(B, ...)`.
+        `batch_size` is an integer B. The state is a dict of tensors `(B, ...)`.
         """
         return {
             name: ops.zeros((batch_size, *tensor.shape[1:]), dtype=tensor.dtype)

@@ -31,12 +31,14 @@ class AttentionCell(ConfiguredLayer):
 
     With `query="current"` (Luong et al., 2015) the new state is the query:
 
-        s_t = cell([x_t; h~_{t-1}], s_{t-1}) c_t = attention(s_t, value) h~_t = tanh(W [c_t; s_t])
+        s_t = cell([x_t; h~_{t-1}], s_{t-1});  c_t = attention(s_t, value)
+        h~_t = tanh(W [c_t; s_t])
 
     With `query="previous"` (Bahdanau et al., 2015) the old state is the query, and the cell reads
     the context:
 
-        c_t = attention(s_{t-1}, value) s_t = cell([x_t; c_t], s_{t-1}) h~_t = tanh(W [c_t; s_t])
+        c_t = attention(s_{t-1}, value);  s_t = cell([x_t; c_t], s_{t-1})
+        h~_t = tanh(W [c_t; s_t])
 
     Without input feeding the cell reads x_t alone. With a `summary` of the source, x_t is
     [x_t; summary] at each step (Cho et al., 2014).
@@ -51,9 +53,8 @@ class AttentionCell(ConfiguredLayer):
         cell: A recurrent cell whose first state is its output: any cell of keras_seq, or
             `keras.layers.GRUCell`, `LSTMCell`, `SimpleRNNCell` or `StackedRNNCells`. Cells of Keras
             must not have dropout, because they keep the dropout mask between calls.
-        attention: `BahdanauAttention`, `LuongAttention`, `LocationSensitiveAttention`,
-            `BahdanauMonotonicAttention`, `LuongMonotonicAttention` or another layer with their
-            methods.
+        attention: `BahdanauAttention`, `LuongAttention`, one of their monotonic forms,
+            `LocationSensitiveAttention` or another layer with their methods.
         units: Positive integer U, the width of h~. Defaults to the output size of the cell.
         input_feeding: Whether the cell reads h~_{t-1} or c_t.
         query: "current" or "previous".

@@ -45,9 +45,8 @@ class AttentionDecoder(ConfiguredLayer):
         states: The states after the last step.
         weights: With `return_weights=True`, tensor `(B, T, S)`, exactly 0 on masked steps.
 
-    Masks: the outputs carry no mask. The mask of `inputs` is unused, because padding after the real
-    steps cannot change them. A masked step of `value`, even if it holds NaN, changes neither
-    outputs nor gradients.
+    Masks: the outputs carry no mask, and the mask of `inputs` is unused, because padding follows
+    the real steps. Masked steps of `value`, even NaN, affect neither outputs nor gradients.
 
     Raises:
         ValueError: At construction if `cell` is not an `AttentionCell`. At call if an argument has

@@ -19,9 +19,8 @@ class BahdanauMonotonicAttention(MonotonicAttention):
         a[b, t]    = monotonic_attention(p[b, t], a[b, t - 1])
         c[b, t]    = sum over s of a[b, t, s] * value[b, s]
 
-    Use it where source and target have the same order, as in speech and transliteration. Keras has
-    no such layer. Target steps run one after another, because each needs the weights of the step
-    before.
+    Use it where source and target have the same order, as in speech and transliteration. Target
+    steps run one after another, because each needs the weights of the step before.
 
     Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the padding of
     `query` must be at its end, and each row of the weights sums to at most 1. The rest is the

@@ -13,13 +13,9 @@ from keras_seq.layers.internal.scaled_dot_product import NEG_INF
 def update_ancestors(ancestors: Any, write_index: Any) -> Any:
     """Adds the slots of the current step: hypothesis k writes to slot k.
 
-    Args:
-        ancestors: Bool tensor `(B, K, L, K)`, True for the slots `(L, K)` that hold the ancestors
-            of each hypothesis.
-        write_index: Integer tensor `(B,)` or `()`, the index on the axis L of the current step.
-
-    Returns:
-        The new `ancestors`.
+    `ancestors` is bool `(B, K, L, K)`, True for the slots `(L, K)` that hold the ancestors of each
+    hypothesis. `write_index` `(B,)` or `()` is the index on the axis L of the current step. Returns
+    the new `ancestors`.
     """
     _, beam, length, _ = ops.shape(ancestors)
     index = ops.reshape(ops.cast(write_index, "int32"), (-1, 1))

@@ -29,9 +29,7 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
         a[b, t]    = softmax over the unmasked s of e[b, t]
         c[b, t]    = sum over s of a[b, t, s] * value[b, s]
 
-    Use it for speech above all. Keras has no such layer. Target steps run one after another,
-    because each needs the weights of the step before. Before the first step, a is 0.
-
+    Use it for speech above all. Target steps run one after another. Before the first step, a is 0.
     Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the padding of
     `query` must be at its end.
 

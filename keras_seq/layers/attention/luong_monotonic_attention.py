@@ -19,10 +19,8 @@ class LuongMonotonicAttention(MonotonicAttention):
         a[b, t]    = monotonic_attention(p[b, t], a[b, t - 1])
         c[b, t]    = sum over s of a[b, t, s] * value[b, s]
 
-    Cheaper than `BahdanauMonotonicAttention`: a score is a product instead of a small network.
-    Keras has no such layer.
-
-    Shapes, call arguments, outputs and masks are those of `BahdanauMonotonicAttention`.
+    This layer is cheaper than `BahdanauMonotonicAttention`, because a score is a product instead of
+    a small network. Shapes, call arguments, outputs and masks are the same.
 
     Args:
         scale: Whether to multiply the scores by the learned scalar g, initially 1.

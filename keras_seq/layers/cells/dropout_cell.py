@@ -25,8 +25,7 @@ class DropoutCell(CellWrapper):
 
     Args:
         cell: A recurrent cell.
-        input: Float in [0, 1), rate of d_x. Defaults to 0.
-        output: Float in [0, 1), rate of d_y. Defaults to 0.
+        input, output: Floats in [0, 1), rates of d_x and d_y. Default to 0.
         state: Float in [0, 1), rate of d_h. Unlike `recurrent_dropout` it also drops what the
             cell copies from its state, such as z * h in a GRU. Defaults to 0.
         per_step: Whether to draw new masks at every step. Defaults to False.

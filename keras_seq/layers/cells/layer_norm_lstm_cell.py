@@ -33,7 +33,6 @@ class LayerNormLSTMCell(LSTMBase):
         carry: "normalized" or "plain". Defaults to "normalized".
         norm_epsilon: Float added to the variance. Defaults to 1e-3.
         norm_gamma_initializer, norm_beta_initializer: Initializers of the gains and the shifts.
-            Default to "ones" and "zeros".
         kwargs: Further arguments of `LSTMCell` other than `output_activation`.
 
     Shapes, call arguments and outputs are those of `LSTMCell`.

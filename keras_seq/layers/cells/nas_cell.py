@@ -38,7 +38,6 @@ class NASCell(RecurrentCell):
         projection: Width P of a projected output. Defaults to no projection, P = U.
         use_bias: Whether to add the bias d. Defaults to False.
         recurrent_initializer, projection_initializer: Initializers of U and of the projection.
-            Default to "glorot_uniform".
         kwargs: `kernel_initializer`, `bias_initializer`, `dropout`, `recurrent_dropout` and `seed`,
             as in `GRUCell`.
 

@@ -13,7 +13,7 @@ from keras_seq.layers.internal.loop_cell import PackedInputs, join, join_summary
 class ResidualCell(CellWrapper):
     """Residual connection around a cell: adds the input to the output.
 
-        y, s' = cell(x, s) output = x + y
+        y, s' = cell(x, s);  output = x + y
 
     Residual connections make deep stacks of cells trainable. `stacked(cells, residual=True)`
     applies this wrapper to all cells but the first.

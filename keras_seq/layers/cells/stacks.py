@@ -21,8 +21,7 @@ def stacked(
 
     Args:
         cells: Cells from the bottom to the top.
-        residual: Whether to add residual connections. All cells must then have the same number
-            of units. Defaults to False.
+        residual: Whether to add residual connections. All cells then need equally many units.
 
     Returns:
         A `keras.layers.StackedRNNCells`, for `RNN` or an `AttentionCell`.
@@ -62,8 +61,7 @@ def bidirectional(
         cell: A cell, or a list of cells to stack.
         backward_cell: The cell of the backward direction. By default a copy of `cell` with
             separate weights and the same seed.
-        merge_mode: "concat", "sum", "ave", "mul", or None to return both outputs. Defaults to
-            "concat".
+        merge_mode: "concat", "sum", "ave", "mul", or None to return both outputs.
         options: Further arguments of `RNN`. `return_sequences` defaults to True.
 
     Returns:

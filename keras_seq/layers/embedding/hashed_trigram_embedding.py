@@ -13,7 +13,7 @@ from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 class HashedTrigramEmbedding(ConfiguredLayer):
     """Embeds a word as the sum or the mean of the vectors of its letter trigrams.
 
-        good -> #go goo ood od# x[b, t] = sum over g of E[id[b, t, g]]
+        good -> #go goo ood od#;  x[b, t] = sum over g of E[id[b, t, g]]
 
     Unknown and misspelled words get vectors near those of similar words, and the size of the table
     does not depend on the number of words. `keras_seq.text.trigram_ids` makes the ids from strings

@@ -19,7 +19,7 @@ _KERNELS: contextvars.ContextVar[dict[int, Any]] = contextvars.ContextVar("kerne
 def cached_output_kernels(layers: Iterable["TokenEmbedding"]) -> Iterator[None]:
     """Transposes the tables of some layers once, for all calls within the context.
 
-    In a search TensorFlow would transpose and cast each table again at each step. For a handful of
+    Otherwise TensorFlow transposes and casts each table at each step of a search. For a handful of
     vectors, a product with a transposed table takes two thirds of the time.
     """
     kernels = {id(layer): layer.output_kernel() for layer in layers}

@@ -15,10 +15,8 @@ class Dropout(keras.layers.Dropout):
         y = x * keep / (1 - rate)
 
     On a CPU random numbers are most of the cost of dropout. The layer rounds the rate to a multiple
-    of 2 ** -16 and scales by the rounded rate. On backends other than TensorFlow it equals Keras'
-    layer.
-
-    Arguments and shapes are those of `keras.layers.Dropout`, without `noise_shape`.
+    of 2 ** -16 and scales by the rounded rate. On other backends it equals Keras' layer. Arguments
+    and shapes are those of that layer, without `noise_shape`.
 
     Example:
 

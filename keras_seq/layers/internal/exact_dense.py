@@ -14,9 +14,7 @@ class ExactDense(keras.layers.Dense):
 
     On a CPU the gradient of BiasAdd sums all rows of a batch in bfloat16. Such a sum stops growing
     at 256 times a summand, which halved some gradients. In single precision the layer equals
-    Keras' layer.
-
-    Arguments, shapes and weights are those of `keras.layers.Dense`.
+    Keras' layer. Arguments, shapes and weights are the same.
     """
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:

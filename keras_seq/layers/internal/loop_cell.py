@@ -76,10 +76,8 @@ class PackedInputs:
 
     def __init__(self, *parts: Any) -> None:
         self.widths = [None if part is None else part.shape[-1] for part in parts]
-        dtype = next((part.dtype for part in parts if part is not None), None)
-        self.joined = join(
-            *(None if part is None else ops.cast(part, dtype) for part in parts)
-        )  # (B, T, ...)
+        present = [part for part in parts if part is not None]
+        self.joined = join(*(ops.cast(part, present[0].dtype) for part in present))  # (B, T, ...)
 
     def split(self, joined: Any) -> list[Any]:
         """Unpacks one step `(B, ...)` into tensors `(B, D)` and None."""

@@ -34,7 +34,7 @@ def band_bias(steps: Any, causal: bool = False, window: int | None = None) -> An
 
 
 def join_biases(biases: list[Any]) -> Any:
-    """A bias that hides whatever one of `biases` hides. Entries may be None, as the result."""
+    """A bias that hides what any of `biases` hides. Entries may be None; without a bias, None."""
     joined = None
     for bias in biases:
         if bias is not None:
@@ -98,9 +98,7 @@ def fused_context(query: Any, key: Any, value: Any, bias: Any = None, has_keys: 
         *(ops.transpose(part, (0, 2, 1, 3)) for part in (query, key, value)), mask=mask, scale=1.0
     )
     context = ops.transpose(context, (0, 2, 1, 3))
-    if has_keys is None:
-        return context
-    return context * ops.cast(has_keys, context.dtype)
+    return context if has_keys is None else context * ops.cast(has_keys, context.dtype)
 
 
 def zero_padding(inputs: Any, mask: Any) -> Any:

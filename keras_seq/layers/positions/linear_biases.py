@@ -19,9 +19,8 @@ class LinearBiases(AttentionPosition):
     Use it as the `position` of `MultiHeadSelfAttention` for models that must handle longer
     sequences than those in training. The layer has no weights. The paper covers causal attention;
     here later steps count by their distance too. If H is not a power of 2, the code of the paper
-    interleaves two sequences of slopes, while this layer applies the formula.
-
-    Distances are computed in float32 under every dtype policy.
+    interleaves two sequences of slopes, while this layer applies the formula. Distances are
+    computed in float32 under every dtype policy.
 
     Shapes: B batch, H heads, T steps.
 

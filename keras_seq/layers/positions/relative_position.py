@@ -20,10 +20,8 @@ class RelativePosition(AttentionPosition):
 
     Use it as the `position` of `MultiHeadSelfAttention`, whose heads share the vectors. One product
     for each relative position, instead of one for each pair of steps, avoids tensors of shape
-    `(T, T, D)`.
-
-    Called directly, the layer returns the key part q[t] . a_K[r], and its values have the size of
-    its keys.
+    `(T, T, D)`. Called directly, the layer returns the key part q[t] . a_K[r], and its values have
+    the size of its keys.
 
     Shapes: B batch, H heads, T steps, D size of a head's keys, D' of its values, R the largest
     distance.

@@ -81,14 +81,13 @@ class RotaryPosition(AttentionPosition):
         return self.rotate(inputs, position)
 
     def rotate(self, tensor: Any, position: Any = None) -> Any:
+        shape, half = ops.shape(tensor), tensor.shape[-1] // 2
         if position is None:
-            positions = ops.arange(ops.shape(tensor)[-2], dtype="float32")
+            positions = ops.arange(shape[-2], dtype="float32")
         else:
             positions = ops.reshape(ops.cast(position, "float32"), (1,))
-        half = tensor.shape[-1] // 2
         exponents = ops.arange(half, dtype="float32") * (-math.log(self.max_wavelength) / half)
         angles = positions[:, None] * ops.exp(exponents)[None]  # (T, D / 2)
-        shape = ops.shape(tensor)
         pairs = reshape(at_least_float32(tensor), (*shape[:-1], half, 2))
         cosine, sine = (ops.cast(wave(angles), pairs.dtype) for wave in (ops.cos, ops.sin))
         even, odd = ops.unstack(pairs, 2, axis=-1)

@@ -142,8 +142,7 @@ class GreedySampler(Sampler):
     `keras_seq.search.beam_search` finds better targets.
 
     Args:
-        start: Integer id that the first step reads.
-        end: Integer id that ends a row.
+        start, end: Integer ids: the first step reads `start`, and `end` ends a row.
 
     Example:
 
@@ -163,8 +162,7 @@ class CategoricalSampler(Sampler):
         id_t ~ softmax(o_t / temperature),  x_{t+1} = E[id_t],  x_1 = E[start]
 
     Args:
-        start: Integer id that the first step reads.
-        end: Integer id that ends a row.
+        start, end: As in `GreedySampler`.
         temperature: Float above 0. Values below 1 favor likely tokens. Defaults to 1.
         seed: Optional integer that makes the samples reproducible.
 

@@ -45,10 +45,8 @@ class LogMelSpectrogram(ConfiguredLayer):
         fft_length: Integer, L or more. Defaults to the next power of two.
         window: "hann" or "hamming". Defaults to "hann".
         lower_frequency: Lowest frequency in hertz, 0 or more. Defaults to 0.
-        upper_frequency: Highest frequency in hertz, at most half the sampling rate, which is the
-            default.
-        floor: Positive number, the least power of a band, as silence has a power of 0. Defaults
-            to 1e-6.
+        upper_frequency: Highest frequency in hertz, at most and by default half the sampling rate.
+        floor: Positive number, the least power of a band: silence has 0. Defaults to 1e-6.
         causal: Whether to assume silence before the first sample. Defaults to False.
 
     Call arguments:

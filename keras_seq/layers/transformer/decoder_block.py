@@ -39,8 +39,7 @@ class TransformerDecoderBlock(TransformerBlock):
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
-        weights: With `return_weights=True`, float32 tensor `(B, H, T, S)`, as
-            `MultiHeadCrossAttention` returns it.
+        weights: With `return_weights=True`, those of `MultiHeadCrossAttention`, `(B, H, T, S)`.
 
     Masks: the mask of `inputs` passes through. A masked step of `inputs` or `memory`, even if it
     holds NaN, changes neither the outputs nor the gradients of real steps.
