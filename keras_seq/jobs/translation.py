@@ -231,14 +231,13 @@ class _Job:
             if file.is_done or not file.remaining:
                 continue
             stored = self._stored[file.number]
-            number = 0
+            keys = iter(file.keys)
             for chunk in line_chunks(file.number, file.path, self._count):
-                if number >= len(file.keys) or chunk.key != file.keys[number]:
+                if chunk.key != next(keys, None):
                     raise InputError(f"{chunk.where}: changed while the job was running")
-                number += 1
                 if not stored.has(chunk):
                     yield chunk
-            if number < len(file.keys):
+            if next(keys, None) is not None:
                 raise InputError(f"{file.path}: became shorter while the job was running")
 
     def _finish(self, file: _File) -> None:

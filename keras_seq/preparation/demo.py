@@ -12,9 +12,7 @@ from keras_seq.preparation.preparing import prepare_run
 from keras_seq.run import Run, check_new
 from keras_seq.settings import load_settings
 from keras_seq.storage import make_directory, write_file
-from keras_seq.text.dates import DateCorpus, date_corpus
-
-Pair = tuple[str, str]
+from keras_seq.text.dates import DateCorpus, Pair, date_corpus
 
 
 def prepare_demo(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -144,9 +145,7 @@ class Library:
 
     def values(self, tensor: Any) -> list[Any]:
         """Returns the values of a tensor of strings, floats or booleans, row by row."""
-        count = 1
-        for axis in range(self.rank(tensor)):
-            count *= self.dimension(tensor, axis)
+        count = math.prod(self.dimension(tensor, axis) for axis in range(self.rank(tensor)))
         data, dtype = self.data(tensor) or 0, self.dtype(tensor)
         if dtype == _STRING:
             addresses = range(data, data + count * STRING_BYTES, STRING_BYTES)

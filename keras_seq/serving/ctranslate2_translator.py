@@ -22,16 +22,10 @@ from keras_seq.settings import SearchSettings
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, InputError
 
 # Search settings that CTranslate2 supports.
-_SUPPORTED = {
-    "beam_size",
-    "n_best",
-    "length_normalization",
-    "alpha",
-    "max_length",
-    "max_length_ratio",
-    "max_length_extra",
-    "batch_size",
-}
+_SUPPORTED = frozenset(
+    "beam_size n_best length_normalization alpha max_length max_length_ratio max_length_extra "
+    "batch_size".split()
+)
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
 # The search stops after `PATIENCE * beam_size` hypotheses are finished. With 1, the default of
 # CTranslate2, it stops earlier than `beam_search`: on 2,014 captions, 64 translations scored worse

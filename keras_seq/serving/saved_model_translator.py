@@ -15,6 +15,7 @@ from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, read_signatures
 from keras_seq.serving.http.versions import check_version, find_versions
 from keras_seq.text import InputError
+from keras_seq.text.learning import without_surrogates
 
 # A search that finds fewer than the n best fills the rest with a score of -1e30.
 _MIN_SCORE = -1e29
@@ -80,7 +81,8 @@ class SavedModelTranslator(LineTranslator):
         check_is_list("lines", lines)
         filled = [i for i, line in enumerate(lines) if line.strip()]
         results: list[list[Hypothesis]] = [[] for _ in lines]
-        found = predict_by_length([_encode(lines[i]) for i in filled], self._predict)
+        texts = [without_surrogates(lines[i]).encode() for i in filled]
+        found = predict_by_length(texts, self._predict)
         for i, hypotheses in zip(filled, found, strict=True):
             results[i] = hypotheses
         return results
@@ -104,14 +106,6 @@ class SavedModelTranslator(LineTranslator):
             for text, score, truncated in zip(*columns, strict=True)
         ]
         return [_found(hypotheses[i * size : (i + 1) * size]) for i in range(len(texts))]
-
-
-def _encode(line: str) -> bytes:
-    try:
-        return line.encode()
-    except UnicodeEncodeError:
-        # An unpaired surrogate becomes U+FFFD.
-        return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def _found(row: list[Hypothesis]) -> list[Hypothesis]:

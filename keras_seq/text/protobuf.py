@@ -2,14 +2,15 @@
 
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 
 # The generated classes of SentencePiece need one exact version of the protobuf package.
-def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+def read_fields(message: Any) -> Iterator[tuple[int, Any]]:
     """Yields `(field number, value)` of each field of an untrusted message.
 
-    A varint is an integer; any other value is bytes. Raises ValueError or IndexError if the bytes
-    are not a message.
+    A value with a length is bytes (or a view of them, if the message is one); numbers of a fixed
+    width are unsigned integers. Raises ValueError or IndexError if the bytes are not a message.
     """
     position = 0
 
@@ -26,16 +27,21 @@ def read_fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
 
     while position < len(message):
         tag = varint()
-        wire_type = tag & 7
+        number, wire_type = divmod(tag, 8)
+        # Other readers drop the bits above 32, and would read another field number.
+        if number == 0 or tag >= 1 << 32:
+            raise ValueError("an invalid field number")
         if wire_type == 0:
-            yield tag >> 3, varint()
+            yield number, varint()
             continue
         if wire_type not in (1, 2, 5):
             raise ValueError(f"wire type {wire_type}")
         length = {1: 8, 5: 4}.get(wire_type) or varint()
-        if wire_type == 2 and position + length > len(message):
+        content = message[position : position + length]
+        if len(content) < length:
             raise ValueError("a field that is longer than the message")
-        yield tag >> 3, message[position : position + length]
+        # Other readers ignore a number instead of text, so it must not be bytes here.
+        yield number, content if wire_type == 2 else int.from_bytes(content, "little")
         position += length
 
 

@@ -159,8 +159,6 @@ def _explained(name: str) -> Iterator[None]:
     """Converts exceptions of the operating system and of gzip to InputError."""
     try:
         yield
-    except InputError:
-        raise
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(_reason(name, error)) from None
 

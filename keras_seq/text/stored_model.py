@@ -80,7 +80,7 @@ def normalizer_name(model: bytes) -> str:
 
 
 def with_normalizer_name(model: bytes, name: str) -> bytes:
-    """Returns a model with a different name of its normalizer."""
+    """Returns a model with another name of its normalizer."""
     return _with_normalizer(model, _NAME_FIELD, name)
 
 
@@ -110,7 +110,7 @@ def _with_normalizer(model: bytes, number: int, value: str | bool | bytes) -> by
     changed = b""
     for section, content in read_fields(model):
         if section == _NORMALIZER_SPEC and isinstance(content, bytes):
-            # `field` cannot encode fixed-width values, but this message has none.
+            # `field` would encode numbers of a fixed width as varints, but this message has none.
             others = [item for item in read_fields(content) if item[0] != number]
             content = field(number, value) + b"".join(field(*item) for item in others)
         changed += field(section, content)
@@ -120,8 +120,8 @@ def _with_normalizer(model: bytes, number: int, value: str | bool | bytes) -> by
 class StoredPiece(NamedTuple):
     """A piece in a model file, with U+2581 for a space.
 
-    The score is the log-probability or, for BPE, the negated rank of the merge. The type is one of
-    the constants below.
+    The score is the log-probability, for BPE the negated rank of the merge. The type is one of the
+    constants below.
     """
 
     text: str
@@ -138,11 +138,10 @@ def stored_pieces(model: bytes) -> list[StoredPiece]:
     for number, value in read_fields(model):
         if number == _PIECES and isinstance(value, bytes):
             fields = dict(read_fields(value))
-            text, score, kind = fields.get(1, b""), fields.get(2, b"\0" * 4), fields.get(3, NORMAL)
-            assert isinstance(text, bytes) and isinstance(score, bytes) and isinstance(kind, int)
-            pieces.append(
-                StoredPiece(text.decode("utf-8", "replace"), struct.unpack("<f", score)[0], kind)
-            )
+            # The score is a float, which `read_fields` returns as its 32 bits.
+            (score,) = struct.unpack("<f", struct.pack("<I", fields.get(2, 0)))
+            text = fields.get(1, b"").decode("utf-8", "replace")
+            pieces.append(StoredPiece(text, score, fields.get(3, NORMAL)))
     return pieces
 
 
@@ -153,7 +152,7 @@ SPECIAL_PIECES = (
     StoredPiece("</s>", 0.0, CONTROL),
 )
 BYTE_PIECES = tuple(StoredPiece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256))
-# Special ids and pieces by their field in the trainer settings, which other programs read.
+# Fields of the trainer settings with the special ids and pieces, which other programs read.
 SPECIAL_SETTINGS: dict[int, int | str] = {
     **{40: UNK_ID, 41: BOS_ID, 42: EOS_ID, 43: PAD_ID},
     **{45: "<unk>", 46: "<s>", 47: "</s>", 48: "<pad>"},
@@ -197,7 +196,7 @@ class ModelParts(NamedTuple):
 def read_model(model: bytes) -> tuple[ModelParts, tuple[int, ...]]:
     """Reads an untrusted SentencePiece model of another program; raises InputError.
 
-    Returns the parts and the ids of pad, unknown, begin and end; -1 if a token is missing.
+    Returns its parts and the ids of pad, unknown, begin and end, -1 for missing ones.
     """
     # Imported lazily: settings and `--help` do not need it.
     import sentencepiece

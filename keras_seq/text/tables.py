@@ -102,9 +102,7 @@ def _read(
     if layout.notice is not None:
         notice(f"{name}:1: {layout.notice}")
     all_lines = itertools.chain(sample, lines)
-    if form.quoted:
-        yield from _read_quoted(name, all_lines, form, layout, choice, notice)
-    elif layout[:4] == (0, 1, 2, 2):
+    if not form.quoted and layout[:4] == (0, 1, 2, 2):
         between = f"{roles[0]} and {roles[1]}"
         pair_lines = itertools.islice(all_lines, layout.skip, None)
         for number, line in enumerate(pair_lines, 1 + layout.skip):
@@ -113,13 +111,11 @@ def _read(
                 tabs = f"{len(fields) - 1} tabs" if len(fields) > 1 else "no tab"
                 raise InputError(f"{name}:{number}: {tabs}, expected one between {between}")
             yield number, fields[0], fields[1]
-    else:
-        for number, line in enumerate(all_lines, 1):
-            fields = line.split("\t")
-            if not layout.minimum <= len(fields) <= layout.maximum:
-                raise _count_error(f"{name}:{number}", fields, form, layout, choice)
-            if number > layout.skip:
-                yield number, fields[layout.first], fields[layout.second]
+        return
+    records = enumerate((line.split("\t") for line in all_lines), 1)
+    if form.quoted:
+        records = read_records(name, all_lines, form.delimiter)
+    yield from _read_columns(name, records, form, layout, choice, notice)
 
 
 def _sample(lines: Iterator[str]) -> tuple[list[str], bool]:
@@ -134,16 +130,15 @@ def _sample(lines: Iterator[str]) -> tuple[list[str], bool]:
     return sample, True
 
 
-def _read_quoted(
+def _read_columns(
     name: str,
-    lines: Iterable[str],
+    records: Iterable[tuple[int, Row]],
     form: TableFormat,
     layout: _Layout,
     choice: ColumnChoice | None,
     notice: Notice,
 ) -> Iterator[NumberedPair]:
     breaks = 0
-    records = read_records(name, lines, form.delimiter)
     for index, (number, row) in enumerate(records):
         if not layout.minimum <= len(row) <= layout.maximum:
             raise _count_error(f"{name}:{number}", row, form, layout, choice)

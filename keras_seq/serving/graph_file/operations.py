@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_seq.serving.graph_file import wire
-from keras_seq.serving.graph_file.wire import entries, fields_of, text, values
+from keras_seq.serving.graph_file.wire import entries, text, values
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
+from keras_seq.text.protobuf import read_fields
 
 # A SavedModel is a program. These operations read and write no files (except `RestoreV2`, which
 # reads the variables while the model is loaded), run no Python, open no connection and start no
@@ -29,14 +30,13 @@ _TENSORFLOW = """
     Abs AddN AddV2 All Any ArgMax AssignVariableOp BatchMatMulV2 BiasAdd Bitcast BitwiseAnd
     BitwiseXor BroadcastArgs BroadcastTo Cast ClipByValue ConcatV2 Const Conv2D Cos Cumsum
     DenseBincount DisableCopyOnRead Einsum Elu Equal Erf Erfc Exp ExpandDims Fill Floor FloorDiv
-    FloorMod Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If Imag IsFinite
-    IsInf IsNan LeakyRelu Less LessEqual Log Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr
-    MatMul Max Maximum Mean Min Minimum Mul Neg NoOp NotEqual OneHot OnesLike
-    Pack Pad PadV2 PartitionedCall Placeholder Pow Prod RFFT RaggedGather RaggedRange
-    RaggedTensorToTensor Range ReadVariableOp Real RealDiv ReduceJoin Relu Relu6 Reshape
-    RestoreV2 ReverseSequence ReverseV2 RightShift Round Rsqrt ScatterNd Select SelectV2
-    Selu Shape Sigmoid Sign Sin Size Slice Softmax Softplus Split SplitV Sqrt
-    Square SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
+    FloorMod Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If Imag IsFinite IsInf
+    IsNan LeakyRelu Less LessEqual Log Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr MatMul Max
+    Maximum Mean Min Minimum Mul Neg NoOp NotEqual OneHot OnesLike Pack Pad PadV2 PartitionedCall
+    Placeholder Pow Prod RFFT RaggedGather RaggedRange RaggedTensorToTensor Range ReadVariableOp
+    Real RealDiv ReduceJoin Relu Relu6 Reshape RestoreV2 ReverseSequence ReverseV2 RightShift Round
+    Rsqrt ScatterNd Select SelectV2 Selu Shape Sigmoid Sign Sin Size Slice Softmax Softplus Split
+    SplitV Sqrt Square SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
     StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StringJoin StringLength
     StringSplitV2 Sub Substr Sum Tanh TensorListFromTensor TensorListGetItem TensorListReserve
     TensorListSetItem TensorListStack TensorScatterUpdate Tile TopKV2 Transpose UnicodeTranscode
@@ -60,7 +60,8 @@ def operations(version: Path) -> set[str]:
             node.op
             for meta_graph in graphs
             for graph in values(meta_graph, 2)
-            for node in [*_nodes(graph, 1), *_function_nodes(graph)]
+            for nodes in (_nodes(graph, 1), *(_nodes(body, 3) for body in _functions(graph)))
+            for node in nodes
         }
     except wire.DAMAGE:
         raise wire.damaged(version) from None
@@ -112,7 +113,7 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
     # Readers merge repeated messages. A gradient could be called instead of its function.
     if len(savers) > 1 or any(True for library in values(graph, 2) for _ in values(library, 2)):
         return True
-    saver = dict(fields_of(savers[0])) if savers else {}
+    saver = dict(read_fields(savers[0])) if savers else {}
     restore_node, filename = (node_name(text(saver.get(key, b""))) for key in (3, 1))
     readers: set[str] = set()
     inner: list[_Node] = []
@@ -128,7 +129,7 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
     others = [node for node in outer if node.name != restore_node]
     used = {node_name(tensor) for node in outer for tensor in node.inputs}
     used |= {
-        node_name(text(dict(fields_of(output)).get(1, b"")))
+        node_name(text(dict(read_fields(output)).get(1, b"")))
         for _, signature in entries(meta_graph, 5)
         for _, output in entries(signature, 2)
     }
@@ -149,23 +150,17 @@ def node_name(tensor: str) -> str:
 
 
 def _functions(graph: Any) -> Iterator[Any]:
-    for library in values(graph, 2):
-        yield from values(library, 1)
+    return (function for library in values(graph, 2) for function in values(library, 1))
 
 
 def _function_name(function: Any) -> str:
     (signature,) = values(function, 1)
-    return text(dict(fields_of(signature))[1])
+    return text(dict(read_fields(signature))[1])
 
 
 def _arguments(function: Any) -> set[str]:
     (signature,) = values(function, 1)
-    return {text(dict(fields_of(argument))[1]) for argument in values(signature, 2)}
-
-
-def _function_nodes(graph: Any) -> Iterator[_Node]:
-    for function in _functions(graph):
-        yield from _nodes(function, 3)
+    return {text(dict(read_fields(argument))[1]) for argument in values(signature, 2)}
 
 
 def _nodes(message: Any, number: int) -> Iterator[_Node]:
@@ -173,7 +168,7 @@ def _nodes(message: Any, number: int) -> Iterator[_Node]:
         name = op = ""
         inputs: list[str] = []
         called: list[str] = []
-        for field, value in fields_of(node):
+        for field, value in read_fields(node):
             if field == 1:
                 name = text(value)
             elif field == 2:
@@ -193,6 +188,6 @@ def _called(attribute: Any, depth: int = 0) -> Iterator[str]:
         functions = list(values(entry, 10))
         functions += [function for items in values(entry, 1) for function in values(items, 9)]
         for function in functions:
-            yield text(dict(fields_of(function))[1])
+            yield text(dict(read_fields(function))[1])
             for inner in values(function, 2):
                 yield from _called(inner, depth + 1)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_seq.serving.graph_file import wire
+from keras_seq.text.protobuf import read_fields
 
 # The values of `DataType` in tensorflow/core/framework/types.proto.
 _DTYPES = dict(
@@ -51,7 +52,7 @@ def read_signatures(version: Path) -> dict[str, Signature]:
 def _tensors(definition: memoryview, number: int) -> dict[str, TensorInfo]:
     tensors = {}
     for name, info in wire.entries(definition, number):
-        fields = dict(wire.fields_of(info))
+        fields = dict(read_fields(info))
         dtype = _DTYPES.get(fields.get(2, 0), "INVALID")
         shape = _shape(fields.get(3, b""))
         tensors[name] = TensorInfo(f"DT_{dtype}", shape, wire.text(fields.get(1, b"")))
@@ -61,6 +62,6 @@ def _tensors(definition: memoryview, number: int) -> dict[str, TensorInfo]:
 def _shape(message: Any) -> tuple[int | None, ...] | None:
     if any(wire.values(message, 3)):
         return None
-    sizes = [dict(wire.fields_of(axis)).get(1, 0) for axis in wire.values(message, 2)]
+    sizes = [dict(read_fields(axis)).get(1, 0) for axis in wire.values(message, 2)]
     # Unknown sizes are negative, and encoded as unsigned numbers of 64 bits.
     return tuple(size if size < 1 << 63 else None for size in sizes)

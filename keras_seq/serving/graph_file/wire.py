@@ -1,4 +1,4 @@
-"""A minimal reader of protocol buffers (https://protobuf.dev/programming-guides/encoding)."""
+"""Reads the messages of a SavedModel (https://protobuf.dev/programming-guides/encoding)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_seq.storage import read_file
 from keras_seq.text import InputError
+from keras_seq.text.protobuf import read_fields
 
 FILE = "saved_model.pb"
 # The graph of an export takes a megabyte or two; its weights are in other files.
@@ -36,7 +37,7 @@ def damaged(version: Path) -> InputError:
 def entries(message: memoryview, number: int) -> Iterator[tuple[str, memoryview]]:
     """Yields the keys and values of a map field, whose values are messages."""
     for entry in values(message, number):
-        fields = dict(fields_of(entry))
+        fields = dict(read_fields(entry))
         yield text(fields[1]), fields.get(2, memoryview(b""))
 
 
@@ -49,41 +50,4 @@ def text(value: Any) -> str:
 
 def values(message: Any, number: int) -> Iterator[Any]:
     """Yields the values of one field in their order."""
-    return (value for field, value in fields_of(message) if field == number)
-
-
-def fields_of(message: Any) -> Iterator[tuple[int, Any]]:
-    """Yields the number and the value, an integer or bytes, of each field of a message."""
-    offset, end = 0, len(message)
-    while offset < end:
-        tag, offset = _varint(message, offset)
-        number, wire_type = divmod(tag, 8)
-        # Other readers drop the bits above 32, and would read another field number.
-        if number == 0 or tag >= 1 << 32:
-            raise ValueError("invalid field number")
-        if wire_type == 0:
-            value, offset = _varint(message, offset)
-            yield number, value
-            continue
-        if wire_type == 2:
-            length, offset = _varint(message, offset)
-        else:
-            length = {1: 8, 5: 4}[wire_type]
-        if offset + length > end:
-            raise ValueError("truncated message")
-        content = message[offset : offset + length]
-        # TensorFlow ignores a number in the place of text, so it must not be read as text here.
-        yield number, content if wire_type == 2 else int.from_bytes(content, "little")
-        offset += length
-
-
-def _varint(message: Any, offset: int) -> tuple[int, int]:
-    """Returns a variable-length integer and the offset after it."""
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = message[offset]
-        offset += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, offset
-    raise ValueError("unterminated number")
+    return (value for field, value in read_fields(message) if field == number)

@@ -267,26 +267,16 @@ def write_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
 
 
 def _values(array: np.ndarray, name: str) -> Any:
-    convert: Callable[[Any], Any]
+    converted = np.empty(array.size, object)
     if array.dtype.kind == "f":
-        convert = _as_number(array.dtype.type)
+        converted[:] = list(map(_as_number(array.dtype.type), array.ravel()))
     elif array.dtype.kind not in "OSU":
         return array.tolist()
     elif name.endswith("_bytes"):
-        convert = _as_bytes
+        converted[:] = [{"b64": base64.b64encode(value).decode()} for value in array.ravel()]
     else:
-        convert = _as_text
-    converted = np.empty(array.size, object)
-    converted[:] = [convert(value) for value in array.ravel()]
+        converted[:] = [value.decode("utf-8", "replace") for value in array.ravel()]
     return converted.reshape(array.shape).tolist()
-
-
-def _as_text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
-
-
-def _as_bytes(value: bytes) -> dict[str, str]:
-    return {"b64": base64.b64encode(value).decode()}
 
 
 def _as_number(dtype: Any) -> Callable[[Any], float]:
