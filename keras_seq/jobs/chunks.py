@@ -7,9 +7,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
 from keras_seq.inference.output_formats import line_range
-from keras_seq.text import read_lines
+from keras_seq.text import Notice, read_lines
 
-Notice = Callable[[str], None]
 Item = TypeVar("Item")
 
 # Memory holds several copies of a chunk, so very long lines make smaller chunks.

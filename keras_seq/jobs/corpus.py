@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
-from keras_seq.jobs.chunks import Chunk, Notice, Runner
+from keras_seq.jobs.chunks import Chunk, Runner
 from keras_seq.jobs.corpus_task import EncodingTask, pair_chunks, unpack
 from keras_seq.jobs.local_workers import run_locally
 from keras_seq.jobs.stored_results import StoredResults, remove_others
@@ -20,7 +20,7 @@ from keras_seq.preparation.record import imported_hashes, text_hashes
 from keras_seq.run.checks import WORK
 from keras_seq.settings import SIDES, Settings
 from keras_seq.storage import check_tree, make_directory, read_file, remove, write_file
-from keras_seq.text import Example, tokenizer_from_bytes
+from keras_seq.text import Example, Notice, tokenizer_from_bytes
 
 _MAX_VOCABULARY_BYTES = 64 << 20
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 import keras_seq
-from keras_seq.jobs.chunks import Chunk, Notice, Result, Results, Task
+from keras_seq.jobs.chunks import Chunk, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, ending
 from keras_seq.jobs.worker_process import receive, send
 from keras_seq.runtime.threads import usable_cores
+from keras_seq.text import Notice
 
 # The path is appended so that it hides no other module.
 _START = (

@@ -11,11 +11,11 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from keras_seq.jobs.chunks import Chunk, Notice, Result, Results, Task
+from keras_seq.jobs.chunks import Chunk, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, explained
 from keras_seq.jobs.local_workers import default_workers
 from keras_seq.runtime.threads import usable_cores
-from keras_seq.text import InputError
+from keras_seq.text import InputError, Notice
 
 _WAIT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_seq.jobs.chunks import Chunk, Notice, Runner, line_chunks
+from keras_seq.jobs.chunks import Chunk, Runner, line_chunks
 from keras_seq.jobs.local_workers import run_locally
 from keras_seq.jobs.stored_results import StoredResults, check_same_job, read_record, remove_others
 from keras_seq.jobs.translation_task import Engine, TranslationTask
@@ -30,7 +30,7 @@ from keras_seq.storage import (
     remove_temporaries,
     write_file,
 )
-from keras_seq.text import InputError, check_readable, expand_names
+from keras_seq.text import InputError, Notice, check_readable, expand_names
 
 # A chunk has many batches, so that lines of similar length share one, as in `keras-seq translate`.
 BATCHES_IN_A_CHUNK = 64

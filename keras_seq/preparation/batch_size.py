@@ -17,10 +17,9 @@ import numpy as np
 
 import keras_seq
 from keras_seq.data import TokenCorpus
-from keras_seq.preparation.files import Notice
 from keras_seq.run import Run
 from keras_seq.runtime.devices import Devices
-from keras_seq.text import InputError
+from keras_seq.text import InputError, Notice
 
 _FIRST = 1024
 _LARGEST = 1 << 20

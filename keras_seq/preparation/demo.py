@@ -7,11 +7,11 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from keras_seq.preparation.files import Notice
 from keras_seq.preparation.preparing import prepare_run
 from keras_seq.run import Run, check_new
 from keras_seq.settings import load_settings
 from keras_seq.storage import make_directory, write_file
+from keras_seq.text import Notice
 from keras_seq.text.dates import DateCorpus, Pair, date_corpus
 
 

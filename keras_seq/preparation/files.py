@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras_seq.settings import TASKS, DataSettings
-from keras_seq.text import InputError, LineCounter, LineStatistics, PairFiles
-
-Notice = Callable[[str], None]
+from keras_seq.text import InputError, LineCounter, LineStatistics, Notice, PairFiles
 
 
 class PairCounts(NamedTuple):

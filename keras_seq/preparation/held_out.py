@@ -6,8 +6,8 @@ import itertools
 import random
 from collections.abc import Iterator
 
-from keras_seq.preparation.files import Notice, PairCounts
-from keras_seq.text import Example, PairFiles
+from keras_seq.preparation.files import PairCounts
+from keras_seq.text import Example, Notice, PairFiles
 
 # Enough pairs to measure BLEU with an error of about 1, but at most 1/20 of a small corpus.
 _MAX_PAIRS = 1000
@@ -54,12 +54,10 @@ class HeldOutText:
         """Reports the number of other pairs that the last complete `read` removed."""
         duplicates = self._removed - len(self.pairs)
         if self._keys and duplicates:
+            shared = f"share a {'text' if self._files.is_labeled else 'source'} with one held out"
+            if self._files.has_lines:
+                shared = "equal one held out"
             notice(
-                f"{duplicates:,} more {self._files.unit}s that {self._shared()} are left out of "
-                "the training text"
+                f"{duplicates:,} more {self._files.unit}s that {shared} are left out of the "
+                "training text"
             )
-
-    def _shared(self) -> str:
-        if self._files.has_lines:
-            return "equal one held out"
-        return f"share a {'text' if self._files.is_labeled else 'source'} with one held out"

@@ -12,7 +12,6 @@ from keras_seq.data import TokenPair, pack, write_corpus
 from keras_seq.preparation.concatenation import Concatenation
 from keras_seq.preparation.encoding import Encoded, Encoder, PairEncoder, encode_here
 from keras_seq.preparation.files import (
-    Notice,
     PairCounts,
     count_pairs,
     required_sides,
@@ -33,7 +32,7 @@ from keras_seq.preparation.warm_start import (
 from keras_seq.run import Run, Vocabulary, check_new, lock_directory
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import DirectoryLock
-from keras_seq.text import Example, InputError, Labels, Tokenizer
+from keras_seq.text import Example, InputError, Labels, Notice, Tokenizer
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from keras_seq.preparation.files import Notice
 from keras_seq.run import Run
 from keras_seq.settings import (
     BACKBONE_CLASSES,
@@ -32,7 +31,7 @@ from keras_seq.storage import (
     sync_tree,
     temporary_directory,
 )
-from keras_seq.text import InputError, WordPieceTokenizer
+from keras_seq.text import InputError, Notice, WordPieceTokenizer
 
 _MAX_BYTES = 64 << 20
 _TOKENIZERS = ("BertTokenizer", "DistilBertTokenizer")

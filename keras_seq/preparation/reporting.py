@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from keras_seq.data import CorpusCounts
 from keras_seq.preparation.encoding import Encoded
-from keras_seq.preparation.files import Notice
 from keras_seq.settings import Settings
-from keras_seq.text import Example, InputError, Labels, PairFiles, words_of
+from keras_seq.text import Example, InputError, Labels, Notice, PairFiles, words_of
 
 
 def report(
@@ -51,7 +50,6 @@ class EncodingReport:
         self._example: tuple[str, str] | None = None
 
     def add(self, encoded: Encoded) -> None:
-        """Adds the counts of some encoded pairs."""
         self._lost += encoded.lost
         self._linked += encoded.linked
         self._broken += encoded.broken

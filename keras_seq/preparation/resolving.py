@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_seq.preparation.files import Notice, PairCounts, count_pairs
+from keras_seq.preparation.files import PairCounts, count_pairs
 from keras_seq.preparation.pretrained import copied_preset, fetch_preset
 from keras_seq.preparation.record import known_counts
 from keras_seq.preparation.sharing import with_prepared
@@ -23,6 +23,7 @@ from keras_seq.settings import (
     in_proportion,
     load_settings,
 )
+from keras_seq.text import Notice
 
 
 def resolve_settings(

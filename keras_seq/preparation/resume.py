@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from keras_seq.preparation.files import Notice, PairCounts, training_files, validation_files
+from keras_seq.preparation.files import PairCounts, training_files, validation_files
 from keras_seq.preparation.preparing import Executor, create_prepared_run
 from keras_seq.preparation.record import (
     TEXT_KEYS,
@@ -21,7 +21,7 @@ from keras_seq.preparation.units import with_units
 from keras_seq.preparation.warm_start import keeps_vocabulary
 from keras_seq.run import Run, check_new, is_run
 from keras_seq.settings import Settings
-from keras_seq.text import InputError
+from keras_seq.text import InputError, Notice
 
 Resume = Literal["auto", "never", "require"]
 

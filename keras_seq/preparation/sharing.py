@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from typing import NamedTuple
 
-from keras_seq.preparation.files import Notice, PairCounts
+from keras_seq.preparation.files import PairCounts
 from keras_seq.preparation.record import recorded_counts
 from keras_seq.run import Run
 from keras_seq.settings import SIDES, DataSettings, Settings, SettingsError
 from keras_seq.storage import size_on_disk
-from keras_seq.text import InputError
+from keras_seq.text import InputError, Notice
 
 # Settings of the section `data` that may differ between runs with the same prepared text.
 _OWN = {"prepared", "bucket_width"}

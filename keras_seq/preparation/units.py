@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keras_seq.preparation.files import Notice, PairCounts
+from keras_seq.preparation.files import PairCounts
 from keras_seq.settings import (
     SIDES,
     SUBWORDS,
@@ -17,7 +17,7 @@ from keras_seq.settings import (
     TokenizerSettings,
     VocabularySettings,
 )
-from keras_seq.text import LineStatistics, Units, choose_units
+from keras_seq.text import LineStatistics, Notice, Units, choose_units
 
 _NAMES = {
     "unigram": "subwords",

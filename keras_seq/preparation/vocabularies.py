@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from keras_seq.preparation.files import Notice, PairCounts
+from keras_seq.preparation.files import PairCounts
 from keras_seq.preparation.pretrained import read_word_pieces
 from keras_seq.run import Vocabulary
 from keras_seq.settings import SIDES, TASKS, Settings, Side, as_list, preset_directory
@@ -15,6 +15,7 @@ from keras_seq.text import (
     Example,
     InputError,
     Labels,
+    Notice,
     PairFiles,
     Tokenizer,
     WordPieceTokenizer,

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from keras_seq.preparation.files import Notice
 from keras_seq.preparation.pretrained import check_pretrained, copy_pretrained
 from keras_seq.run import Run, is_run
 from keras_seq.settings import PRESETS, SIDES, BackboneSettings, Settings, Side
@@ -19,7 +18,7 @@ from keras_seq.storage.checkpoints.tensor_file import (
     read_tensors,
     write_tensors,
 )
-from keras_seq.text import InputError, Tokenizer, piece_vectors, vector_width
+from keras_seq.text import InputError, Notice, Tokenizer, piece_vectors, vector_width
 
 # Training settings of presets: learning rate, batch size and intervals.
 _TRAINING_KEYS = {key for preset in PRESETS.values() for key in preset["training"]} - {"max_steps"}

@@ -18,17 +18,13 @@ _NAMES = {
 __all__ = list(_NAMES)
 
 if TYPE_CHECKING:
-    from keras_seq.serving.ctranslate2_model import export_ctranslate2 as export_ctranslate2
-    from keras_seq.serving.ctranslate2_translator import (
-        CTranslate2Translator as CTranslate2Translator,
-    )
-    from keras_seq.serving.keras_file import export_keras as export_keras
-    from keras_seq.serving.recognizer_export import export_recognizer as export_recognizer
-    from keras_seq.serving.saved_model import export_saved_model as export_saved_model
-    from keras_seq.serving.saved_model_translator import (
-        SavedModelTranslator as SavedModelTranslator,
-    )
-    from keras_seq.serving.verification import verify_saved_model as verify_saved_model
+    from .ctranslate2_model import export_ctranslate2 as export_ctranslate2
+    from .ctranslate2_translator import CTranslate2Translator as CTranslate2Translator
+    from .keras_file import export_keras as export_keras
+    from .recognizer_export import export_recognizer as export_recognizer
+    from .saved_model import export_saved_model as export_saved_model
+    from .saved_model_translator import SavedModelTranslator as SavedModelTranslator
+    from .verification import verify_saved_model as verify_saved_model
 
 
 def __getattr__(name: str) -> Any:

@@ -137,7 +137,6 @@ class Library:
         return tensor
 
     def delete_strings(self, tensor: Any, count: int) -> None:
-        """Frees a tensor of `strings`."""
         data = self.data(tensor) or 0
         for i in range(count):
             self.delete_string(data + i * STRING_BYTES)

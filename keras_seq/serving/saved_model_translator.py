@@ -79,13 +79,9 @@ class SavedModelTranslator(LineTranslator):
 
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
         check_is_list("lines", lines)
-        filled = [i for i, line in enumerate(lines) if line.strip()]
-        results: list[list[Hypothesis]] = [[] for _ in lines]
-        texts = [without_surrogates(lines[i]).encode() for i in filled]
-        found = predict_by_length(texts, self._predict)
-        for i, hypotheses in zip(filled, found, strict=True):
-            results[i] = hypotheses
-        return results
+        texts = [without_surrogates(line).encode() for line in lines if line.strip()]
+        found = iter(predict_by_length(texts, self._predict))
+        return [next(found) if line.strip() else [] for line in lines]
 
     def _predict(self, texts: list[bytes]) -> Iterator[list[Hypothesis]]:
         starts = range(0, len(texts), self.batch_size)

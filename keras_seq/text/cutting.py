@@ -7,7 +7,7 @@ import math
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -86,36 +86,27 @@ class UnigramSampling:
         self._texts = [piece.text for piece in pieces]
         self._pieces = {p.text: (id, p.score) for id, p in enumerate(pieces) if p.is_text}
         self._longest = max(map(len, self._pieces), default=0)
-        self._lattices: dict[Ids, _Lattice] = {}
-        self._nbest_lists: dict[Ids, _NBest] = {}
+        self._cache: dict[Ids, Any] = {}
         self._cached_pieces = 0
 
     def sample(self, words: Sequence[Ids], numbers: Numbers) -> list[Sequence[int]]:
         if self._nbest == -1:
-            return [self._lattice(word).sample(numbers) for word in words]
-        lists = [self._nbest_list(word) for word in words]
+            return [self._segmentations(word).sample(numbers) for word in words]
+        lists = [self._segmentations(word) for word in words]
         indices = _sample_nbest(lists, self._nbest, self._alpha, numbers)
         return [nbest.ids[index] for nbest, index in zip(lists, indices, strict=True)]
 
-    def _lattice(self, word: Ids) -> _Lattice:
-        if word not in self._lattices:
+    def _segmentations(self, word: Ids) -> Any:
+        """Returns the `_Lattice` of a word, or its `_NBest` if `nbest` is not -1."""
+        if word not in self._cache:
             edges = self._edges(word)
-            self._reserve(sum(map(len, edges)))
-            self._lattices[word] = _Lattice(edges, self._alpha)
-        return self._lattices[word]
-
-    def _nbest_list(self, word: Ids) -> _NBest:
-        if word not in self._nbest_lists:
-            nbest = _find_nbest(self._edges(word), self._nbest)
-            self._reserve(sum(map(len, nbest.ids)))
-            self._nbest_lists[word] = nbest
-        return self._nbest_lists[word]
-
-    def _reserve(self, pieces: int) -> None:
-        """Reserves space in the cache, and clears the cache if it is full."""
-        self._cached_pieces += pieces
-        if self._cached_pieces > _CACHE_PIECES:
-            self._lattices, self._nbest_lists, self._cached_pieces = {}, {}, pieces
+            found = _find_nbest(edges, self._nbest) if self._nbest != -1 else None
+            pieces = sum(map(len, edges if found is None else found.ids))
+            self._cached_pieces += pieces
+            if self._cached_pieces > _CACHE_PIECES:
+                self._cache, self._cached_pieces = {}, pieces
+            self._cache[word] = found or _Lattice(edges, self._alpha)
+        return self._cache[word]
 
     def _edges(self, word: Ids) -> _Edges:
         text = "".join(self._texts[id] for id in word)

@@ -70,16 +70,11 @@ def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) ->
             tokenizer = Tokenizer.from_bytes(_convert_json(content))
             _compare(tokenizer, content, lines)
             return tokenizer
-        return Tokenizer.from_bytes(_reorder(content))
+        model, special_ids = read_model(content)
+        others = [piece for id, piece in enumerate(model.pieces) if id not in special_ids]
+        return Tokenizer.from_bytes(model._replace(pieces=_with_special_pieces(others)).build())
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def _reorder(content: bytes) -> bytes:
-    """Moves the special pieces of a SentencePiece model to the front."""
-    model, special_ids = read_model(content)
-    others = [piece for id, piece in enumerate(model.pieces) if id not in special_ids]
-    return model._replace(pieces=_with_special_pieces(others)).build()
 
 
 def _with_special_pieces(others: list[StoredPiece]) -> list[StoredPiece]:

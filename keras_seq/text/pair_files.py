@@ -209,14 +209,12 @@ class PairFiles:
             for pair in text:
                 yield Example(*pair, target_only=self.target_only)
             return
-        names = [next(file[key] for key in ("text", "pairs", "labeled", "source") if key in file)]
+        names = [next(iter(file.values()))]
         columns: list[Iterator] = [text]
-        if "weights" in file:
-            names.append(file["weights"])
-            columns.append(read_weights(file["weights"], notice=notice))
-        if "alignments" in file:
-            names.append(file["alignments"])
-            columns.append(read_alignments(file["alignments"], notice=notice))
+        for key, read in (("weights", read_weights), ("alignments", read_alignments)):
+            if key in file:
+                names.append(file[key])
+                columns.append(read(file[key], notice=notice))
         for number, ((source, target), *rest) in enumerate(zip_lines(names, columns), 1):
             weight = scale * rest.pop(0) if "weights" in file else scale
             links = rest.pop(0) if "alignments" in file else ()

@@ -6,7 +6,7 @@ import base64
 import math
 import struct
 import zlib
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from .errors import InputError
 from .protobuf import field, read_fields
@@ -69,8 +69,7 @@ def load(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 def model_kind(model: bytes) -> Engine:
     """Returns the segmentation algorithm of a model."""
-    kind = _settings(model, _TRAINER_SPEC).get(_KIND_FIELD, 1)
-    return _KINDS[kind if isinstance(kind, int) and kind in _KINDS else 1]
+    return _KINDS.get(_settings(model, _TRAINER_SPEC).get(_KIND_FIELD, 1), "unigram")
 
 
 def normalizer_name(model: bytes) -> str:
@@ -226,9 +225,9 @@ def read_model(model: bytes) -> tuple[ModelParts, tuple[int, ...]]:
         raise InputError("not a SentencePiece model, nor a tokenizer.json") from error
 
 
-def _settings(model: bytes, section: int) -> dict[int, int | bytes]:
+def _settings(model: bytes, section: int) -> dict[int, Any]:
     """Returns the fields of one section of the settings of a model."""
-    fields: dict[int, int | bytes] = {}
+    fields: dict[int, Any] = {}
     for number, value in read_fields(model):
         if number == section and isinstance(value, bytes):
             fields |= dict(read_fields(value))

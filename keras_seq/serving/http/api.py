@@ -58,7 +58,6 @@ class Api:
     ready: Callable[[], bool]
 
     def app(self) -> ASGIApp:
-        """Returns the ASGI application."""
         routes = [
             Route("/", self._page),
             Route("/health", self._health),

@@ -53,7 +53,6 @@ class Metrics:
             self._seconds.observe(seconds)
 
     def batch(self, rows: int, seconds: float) -> None:
-        """Counts a batch."""
         self._rows.observe(rows)
         self._batch_seconds.observe(seconds)
 
