@@ -185,7 +185,6 @@ class _Job:
             self._notice(f"{self._out}: {files}{chunks} are done already")
 
     def do(self, task: TranslationTask, runner: Runner, workers: int | None) -> None:
-        """Translates the remaining chunks."""
         for file in self._files:
             if not file.is_done and not file.remaining:
                 self._finish(file)

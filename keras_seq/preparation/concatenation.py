@@ -43,7 +43,6 @@ class Concatenation:
             yield pair
             if not (len(pair.source) and len(pair.target) and pair.weight):
                 continue
-            # Reservoir sampling.
             count += 1
             if len(sample) < _MAX_SAMPLE:
                 sample.append(pair)

@@ -101,7 +101,7 @@ def _tokenizer_values(
         return {**first.model_dump(), "joint": True}
     common = tokenizer.model_dump(exclude={"source", "target"})
     for key in ("kind", "normalization"):
-        # All values are chosen, so replace "auto".
+        # Each side has its own choice by now, so the common value must not be "auto".
         if common[key] == "auto":
             common[key] = getattr(resolved["target"], key)
     sides: dict[str, Any] = {side: _differing(values, common) for side, values in resolved.items()}

@@ -44,12 +44,10 @@ class TransformerBlockSettings(ModelSection):
 
     @property
     def block_activations(self) -> int:
-        """Approximate numbers that training stores for each token in a block."""
         return block_activations(self.units, self.feedforward_units)
 
     @property
     def block_parameters(self) -> int:
-        """A lower bound of the number of weights of a block."""
         return block_parameters(self.units, self.feedforward_units)
 
     @model_validator(mode="after")

@@ -136,7 +136,6 @@ class PairFiles:
 
     @property
     def has_weights(self) -> bool:
-        """True if pairs have weights."""
         return "weights" in self.names or self.file_weights is not None
 
     @property
@@ -161,7 +160,6 @@ class PairFiles:
 
     @property
     def has_alignments(self) -> bool:
-        """True if pairs have word alignments."""
         return "alignments" in self.names
 
     def read(self, notice: Notice | None = None) -> Iterator[Example]:

@@ -43,7 +43,6 @@ class LineStatistics:
         return cls(**stored)
 
     def to_dict(self) -> dict[str, int]:
-        """Returns the counts by name."""
         return asdict(self)
 
     @property

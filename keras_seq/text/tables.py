@@ -112,7 +112,7 @@ def _read(
                 raise InputError(f"{name}:{number}: {tabs}, expected one between {between}")
             yield number, fields[0], fields[1]
         return
-    records = enumerate((line.split("\t") for line in all_lines), 1)
+    records: Iterator[tuple[int, Row]] = enumerate((line.split("\t") for line in all_lines), 1)
     if form.quoted:
         records = read_records(name, all_lines, form.delimiter)
     yield from _read_columns(name, records, form, layout, choice, notice)

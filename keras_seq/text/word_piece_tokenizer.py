@@ -121,7 +121,6 @@ class WordPieceTokenizer(Tokenizer):
 
     @property
     def kind(self) -> Any:
-        """`"wordpiece"`."""
         return "wordpiece"
 
     @cached_property

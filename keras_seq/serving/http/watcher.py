@@ -30,7 +30,7 @@ class ModelWatcher:
     While a newer version is loaded, the old version keeps answering; afterwards it finishes its
     running requests. A version that cannot be loaded is reported once and skipped until its files
     change. If the served version is deleted, the newest remaining version is served; if none
-    remains, the version in memory is served further.
+    remains, the server keeps the version in memory.
     """
 
     def __init__(
