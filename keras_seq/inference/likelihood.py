@@ -17,6 +17,8 @@ from keras_seq.search import forced_scores
 from keras_seq.settings import Settings
 from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
 
+__all__ = ["Likelihood", "LikelihoodScorer", "perplexity"]
+
 # Maximum logits per batch: 64 MB.
 _LOGITS = 1 << 24
 _MAX_TOKENS = 2048
