@@ -65,7 +65,7 @@ def _compiled_by_jax(function: Callable[..., Any], variables: Sequence[Any]) -> 
 
 
 def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: Any) -> Any:
-    """Calls a function that returns a float32 array of `shape`, also from compiled code.
+    """Calls a numpy function, also from compiled code. It returns a float32 array of `shape`.
 
     The function takes numpy arrays and must not use Keras. On TensorFlow, XLA cannot compile the
     call, so the model must be compiled with `jit_compile=False`.

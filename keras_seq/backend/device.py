@@ -70,6 +70,6 @@ def matmul_seconds(*dtypes: str, size: int = 512) -> list[float]:
         float(keras.ops.cast(keras.ops.matmul(matrix, matrix)[0, 0], "float32"))
         return time.perf_counter() - start
 
-    # The dtypes take turns, so that other load on the machine affects all of them.
+    # Alternates the dtypes, so that other load on the machine affects all of them equally.
     turns = [[measure(matrix) for matrix in matrices] for _ in range(12)]
     return [min(seconds) for seconds in zip(*turns, strict=True)]

@@ -34,7 +34,7 @@ def batch_feed(batches: Callable[[], Iterator[Any]], example: Any) -> Any:
     # objects of the training that the function refers to.
     weakref.finalize(feed, source.clear).atexit = False
     options = tf.data.Options()
-    # After the last batch, the autotuning thread can sleep for ten seconds, which `fit` waits for.
+    # Otherwise `fit` can wait ten seconds for the autotuning thread after the last batch.
     options.autotune.enabled = False
     return feed.prefetch(2).with_options(options)
 

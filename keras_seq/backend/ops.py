@@ -10,14 +10,13 @@ from keras_seq.backend.device import name
 
 
 def gather(values: Any, index: Any) -> Any:
-    """Gathers along an axis: `(A, ..., B, ...)` by `(A, ..., J)` -> `(A, ..., J, ...)`.
+    """Gathers entries `(A, ..., J, ...)` of `values` `(A, ..., B, ...)` at `index` `(A, ..., J)`.
 
     All axes of `index` except the last one are batch axes, which `values` has as well.
     """
     if name() == "tensorflow":
         import tensorflow as tf
 
-        # One operation instead of a dozen.
         return tf.gather(values, index, batch_dims=len(index.shape) - 1)
     axes, shape = len(index.shape) - 1, keras.ops.shape(values)
     rows = index

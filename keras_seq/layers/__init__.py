@@ -1,4 +1,4 @@
-"""Layers that Keras 3 lacks: tensors in, tensors out."""
+"""Sequence layers that Keras 3 does not have."""
 
 from keras_seq.layers.attention.attention_cell import AttentionCell
 from keras_seq.layers.attention.attention_decoder import AttentionDecoder

@@ -109,7 +109,7 @@ class ConditionalRandomField(ConfiguredLayer):
         potentials, mask = self._prepared(inputs, mask)
         allowed = self._allowed(tags, potentials)
         constrained = ops.where(allowed, potentials, NEG_INF)
-        # One loop computes both sums.
+        # A single loop computes `log_sum_of_tags` and `log_sum_of_all`.
         partition = self._log_partition(
             ops.concatenate([constrained, potentials], axis=0),
             ops.concatenate([mask, mask], axis=0),

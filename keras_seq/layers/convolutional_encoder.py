@@ -93,8 +93,8 @@ class ConvolutionalEncoder(ConfiguredLayer):
                 2 * units,
                 kernel_size,
                 padding="causal" if causal else "same",
-                # Gates halve the standard deviation and dropout raises it; this keeps it constant
-                # (section 3.5).
+                # Gates halve the standard deviation and dropout raises it. This initializer keeps
+                # the standard deviation constant (section 3.5).
                 kernel_initializer=keras.initializers.VarianceScaling(
                     4 * (1 - dropout), "fan_in", "untruncated_normal"
                 ),

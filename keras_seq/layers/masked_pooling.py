@@ -83,18 +83,21 @@ def _mean(inputs: Any, mask: Any) -> Any:
 def _last(inputs: Any, mask: Any) -> Any:
     step = ops.arange(ops.shape(inputs)[1])
     last = ops.max(ops.where(mask, step, -1), axis=1, keepdims=True)
-    # All other steps are 0 in the sum.
+    # Only the last step differs from 0.
     return ops.sum(zero_padding(inputs, ops.equal(step, last)), axis=1)
 
 
 def masked_maximum(inputs: Any, mask: Any) -> Any:
-    """The maximum `(B, D)` over real steps, or 0 if there are none. Its gradient is to one step."""
-    # A finite number below all others that occur.
+    """The maximum `(B, D)` of each unit over real steps, with a gradient to a single step.
+
+    It is 0 if no step is real.
+    """
+    # Padding gets a finite number below all real values.
     candidates = at_least_float32(inputs)
     candidates = ops.where(mask[..., None], candidates, ops.cast(-1e38, candidates.dtype))
     best = ops.argmax(candidates, axis=1, keepdims=True)
     is_best = ops.equal(ops.arange(ops.shape(inputs)[1])[:, None], best)  # (B, S, D)
-    # By index: the gradient of `ops.max` searches for equal numbers, and finds none if a compiler
-    # recomputes the inputs with other rounding.
+    # Not with `ops.max`: its gradient searches for equal numbers, and finds none if a compiler
+    # recomputes the inputs with different rounding.
     selected = ops.logical_and(is_best, mask[..., None])
     return ops.sum(ops.where(selected, inputs, ops.zeros((), inputs.dtype)), axis=1)

@@ -125,7 +125,7 @@ class ReparameterizedSampling(keras.layers.Layer):
         return ops.sum(kl_of_units(mean, log_variance), axis=-1)
 
     def _loss(self, mean: Any, log_variance: Any) -> Any:
-        # Padding is 0 here, the parameters of the standard distribution, whose KL is 0.
+        # Mean and log variance are 0 on padding, so the KL of padding is 0.
         kl = ops.mean(kl_of_units(mean, log_variance), axis=0)  # (U,)
         penalized = ops.sum(ops.maximum(kl, self.free_bits))
         return ops.cast(self.kl_weight, penalized.dtype) * penalized

@@ -51,10 +51,11 @@ class ReversedSequence(ConfiguredLayer):
             return ops.flip(inputs, axis=1)
         mask = ops.cast(mask, "bool")
         real = ops.cast(mask, "int32")
+        # `rank` is the number of real steps before each step, `count` the number of all real steps.
         rank = ops.cumsum(real, axis=1) - real
         count = ops.sum(real, axis=1, keepdims=True)
         steps = ops.arange(ops.shape(inputs)[1], dtype="int32")
-        # The indices of the real steps in order, then those of padding.
+        # The indices of the real steps in order, then the indices of padding.
         real_first = ops.argsort(ops.where(mask, steps, steps + ops.shape(inputs)[1]), axis=1)
         opposite = ops.where(mask, count - 1 - rank, 0)
         source = ops.take_along_axis(ops.cast(real_first, "int32"), opposite, axis=1)  # (B, S)

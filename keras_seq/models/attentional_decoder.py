@@ -139,7 +139,8 @@ class AttentionalDecoder(RecurrentStates):
         """Makes the functional model of one step, after `logits` has built the layers.
 
         `memory` has the symbolic outputs of the encoder: `mask`, those of `project`, `summary` if
-        the decoder reads it, and the first states. The attention is an optional output `(B, K, S)`.
+        the decoder reads it, and the first states. With
+        `return_attention`, a further output is `attention` `(B, K, S)`.
         """
         units, dtype = self.cell.output_size, self.cell.compute_dtype
         names = [name for layer_names in self.state_names for name in layer_names]
@@ -182,7 +183,7 @@ class AttentionalDecoder(RecurrentStates):
     def initial_state(
         self, decoder_step: Any, memory: dict[str, Any], beam_size: int, length: Any
     ) -> dict[str, Any]:
-        """As `RecurrentStates.initial_state`, with the state of the attention `(B, K, S)`."""
+        """Adds the attention state `(B, K, S)` to the result of `RecurrentStates.initial_state`."""
         if has_state(self.attention):
             memory = {**memory, "attention": self.attention.initial_state(memory["value"])}
         return super().initial_state(decoder_step, memory, beam_size, length)

@@ -15,7 +15,7 @@ class AttentiveModel(SearchableModel):
     """Searchable model whose decoder attends to the source. Abstract."""
 
     def _set_attention(self, decode: Any, num_layers: int, num_heads: int) -> None:
-        """Sets what `with_attention` uses; to be called after `_set_parts`.
+        """Sets the parts that `with_attention` uses. Call this method after `_set_parts`.
 
         `decode` maps layer indices to the symbolic logits `(B, T, V)` and a list of the attention
         weights `(B, H, T, S)` of each of these layers.

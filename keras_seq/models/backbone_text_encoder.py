@@ -79,7 +79,7 @@ class BackboneTextEncoder(TextEncoder):
         source = token_input("source")
         outputs = _encode(source, layer, positions)
         super().__init__(inputs={"source": source}, outputs=outputs, **kwargs)
-        # Keras does not track what is in a namespace: the layers already belong to the model.
+        # The namespace keeps Keras from tracking the layers twice.
         self._parts = SimpleNamespace(backbone=layer)
 
     @property
@@ -115,7 +115,7 @@ def _make_backbone(arguments: SimpleNamespace) -> Any:
         raise ImportError(
             "A pretrained encoder needs KerasHub: pip install 'keras-seq[hub]'"
         ) from None
-    # BERT has two segments, although a model of this package passes one text.
+    # BERT was pretrained with two segments. This model uses only the first segment.
     segments = {"num_segments": 2} if args.backbone == "bert" else {}
     return getattr(keras_hub.models, _BACKBONES[args.backbone])(
         vocabulary_size=args.vocabulary_size,
@@ -132,7 +132,7 @@ def _make_backbone(arguments: SimpleNamespace) -> Any:
 
 
 def _encode(source: Any, backbone: Any, positions: int) -> dict[str, Any]:
-    # Batches and exports are padded to round lengths, which may exceed the positions.
+    # Padding to a round length can make batches and exports longer than the position table.
     length = positions - 1
     ids = ops.pad(source[:, :length], [[0, 0], [1, 0]], constant_values=_CLS_ID)
     inputs = {"token_ids": ids, "padding_mask": ops.cast(ops.not_equal(ids, 0), "int32")}
@@ -141,7 +141,7 @@ def _encode(source: Any, backbone: Any, positions: int) -> dict[str, Any]:
     output = backbone.output
     if isinstance(output, dict):
         output = output["sequence_output"]
-    # The layers after the sequence output are left out: their weights would not be trained.
+    # Skips the layers after the sequence output, because their weights would not be trained.
     x = keras.Model(backbone.input, output, name="encoder_backbone")(inputs)
     ignored = source[:, length:]
     zeros = ops.expand_dims(ops.zeros_like(ignored, dtype=x.dtype), -1) * x[:, :1]

@@ -30,8 +30,8 @@ class CallMethod(keras.layers.Layer):
         self.method = method
         self.options = options or {}
         self.spec = spec
-        # Inputs keep their dtypes: ids, masks and float32 tensors. `autocast=False` would keep
-        # them too, but the method would then read weights in another dtype than `call` does.
+        # Keeps the dtypes of the inputs: ids, masks and float32 tensors. `autocast=False` would
+        # do this too, but the method would then not read the weights in the dtype of `call`.
         self._convert_input_args = False
         self.supports_masking = True
         self.built = True

@@ -115,7 +115,7 @@ class ConditionedGenerator(SearchableModel):
 
 
 def _make_source(encoder: Any, source_shape: Any) -> Any:
-    """Symbolic inputs of the shape `source_shape`, or like those of the encoder."""
+    """Makes symbolic inputs of `source_shape` or, if it is None, like the encoder's inputs."""
     if isinstance(source_shape, Mapping):
         return {name: keras.Input(shape, name=name) for name, shape in source_shape.items()}
     if source_shape is not None:

@@ -78,7 +78,7 @@ class Ensemble:
         return _join_states([model.grow_state(part, length) for model, part in pairs])
 
     def decoder_step(self, inputs: dict[str, Any], training: bool = False) -> dict[str, Any]:
-        """One step of K hypotheses by all models, whose `logits` are log-probabilities."""
+        """Runs one step of K hypotheses. The output `logits` are log-probabilities."""
         return self._step([model.decoder_step for model in self.models], inputs, training)
 
     @property

@@ -59,7 +59,7 @@ class EnsembleSeq2Seq(FunctionalModel):
         ensemble = Ensemble(members)
         inputs = {side: token_input(side) for side in ("source", "target")}
         super().__init__(inputs=inputs, outputs=ensemble(inputs), **kwargs)
-        # Keras does not track what is in a namespace: the weights already belong to the model.
+        # The namespace keeps Keras from tracking the weights twice.
         self._parts = SimpleNamespace(ensemble=ensemble, with_attention={})
 
     @classmethod

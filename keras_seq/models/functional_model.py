@@ -49,7 +49,7 @@ def _record_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
             for name, value in named
             if signature.parameters[name].kind is not inspect.Parameter.VAR_KEYWORD
         }
-        # Keras does not track what is in a namespace: the layers are tracked by their graph.
+        # The namespace keeps Keras from tracking layers again. The graph already tracks them.
         arguments = SimpleNamespace(**{"dtype": kwargs.get("dtype"), **values})
         self._arguments = arguments
         constructor(self, *args, **kwargs)

@@ -225,7 +225,7 @@ class RecurrentSeq2Seq(AttentiveModel):
         def encode(x: Any, mask: Any) -> tuple[Any, Any, Any]:
             outputs = convolutions(position(x), mask=mask)
             count = ops.sum(ops.cast(mask, outputs.dtype), axis=1, keepdims=True)
-            # Outputs are 0 on padding, and a row of padding has a count of 0.
+            # Outputs are 0 on padding. The count is 0 for a row of padding.
             mean = ops.sum(outputs, axis=1) / ops.maximum(count, 1)
             return outputs, mean, [[mean] * NUM_STATES[args.cell]]
 

@@ -32,7 +32,7 @@ class RecurrentStates:
     def initial_state(
         self, decoder_step: Any, memory: dict[str, Any], beam_size: int, length: Any
     ) -> dict[str, Any]:
-        """States from the memory tensors of the same names, else zeros.
+        """Returns the states: memory tensors of the same names, or zeros if there are none.
 
         See `SearchableModel.initial_state`.
         """
@@ -46,7 +46,7 @@ class RecurrentStates:
         return {"beam": beam, "shared": {}}
 
     def grow_state(self, state: dict[str, Any], length: Any) -> dict[str, Any]:
-        """The state itself, which holds any number of steps."""
+        """Returns `state`, because its size does not depend on the number of steps."""
         return state
 
 
@@ -152,7 +152,7 @@ def make_output(embedding: Any, units: int, tie_output: bool, dtype: Any) -> Cal
 
 
 def _join_vector(x: Any, vector: Any) -> Any:
-    """`(B, T, E)` and `(B, D)` -> `(B, T, E + D)`."""
-    # Not by a sum: in a batch of one row with T = E, Keras takes the vector for a bias.
+    """Appends a vector `(B, D)` to each step of `x` `(B, T, E)`; returns `(B, T, E + D)`."""
+    # Not `x + vector`: if B = 1 and T = E, Keras takes the vector for a bias.
     repeated = ops.ones_like(x[..., :1]) * ops.cast(vector, x.dtype)[:, None]
     return ops.concatenate([x, repeated], axis=-1)

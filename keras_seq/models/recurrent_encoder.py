@@ -15,14 +15,14 @@ NUM_STATES = {"gru": 1, "lstm": 2}
 
 def make_bidirectional(cell: str, units: int, dtype: Any, name: str) -> Any:
     """Bidirectional layer that returns its outputs and its last states."""
-    # With an explicit inner name weights have the same paths in all processes.
+    # Keras numbers unnamed layers, so weight paths would differ between processes.
     inner = RECURRENT_LAYERS[cell](
         units, return_sequences=True, return_state=True, dtype=dtype, name=cell
     )
     layer = keras.layers.Bidirectional(inner, dtype=dtype, name=name)
-    # Keras copies `inner`, and while it loads a model it remembers objects by `id`: it would take
-    # another layer at the address of a freed `inner` for the same object. The namespace hides the
-    # attribute from Keras.
+    # Keras copies `inner` and, while loading a model, identifies objects by `id`. Keeping `inner`
+    # alive prevents another layer from getting its `id`. The namespace hides the attribute from
+    # Keras.
     layer.template = SimpleNamespace(layer=inner)
     return layer
 
@@ -33,7 +33,7 @@ def make_bidirectional_layers(cell: str, num_layers: int, units: int, dtype: Any
 
 
 def join_directions(states: Sequence[Any]) -> list[Any]:
-    """Concatenates the states of both directions, of which the forward states come first."""
+    """Concatenates forward and backward states. All forward states come first in `states`."""
     half = len(states) // 2
     return [
         ops.concatenate([forward, backward], axis=-1)
@@ -44,10 +44,10 @@ def join_directions(states: Sequence[Any]) -> list[Any]:
 def encode_bidirectional(
     layers: Sequence[Any], dropouts: Sequence[Any], x: Any, mask: Any
 ) -> tuple[Any, list[list[Any]]]:
-    """Stacks layers from `make_bidirectional_layers`, residual from the second.
+    """Stacks layers from `make_bidirectional_layers`, with residuals from the second layer on.
 
     `dropouts` apply to the inputs of all layers but the first. Returns outputs `(B, S, 2U)`, and
-    for each layer its last states `(B, 2U)`, both directions joined.
+    for each layer its last states `(B, 2U)`, with both directions concatenated.
     """
     last_states = []
     for i, layer in enumerate(layers):

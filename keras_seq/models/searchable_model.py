@@ -15,13 +15,13 @@ class SearchableModel(FunctionalModel):
     """
 
     def _set_parts(self, encoder: Any, decoder: Any, **others: Any) -> None:
-        """Sets what search uses, and `others` as attributes of `self._parts`.
+        """Sets the parts that search uses, and `others` as attributes of `self._parts`.
 
         `encoder` is a functional model from the source to the memory, a dict with `mask`. `decoder`
         has the methods `step(memory)`, which returns the functional model `decoder_step`,
         `initial_state` and `grow_state`.
         """
-        # Keras does not track what is in a namespace: the weights already belong to the model.
+        # The namespace keeps Keras from tracking the weights twice.
         self._parts = SimpleNamespace(
             encoder=encoder, decoder=decoder, decoder_step=decoder.step(encoder.output), **others
         )

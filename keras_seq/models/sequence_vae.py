@@ -174,17 +174,17 @@ class SequenceVAE(SearchableModel):
 
     @property
     def seed_generator(self) -> Any:
-        """Seed generator of the noise, which counts the sampled batches."""
+        """Seed generator of the noise. Its state counts the sampled batches."""
         return self._parts.sampling.seed_generator
 
     @property
     def from_latent(self) -> "LatentDecoder":
-        """Model to search with whose source is a latent code `(B, Z)`."""
+        """Searchable model whose source is a latent code `(B, Z)`."""
         return LatentDecoder(self)
 
 
 class LatentDecoder:
-    """Decoder of a `SequenceVAE` as a model to search with, whose source is z."""
+    """Searchable model that runs the decoder of a `SequenceVAE` from a latent code z."""
 
     def __init__(self, model: SequenceVAE) -> None:
         self.variables = model.variables
@@ -199,7 +199,7 @@ class LatentDecoder:
 
         The codes are samples of the prior, N(0, 1), or points between the codes of two texts.
         """
-        # In a compiled search the width may be unknown.
+        # The size Z may be unknown in a compiled search.
         latent = ops.reshape(latent, (-1, self._latent.shape[1]))
         latent = ops.cast(latent, self._latent.dtype)
         mask = ops.ones_like(latent[:, :1], dtype="bool")

@@ -29,7 +29,7 @@ def audio_inputs(features: Any) -> tuple[dict[str, Any], Any, Any]:
             f"LogMelSpectrogram, or a positive integer, received {features!r}."
         )
     x = keras.Input((None, features), name="features")
-    # A cumulative sum numbers the steps although the length of a symbolic tensor is unknown.
+    # A cumulative sum numbers the steps, because the length of a symbolic tensor is unknown.
     step_numbers = ops.cumsum(ops.ones_like(x[..., 0], dtype="int32"), axis=1)
     mask = step_numbers <= lengths[:, None]
     return {"features": x, "lengths": lengths}, zero_padding(x, mask), mask
@@ -48,11 +48,11 @@ def join_pairs(x: Any, mask: Any) -> tuple[Any, Any]:
 def encode_pyramid(
     layers: Sequence[Any], dropouts: Sequence[Any], x: Any, mask: Any
 ) -> tuple[Any, Any, list[list[Any]]]:
-    """Stacks bidirectional layers, each of which but the first reads pairs of steps.
+    """Stacks bidirectional layers. All layers but the first read pairs of steps.
 
     `dropouts` apply to the inputs of each layer. Returns outputs `(B, P, 2U)`, where P is S /
-    2^(layers - 1), rounded up; their mask; and for each layer its last states, both directions
-    joined.
+    2^(layers - 1), rounded up; the mask of the outputs; and the last states of each layer, with
+    both directions concatenated.
     """
     last_states = []
     for i, (layer, dropout) in enumerate(zip(layers, dropouts, strict=True)):

@@ -8,7 +8,7 @@ from keras_seq.models.functional_model import FunctionalModel
 
 
 class TextEncoder(FunctionalModel):
-    """Functional model from the ids of a text to vectors, the body of other models. Abstract.
+    """Functional model that encodes token ids as vectors, for use in other models. Abstract.
 
     The input is a dict of int32 ids `source` `(B, S)`, 0 in padding. The output is a dict of
     `steps` `(B, S, U)`, a vector for each token, and `mask` `(B, S)`, True where a token was read.

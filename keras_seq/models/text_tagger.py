@@ -89,10 +89,10 @@ class TextTagger(FunctionalModel):
             tags = field(logits, inputs_mask=begins)
         else:
             tags = ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)
-        # The tags have no mask: Keras takes `(B, S)` for vectors and fails at a mask of them.
+        # The tags have no mask, because Keras fails on a mask of a tensor `(B, S)`.
         logits = AttachMask(name="masked_logits")(logits, mask=begins)
         super().__init__(inputs=inputs, outputs={"logits": logits, "tags": tags}, **kwargs)
-        # Keras does not track what is in a namespace: the layer already belongs to the model.
+        # The namespace keeps Keras from tracking the layer twice.
         self._parts = SimpleNamespace(field=field)
 
     @property

@@ -157,7 +157,7 @@ class TransformerDecoder:
 
 
 def _step_outputs(inputs: dict[str, Any]) -> Any:
-    """Symbolic outputs of the step of a block: the hypotheses and the cache keep their shapes."""
+    """Returns the symbolic outputs of a block's `step`, in the shapes of its inputs and cache."""
     return keras.tree.map_structure(
         lambda tensor: keras.KerasTensor(tensor.shape, dtype=tensor.dtype),
         (inputs["inputs"], inputs["cache"]),

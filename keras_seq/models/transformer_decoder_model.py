@@ -46,7 +46,7 @@ class TransformerDecoderModel(AttentiveModel):
     def _connect(
         self, source: Any, encoded: Any, mask: Any, decoder: TransformerDecoder, **kwargs: Any
     ) -> None:
-        """Makes the model of ids `(B, S)` and encoder outputs `(B, S, D)`.
+        """Connects source ids `(B, S)` and encoder outputs `(B, S, D)` to the decoder.
 
         To be called instead of `super().__init__`. `mask` `(B, S)` is True where the source is
         real, and `decoder` is from `_make_decoder`.

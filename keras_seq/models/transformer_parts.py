@@ -32,7 +32,7 @@ def make_blocks(
 
 
 def make_final_norm(arguments: SimpleNamespace, name: str) -> Any:
-    """Layer normalization after the last pre-norm block; post-norm blocks need None."""
+    """Makes the layer normalization after the last pre-norm block, or None for post-norm blocks."""
     if arguments.norm != "pre":
         return None
     return LayerNormalization(epsilon=1e-5, dtype=arguments.dtype, name=name)

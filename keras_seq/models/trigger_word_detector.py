@@ -106,7 +106,7 @@ class TriggerWordDetector(FunctionalModel):
         super().__init__(
             inputs=source, outputs=AttachMask(name="answers")(logits, mask=mask), **kwargs
         )
-        # Keras does not track what is in a namespace: the weights already belong to the model.
+        # The namespace keeps Keras from tracking the weights twice.
         self._parts = SimpleNamespace(
             stream_step=_make_stream_step(layers, features, kernel_size - 1, x.shape[-1])
         )
@@ -154,7 +154,7 @@ def _make_layers(arguments: SimpleNamespace) -> SimpleNamespace:
 
 
 def _to_logits(layers: SimpleNamespace, x: Any, states: list[Any]) -> tuple[Any, list[Any]]:
-    """Outputs of the convolution `(B, S, U)` -> float32 logits `(B, S, W)` and the last states."""
+    """Maps convolution outputs `(B, S, U)` to float32 logits `(B, S, W)` and the last states."""
     last_states = []
     for layer, dropout, state in zip(layers.recurrent, layers.dropouts, states, strict=False):
         x, state = layer(dropout(x), initial_state=state)
@@ -165,7 +165,7 @@ def _to_logits(layers: SimpleNamespace, x: Any, states: list[Any]) -> tuple[Any,
 def _make_stream_step(
     layers: SimpleNamespace, features: Any, num_before: int, num_features: int
 ) -> Any:
-    """Makes the functional model of a piece of a stream, over built layers.
+    """Makes the functional model that processes a piece of a stream with built layers.
 
     `features` is the layer of features, or their number. `num_before` is the number of frames
     before the current one in the convolution.
@@ -199,7 +199,7 @@ def _make_stream_step(
     names = [f"state_{i}" for i in range(len(layers.recurrent))]
     for name, layer in zip(names, layers.recurrent, strict=True):
         state[name] = keras.Input((layer.units,), dtype=layer.compute_dtype, name=name)
-    # The first outputs belong to the frames before this piece.
+    # Drops the outputs of the frames before this piece.
     x = layers.convolution(x)[:, num_before:]
     logits, last_states = _to_logits(layers, x, [state[name] for name in names])
     new_state.update(zip(names, last_states, strict=True))

@@ -15,7 +15,7 @@ _MAX_CPUS = 64
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices of each host, and the hosts.
+    """Devices to use on each host, and the hosts.
 
     Args:
         kind: "cpu", "gpu" or "tpu"; None for the best available kind.
@@ -106,7 +106,7 @@ def count_used(devices: Devices, available: int, kind: str) -> int:
 
 
 def check_backend(name: str | None) -> None:
-    """Raises InputError if a KERAS_BACKEND is not supported or installed; does not import it."""
+    """Raises InputError if a Keras backend is not supported or installed. Does not import it."""
     if name not in (None, "", "tensorflow", "jax"):
         raise InputError(
             f"KERAS_BACKEND={name}: training and decoding run on TensorFlow and JAX only: set "

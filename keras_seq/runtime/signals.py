@@ -8,16 +8,16 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-# Time until a safe point before the process is ended without cleaning up.
+# Maximum wait for a safe point. After it the process ends without cleaning up.
 GRACE_SECONDS = 2.5
 _OWN = {"keras_seq", "keras_seq_cli"}
-# C code of these libraries calls Python and continues without a check for exceptions. An exception
-# while TensorFlow records gradients ended the process with a segmentation fault.
+# These libraries call Python from C code that does not check for exceptions. An exception while
+# TensorFlow records gradients causes a segmentation fault.
 _FRAGILE = {"jax", "keras", "tensorflow"}
 
 
 class _Deferred:
-    """The action that waits for a safe point, and the timer that ends the process without one."""
+    """Action to run at the next safe point, and a timer that ends the process if none comes."""
 
     action: Callable[[], object] | None = None
     timer: threading.Timer | None = None
@@ -26,10 +26,10 @@ class _Deferred:
 def raise_outside_libraries(
     frame: FrameType | None, action: Callable[[], object], exit_code: int | None = None
 ) -> None:
-    """Calls a function that raises: now, or at the next safe point if a library is running.
+    """Calls `action` now or, if a library is running, at the next safe point.
 
-    `frame` is what the signal interrupted. `action` is called once and may return instead of
-    raising. With an `exit_code`, the process ends with it if no safe point is reached within
+    `frame` is the frame that the signal interrupted. `action` is called once; it usually raises.
+    With an `exit_code`, the process ends with it if no safe point is reached within
     `GRACE_SECONDS`.
     """
     if not _in_a_library(frame):
@@ -43,7 +43,7 @@ def raise_outside_libraries(
 
 
 def safe_point() -> None:
-    """Raises for a signal that came while a library was running.
+    """Calls the action of a signal that came while a library was running.
 
     Called after each call of a compiled function. In threads other than the main thread, nothing
     happens.
@@ -63,7 +63,7 @@ def forget_deferred() -> None:
 
 
 def exit_after(action: Callable[[], None] | None, code: int) -> None:
-    """Ends the process after an action and after flushing its output, each for a moment at most.
+    """Runs an action, flushes the output and ends the process, even if an operation hangs.
 
     The main thread may hold a lock that the action needs.
     """
@@ -95,7 +95,7 @@ def end_with_stdin() -> None:
 
 
 def _in_a_library(frame: FrameType | None) -> bool:
-    """Tests if the innermost frame of the known packages belongs to a fragile library."""
+    """Tests if the innermost frame of the `_OWN` and `_FRAGILE` packages is in a fragile one."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package in _OWN | _FRAGILE:

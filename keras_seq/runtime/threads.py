@@ -14,7 +14,7 @@ _Result = TypeVar("_Result")
 _INTRA_OP, _INTER_OP = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
 # XLA, which JAX uses, takes this environment variable as the number of cores.
 _XLA = "NPROC"
-# With more cores, TensorFlow shares each operation among its threads. Measured with two cores only.
+# TensorFlow splits operations across threads on more cores. This was measured on two cores only.
 _MAX_SHARDS = 8
 
 
@@ -55,7 +55,7 @@ def configure_training_threads() -> None:
 
 
 def num_training_threads() -> int:
-    """Number of shards that TensorFlow has threads for; 1 if several threads share an operation."""
+    """Number of shards that TensorFlow has threads for; 1 if it splits single operations."""
     return num_search_threads() if os.environ.get(_INTRA_OP) == "1" else 1
 
 

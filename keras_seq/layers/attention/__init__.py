@@ -1,1 +1,1 @@
-"""Attention: additive, multiplicative, monotonic, multi-head, and cells with it."""
+"""Additive, multiplicative, monotonic and multi-head attention, and cells with attention."""

@@ -1,4 +1,4 @@
-"""A recurrent cell with attention: one step."""
+"""One step of a recurrent cell with attention."""
 
 from typing import Any
 
@@ -127,7 +127,7 @@ class AttentionCell(ConfiguredLayer):
 
     @property
     def output_size(self) -> int:
-        """Integer U."""
+        """Number of output units U."""
         return self.cell.output_size if self.units is None else self.units
 
     @property
@@ -227,7 +227,7 @@ class AttentionCell(ConfiguredLayer):
         )
 
     def combine(self, context: Any, hidden: Any) -> Any:
-        """h~ for contexts `(..., D_v)` and outputs of the cell."""
+        """Returns the attentional state h~ of contexts `(..., D_v)` and outputs of the cell."""
         return tanh(ops.matmul(ops.concatenate([context, hidden], axis=-1), self.kernel))
 
     def hidden_of(self, cell_states: Any) -> Any:

@@ -11,7 +11,7 @@ from keras_seq.layers.internal.scaled_dot_product import NEG_INF
 
 
 def update_ancestors(ancestors: Any, write_index: Any) -> Any:
-    """Adds the slots of the current step: hypothesis k writes to slot k.
+    """Marks slot k of the current step as an ancestor of hypothesis k.
 
     `ancestors` is bool `(B, K, L, K)`, True for the slots `(L, K)` that hold the ancestors of each
     hypothesis. `write_index` `(B,)` or `()` is the index on the axis L of the current step. Returns
@@ -36,9 +36,9 @@ def beam_cache_mask(ancestors: Any) -> Any:
 
 
 def distances(bias: Any, position: Any) -> Any:
-    """The number of steps since each slot was written, for the hypotheses that see it.
+    """Returns the number of steps since each slot was written.
 
-    A hypothesis has one slot for each step, in the order of steps. `bias` `(B, K, P)` is from
+    A hypothesis sees one slot of each step, in the order of steps. `bias` `(B, K, P)` is from
     `beam_cache_mask`, with P slots. Returns int32 `(B, K, P)`, between 0 and `position + 1`,
     undefined for hidden slots.
     """
@@ -74,7 +74,7 @@ def compact_cache(
     index = ops.cast(used_first, "int32")[:, : longest * beam]
 
     def gather_slots(flat: Any, repeats: Any, index: Any) -> Any:
-        """Slots `(B, repeats, P', ...)` of `(B * repeats * P, ...)` at `index` `(B, P')`."""
+        """Gathers `(B, repeats, P', ...)` from `(B * repeats * P, ...)` at `index` `(B, P')`."""
         first = ops.reshape(ops.arange(batch * repeats) * slots, (batch, repeats, 1))
         return ops.take(flat, first + index[:, None], axis=0)
 

@@ -98,7 +98,7 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
     def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
         batch, hypotheses, steps = ops.shape(state)
         if value_mask is not None:
-            # A state from the caller may hold anything on padding.
+            # The caller may pass a state with arbitrary values on padding.
             state = ops.where(ops.expand_dims(value_mask, 1), state, ops.zeros((), state.dtype))
         location = ops.conv(
             reshape(state, (batch * hypotheses, steps, 1)),

@@ -81,7 +81,7 @@ class LuongAttention(DroppingAttention):
         if self.score == "scaled":
             return value * ops.cast(self.features[0] ** -0.5, value.dtype)
         if self.score == "general":
-            # The cast is for torch, where Keras multiplies float64 in float32.
+            # The cast is needed because Keras on torch multiplies float64 in float32.
             return ops.cast(ops.matmul(value, self.kernel), value.dtype)  # (B, S, D_q)
         if self.score == "concat":
             return ops.matmul(value, self.value_kernel)  # (B, S, U)

@@ -68,11 +68,11 @@ def monotonic_attention(probabilities: Any, previous: Any, mode: str) -> Any:
     stop = at_least_float32(probabilities)
     previous = ops.cast(previous, stop.dtype)
     if mode == "hard":
-        # The first stop at or after the previous position.
+        # Attention moves to the first stop at or after the previous position.
         stop = stop * ops.cumsum(previous, axis=-1)
         stops_before = ops.cumsum(stop, axis=-1) - stop
         return ops.cast(ops.where(stops_before < 0.5, stop, 0.0), dtype)
-    zero = ops.zeros_like(stop[..., :1])  # nothing arrives from before the first position
+    zero = ops.zeros_like(stop[..., :1])  # the first position has no predecessor
     passed = ops.concatenate([zero, 1.0 - stop[..., :-1]], axis=-1)
     accumulate = _accumulate_in_parallel if mode == "parallel" else _accumulate_in_loop
     return ops.cast(stop * accumulate(passed, previous), dtype)
@@ -92,8 +92,8 @@ def _accumulate_in_parallel(decay: Any, added: Any) -> Any:
 
     segments = (1, decay, added)
     if not isinstance(steps, int):
-        # TensorFlow differentiates loops of unknown length. JAX does not, but there sizes are only
-        # unknown while Keras infers the shapes of a functional model.
+        # TensorFlow differentiates loops of unknown length. JAX does not, but on JAX the length is
+        # only unknown while Keras infers the shapes of a functional model.
         steps = ops.shape(decay)[-1]
         segments = (ops.convert_to_tensor(1, dtype="int32"), decay, added)
         # XLA requires a bound: no axis is longer than 2^31.
@@ -106,7 +106,7 @@ def _accumulate_in_parallel(decay: Any, added: Any) -> Any:
 
 
 def _accumulate_in_loop(decay: Any, added: Any) -> Any:
-    """The same recurrence as a loop over the last axis."""
+    """Computes `_accumulate_in_parallel` as a loop over the last axis."""
     shape = ops.shape(decay)
     pairs = ops.stack([decay, added], axis=-1)  # (B, ..., S, 2)
     pairs = ops.reshape(pairs, (-1, shape[-1], 2))
@@ -162,7 +162,7 @@ class MonotonicAttention(RecurrentAttention):
         return self._scorer().scores(query, key)
 
     def initial_state(self, value: Any) -> Any:
-        # 1 at step 0, else 0. By a cumulative sum, because S is unknown in a functional model.
+        # 1 at step 0, else 0. A cumulative sum works if S is unknown, as in a functional model.
         positions = ops.cumsum(ops.ones_like(value[..., 0], dtype="int32"), axis=1)
         return ops.cast(ops.equal(positions, 1), self.compute_dtype)
 

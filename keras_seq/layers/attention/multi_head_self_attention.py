@@ -95,8 +95,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         features = input_shape[-1]
         self.head_sizes = self._head_sizes("inputs", input_shape)
         key_size, value_size = self.head_sizes
-        # One kernel for queries, keys and values: its variance by Glorot, 2 / (D + 3 D), keeps the
-        # first scores small.
+        # Queries, keys and values share a kernel, so Glorot's variance is 2 / (D + 3 D). It keeps
+        # the initial scores small.
         self._add_projection("qkv", features, self.num_heads * (2 * key_size + value_size))
         self._add_projection("output", self.num_heads * value_size, features)
         if self.position is not None:
@@ -148,7 +148,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """
         lengths = ops.shape(inputs)[:2]
         query, key, value = self._project(inputs, lengths, position)  # (B, H, K, D_k)
-        # Shapes come from `bias`, which all layers share, so that they are computed once.
+        # All layers share `bias`, so its shape is computed only once.
         batch, beam, length, _ = ops.shape(bias)
         write_index = position if write_index is None else write_index
         indices = cache_indices(batch, self.num_heads, write_index)
@@ -177,13 +177,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return self._merge_heads(context, lengths), cache
 
     def _project(self, inputs: Any, lengths: Any, position: Any = None) -> tuple[Any, Any, Any]:
-        """Queries, keys and values; of one step if `position` is its index."""
+        """Returns queries, keys and values. `position` is the index of a single step, else None."""
         keys, values = self.head_sizes
         sizes = (keys, keys, values)
         if position is None:
-            # Three products: for whole sequences, splitting the result of one product is slower.
+            # For whole sequences, three products are faster than one product that is then split.
             ends = [self.num_heads * keys, 2 * self.num_heads * keys]
-            # Equal parts by their number, because Keras splits at indices in a dozen operations.
+            # Passes a number if possible, because Keras splits at indices in a dozen operations.
             parts = 3 if keys == values else ends
             kernels = ops.split(ops.convert_to_tensor(self.qkv_kernel), parts, axis=1)
             biases = ops.split(ops.convert_to_tensor(self.qkv_bias), parts)
@@ -202,7 +202,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
 
 def cache_indices(batch: Any, num_heads: int, write_index: Any) -> Any:
-    """Indices `(B * H, 3)` of one step of all heads in a cache `(B, H, L, K, D)`.
+    """Returns scatter indices `(B * H, 3)` for writing one step to a cache `(B, H, L, K, D)`.
 
     `write_index` `(B,)` or `()` is the index on the axis L.
     """

@@ -91,7 +91,7 @@ class DropoutCell(CellWrapper):
 
 
 class _DropoutInLoop:
-    """A `DropoutCell` for all steps of a loop in training."""
+    """Loop adapter of a `DropoutCell` in training."""
 
     def __init__(self, cell: Any, features: int, summary_features: int, noise_shape: Any) -> None:
         known = features + summary_features
@@ -109,7 +109,7 @@ class _DropoutInLoop:
             inputs = join_summary(inputs, summary)
             inputs = inputs if self.known_mask is None else inputs * self.known_mask
         projected = self.inner.project(inputs)
-        # The loop slices masks per step with the inputs; a mask per sequence needs no slice.
+        # The loop slices the masks that differ by step. A mask per sequence needs no slice.
         self.packed = PackedInputs(projected, *(self.masks if self.per_step else ()))
         if not self.per_step:
             self.masks = [None if mask is None else mask[:, 0] for mask in self.masks]

@@ -8,7 +8,7 @@ from keras import ops
 from keras_seq.layers.cells.recurrent_cell import Activation, Initializer, RecurrentCell, same_dtype
 from keras_seq.layers.internal.checks import check_above_zero
 
-# The 2^20th power gives the largest eigenvalue to a few millionths; another squaring halves that.
+# 20 squarings give the largest eigenvalue to a few millionths. Each further one halves the error.
 _SQUARINGS = 20
 
 
@@ -27,7 +27,7 @@ def spectral_radius(matrix: Any) -> Any:
         matrix = matrix / norm
         matrix = ops.matmul(matrix, matrix)
     remaining = ops.sqrt(ops.sum(ops.square(matrix)))
-    # A matrix of which some power is 0 has no other eigenvalue than 0.
+    # All eigenvalues of a matrix are 0 if some power of the matrix is 0.
     return ops.where(
         remaining > 0,
         ops.exp(logarithm + ops.log(ops.where(remaining > 0, remaining, 1.0)) / 2**_SQUARINGS),

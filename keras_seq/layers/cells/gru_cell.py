@@ -101,7 +101,7 @@ class GRUCell(RecurrentCell):
         if self.bias is None or self.reset != "after":
             return super().input_transform()
         bias, gates = read_once(self.bias), 2 * self.units
-        # The two biases of a gate add up; that of h U_h stays behind the reset gate.
+        # Adds both biases of the gates. `step` adds the bias of h U_h, before the reset gate.
         bias = ops.concatenate([bias[0, :gates] + bias[1, :gates], bias[0, gates:]])
         return lambda product: add_bias(product, bias)
 

@@ -13,7 +13,7 @@ from keras_seq.layers.internal.checks import check_choice
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class LayerNormLSTMCell(LSTMBase):
-    """LSTM cell with layer normalization of its products and its carry.
+    """LSTM cell with layer normalization of its matrix products and its cell state.
 
         i, f, c~, o = LN_1(x W) + LN_2(h U) + b
         n  = sigmoid(f) * c + sigmoid(i) * tanh(c~)

@@ -59,7 +59,7 @@ class LayerNormSimpleRNNCell(RecurrentCell):
         self.norm.build((None, self.units))
 
     def input_transform(self) -> Callable[[Any], Any]:
-        # The bias is added behind the normalization instead.
+        # `normalize` adds the bias after the normalization.
         return lambda product: product
 
     def loop_constants(self, matmul: Any) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class LSTMCell(LSTMBase):
         hidden, carry = states
         tanh, sigmoid = same_dtype(self.activation), same_dtype(self.recurrent_activation)
         gates = inputs + recurrent(hidden)  # (B, 4U)
-        # Not by slices: the gradient of a split is one concatenation.
+        # Not with slices, because the gradient of a split is a single concatenation.
         update, forget, candidate, output = ops.split(gates, 4, axis=-1)
         carry = sigmoid(update) * tanh(candidate) + sigmoid(forget) * carry
         hidden = sigmoid(output) * same_dtype(self.output_activation)(carry)

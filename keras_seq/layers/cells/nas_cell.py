@@ -93,7 +93,7 @@ class NASCell(RecurrentCell):
             )
 
     def input_transform(self) -> Callable[[Any], Any]:
-        # The bias belongs to h U, because m_1 multiplies a_3 and b_3.
+        # `step` adds the bias to h U alone, because m_1 multiplies a_3 by b_3.
         return lambda product: product
 
     def loop_constants(self, matmul: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from keras_seq.layers.internal.step_loop import read_once
 
 
 def norm_layer(cell: Any, name: str, center: bool = True) -> keras.layers.LayerNormalization:
-    """Returns the layer with the gain and shift of one normalization in `cell`."""
+    """Makes a `LayerNormalization` with the initializers and the epsilon of `cell`."""
     return keras.layers.LayerNormalization(
         epsilon=cell.norm_epsilon,
         center=center,
@@ -23,11 +23,11 @@ def norm_layer(cell: Any, name: str, center: bool = True) -> keras.layers.LayerN
 
 
 def normalizer(layer: keras.layers.LayerNormalization, shifts: list[Any]) -> Callable[[Any], Any]:
-    """Returns the function of a built `LayerNormalization`, with its weights read once.
+    """Returns a function that computes a built `LayerNormalization`.
 
         y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + sum of shifts
 
-    Like the layer, it computes in float32 or more. The shifts replace beta; None entries are
+    The function reads the weights once. It computes in float32 or more, like the layer. The shifts replace beta; None entries are
     skipped.
     """
     gamma = read_once(layer.gamma)

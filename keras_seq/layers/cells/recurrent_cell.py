@@ -14,13 +14,13 @@ from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 
 # Shape letters: B batch, T steps, D input features, U units, G gate features.
 
-# What `keras.activations.get` and `keras.initializers.get` accept.
+# The argument types of `keras.activations.get` and `keras.initializers.get`.
 Activation = str | Callable[..., Any] | None
 Initializer = str | dict[str, Any] | Callable[..., Any]
 
 
 def same_dtype(function: Callable[..., Any]) -> Callable[[Any], Any]:
-    """An activation that keeps the dtype of its inputs; with JAX, Keras' own change float64."""
+    """Makes an activation keep its input dtype. On JAX, Keras returns float32 for float64."""
     return lambda inputs: ops.cast(function(inputs), inputs.dtype)
 
 
@@ -33,7 +33,7 @@ def draw_mask(cell: Any, rate: float, shape: Any) -> Any:
 
 
 def single_step_noise(cell: keras.layers.Layer) -> ValueError:
-    """The error of a cell with random noise that is called in training outside `RNN`."""
+    """Returns the error for a cell that needs random noise but does not run in `RNN`."""
     return ValueError(
         f"The cell {cell.name!r} has no dropout or zoneout in a single step, because its noise is "
         "drawn before the loop, by `keras_seq.layers.RNN`. Run it in that layer instead of "
@@ -52,7 +52,7 @@ class RecurrentCell(ConfiguredLayer):
     all steps of a sequence. Recurrent dropout applies to the state that enters the product.
     """
 
-    # The width of x W is this number times U.
+    # x W has `num_gates * U` features.
     num_gates = 1
 
     def __init__(
@@ -127,22 +127,22 @@ class RecurrentCell(ConfiguredLayer):
             self.bias = self.add_weight(name="bias", shape=shape, initializer=self.initial_bias)
 
     def input_transform(self) -> Callable[[Any], Any]:
-        """Returns the function applied to x W `(..., G)` before `step`: it adds the bias."""
+        """Returns the function that adds the bias to x W `(..., G)` before `step`."""
         if self.bias is None:
             return lambda product: product
         bias = read_once(self.bias)
         return lambda product: add_bias(product, bias)
 
     def loop_constants(self, matmul: Callable[..., Any]) -> dict[str, Any]:
-        """Returns what every step uses besides its inputs and states, by parameter of `step`.
+        """Returns the keyword arguments of `step` that are the same at every step.
 
         `matmul` returns, for a weight, the function that multiplies a state by it. The state is
-        first subject to `recurrent_dropout`, unless called with `drop=False`.
+        first subject to `recurrent_dropout`, unless `matmul` is called with `drop=False`.
         """
         return {"recurrent": matmul(self.recurrent_kernel)}
 
     def step(self, inputs: Any, states: Any, *args: Any, **constants: Any) -> Any:
-        """Output and states of one step, from the transformed x W `(B, G)` and `loop_constants`."""
+        """Returns the output and states of one step. `inputs` are the transformed x W `(B, G)`."""
         raise NotImplementedError
 
     def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
@@ -165,7 +165,7 @@ class RecurrentCell(ConfiguredLayer):
         return RecurrentCellInLoop(self, features, summary_features, noise_shape)
 
     def with_weights_of(self, keras_cell: keras.layers.Layer) -> Any:
-        """Returns this cell, built with the weights of a Keras cell if that is built."""
+        """Copies the weights of a Keras cell, if that cell is built. Returns this cell."""
         if keras_cell.built:
             self.build((None, keras_cell.kernel.shape[0]))
             self.built = True

@@ -55,7 +55,7 @@ class ResidualCell(CellWrapper):
 
 
 class _ResidualInLoop:
-    """A `ResidualCell` for all steps of a loop, which slices the inputs with their product."""
+    """Loop adapter of a `ResidualCell`. The loop slices the inputs and the projected inputs."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

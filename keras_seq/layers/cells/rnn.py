@@ -102,7 +102,7 @@ class RNN(keras.layers.RNN):
         if all(getattr(cell, "dtype_policy", policy) == policy for cell in cells):
             form = loop_cell(self.cell, sequences.shape[-1], noise_shape=noise_shape)
         else:
-            # A loop form reads the cell's weights in the precision of this layer.
+            # Other adapters would read the cell's weights in the dtype of this layer.
             form, policy = GenericCell(self.cell, noise_shape), self.cell.dtype_policy
         sequences, initial_state = tree.map_structure(
             lambda tensor: ops.cast(tensor, policy.compute_dtype), (sequences, initial_state)

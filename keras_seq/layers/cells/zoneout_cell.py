@@ -85,7 +85,7 @@ class ZoneoutCell(CellWrapper):
         return self.mix(old, new, self.zoneout)
 
     def mix(self, old: Any, new: Any, weights: list[Any]) -> tuple[Any, list[Any]]:
-        """Returns the output and the states weight * old + (1 - weight) * new."""
+        """Returns the output, and the states as weight * old + (1 - weight) * new."""
         states = [
             weight * before + (1 - weight) * after
             for before, after, weight in zip(old, tree.flatten(new), weights, strict=True)
@@ -97,7 +97,7 @@ class ZoneoutCell(CellWrapper):
         return _ZoneoutInLoop(self, inner, noise_shape)
 
     def draw_noise(self, noise_shape: Any) -> list[Any]:
-        """Returns for each state a tensor `(B, T, U)`: 1 where it is kept and 0 elsewhere."""
+        """Returns a tensor `(B, T, U)` for each state: 1 to keep the old value, else 0."""
         return [
             ops.cast(
                 keras.random.uniform((*noise_shape, size), seed=self.seed_generator) < rate,
@@ -108,7 +108,7 @@ class ZoneoutCell(CellWrapper):
 
 
 class _ZoneoutInLoop:
-    """A `ZoneoutCell` for all steps of a loop, which slices its noise with the inputs."""
+    """Loop adapter of a `ZoneoutCell`. The loop slices the noise together with the inputs."""
 
     def __init__(self, cell: Any, inner: Any, noise_shape: Any) -> None:
         self.cell = cell

@@ -98,7 +98,7 @@ class CharacterConvolution(ConfiguredLayer):
         gate = ExactDense(
             units,
             "sigmoid",
-            # Initially the layer passes most of its input through (section 2.3).
+            # Initially, most of the input passes through the layer unchanged (section 2.3).
             bias_initializer=keras.initializers.Constant(-2.0),
             dtype=policy,
             name=f"highway_gate_{index}",

@@ -1,4 +1,4 @@
-"""Checks of arguments that layers share; each raises ValueError unless its condition holds."""
+"""Argument checks that layers share. They raise ValueError for an invalid argument."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ STEPS = ("batch", "steps", "features")
 
 
 def check_positive(*, optional: bool = False, **sizes: Any) -> None:
-    """Each argument is a positive integer, or None if they are `optional`."""
+    """Checks that each argument is a positive integer, or None if `optional`."""
     for name, size in sizes.items():
         if not (_is_integer(size) and size > 0) and not (optional and size is None):
             expected = "None or a positive integer" if optional else "a positive integer"
@@ -17,7 +17,7 @@ def check_positive(*, optional: bool = False, **sizes: Any) -> None:
 
 
 def check_minimum(minimum: int, **sizes: Any) -> None:
-    """Each argument, or each entry of a list, is an integer of at least `minimum`."""
+    """Checks that each argument, or each entry of a list, is an integer >= `minimum`."""
     for name, value in sizes.items():
         for size in value if isinstance(value, list) else [value]:
             if not _is_integer(size) or size < minimum:
@@ -31,21 +31,21 @@ def _is_integer(size: Any) -> bool:
 
 
 def check_rates(**rates: Any) -> None:
-    """Each argument is a number in [0, 1)."""
+    """Checks that each argument is a number in [0, 1)."""
     for name, rate in rates.items():
         if not isinstance(rate, (int, float)) or not 0 <= rate < 1:
             raise ValueError(f"`{name}` must be in [0, 1), received {rate!r}.")
 
 
 def check_above_zero(**numbers: Any) -> None:
-    """Each argument is a number above 0."""
+    """Checks that each argument is a number above 0."""
     for name, number in numbers.items():
         if not number > 0:
             raise ValueError(f"`{name}` must be positive, received {number!r}.")
 
 
 def check_choice(name: str, choice: Any, choices: tuple[str, ...]) -> None:
-    """`choice` is one of `choices`."""
+    """Checks that `choice` is one of `choices`."""
     if choice not in choices:
         *others, last = (f'"{allowed}"' for allowed in choices)
         expected = f"{', '.join(others)} or {last}"
@@ -53,7 +53,7 @@ def check_choice(name: str, choice: Any, choices: tuple[str, ...]) -> None:
 
 
 def check_axes(name: str, shape: Any, *allowed: tuple[str, ...]) -> None:
-    """`shape` has as many axes as one of `allowed`."""
+    """Checks that `shape` has as many axes as an entry of `allowed`."""
     if len(shape) not in map(len, allowed):
         expected = " or ".join(f"({', '.join(axes)})" for axes in allowed)
         raise ValueError(
@@ -63,7 +63,7 @@ def check_axes(name: str, shape: Any, *allowed: tuple[str, ...]) -> None:
 
 
 def known_features(name: str, shape: Any, *allowed: tuple[str, ...]) -> int:
-    """Returns the size of the last axis of `shape`, which is known; the axes are `allowed`."""
+    """Returns the size of the last axis, and checks that it is known and the axes are `allowed`."""
     check_axes(name, shape, *allowed)
     if shape[-1] is None:
         raise ValueError(
@@ -74,7 +74,7 @@ def known_features(name: str, shape: Any, *allowed: tuple[str, ...]) -> int:
 
 
 def check_tensor(name: str, tensor: Any, features: int, *allowed: tuple[str, ...]) -> None:
-    """`tensor` holds floats, with `features` on its last axis."""
+    """Checks that `tensor` holds floats and that its last axis has the size `features`."""
     dtype = keras.backend.standardize_dtype(tensor.dtype)
     if "float" not in dtype:
         raise ValueError(
@@ -98,7 +98,7 @@ def same_shape(shape: Any, expected: Any) -> bool:
 
 
 def check_same_batch(name: str, tensor: Any, other_name: str, other: Any) -> None:
-    """Two tensors have the same batch size."""
+    """Checks that two tensors have the same batch size."""
     if not same_shape(tensor.shape[:1], other.shape[:1]):
         raise ValueError(
             f"`{name}` and `{other_name}` must have equally many rows, received the shapes "
@@ -107,7 +107,7 @@ def check_same_batch(name: str, tensor: Any, other_name: str, other: Any) -> Non
 
 
 def check_mask(name: str, mask: Any, tensor: Any) -> None:
-    """`mask` is None, or bool with the batch and steps of `tensor`."""
+    """Checks that `mask` is None, or a bool tensor with the batch size and steps of `tensor`."""
     if mask is None:
         return
     dtype = keras.backend.standardize_dtype(mask.dtype)
@@ -125,7 +125,7 @@ def check_mask(name: str, mask: Any, tensor: Any) -> None:
 
 
 def check_word_ids(ids: Any, parts: str) -> None:
-    """`ids` are integers `(batch, words, parts of a word)`."""
+    """Checks that `ids` are integers of shape `(batch, words, parts of a word)`."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if len(ids.shape) != 3 or "int" not in dtype:
         raise ValueError(
@@ -137,7 +137,7 @@ def check_word_ids(ids: Any, parts: str) -> None:
 def check_call(
     features: Any, query: Any, value: Any, query_mask: Any = None, value_mask: Any = None
 ) -> None:
-    """The arguments fit an attention that was built for these `features` of query and value."""
+    """Checks the call arguments of an attention whose query and value have `features`."""
     check_tensor("query", query, features[0], STEPS)
     check_tensor("value", value, features[1], STEPS)
     check_same_batch("query", query, "value", value)

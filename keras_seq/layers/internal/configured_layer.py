@@ -1,4 +1,4 @@
-"""Base of the layers, with what most of them have in common."""
+"""Base class of most layers."""
 
 import inspect
 from typing import Any, Self
@@ -45,11 +45,11 @@ def _argument_names(layer_class: type) -> list[str]:
 
 
 def serialize_argument(value: Any) -> Any:
-    """Returns the config of a layer, function or other Keras object; plain values as they are."""
+    """Returns the config of a layer, function or other Keras object. Returns plain values as is."""
     if inspect.isfunction(value):
-        return keras.activations.serialize(value)  # the bare name of a function of Keras
+        return keras.activations.serialize(value)  # only the name of a Keras function
     serialized = keras.saving.serialize_keras_object(value)
     if isinstance(value, keras.layers.Layer):
-        # The outer layer builds its inner layers, with shapes that Keras does not know.
+        # The outer layer builds its inner layers with shapes that Keras does not know.
         return {name: part for name, part in serialized.items() if name != "build_config"}
     return serialized

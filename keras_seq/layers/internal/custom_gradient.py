@@ -38,7 +38,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
             )
 
         def from_backend(*arguments: Any, upstream: Any = None) -> Any:
-            # With `upstream`, the positional arguments are the inputs again.
+            # torch passes `upstream` by name, and the inputs as positional arguments.
             return gradient(arguments[0] if upstream is None else upstream)
 
         return output, from_backend

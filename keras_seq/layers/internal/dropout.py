@@ -31,7 +31,7 @@ class Dropout(keras.layers.Dropout):
         return inputs * (mask * scale)
 
     def relu_dropout(self, inputs: Any) -> Any:
-        """`self(relu(inputs), training=True)` in less memory.
+        """Computes `self(relu(inputs), training=True)` in less memory.
 
         The gradient flows where the output is above 0, so neither the mask nor the output of relu
         is stored.
@@ -52,7 +52,7 @@ class Dropout(keras.layers.Dropout):
         return dropped(inputs)
 
     def _draw(self, inputs: Any) -> tuple[Any, float]:
-        """A mask, 1 to keep and 0 to drop a number, and the scale of the numbers that stay."""
+        """Returns a mask, 1 to keep a number and 0 to drop it, and the scale of kept numbers."""
         dropped = min(round(self.rate * 2**16), 2**16 - 1)
         bits = _random_uint16(inputs, self.seed_generator)
         mask = ops.cast(ops.greater_equal(bits, ops.cast(dropped, "uint16")), inputs.dtype)
@@ -60,7 +60,7 @@ class Dropout(keras.layers.Dropout):
 
 
 def _random_uint16(like: Any, seed: Any) -> Any:
-    """Random numbers in the shape of `like`, four from each random number of 64 bits."""
+    """Returns uint16 in the shape of `like`, four from each random number of 64 bits."""
     size = ops.size(like)
     drawn = keras.random.randint(
         ((size + 3) // 4, 1), -(2**63), 2**63 - 1, dtype="int64", seed=seed

@@ -31,7 +31,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         if keras.backend.backend() != "tensorflow" or not training:
-            # Nine operations instead of Keras' sixteen, because a search runs ten layers per step.
+            # Takes nine operations where Keras takes sixteen. A search step runs many such layers.
             inputs = at_least_float32(inputs)
             gamma, beta = (ops.cast(weight, inputs.dtype) for weight in (self.gamma, self.beta))
             centered = inputs - ops.mean(inputs, axis=-1, keepdims=True)
@@ -47,7 +47,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 def _normalization(epsilon: float) -> Any:
     @custom_gradient
     def normalize(rows: Any, gamma: Any, beta: Any) -> Any:
-        """`(N, D)`, `(D,)`, `(D,)` -> `(N, D)`."""
+        """Normalizes rows `(N, D)` with `gamma` and `beta` `(D,)`."""
         centered = rows - ops.mean(rows, axis=-1, keepdims=True)
         scale = ops.rsqrt(ops.mean(ops.square(centered), axis=-1, keepdims=True) + epsilon)
         normal = centered * scale

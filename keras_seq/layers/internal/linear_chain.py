@@ -61,7 +61,7 @@ def best_tags(scores: Any, mask: Any, transitions: Any, end: Any) -> Any:
     is_real = ops.flip(ops.expand_dims(ops.cast(mask, scores.dtype), 2), axis=1)
     is_last = ops.cast(ops.cumsum(is_real, axis=1) <= 1, scores.dtype)
     flags = ops.concatenate([ops.flip(scores, axis=1), is_real, is_last], axis=-1)
-    # Keras' loop carries floats, which hold the few tag ids exactly.
+    # The states of a Keras loop are floats, which represent tag ids exactly.
     states = [ops.zeros_like(scores[:, 0, :1])]
     reversed_tags, _ = run_steps(step, flags, states, _policy(scores))
     best = ops.cast(ops.flip(reversed_tags, axis=1)[:, :, 0], "int32")

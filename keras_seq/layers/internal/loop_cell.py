@@ -1,4 +1,4 @@
-"""Recurrent cells inside a loop, with the product of their inputs computed before it."""
+"""Adapters that run a recurrent cell in a loop and project its inputs before the loop."""
 
 from typing import Any
 
@@ -32,8 +32,8 @@ def loop_cell(
     if type(cell) is keras.layers.StackedRNNCells:
         return _StackInLoop(cell, features, summary_features, noise_shape)
     for cell_class, form in _FORMS.items():
-        # An exact match, because a subclass may compute something else. Dropout, and a reset gate
-        # before the product, would not allow the split.
+        # Match the class exactly, because a subclass may compute something else. Dropout and a
+        # reset gate before the product rule out projecting the inputs before the loop.
         if (
             type(cell) is cell_class
             and not cell.dropout
@@ -45,7 +45,7 @@ def loop_cell(
 
 
 def join_summary(inputs: Any, summary: Any) -> Any:
-    """Appends a summary `(B, D_s)` to all inputs `(B, ..., D)`: `(B, ..., D + D_s)`."""
+    """Appends a summary `(B, D_s)` to inputs `(B, ..., D)`; returns `(B, ..., D + D_s)`."""
     if summary is None:
         return inputs
     leading = ops.shape(inputs)[:-1]
@@ -57,7 +57,7 @@ def join_summary(inputs: Any, summary: Any) -> Any:
 
 
 def join(*parts: Any) -> Any:
-    """Concatenates the features of tensors, skipping None. Returns None without tensors."""
+    """Concatenates the features of tensors, skipping None. Returns None if all are None."""
     present = [part for part in parts if part is not None]
     if len(present) < 2:
         return present[0] if present else None
@@ -72,7 +72,7 @@ def add(left: Any, right: Any) -> Any:
 
 
 class PackedInputs:
-    """Several tensors `(B, T, D)` of any D, or None, packed into one that a loop slices by time."""
+    """Packs tensors `(B, T, D)` of any D, or None, into one tensor that a loop slices by time."""
 
     def __init__(self, *parts: Any) -> None:
         self.widths = [None if part is None else part.shape[-1] for part in parts]
@@ -80,7 +80,7 @@ class PackedInputs:
         self.joined = join(*(ops.cast(part, present[0].dtype) for part in present))  # (B, T, ...)
 
     def split(self, joined: Any) -> list[Any]:
-        """Unpacks one step `(B, ...)` into tensors `(B, D)` and None."""
+        """Unpacks one step `(B, ...)` into a tensor `(B, D)` for each packed tensor, else None."""
         widths = [width for width in self.widths if width is not None]
         if len(widths) > 1:
             ends = [sum(widths[:count]) for count in range(1, len(widths))]
@@ -91,7 +91,7 @@ class PackedInputs:
 
 
 class GenericCell:
-    """The form of an arbitrary cell, which computes nothing before the loop."""
+    """Loop adapter of an arbitrary cell. It computes nothing before the loop."""
 
     def __init__(self, cell: Any, noise_shape: Any = None) -> None:
         self.cell = cell
@@ -113,7 +113,7 @@ class GenericCell:
 
 
 class _StackInLoop:
-    """Stacked cells, of which only the first reads inputs that are known before the loop."""
+    """Loop adapter of stacked cells. Only the first cell projects its inputs before the loop."""
 
     def __init__(self, cell: Any, features: int, summary_features: int, noise_shape: Any) -> None:
         first, *others = cell.cells
@@ -152,17 +152,17 @@ class SplitKernel:
         self.has_feedback = kernel.shape[0] > known
         self.known = kernel
         if kernel.shape[0] > features:
-            # Not by slices: the gradient of each slice would be as large as the kernel.
+            # Not with slices, because the gradient of each slice would be as large as the kernel.
             self.known, self.summary, self.feedback = ops.split(kernel, [features, known])
 
     def product(self, inputs: Any, summary: Any = None, bias: Any = None) -> Any:
-        """Returns the product of all known inputs `(B, T, G)`, or None without inputs."""
+        """Returns the projected inputs `(B, T, G)`, or None if `inputs` is None."""
         if inputs is None:
             return None
         product = dense(inputs, self.known, bias)
         if summary is None:
             return product
-        # One product per row instead of one per step.
+        # Projects the summary once per row, not at every step.
         summary = ops.matmul(ops.cast(summary, inputs.dtype), self.summary)
         return product + ops.expand_dims(summary, 1)
 
@@ -183,7 +183,7 @@ class _KerasCellInLoop:
 
 
 class _FusedCellInLoop(_KerasCellInLoop):
-    """Base of LSTM and simple RNN, which compute one product of [feedback; h] per step."""
+    """Base class for LSTM and simple RNN: one product of [feedback; h] per step."""
 
     def __init__(self, cell: Any, features: int, summary_features: int) -> None:
         super().__init__(cell, features, summary_features)
@@ -202,7 +202,7 @@ class _LSTMInLoop(_FusedCellInLoop):
     def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         hidden, carry = states
         gates = self.gates(projected, feedback, hidden)
-        # Not by slices: the gradient of a split is one concatenation.
+        # Not with slices, because the gradient of a split is a single concatenation.
         update, forget, candidate, output = ops.split(gates, 4, axis=-1)
         sigmoid, tanh = self.cell.recurrent_activation, self.cell.activation
         carry = sigmoid(forget) * carry + sigmoid(update) * tanh(candidate)
@@ -218,7 +218,7 @@ class _SimpleRNNInLoop(_FusedCellInLoop):
 
 
 class _GRUInLoop(_KerasCellInLoop):
-    """GRU with the reset gate after the product, so h and `feedback` need separate products."""
+    """GRU that resets after the product, so h and `feedback` need separate products."""
 
     def __init__(self, cell: Any, features: int, summary_features: int) -> None:
         super().__init__(cell, features, summary_features)

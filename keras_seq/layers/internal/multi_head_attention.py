@@ -19,7 +19,7 @@ from keras_seq.layers.internal.shapes import add_bias, reshape
 
 
 class MultiHeadAttention(ConfiguredLayer):
-    """Abstract attention with several heads: all but the projections of its inputs."""
+    """Abstract attention with several heads. Subclasses project the inputs."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class MultiHeadAttention(ConfiguredLayer):
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def _head_sizes(self, name: str, shape: Any) -> tuple[int, int]:
-        """D_k and D_v for queries of the argument `name`."""
+        """Returns D_k and D_v. `shape` is the shape of the argument `name`, the queries."""
         check_axes(name, shape, STEPS)
         features = shape[-1]
         if features is None or (self.key_size is None and features % self.num_heads):
@@ -67,7 +67,7 @@ class MultiHeadAttention(ConfiguredLayer):
     def _project_heads(
         self, inputs: Any, lengths: Any, kernel: Any, bias: Any, sizes: tuple[int, ...]
     ) -> Any:
-        """`(B, T, F)` times `kernel` `(F, H * sum of sizes)` -> `(B, H, T, D)` for each size D.
+        """Projects `(B, T, F)` to `(B, H, T, D)` for each size D. `kernel` is `(F, H * sum of sizes)`.
 
         The caller passes `lengths`, B and T, because computing them anew in each projection costs
         as much as the product of a single step.
@@ -87,10 +87,10 @@ class MultiHeadAttention(ConfiguredLayer):
         training: bool | None,
         position: Any = None,
     ) -> Any:
-        """Outputs `(B, T, F)` of projected heads; with `return_weights` also `(B, H, T, S)`.
+        """Returns outputs `(B, T, F)`, with `return_weights` also the weights `(B, H, T, S)`.
 
         The arguments are those of `attention_weights`. `lengths` are B and T. `position` is the
-        `AttentionPosition` that `bias` comes from in part, if any.
+        `AttentionPosition` that contributed to `bias`, if any.
         """
         # Not in inference: an exported graph may run on a device without the fused operation.
         needs_weights = return_weights or position is not None or (training and self.dropout)
@@ -104,7 +104,7 @@ class MultiHeadAttention(ConfiguredLayer):
         return (outputs, weights) if return_weights else outputs
 
     def _merge_heads(self, context: Any, lengths: Any) -> Any:
-        """Contexts `(B, H, T, D_v)` -> outputs `(B, T, F)`."""
+        """Projects contexts `(B, H, T, D_v)` to outputs `(B, T, F)`."""
         _, heads, _, size = context.shape
         rows = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))
         rows = add_bias(ops.matmul(rows, self.output_kernel), self.output_bias)
@@ -112,7 +112,7 @@ class MultiHeadAttention(ConfiguredLayer):
 
 
 def _split_heads(rows: Any, lengths: Any, num_heads: int, sizes: tuple[int, ...]) -> list[Any]:
-    """`(B * T, H * sum of sizes)` -> a tensor `(B, H, T, D)` for each size D."""
+    """Splits `(B * T, H * sum of sizes)` into a tensor `(B, H, T, D)` for each size D."""
     if len(set(sizes)) > 1:
         ends = [num_heads * sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
         parts = ops.split(rows, ends, axis=-1)
@@ -125,5 +125,5 @@ def _split_heads(rows: Any, lengths: Any, num_heads: int, sizes: tuple[int, ...]
         return [ops.transpose(projected, (0, 2, 1, 3))]
     projected = reshape(rows, (*lengths, len(sizes), num_heads, sizes[0]))
     projected = ops.transpose(projected, (2, 0, 3, 1, 4))  # (parts, B, H, T, D)
-    # Not by indexing: the gradient of a slice is a tensor of zeros as large as the whole.
+    # Not by indexing, because the gradient of each slice would be as large as `projected`.
     return ops.unstack(projected, len(sizes), axis=0)

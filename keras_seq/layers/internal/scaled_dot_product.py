@@ -9,7 +9,7 @@ from keras_seq.layers.internal.precision import at_least_float32
 
 # Shape letters: B batch, H heads, T query steps, S key steps, D size of a head.
 
-# Low enough that exp underflows to exactly 0, high enough for sums in float32.
+# exp(NEG_INF) is exactly 0, and sums of several NEG_INF are finite in float32.
 NEG_INF = -1e9
 
 
@@ -34,7 +34,7 @@ def band_bias(steps: Any, causal: bool = False, window: int | None = None) -> An
 
 
 def join_biases(biases: list[Any]) -> Any:
-    """A bias that hides what any of `biases` hides. Entries may be None; without a bias, None."""
+    """Joins biases into one that hides a key if any bias does. None entries hide no keys."""
     joined = None
     for bias in biases:
         if bias is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def split_seed(seed: int | None, count: int) -> list[Any]:
-    """Derives `count` seeds from one. None gives a list of None.
+    """Derives `count` seeds from `seed`. Returns a list of None if `seed` is None.
 
     Two dropout layers with the same seed would drop the same units at each step.
 

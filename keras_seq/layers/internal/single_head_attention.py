@@ -92,7 +92,7 @@ class SingleHeadAttention(ConfiguredLayer):
         D_v)` and the weights `(B, T, S)`.
         """
         weights = masked_softmax(self.scores(query, key), value_mask)
-        # Rounded only now: in a decoder's loop the weights are part of the outputs.
+        # Casts last, because a decoder returns the weights of each step as outputs.
         return self._read(ops.cast(weights, value.dtype), value, noise)
 
     def _read(self, weights: Any, value: Any, noise: Any) -> tuple[Any, Any]:
@@ -126,7 +126,7 @@ class DroppingAttention(SingleHeadAttention):
 
 
 class RecurrentAttention(SingleHeadAttention):
-    """Abstract attention whose weights depend on the weights of the step before.
+    """Abstract attention whose weights depend on the weights of the previous step.
 
     A subclass defines `initial_state`, `_prepare` and `_align`.
     """
@@ -201,7 +201,7 @@ def additive_scores(query: Any, key: Any, vector: Any, pair: Any = None) -> Any:
 
     `query` `(B, T, U)` and `key` `(B, S, U)` are projected; `pair` is `(B, T, S, U)`.
     """
-    # Not by indexing with None: the gradient of a slice is a copy at each step of a loop.
+    # Not by indexing with None, because its gradient copies the tensor at each step of a loop.
     hidden = ops.expand_dims(query, 2) + ops.expand_dims(key, 1)  # (B, T, S, U)
     if pair is not None:
         hidden = hidden + pair

@@ -36,7 +36,7 @@ def run_steps(
 
     cell = _ClosureCell(flat_step, [state.shape[-1] for state in flat], dtype_policy)
     options = {"return_sequences": True, **options}
-    # Named, because Keras numbers unnamed layers and would renumber those of the user.
+    # Has a name, because Keras counts unnamed layers and would number user layers differently.
     loop = keras.layers.RNN(cell, return_state=True, dtype=dtype_policy, name="loop", **options)
     outputs, *last = loop.call(inputs, initial_state=flat, mask=mask)
     return outputs, tree.pack_sequence_as(states, last)
@@ -58,7 +58,7 @@ class _ClosureCell:
 
 def read_once(variable: Any) -> Any:
     """The value of a variable as a tensor, so that a loop does not read it at each step."""
-    # Not `ops.convert_to_tensor`, which returns the variable itself.
+    # `ops.convert_to_tensor` would return the variable itself.
     return ops.reshape(variable, tuple(variable.shape))
 
 
@@ -74,7 +74,7 @@ class LoopMatmul:
         self.transposed = ops.stop_gradient(ops.transpose(self.matrix))
 
     def __call__(self, inputs: Any) -> Any:
-        """`inputs` `(B, D)` -> `(B, G)`."""
+        """Multiplies `inputs` `(B, D)` by the matrix; returns `(B, G)`."""
         return _product(inputs, self.matrix, self.transposed)
 
 
@@ -84,7 +84,7 @@ def _product(inputs: Any, matrix: Any, transposed: Any) -> Any:
         return (
             ops.matmul(upstream, transposed),
             ops.matmul(ops.transpose(inputs), upstream),
-            # Not zeros, which TensorFlow would fill and sum at each step.
+            # None, because TensorFlow would allocate and add zeros at each step.
             None,
         )
 

@@ -10,20 +10,20 @@ from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 class AttentionPosition(ConfiguredLayer):
     """Base of the layers that `MultiHeadSelfAttention` takes as `position`.
 
-    A subclass overrides the methods it needs; here they change nothing. A layer with a
-    `context_bias` must have a `bias` as well. `step_bias` and `step_context_bias` are the forms of
-    the two for one step of K hypotheses, whose keys lie in P slots of a cache.
+    A subclass overrides the methods it needs. By default they change nothing. A layer with a
+    `context_bias` must have a `bias` as well. `step_bias` and `step_context_bias` compute `bias`
+    and `context_bias` for one step of K hypotheses, with keys in P slots of a cache.
     """
 
     def build_heads(self, num_heads: int, key_size: int, value_size: int) -> None:
-        """Builds the layer for heads of these sizes."""
+        """Builds the layer for `num_heads` heads of sizes `key_size` and `value_size`."""
         if not self.built:
             self.build((None, num_heads, None, key_size))
 
     def rotate(self, tensor: Any, position: Any = None) -> Any:
         """Transforms queries or keys `(B, H, T, D)`, step t at position t.
 
-        With `position`, an integer scalar tensor, transforms those of K hypotheses
+        With `position`, an integer scalar tensor, transforms queries or keys of K hypotheses
         `(B, H, K, D)`, all at this position.
         """
         return tensor

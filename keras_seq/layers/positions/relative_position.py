@@ -108,7 +108,7 @@ class RelativePosition(AttentionPosition):
     def step_context_bias(self, weights: Any, distance: Any) -> Any:
         if not self.values:
             return None
-        # The sum of weights at each distance. The beam moves before the heads, which share it.
+        # Sums weights by distance. The beam axis precedes the heads, because they share `one_hot`.
         one_hot = ops.one_hot(
             self._past_index(distance), self.max_distance + 1, dtype=weights.dtype
         )
@@ -131,7 +131,7 @@ class RelativePosition(AttentionPosition):
 
 
 def by_key(tensor: Any, steps: Any) -> Any:
-    """`(B, H, T, 2 T + 1)` by relative position -T .. T -> `(B, H, T, T)` by key.
+    """Converts `(B, H, T, 2 T + 1)` by relative position -T .. T to `(B, H, T, T)` by key.
 
     The entry of query t for key s has the flat index t (2 T + 1) + s - t + T = t (2 T) + s + T.
     After the first T entries, in rows of 2 T, it is entry s of row t.

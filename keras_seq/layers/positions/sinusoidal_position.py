@@ -69,7 +69,7 @@ class SinusoidalPosition(ConfiguredLayer):
         return ops.cast(ops.add(at_least_float32(inputs), encoding), self.compute_dtype)
 
     def _encode(self, positions: Any, features: int) -> Any:
-        """Positions `(T, 1)` -> encodings `(T, D)`; a scalar position -> `(1, D)`."""
+        """Returns encodings `(T, D)` of positions `(T, 1)`, or `(1, D)` of a scalar position."""
         half = (features + 1) // 2
         exponents = ops.arange(half, dtype="float32") * (-2.0 * math.log(self.max_wavelength))
         angles = positions * ops.exp(exponents / features)  # (T, D / 2)

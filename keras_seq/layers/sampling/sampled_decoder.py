@@ -109,7 +109,7 @@ class SampledDecoder(ConfiguredLayer):
         self.embedding = embedding
         self.output_layer = output_layer
         self.max_steps = max_steps
-        # The loop of teacher forcing, without additional weights.
+        # Runs `cell` with teacher forcing and adds no weights.
         self.teacher_forcing = AttentionDecoder(cell, dtype=self.dtype_policy)
         if hasattr(sampler, "seed"):
             self.seed_generator = keras.random.SeedGenerator(sampler.seed)
@@ -138,7 +138,7 @@ class SampledDecoder(ConfiguredLayer):
                 initializer=keras.initializers.Constant(self.sampler.probability),
                 dtype="float32",
                 trainable=False,
-                # Half precision would round it.
+                # Half precision would round the probability.
                 autocast=False,
             )
 
@@ -181,14 +181,14 @@ class SampledDecoder(ConfiguredLayer):
         return logits, ids, ops.sum(ops.cast(target_mask, "int32"), axis=1)
 
     def _mix(self, inputs: Any, states: Any, memory: Any) -> tuple[Any, Any]:
-        """Runs the steps of scheduled sampling, which read the target or the previous output."""
+        """Runs scheduled sampling: each step reads the target or the previous output."""
         batch, steps, features = ops.shape(inputs)
         uniform = keras.random.uniform((batch, steps), seed=self.seed_generator)
         choice = keras.random.uniform((batch, steps), seed=self.seed_generator)
         # The first step has no previous step.
         feeds_back = ops.logical_and(choice < self.probability, ops.arange(steps) > 0)
-        # The loop slices one tensor by time and returns one, so its inputs carry the random numbers
-        # and its outputs the ids. Half precision would round a number to 1, or an id to another.
+        # The loop takes and returns a single tensor, so random numbers are joined to the inputs and
+        # ids to the outputs. Half precision would change ids and round random numbers to 1.
         dtype = "float64" if self.compute_dtype == "float64" else "float32"
         joined = ops.concatenate(
             [ops.cast(part, dtype) for part in (inputs, feeds_back[..., None], uniform[..., None])],
@@ -198,7 +198,7 @@ class SampledDecoder(ConfiguredLayer):
 
         def step(joined: Any, states: Any) -> Any:
             states = tree.map_structure(lambda state: ops.cast(state, self.compute_dtype), states)
-            # Not by slices: the gradient of a split is one concatenation.
+            # Not with slices, because the gradient of a split is a single concatenation.
             true, feeds_back, uniform = ops.split(joined, [features, features + 1], axis=-1)
             true = ops.cast(true, self.compute_dtype)
             step_inputs = ops.where(feeds_back > 0, states["feedback"], true)

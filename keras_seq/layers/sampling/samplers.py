@@ -15,7 +15,7 @@ class Sampler:
     """Abstract sampler of a `SampledDecoder`. It holds settings and no state."""
 
     def ids(self, outputs: Any, uniform: Any) -> Any:
-        """Returns the int32 ids `(B,)` of one step from outputs `(B, V)` and numbers `(B,)`."""
+        """Returns int32 ids `(B,)` for outputs `(B, V)` of one step and random numbers `(B,)`."""
         return most_likely(outputs)
 
     def get_config(self) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class CategoricalSampler(Sampler):
 
 
 def embed(embedding: Any, ids: Any) -> Any:
-    """Returns vectors `(B, D)` of ids `(B,)`, by a layer that expects sequences."""
+    """Embeds ids `(B,)` as `(B, D)` with a layer that expects sequences."""
     return ops.squeeze(embedding(ops.expand_dims(ids, 1)), 1)
 
 
@@ -208,7 +208,7 @@ def sample(logits: Any, uniform: Any) -> Any:
     `(..., V)` and `uniform` `(...)`, multiples of 2^-23 in [0, 1). Returns int32 `(...)`.
     """
     cumulative = ops.cumsum(ops.softmax(logits, axis=-1), axis=-1)
-    # At most (1 - 2^-23) times the sum, which float32 rounds to less than the sum. So the result is
-    # always an id, and never one of probability 0.
+    # As `uniform` <= 1 - 2^-23, float32 rounds the threshold to less than the sum. So the result is
+    # always a valid id with a probability above 0.
     threshold = ops.cast(uniform, cumulative.dtype)[..., None] * cumulative[..., -1:]
     return most_likely(ops.cast(cumulative > threshold, "int32"))

@@ -54,7 +54,7 @@ class CTCLogits(ConfiguredLayer):
 
     def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        check_minimum(2, vocabulary_size=vocabulary_size)  # a label and the blank
+        check_minimum(2, vocabulary_size=vocabulary_size)  # one label and the blank
         self.vocabulary_size = vocabulary_size
         self.projection = ExactDense(vocabulary_size, dtype=self.dtype_policy, name="projection")
 

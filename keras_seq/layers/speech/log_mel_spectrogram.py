@@ -209,7 +209,7 @@ class LogMelSpectrogram(ConfiguredLayer):
         if not isinstance(inputs, dict):
             return None
         first = (self._step if self.causal else self._length) - 1
-        # The index of the last sample of each frame, by a sum that also works for unknown lengths.
+        # The index of the last sample of each frame. A cumulative sum works for unknown lengths.
         ones = ops.ones_like(_samples_of(inputs)[:, first :: self._step], dtype="int32")
         last = (ops.cumsum(ones, axis=1) - 1) * self._step + first
         return last < _lengths_of(inputs)[:, None]
@@ -232,14 +232,14 @@ def _lengths_of(inputs: Any) -> Any:
 
 
 def _triangles(mels: int, points: int, sampling_rate: int, lower: float, upper: float) -> Any:
-    """Returns H as `points // 2 + 1` rows of M weights."""
+    """Returns the mel filters H as `points // 2 + 1` rows of M weights."""
 
     def mel_of(frequency: float) -> float:
         return 2595 * math.log10(1 + frequency / 700)
 
     bottom = mel_of(lower)
     width = (mel_of(upper) - bottom) / (mels + 1)
-    # Distance from the lowest corner in widths; the center of triangle m is at m + 1.
+    # Frequencies in units of `width` above `bottom`. The center of triangle m is at m + 1.
     heights = [
         (mel_of(sampling_rate * k / points) - bottom) / width for k in range(points // 2 + 1)
     ]

@@ -83,7 +83,7 @@ class StridedConvolution(ConfiguredLayer):
 
     def call(self, inputs: Any, mask: Any = None) -> Any:
         before = (self.kernel_size - 1) // 2
-        # One frame too many, dropped below, because the convolution fails on an empty output.
+        # Adds a frame, dropped below, because the convolution fails if its output is empty.
         after = self.kernel_size - 1 - before + self.stride
         padded = ops.pad(zero_padding(inputs, mask), [[0, 0], [before, after], [0, 0]])
         outputs = self.convolution(padded)[:, :-1]

@@ -38,7 +38,7 @@ class TransformerBlock(ConfiguredLayer):
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.activation_dropout = activation_dropout
-        # As a config: a second reference to the layer would rename its weights in saved files.
+        # Stores the config, because two references to a layer rename its weights in saved files.
         self.position = serialize_argument(position)
 
     def _make_self_attention(self, name: str, causal: bool, position: Any, seed: Any) -> Any:

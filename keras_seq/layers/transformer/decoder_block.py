@@ -99,7 +99,7 @@ class TransformerDecoderBlock(TransformerBlock):
     ) -> Any:
         x = self.self_attention_residual.around(
             lambda x: self.self_attention(x, mask=inputs_mask, training=training),
-            # Residual and normalization read the padding before the attention hides it.
+            # The residual and the normalization do not apply the mask, so padding must be 0.
             zero_padding(inputs, inputs_mask),
             training,
         )
@@ -153,7 +153,7 @@ class TransformerDecoderBlock(TransformerBlock):
         return (*outputs, weights) if return_weights else outputs
 
     def compute_output_spec(self, inputs: Any, memory: Any, *args: Any, **kwargs: Any) -> Any:
-        # Without tracing, as in `TransformerEncoderBlock`.
+        # Avoids tracing for speed, as in `TransformerEncoderBlock`.
         known = fits(inputs, self.self_attention.qkv_kernel)
         known = known and fits(memory, self.cross_attention.key_value_kernel)
         if known and not args and not kwargs.get("return_weights"):

@@ -87,7 +87,7 @@ class TransformerEncoderBlock(TransformerBlock):
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         x = self.attention_residual.around(
             lambda x: self.attention(x, mask=mask, training=training),
-            # Residual and normalization read the padding before the attention hides it.
+            # The residual and the normalization do not apply the mask, so padding must be 0.
             zero_padding(inputs, mask),
             training,
         )
@@ -108,8 +108,8 @@ class TransformerEncoderBlock(TransformerBlock):
     def compute_output_spec(
         self, inputs: Any, mask: Any = None, training: bool | None = None
     ) -> Any:
-        # Building a model takes a third of the time if Keras need not trace each block. Inputs
-        # that do not fit are traced, which raises the error of the part concerned.
+        # Building a model is three times as fast if Keras does not trace the block. For inputs of
+        # a wrong shape, tracing raises the error of the sublayer that rejects them.
         if fits(inputs, self.attention.qkv_kernel):
             return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         return super().compute_output_spec(inputs, mask=mask, training=training)
