@@ -42,7 +42,7 @@ def dense(gradient: Any) -> Any:
 
 
 def multiply_no_nan(values: Any, factor: Any) -> Any:
-    """`values * factor`, but 0 where `factor` is 0, so that padding has no gradient."""
+    """Computes `values * factor`, but 0 where `factor` is 0, so that padding has no gradient."""
     if name() == "tensorflow":
         import tensorflow as tf
 

@@ -88,9 +88,9 @@ def _last(inputs: Any, mask: Any) -> Any:
 
 
 def masked_maximum(inputs: Any, mask: Any) -> Any:
-    """The maximum `(B, D)` of each unit over real steps, with a gradient to a single step.
+    """Returns the maximum `(B, D)` of each unit over real steps, with a gradient to a single step.
 
-    It is 0 if no step is real.
+    The maximum is 0 if no step is real.
     """
     # Padding gets a finite number below all real values.
     candidates = at_least_float32(inputs)

@@ -103,7 +103,7 @@ class AttentionalDecoder(RecurrentStates):
         states: dict[str, Any],
         attention_layers: Any = (),
     ) -> tuple[Any, list[Any]]:
-        """Scores of the token after each token of whole targets `(B, T)`.
+        """Makes the logits of the next token after each token of targets `(B, T)`.
 
         `source` has the encoder outputs `value` `(B, S, D_v)`, `value_mask` and, if the decoder
         reads it at every step, `summary`. Returns float32 logits `(B, T, V)` with the mask of the
@@ -131,16 +131,16 @@ class AttentionalDecoder(RecurrentStates):
         return masked_logits(self.to_logits(self.output_dropout(x)), target), attention
 
     def project(self, source: dict[str, Any]) -> dict[str, Any]:
-        """The keys and values of the source, as `step` reads them."""
+        """Makes the symbolic keys and values of the source, which `step` reads."""
         source = {name: source[name] for name in ("value", "value_mask")}
         return CallMethod(self.attention, "project", name="project")(source)
 
     def step(self, memory: dict[str, Any], return_attention: bool = False) -> Any:
         """Makes the functional model of one step, after `logits` has built the layers.
 
-        `memory` has the symbolic outputs of the encoder: `mask`, those of `project`, `summary` if
-        the decoder reads it, and the first states. With
-        `return_attention`, a further output is `attention` `(B, K, S)`.
+        `memory` has the symbolic outputs of the encoder: `mask`, the outputs of `project`, the
+        first states, and `summary` if the decoder reads it. With `return_attention` the model has
+        a further output `attention` `(B, K, S)`.
         """
         units, dtype = self.cell.output_size, self.cell.compute_dtype
         names = [name for layer_names in self.state_names for name in layer_names]

@@ -45,7 +45,7 @@ class DropMask(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs):
-        # A copy, because Keras attaches masks to tensors.
+        # Returns a copy, because Keras attaches the mask to the tensor itself.
         return ops.copy(inputs)
 
     def compute_mask(self, inputs, previous_mask=None):

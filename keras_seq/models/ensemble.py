@@ -59,7 +59,7 @@ class Ensemble:
         return [weight for model in self.models for weight in model.weights]
 
     def __call__(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        """Log-probabilities `(B, T, V)` of the tokens that follow each of `inputs["target"]`."""
+        """Returns log-probabilities `(B, T, V)` of the token after each token of the target."""
         return _mean([model(inputs, training=training) for model in self.models])
 
     def encoder(self, source: Any, training: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Masks on the outputs of models, which Keras' losses and metrics read."""
+"""Masks on model outputs. Keras losses and metrics read these masks."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class AttachMask(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, mask=None):
-        # A copy, because Keras attaches masks to tensors.
+        # Returns a copy, because Keras attaches the mask to the tensor itself.
         return ops.copy(inputs)
 
 

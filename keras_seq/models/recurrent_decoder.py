@@ -21,7 +21,7 @@ from keras_seq.models.recurrent_encoder import NUM_STATES, RECURRENT_LAYERS
 
 
 class RecurrentStates:
-    """States of the steps of a recurrent decoder. Abstract."""
+    """Abstract recurrent decoder: the states of its decoder steps."""
 
     def __init__(self, cell: str, num_layers: int) -> None:
         # State j of layer i is called `state_i_j`, in memories and in states.
@@ -96,7 +96,7 @@ class RecurrentDecoder(RecurrentStates):
         }
 
     def logits(self, target: Any, states: dict[str, Any] | None = None, vector: Any = None) -> Any:
-        """Float32 scores `(B, T, V)` of the token after each token of whole targets `(B, T)`.
+        """Makes float32 logits `(B, T, V)` of the next token after each token of targets `(B, T)`.
 
         The targets begin with the start token. The states are zeros if None. The first layer reads
         `vector` `(B, D)` with each token.

@@ -23,8 +23,8 @@ class TextEncoder(FunctionalModel):
     def pool(self, pooling: str) -> Any:
         """Returns one symbolic vector `(B, U)` for each text.
 
-        Raises ValueError if `pooling` is not one of `poolings`. An encoder with vectors of its own
-        for a whole text overrides this method.
+        Raises ValueError if `pooling` is not one of `poolings`. An encoder that has its own
+        vector of a whole text overrides this method.
         """
         check_choice("pooling", pooling, self.poolings)
         layer = MaskedPooling(pooling, dtype=self.dtype_policy, name="pooling")

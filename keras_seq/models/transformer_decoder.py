@@ -39,7 +39,7 @@ class TransformerDecoder:
     def logits(
         self, target: Any, source: dict[str, Any] | None = None, attention_layers: Any = ()
     ) -> tuple[Any, list[Any]]:
-        """Scores of the token after each token of whole targets `(B, T)`.
+        """Makes the logits of the next token after each token of targets `(B, T)`.
 
         `source` has the encoder outputs `memory` `(B, S, D)` and `memory_mask`. Returns float32
         logits `(B, T, V)`, and the attention weights `(B, H, T, S)` of each of `attention_layers`,
@@ -57,7 +57,7 @@ class TransformerDecoder:
         return self._output(x), attention
 
     def project(self, memory: Any, memory_mask: Any) -> dict[str, Any]:
-        """The symbolic memory of the steps: the mask, and each block's keys and values."""
+        """Makes the symbolic memory of `step`: the mask, and each block's keys and values."""
         projected = {"mask": memory_mask}
         for i, block in enumerate(self.blocks):
             parts = CallMethod(block, "project", name=f"project_{i}")(
@@ -70,7 +70,7 @@ class TransformerDecoder:
         """Makes the functional model of one step, after `logits` has built the layers.
 
         `memory` has the symbolic outputs of `project`, or `mask` alone for a decoder without a
-        source. The attention of the last block is an output on request.
+        source. `return_attention` adds the attention of the last block as an output.
         """
         inputs = self._step_inputs(memory)
         memory = inputs["memory"]

@@ -48,8 +48,8 @@ class TransformerDecoderModel(AttentiveModel):
     ) -> None:
         """Connects source ids `(B, S)` and encoder outputs `(B, S, D)` to the decoder.
 
-        To be called instead of `super().__init__`. `mask` `(B, S)` is True where the source is
-        real, and `decoder` is from `_make_decoder`.
+        Subclasses call this method instead of `super().__init__`. `mask` `(B, S)` is True at real
+        steps of the source, and `decoder` is from `_make_decoder`.
         """
         target = token_input("target")
         memory = {"memory": encoded, "memory_mask": mask}

@@ -29,8 +29,7 @@ def raise_outside_libraries(
     """Calls `action` now or, if a library is running, at the next safe point.
 
     `frame` is the frame that the signal interrupted. `action` is called once; it usually raises.
-    With an `exit_code`, the process ends with it if no safe point is reached within
-    `GRACE_SECONDS`.
+    If no safe point is reached within `GRACE_SECONDS`, the process ends with `exit_code`, if any.
     """
     if not _in_a_library(frame):
         action()

@@ -212,7 +212,7 @@ class AttentionCell(ConfiguredLayer):
         return output, new_states, weights
 
     def _advance(self, inputs: Any, extra: Any, cell_states: Any) -> Any:
-        """Output and states of the cell, for inputs `(B, D)` or `(B, K, D)` joined with `extra`."""
+        """Runs the cell on inputs `(B, D)` or `(B, K, D)`, concatenated with `extra` if given."""
         if extra is not None:
             inputs = ops.concatenate([inputs, extra], axis=-1)
         if len(inputs.shape) == 2:
@@ -310,11 +310,11 @@ def _check_output_is_state(cell: Any) -> None:
 def attend_with_beam(
     attention: Any, query: Any, memory: Any, states: Any, noise: Any = None
 ) -> Any:
-    """One step of attention for K hypotheses, with queries `(B, K, U)`.
+    """Runs a step of attention for K hypotheses, with queries `(B, K, U)`.
 
     `memory` has `key`, `value` and `value_mask`. `states` has `attention` `(B, K, S)` if the
     attention has a state. Returns the context `(B, K, D_v)`, the weights `(B, K, S)`, and a dict of
-    the new `attention` or nothing.
+    the new `attention`, which is empty without a state.
     """
     if not has_state(attention):
         return *attention.attend(query, **memory, noise=noise), {}
@@ -325,7 +325,7 @@ def attend_with_beam(
 
 
 def attend(attention: Any, query: Any, memory: Any, states: Any, noise: Any = None) -> Any:
-    """`attend_with_beam` for one hypothesis: query, states and results lack the axis K."""
+    """Runs `attend_with_beam` for one hypothesis. No tensor has the axis K."""
     query, attention_states, noise = tree.map_structure(
         lambda tensor: ops.expand_dims(tensor, 1),
         (query, {name: states[name] for name in states if name == "attention"}, noise),

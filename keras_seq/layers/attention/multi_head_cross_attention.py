@@ -111,7 +111,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         return_weights: bool = False,
         training: bool | None = None,
     ) -> Any:
-        """Attends to a projected source, as `call` does.
+        """Attends to the keys and values of a source, like `call`.
 
         `query` is a float tensor `(B, T, D)`; while decoding, T is the beam. `key` and `value` are
         from `project`.

@@ -44,5 +44,5 @@ class CellWrapper(ConfiguredLayer):
             self.cell.built = True
 
     def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
-        """The form for a loop, see `keras_seq.layers.internal.loop_cell`."""
+        """Returns the loop adapter; see `keras_seq.layers.internal.loop_cell`."""
         return loop_cell(self.cell, features, summary_features, noise_shape)

@@ -23,7 +23,7 @@ def keras_cell_of(source: Any, layer_class: Any, cell_class: Any) -> Any:
 
     Raises ValueError if `source` is another layer, or has regularizers or constraints.
     """
-    # An exact match, because a subclass may compute something else.
+    # Matches the class exactly, because a subclass may compute something else.
     cell = source.cell if type(source) is layer_class else source
     if type(cell) is not cell_class:
         raise ValueError(

@@ -27,8 +27,8 @@ def normalizer(layer: keras.layers.LayerNormalization, shifts: list[Any]) -> Cal
 
         y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + sum of shifts
 
-    The function reads the weights once. It computes in float32 or more, like the layer. The shifts replace beta; None entries are
-    skipped.
+    The function reads the weights once. It computes in float32 or more, like the layer. The
+    shifts replace beta, and None entries are skipped.
     """
     gamma = read_once(layer.gamma)
     shifts = [ops.cast(read_once(shift), gamma.dtype) for shift in shifts if shift is not None]

@@ -11,7 +11,7 @@ from keras_seq.layers.internal.step_loop import read_once
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class PeepholeLSTMCell(LSTMBase):
-    """LSTM cell whose gates also read the carry.
+    """LSTM cell whose gates also read the cell state.
 
         i  = sigmoid(x W_i + h U_i + p_i * c + b_i)
         f  = sigmoid(x W_f + h U_f + p_f * c + b_f)
@@ -19,16 +19,16 @@ class PeepholeLSTMCell(LSTMBase):
         o  = sigmoid(x W_o + h U_o + p_o * c' + b_o)
         h' = o * tanh(c')
 
-    The output gate reads the new carry. With peepholes a cell can time events precisely: it tells
-    apart spikes that are 49 and 50 steps away, which an LSTM with a closed output gate cannot.
+    The output gate reads the new cell state. With peepholes a cell can time events precisely: it
+    tells apart spikes 49 and 50 steps away, which an LSTM with a closed output gate cannot.
 
     The weights are kernel, recurrent_kernel and bias with gates as in `LSTMCell`, then p_i, p_f
     and p_o. This is the layout of `tfa.rnn.PeepholeLSTMCell`, so its weights can be set directly.
 
     Args:
         units: Positive integer U.
-        kwargs: Further arguments of `LSTMCell` other than `output_activation`. `activation` is that
-            of the candidate and the carry, and `kernel_initializer` also sets p.
+        kwargs: Further arguments of `LSTMCell` other than `output_activation`. `activation` is the
+            activation of the candidate and the cell state, and `kernel_initializer` also sets p.
 
     Shapes, call arguments, outputs and errors are those of `LSTMCell`.
 

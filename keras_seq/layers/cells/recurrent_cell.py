@@ -1,4 +1,4 @@
-"""Bases of the recurrent cells: weights, a single step, and the form for a loop."""
+"""Base classes of the recurrent cells, and their loop adapter."""
 
 from collections.abc import Callable
 from typing import Any
@@ -47,9 +47,9 @@ class RecurrentCell(ConfiguredLayer):
         output, states = step(transform(x W), states)
 
     A subclass defines `num_gates` and `step`, and may override `input_transform` and
-    `loop_constants`. This class runs them for a single step and inside a loop. A loop computes x W
-    of all steps as one product, and the transform and the constants once. One dropout mask serves
-    all steps of a sequence. Recurrent dropout applies to the state that enters the product.
+    `loop_constants`. This class runs a single step and all steps of a loop. A loop computes x W of
+    all steps as one product, and the transform and the constants once. One dropout mask serves all
+    steps of a sequence. Recurrent dropout applies to the state that enters the product.
     """
 
     # x W has `num_gates * U` features.
@@ -161,7 +161,7 @@ class RecurrentCell(ConfiguredLayer):
         return self.step(product, states, **constants)
 
     def in_loop(self, features: int, summary_features: int = 0, noise_shape: Any = None) -> Any:
-        """The form for a loop, see `keras_seq.layers.internal.loop_cell`."""
+        """Returns the loop adapter; see `keras_seq.layers.internal.loop_cell`."""
         return RecurrentCellInLoop(self, features, summary_features, noise_shape)
 
     def with_weights_of(self, keras_cell: keras.layers.Layer) -> Any:
@@ -176,7 +176,7 @@ class RecurrentCell(ConfiguredLayer):
 class LSTMBase(RecurrentCell):
     """Abstract cell with gates in the order i, f, c, o and the states h and c.
 
-    `activation` applies to the candidate and to the carry, `recurrent_activation` to the gates.
+    `activation` applies to the candidate and the cell state, `recurrent_activation` to the gates.
     """
 
     num_gates = 4
@@ -207,7 +207,7 @@ class LSTMBase(RecurrentCell):
 
 
 class RecurrentCellInLoop:
-    """A `RecurrentCell` for all steps of a loop."""
+    """Loop adapter of a `RecurrentCell`."""
 
     def __init__(self, cell: Any, features: int, summary_features: int, noise_shape: Any) -> None:
         self.cell = cell

@@ -29,7 +29,7 @@ class ZoneoutCell(CellWrapper):
     Args:
         cell: A recurrent cell whose output is its first state.
         zoneout: Float in [0, 1), the rate of all states, or a list with one rate per state. The
-            paper uses [0.05, 0.5] for hidden state and carry of an LSTM. Defaults to 0.1.
+            paper uses [0.05, 0.5] for hidden and cell state of an LSTM. Defaults to 0.1.
         seed: Optional integer that makes the noise reproducible.
 
     Call arguments and outputs are those of `cell`, but `training` must be false: `RNN` draws the
@@ -108,7 +108,7 @@ class ZoneoutCell(CellWrapper):
 
 
 class _ZoneoutInLoop:
-    """Loop adapter of a `ZoneoutCell`. The loop slices the noise together with the inputs."""
+    """Loop adapter of a `ZoneoutCell`. The loop slices the noise with the inputs."""
 
     def __init__(self, cell: Any, inner: Any, noise_shape: Any) -> None:
         self.cell = cell

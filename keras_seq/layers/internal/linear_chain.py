@@ -14,14 +14,14 @@ from keras_seq.layers.internal.step_loop import run_steps
 def chain_scores(
     inputs: Any, mask: Any, transitions: Any, start: Any, reduce: Callable[..., Any]
 ) -> tuple[Any, Any]:
-    """Scores of the tag sequences up to each step, reduced over all tags but the last.
+    """Returns scores of the tag sequences up to each step, reduced over all tags but the last.
 
         a[1, j] = start[j] + x[1, j]
         a[t, j] = reduce over i of (a[t - 1, i] + A[i, j]) + x[t, j]
 
     Masked steps are skipped. `inputs` `(B, T, N)` is x, `transitions` is A[from, to], and `reduce`
-    is `ops.logsumexp` or `ops.max`. Returns scores `(B, T, N)`, at masked steps those of the step
-    before, and the last scores `(B, N)`.
+    is `ops.logsumexp` or `ops.max`. Returns scores `(B, T, N)`, where masked steps repeat the
+    previous scores, and the last scores `(B, N)`.
     """
 
     def step(current: Any, states: Any) -> Any:
@@ -42,7 +42,7 @@ def chain_scores(
 
 
 def best_tags(scores: Any, mask: Any, transitions: Any, end: Any) -> Any:
-    """The tag sequence of the highest score, traced back from the last step.
+    """Returns the tag sequence with the highest score, traced back from the last step.
 
     `scores` are `chain_scores` reduced by the maximum. Returns int32 `(B, T)`, 0 at masked steps.
     """

@@ -14,18 +14,18 @@ from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 def loop_cell(
     cell: keras.layers.Layer, features: int, summary_features: int = 0, noise_shape: Any = None
 ) -> Any:
-    """Returns the fastest form of a built cell for all steps of a loop.
+    """Returns the fastest adapter that runs a built cell at all steps of a loop.
 
     The inputs of the cell are [x; summary; feedback]. x, of width `features`, is known before the
     loop, `summary` is the same at all steps, and `feedback` comes from the previous step. Either x
-    or `feedback` may be missing. The form has two methods:
+    or `feedback` may be missing. The adapter has two methods:
 
-        projected = form.project(x, summary)                      before the loop, for all steps
-        output, states = form.step(projected_t, feedback, states) in the loop
+        projected = adapter.project(x, summary)                      before the loop, for all steps
+        output, states = adapter.step(projected_t, feedback, states) in the loop
 
-    All random numbers are drawn when the form is created. `noise_shape` is `(B, T)` in training;
-    None disables dropout. A cell can provide its own form by a method `in_loop` with these
-    arguments.
+    All random numbers are drawn when the adapter is created. `noise_shape` is `(B, T)` in training;
+    None disables dropout. A cell can provide its own adapter by a method `in_loop` with
+    these arguments.
     """
     if hasattr(cell, "in_loop"):
         return cell.in_loop(features, summary_features, noise_shape)
@@ -168,7 +168,7 @@ class SplitKernel:
 
 
 class _KerasCellInLoop:
-    """Base of the adapters that run Keras' cells inside a loop."""
+    """Base class of the loop adapters of Keras cells."""
 
     def __init__(self, cell: Any, features: int, summary_features: int) -> None:
         self.cell = cell

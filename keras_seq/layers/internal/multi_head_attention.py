@@ -67,9 +67,9 @@ class MultiHeadAttention(ConfiguredLayer):
     def _project_heads(
         self, inputs: Any, lengths: Any, kernel: Any, bias: Any, sizes: tuple[int, ...]
     ) -> Any:
-        """Projects `(B, T, F)` to `(B, H, T, D)` for each size D. `kernel` is `(F, H * sum of sizes)`.
+        """Projects `(B, T, F)` to `(B, H, T, D)` for each D. `kernel` is `(F, H * sum of sizes)`.
 
-        The caller passes `lengths`, B and T, because computing them anew in each projection costs
+        The caller passes `lengths`, B and T, because computing them in each projection costs
         as much as the product of a single step.
         """
         rows = add_bias(ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel), bias)

@@ -44,17 +44,17 @@ class SingleHeadAttention(ConfiguredLayer):
 
     @abstractmethod
     def scores(self, query: Any, key: Any) -> Any:
-        """Scores `(B, T, S)` of `query` `(B, T, D_q)` against the `key` of `project`."""
+        """Returns scores `(B, T, S)` of `query` `(B, T, D_q)` against the `key` of `project`."""
 
     @abstractmethod
     def _key(self, value: Any) -> Any:
-        """The part of the scores that depends on the source `(B, S, D_v)` alone."""
+        """Computes the part of the scores that depends only on the source `(B, S, D_v)`."""
 
     @abstractmethod
     def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
-        """Draws the `noise` `(B, T, S)` of T decoding steps, before a loop over the steps, or None.
+        """Draws the `noise` `(B, T, S)` of T decoding steps, or returns None.
 
-        Random numbers inside a loop would carry the state of their generator through it.
+        The noise is drawn before the loop, so that the loop does not carry the generator's state.
         """
 
     def call(
@@ -76,7 +76,7 @@ class SingleHeadAttention(ConfiguredLayer):
         return context, weights
 
     def project(self, value: Any, value_mask: Any = None) -> dict[str, Any]:
-        """Computes what `attend` needs of a source `(B, S, D_v)`, once for all decoding steps.
+        """Projects a source `(B, S, D_v)` for `attend`, once for all decoding steps.
 
         Returns a dict of `key` `(B, S, ...)`, and of `value` `(B, S, D_v)` with 0 on masked steps.
         """
@@ -96,7 +96,7 @@ class SingleHeadAttention(ConfiguredLayer):
         return self._read(ops.cast(weights, value.dtype), value, noise)
 
     def _read(self, weights: Any, value: Any, noise: Any) -> tuple[Any, Any]:
-        """Context `(B, T, D_v)` and the weights `(B, T, S)`."""
+        """Returns the context `(B, T, D_v)` and the weights `(B, T, S)`."""
         return ops.matmul(weights, value), weights
 
     def compute_mask(self, query: Any, mask: Any = None) -> Any:
@@ -133,15 +133,15 @@ class RecurrentAttention(SingleHeadAttention):
 
     @abstractmethod
     def initial_state(self, value: Any) -> Any:
-        """The state `(B, S)` before the first step over `value` `(B, S, D_v)`."""
+        """Returns the state `(B, S)` before the first step over `value` `(B, S, D_v)`."""
 
     @abstractmethod
     def _prepare(self, query: Any, key: Any, value_mask: Any, noise: Any) -> Any:
-        """Computes what `_align` needs of a query, `(B, T, ...)`, outside the loop."""
+        """Computes a tensor `(B, T, ...)` for `_align` from the queries, outside the loop."""
 
     @abstractmethod
     def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
-        """Weights `(B, K, S)` and new state `(B, K, S)` of one step."""
+        """Returns the weights `(B, K, S)` and the new state `(B, K, S)` of one step."""
 
     def attend(  # type: ignore[override]
         self,
@@ -152,10 +152,10 @@ class RecurrentAttention(SingleHeadAttention):
         value_mask: Any = None,
         noise: Any = None,
     ) -> tuple[Any, Any, Any]:
-        """One decoding step of K hypotheses, with queries `(B, K, D_q)`. Draws no random numbers.
+        """Runs a step of K hypotheses, with queries `(B, K, D_q)`. Draws no random numbers.
 
-        `state` `(B, K, S)` is from `initial_state` or the step before. Returns the context `(B, K,
-        D_v)`, the weights `(B, K, S)` and the new state.
+        `state` `(B, K, S)` is from `initial_state` or the previous step. Returns the context
+        `(B, K, D_v)`, the weights `(B, K, S)` and the new state.
         """
         prepared = self._prepare(query, key, value_mask, noise)
         weights, state = self._align(prepared, key, state, value_mask)
@@ -170,7 +170,7 @@ class RecurrentAttention(SingleHeadAttention):
         value_mask: Any = None,
         noise: Any = None,
     ) -> Any:
-        """Runs T decoding steps of one hypothesis, one after another.
+        """Runs T consecutive decoding steps of one hypothesis.
 
         The arguments are those of `attend`, with T instead of K and a state `(B, S)`. Returns the
         context `(B, T, D_v)`, the weights `(B, T, S)` and the state `(B, S)` after the last step.
@@ -187,12 +187,12 @@ class RecurrentAttention(SingleHeadAttention):
 
 
 def has_state(attention: keras.layers.Layer) -> bool:
-    """Returns True if an attention carries a state from step to step."""
+    """Returns True if an attention layer has a state that it updates at each step."""
     return hasattr(attention, "initial_state")
 
 
 def tanh(inputs: Any) -> Any:
-    """tanh in the dtype of its inputs; Keras' tanh returns float32 for float64 on JAX."""
+    """Computes tanh in the dtype of its inputs. On JAX, Keras returns float32 for float64."""
     return ops.cast(ops.tanh(inputs), inputs.dtype)
 
 

@@ -19,9 +19,9 @@ def run_steps(
     mask: Any = None,
     **options: Any,
 ) -> tuple[Any, Any]:
-    """Runs `step` over axis 1 of `inputs` with gradients, on every backend.
+    """Runs `step` over axis 1 of `inputs`, differentiable on every backend.
 
-    The loop is that of `keras.layers.RNN`, with its `options` such as `go_backwards`. `step` maps
+    The loop is a `keras.layers.RNN` with `options` such as `go_backwards`. `step` maps
     `(inputs[:, t], states)` to `(outputs_t, states)`. It reads constants such as memory, masks and
     weights as a closure, so the loop does not carry them from step to step. States do not change
     where `mask` `(B, T)` is False; a mask requires that the first state is the last output.

@@ -29,18 +29,18 @@ class AttentionPosition(ConfiguredLayer):
         return tensor
 
     def bias(self, query: Any, steps: Any) -> Any:
-        """Bias of the scores of scaled queries `(B, H, T, D)`, or None.
+        """Returns the bias of the scores of scaled queries `(B, H, T, D)`, or None.
 
         The bias is float32 and broadcasts to `(B, H, T, S)` with S = `steps`.
         """
         return None
 
     def context_bias(self, weights: Any) -> Any:
-        """Bias `(B, H, T, D)` of the contexts, from weights `(B, H, T, S)`, or None."""
+        """Returns the bias `(B, H, T, D)` of contexts for weights `(B, H, T, S)`, or None."""
         return None
 
     def step_bias(self, query: Any, distance: Any) -> Any:
-        """Bias of the scores of one step of scaled queries `(B, H, K, D)`, or None.
+        """Returns the bias of the scores of scaled queries `(B, H, K, D)` of one step, or None.
 
         `distance` `(B, K, P)` is the number of steps since each slot was written, undefined for
         slots that hold no ancestor of the hypothesis. The bias is float32 and broadcasts to `(B, H,
@@ -49,7 +49,7 @@ class AttentionPosition(ConfiguredLayer):
         return None
 
     def step_context_bias(self, weights: Any, distance: Any) -> Any:
-        """Bias `(B, H, K, D)` of the contexts of one step, or None.
+        """Returns the bias `(B, H, K, D)` of the contexts of one step, or None.
 
         The weights `(B, H, K, P)` are 0 for slots that hold no ancestor of the hypothesis.
         """

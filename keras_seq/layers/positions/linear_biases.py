@@ -67,7 +67,7 @@ class LinearBiases(AttentionPosition):
 
 
 def _linear_bias(query: Any, distance: Any) -> Any:
-    """Biases `(B, H, T, S)` for a query `(B, H, ...)` and distances `(B, T, S)`."""
+    """Returns biases `(B, H, T, S)` for a query `(B, H, ...)` and distances `(B, T, S)`."""
     heads = query.shape[1]
     slopes = 2.0 ** (ops.arange(1, heads + 1, dtype="float32") * (-8.0 / heads))
     return -slopes[:, None, None] * distance[:, None]

@@ -117,16 +117,16 @@ class RelativePosition(AttentionPosition):
         return ops.transpose(context, (0, 2, 1, 3))
 
     def _vectors_by_distance(self, vectors: Any, like: Any, steps: Any) -> Any:
-        """The vectors of relative positions -T .. T."""
+        """Returns the vectors of relative positions -T .. T."""
         index = ops.clip(ops.arange(2 * steps + 1) - steps, -self.max_distance, self.max_distance)
         return ops.cast(ops.take(vectors, index + self.max_distance, axis=0), like.dtype)
 
     def _past_vectors(self, vectors: Any, like: Any) -> Any:
-        """The vectors of relative positions -R .. 0."""
+        """Returns the vectors of relative positions -R .. 0."""
         return ops.cast(vectors[: self.max_distance + 1], like.dtype)
 
     def _past_index(self, distance: Any) -> Any:
-        """The row of `_past_vectors` for each distance."""
+        """Returns the row index in `_past_vectors` for each distance."""
         return self.max_distance - ops.minimum(distance, self.max_distance)
 
 
@@ -142,7 +142,7 @@ def by_key(tensor: Any, steps: Any) -> Any:
 
 
 def by_distance(tensor: Any, steps: Any) -> Any:
-    """The inverse of `by_key`, with 0 at relative positions that have no key."""
+    """Inverts `by_key`. Relative positions without a key get 0."""
     batch, heads = ops.shape(tensor)[0], tensor.shape[1]
     longer = ops.pad(tensor, [[0, 0], [0, 0], [0, 0], [0, steps]])
     flat = ops.reshape(longer, (batch, heads, 2 * steps * steps))

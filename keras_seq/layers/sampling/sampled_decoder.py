@@ -23,7 +23,7 @@ from keras_seq.layers.sampling.samplers import (
 
 @keras.saving.register_keras_serializable(package="keras_seq")
 class SampledDecoder(ConfiguredLayer):
-    """Attention cell with an embedding before it and logits behind it, fed by a sampler.
+    """Attention decoder with an embedding, an output layer and a sampler that feeds it.
 
         h~_t, s_t = cell(x_t, s_{t-1}, value)
         o_t       = output_layer(h~_t)

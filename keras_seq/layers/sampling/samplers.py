@@ -28,7 +28,7 @@ class Sampler:
 
 @dataclasses.dataclass(frozen=True)
 class ScheduledSampler(Sampler):
-    """Abstract sampler that sometimes feeds back what the previous step produced."""
+    """Abstract sampler that feeds the previous output back with a given probability."""
 
     probability: float
     seed: int | None = None
@@ -38,7 +38,7 @@ class ScheduledSampler(Sampler):
             raise ValueError(f"`probability` must be in [0, 1], received {self.probability!r}.")
 
     def feedback(self, embedding: Any, width: int) -> Callable[[Any, Any], Any]:
-        """Returns a function of a step's outputs `(B, V)` and ids to the next input `(B, D)`."""
+        """Returns a function from outputs `(B, V)` and ids `(B,)` to the next input `(B, D)`."""
         raise NotImplementedError
 
 

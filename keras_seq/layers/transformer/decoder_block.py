@@ -115,7 +115,7 @@ class TransformerDecoderBlock(TransformerBlock):
         return (outputs, weights) if return_weights else outputs
 
     def project(self, memory: Any, memory_mask: Any = None) -> dict[str, Any]:
-        """Computes what `step` needs of a memory `(B, S, D_m)`, once for all decoding steps.
+        """Computes the keys and values of a memory `(B, S, D_m)`, once for all decoding steps.
 
         `memory_mask` is an optional bool tensor `(B, S)`. Returns a dict of `key` and `value`, each
         `(B, H, S, D / H)`.
