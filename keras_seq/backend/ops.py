@@ -51,7 +51,7 @@ def multiply_no_nan(values: Any, factor: Any) -> Any:
 
 
 def sum_of_squares(tensors: Sequence[Any]) -> Any:
-    """Sum of the squares of all numbers in a list of tensors, a float32 scalar."""
+    """Returns the sum of the squares of all numbers in a list of tensors, a float32 scalar."""
     tensors = [keras.ops.cast(tensor, "float32") for tensor in tensors]
     if name() == "tensorflow":
         import tensorflow as tf

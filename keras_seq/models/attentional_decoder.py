@@ -81,7 +81,7 @@ class AttentionalDecoder(RecurrentStates):
         }
 
     def first_states(self, last_states: list[list[Any]], bridge: str = "dense") -> dict[str, Any]:
-        """Symbolic first states `(B, U)` of all layers, by name.
+        """Makes symbolic first states `(B, U)` of all layers, by name.
 
         Decoder layer i uses the last states of encoder layer i, or of the topmost encoder layer.
         The bridge is "copy", "dense" or "zero".

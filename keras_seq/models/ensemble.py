@@ -10,7 +10,7 @@ from keras import ops
 
 
 class Ensemble:
-    """Several trained models as one model to search with.
+    """Several trained models as one searchable model.
 
         P(y_t | y_<t, x) = mean_m P_m(y_t | y_<t, x)
 
@@ -115,7 +115,7 @@ class Ensemble:
 
 
 def _mean(logits: list[Any]) -> Any:
-    """Logarithm of the mean probability, from the logits of each model."""
+    """Returns the logarithm of the mean probability, from the logits of each model."""
     log_probabilities = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
     total = ops.logsumexp(ops.stack(log_probabilities, axis=0), axis=0)
     return total - ops.log(ops.cast(len(logits), "float32"))

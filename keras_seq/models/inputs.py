@@ -9,14 +9,14 @@ import keras
 
 
 def token_input(name: str) -> Any:
-    """Symbolic int32 ids `(B, T)`."""
+    """Makes symbolic int32 ids `(B, T)`."""
     return keras.Input((None,), dtype="int32", name=name)
 
 
 def step_inputs(
     memory: Mapping[str, Any], beam: Mapping[str, Any], shared: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Symbolic inputs of a `decoder_step`: `token` `(B, K)`, `position` `()`, `state` and `memory`.
+    """Makes the inputs of `decoder_step`: `token` `(B, K)`, `position` `()`, `state` and `memory`.
 
     The state is a dict of `beam` `(B, K, ...)`, which a search reorders, and of `shared` `(B,
     ...)`, which it does not reorder.

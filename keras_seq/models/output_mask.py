@@ -24,5 +24,5 @@ class AttachMask(keras.layers.Layer):
 
 
 def masked_logits(logits: Any, target: Any) -> Any:
-    """Returns symbolic logits `(B, T, V)` with the mask of the target ids `(B, T)`."""
+    """Returns symbolic logits `(B, T, V)` whose mask is True where `target` `(B, T)` is not 0."""
     return AttachMask(name="masked_logits")(logits, mask=ops.not_equal(target, 0))

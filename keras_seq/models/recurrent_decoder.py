@@ -21,7 +21,7 @@ from keras_seq.models.recurrent_encoder import NUM_STATES, RECURRENT_LAYERS
 
 
 class RecurrentStates:
-    """Abstract recurrent decoder: the states of its decoder steps."""
+    """Abstract recurrent decoder, with the states of decoder steps."""
 
     def __init__(self, cell: str, num_layers: int) -> None:
         # State j of layer i is called `state_i_j`, in memories and in states.
@@ -86,7 +86,7 @@ class RecurrentDecoder(RecurrentStates):
         self.to_logits = make_output(self.embedding, units, args.tie_output, dtype)
 
     def first_states(self, vector: Any) -> dict[str, Any]:
-        """Symbolic first states `(B, U)` of all layers from a vector `(B, D)`, by name."""
+        """Makes symbolic first states `(B, U)` of all layers from a vector `(B, D)`, by name."""
         return {
             name: ExactDense(
                 layer.units, activation="tanh", dtype=self.dtype, name=f"first_{name}"

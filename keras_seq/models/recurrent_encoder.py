@@ -28,7 +28,7 @@ def make_bidirectional(cell: str, units: int, dtype: Any, name: str) -> Any:
 
 
 def make_bidirectional_layers(cell: str, num_layers: int, units: int, dtype: Any) -> list[Any]:
-    """Bidirectional layers of an encoder, with `units` in each direction."""
+    """Makes the bidirectional layers of an encoder, with `units` in each direction."""
     return [make_bidirectional(cell, units, dtype, f"encoder_{i}") for i in range(num_layers)]
 
 

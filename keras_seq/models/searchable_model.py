@@ -28,7 +28,7 @@ class SearchableModel(FunctionalModel):
 
     @property
     def encoder(self) -> Any:
-        """Functional model from the source to the memory, a dict of tensors."""
+        """Functional model that encodes the source as the memory, a dict of tensors."""
         return self._parts.encoder
 
     @property

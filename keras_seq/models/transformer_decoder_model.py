@@ -20,7 +20,7 @@ class TransformerDecoderModel(AttentiveModel):
     """Functional model of any encoder and the decoder of a Transformer. Abstract."""
 
     def _make_embedding(self, side: str, name: str | None = None) -> Any:
-        """`TokenEmbedding` of the vocabulary of "source" or "target"."""
+        """Makes the `TokenEmbedding` of the vocabulary of "source" or "target"."""
         args = self._arguments
         size = getattr(args, f"{side}_vocabulary_size")
         return TokenEmbedding(size, args.units, dtype=args.dtype, name=name or f"{side}_embedding")

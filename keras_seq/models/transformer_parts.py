@@ -21,7 +21,7 @@ _BLOCK_ARGUMENTS = (
 def make_blocks(
     block: Any, arguments: SimpleNamespace, name: str, seeds: Iterable[int | None], **options: Any
 ) -> Iterator[Any]:
-    """Yields one block per seed of the dropout, named `name_0`, `name_1`, ...
+    """Yields one block per dropout seed, named `name_0`, `name_1`, ...
 
     It is a generator because layers draw their initial weights in the order in which they are made
     and built.

@@ -1,4 +1,4 @@
-"""Ends the program on a signal, but not by an exception in the middle of a library."""
+"""Ends the program on a signal without raising exceptions inside fragile libraries."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def update_ancestors(ancestors: Any, write_index: Any) -> Any:
 
 
 def beam_cache_mask(ancestors: Any) -> Any:
-    """Float32 bias `(B, K, L, K)` that hides all slots but the ancestors of a hypothesis.
+    """Returns a float32 bias `(B, K, L, K)` that hides all but the ancestors of each hypothesis.
 
     To reorder hypotheses, a search gathers the small tensor `ancestors`. Keys and values, hundreds
     of times its size, never move.

@@ -175,7 +175,7 @@ class MonotonicAttention(RecurrentAttention):
         )
 
     def _prepare(self, query: Any, key: Any, value_mask: Any, noise: Any) -> Any:
-        """The stop probabilities `(B, T, S)` in float32 or float64, 0 on padding."""
+        """Returns the stop probabilities `(B, T, S)` in float32 or float64, 0 on padding."""
         scores = at_least_float32(self.scores(query, key))
         scores = scores + ops.cast(self.sigmoid_bias, scores.dtype)
         if noise is not None:

@@ -81,7 +81,7 @@ class DropoutCell(CellWrapper):
         return _DropoutInLoop(self, features, summary_features, noise_shape)
 
     def draw_mask(self, name: str, features: int, noise_shape: Any) -> Any:
-        """A dropout mask `(B, T, D)` or `(B, 1, D)`, or None if the rate or D is 0."""
+        """Returns a dropout mask `(B, T, D)` or `(B, 1, D)`, or None if the rate or D is 0."""
         batch, steps = noise_shape
         shape = (batch, steps if self.per_step else 1, features)
         return draw_mask(self, self.rates[name] if features else 0, shape)

@@ -47,7 +47,7 @@ class RecurrentCell(ConfiguredLayer):
         output, states = step(transform(x W), states)
 
     A subclass defines `num_gates` and `step`, and may override `input_transform` and
-    `loop_constants`. This class runs a single step and all steps of a loop. A loop computes x W of
+    `loop_constants`. This class runs them in a single step and in a loop. A loop computes x W of
     all steps as one product, and the transform and the constants once. One dropout mask serves all
     steps of a sequence. Recurrent dropout applies to the state that enters the product.
     """

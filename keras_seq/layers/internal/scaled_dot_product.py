@@ -19,7 +19,7 @@ def padding_bias(mask: Any) -> Any:
 
 
 def band_bias(steps: Any, causal: bool = False, window: int | None = None) -> Any:
-    """Float32 bias `(1, 1, T, T)` that hides later steps, and steps `window` or more away.
+    """Returns a float32 bias `(1, 1, T, T)` that hides later steps and steps `window` or more away.
 
     None if it would hide nothing.
     """
@@ -43,7 +43,7 @@ def join_biases(biases: list[Any]) -> Any:
 
 
 def query_has_keys(bias: Any) -> Any:
-    """Float32 tensor in the shape of `bias` with S = 1: 1 if a query sees any key, else 0."""
+    """Returns float32 in the shape of `bias` with S = 1: 1 if a query sees any key, else 0."""
     return ops.cast(ops.max(bias, axis=-1, keepdims=True) > NEG_INF / 2, "float32")
 
 
@@ -81,7 +81,7 @@ def has_fused_attention(query: Any, value: Any) -> bool:
 
 
 def fused_context(query: Any, key: Any, value: Any, bias: Any = None, has_keys: Any = None) -> Any:
-    """`attention_weights` times `value` `(B, H, S, D)`, by `keras.ops.dot_product_attention`.
+    """Multiplies `attention_weights` by `value` `(B, H, S, D)`, with the fused attention of Keras.
 
     `bias` may hide keys, but not change their scores.
     """

@@ -18,7 +18,7 @@ def reshape(tensor: Any, shape: Any) -> Any:
 
 
 def add_bias(inputs: Any, bias: Any) -> Any:
-    """`inputs` `(..., U)` plus `bias` `(U,)`."""
+    """Adds `bias` `(U,)` to `inputs` `(..., U)`."""
     if keras.backend.standardize_dtype(inputs.dtype) in ("bfloat16", "float16"):
         # The gradient of TensorFlow's BiasAdd would sum all rows in half precision.
         return inputs + bias
@@ -27,7 +27,7 @@ def add_bias(inputs: Any, bias: Any) -> Any:
 
 
 def dense(inputs: Any, kernel: Any, bias: Any = None) -> Any:
-    """`inputs` `(..., D)` times `kernel` `(D, U)`, plus `bias` `(U,)` -> `(..., U)`.
+    """Multiplies `inputs` `(..., D)` by `kernel` `(D, U)` and adds `bias` `(U,)`, if any.
 
     It multiplies two matrices. `ops.matmul` of tensors of higher rank computes shapes at run time,
     which for a single step costs more than the product.

@@ -57,7 +57,7 @@ class _ClosureCell:
 
 
 def read_once(variable: Any) -> Any:
-    """The value of a variable as a tensor, so that a loop does not read it at each step."""
+    """Returns the value of a variable as a tensor, so that a loop reads the variable only once."""
     # `ops.convert_to_tensor` would return the variable itself.
     return ops.reshape(variable, tuple(variable.shape))
 

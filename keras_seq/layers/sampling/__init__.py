@@ -1,1 +1,1 @@
-"""Decoders that feed on their own output, step by step."""
+"""Decoders that read their own output at the next step."""

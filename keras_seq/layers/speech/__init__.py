@@ -1,1 +1,1 @@
-"""Layers from sound to logits."""
+"""Layers for speech, from audio to logits."""
