@@ -159,12 +159,12 @@ class SequenceVAE(SearchableModel):
 
     @property
     def posterior(self) -> Any:
-        """Functional model that maps ids `(B, S)` to `mean` and `log_variance` `(B, Z)`."""
+        """Functional model from ids `(B, S)` to a dict of `mean` and `log_variance` `(B, Z)`."""
         return self._parts.posterior
 
     @property
     def decoder(self) -> Any:
-        """Functional model that maps `latent` `(B, Z)` and `target` `(B, T)` to logits."""
+        """Functional model from a dict of `latent` `(B, Z)` and `target` `(B, T)` to logits."""
         return self._parts.decoder_model
 
     @property

@@ -62,7 +62,7 @@ class AttentionCell(ConfiguredLayer):
     Call arguments:
         inputs: Float tensor `(B, D)`, or `(B, K, D)` for K hypotheses of each source. All states
             then are `(B, K, ...)`, and the source is not copied.
-        states: Dict from `get_initial_state` or the step before, with `cell`, the list of states of
+        states: Dict from `get_initial_state` or the last step, with `cell`, the list of states of
             the cell; with input feeding of the current query `attentional_state`, h~_{t-1};
             and with an attention that has a state `attention`, `(B, S)` or `(B, K, S)`.
         value: Float tensor `(B, S, D_v)`, encoder outputs.

@@ -21,7 +21,7 @@ class AttentionDecoder(ConfiguredLayer):
 
         h~_t, states_t = cell(x_t, states_{t-1}, value),  t = 1 .. T
 
-    The loop over steps contains only what depends on the step before. The products of all inputs
+    The loop over steps contains only what depends on the previous step. The products of all inputs
     with the kernel of the cell are computed at once, and without input feeding the attention too,
     unless it has a state. `keras.layers.RNN` cannot pass a source to its cell.
 

@@ -12,7 +12,7 @@ from keras_seq.layers.attention.monotonic import MonotonicAttention
 class BahdanauMonotonicAttention(MonotonicAttention):
     """Monotonic attention with the scores of `BahdanauAttention` (Raffel et al., 2017).
 
-    Each target step scans the source from the position of the step before, and never goes back:
+    Each target step scans the source from the position of the previous step, and never goes back:
 
         e[b, t, s] = v . tanh(W_q query[b, t] + W_v value[b, s]) + r
         p[b, t, s] = sigmoid(e[b, t, s])

@@ -20,7 +20,7 @@ from keras_seq.layers.internal.single_head_attention import (
 class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
     """Additive attention to content and location (Chorowski et al., 2015).
 
-    The scores depend on the attention weights of the step before, convolved along the source. So
+    The scores depend on the attention weights of the previous step, convolved along the source. So
     attention can move on from its last position, and can tell apart source steps that look alike:
 
         f[b, t]    = F * a[b, t - 1]
@@ -29,7 +29,9 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
         a[b, t]    = softmax over the unmasked s of e[b, t]
         c[b, t]    = sum over s of a[b, t, s] * value[b, s]
 
-    Use it for speech above all. Target steps run one after another. Before the first step, a is 0.
+    Use it for speech above all. Keras has no such layer. Target steps run one after another,
+    because each needs the weights of the previous step. Before the first step, a is 0.
+
     Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the padding of
     `query` must be at its end.
 

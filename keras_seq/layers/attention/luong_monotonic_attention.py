@@ -12,7 +12,7 @@ from keras_seq.layers.attention.monotonic import MonotonicAttention
 class LuongMonotonicAttention(MonotonicAttention):
     """Monotonic attention with the general score of `LuongAttention` (Raffel et al., 2017).
 
-    Each target step scans the source from the position of the step before, and never goes back:
+    Each target step scans the source from the position of the previous step, and never goes back:
 
         e[b, t, s] = g * query[b, t] . (W value[b, s]) + r
         p[b, t, s] = sigmoid(e[b, t, s])

@@ -17,7 +17,7 @@ MODES = ("parallel", "recursive", "hard")
 def monotonic_attention(probabilities: Any, previous: Any, mode: str) -> Any:
     """Attention weights that move from left to right (Raffel et al., 2017).
 
-    Attention starts at the position of the step before, k with probability previous[k]. At each
+    Attention starts at the position of the previous step, k with probability previous[k]. At each
     position j it stops with probability p[j], and otherwise moves on to j + 1:
 
         a[j] = p[j] * sum over k <= j of previous[k] * product over k <= l < j of (1 - p[l])
@@ -29,7 +29,7 @@ def monotonic_attention(probabilities: Any, previous: Any, mode: str) -> Any:
 
     Args:
         probabilities: Tensor `(B, ..., S)`, p in [0, 1].
-        previous: Tensor `(B, ..., S)`, the weights of the step before. For the first step, 1 at
+        previous: Tensor `(B, ..., S)`, the weights of the previous step. For the first step, 1 at
             position 0 and 0 elsewhere.
         mode: "recursive" loops over the source positions. "parallel" gives the same weights faster:
             it composes the recurrence over segments of doubling length, in log2(S) operations on

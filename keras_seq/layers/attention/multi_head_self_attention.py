@@ -132,7 +132,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """Decodes one step of K hypotheses, with the keys and values of L steps in a cache.
 
         The cache is written but never reordered. Hypothesis k writes to slot k of a step, and
-        `bias` tells which slots hold the ancestors of which hypothesis (see `beam_cache_mask`).
+        `bias` hides all slots but the ancestors of each hypothesis (see `beam_cache_mask`).
 
         Args:
             inputs: Float tensor `(B, K, D)`, one vector per hypothesis.

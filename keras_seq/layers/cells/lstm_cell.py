@@ -18,9 +18,9 @@ class LSTMCell(LSTMBase):
         c'      = i * c~ + f * c
         h'      = o * g(c')
 
-    Run the cell over sequences with `keras_seq.layers.RNN`. Unlike `keras.layers.LSTMCell` it can
-    use another output activation g than that of the candidate, such as the identity
-    (`output_activation=None`), and its dropout is drawn before the loop. The weights have the
+    Run the cell over sequences with `keras_seq.layers.RNN`. Unlike in `keras.layers.LSTMCell`, the
+    output activation g can differ from the activation of the candidate, such as the identity
+    (`output_activation=None`), and the dropout is drawn before the loop. The weights have the
     layout of the Keras cell: gates in the order i, f, c, o.
 
     Shapes: B batch, D input features, U units.

@@ -27,9 +27,9 @@ class NASCell(RecurrentCell):
         c'  = tanh(m_0 + c) * m_1
         h'  = tanh(c' * tanh(m_2 + m_3)), times a matrix with `projection`
 
-    The arithmetic is that of `tfa.rnn.NASCell`, the order is not: the states here are h, c and
-    the weights kernel, recurrent_kernel, bias, projection, whereas the states there are c, h and
-    the recurrent kernel comes first.
+    The cell computes the same as `tfa.rnn.NASCell`, but in another order of states and weights.
+    The states are h, c and the weights kernel, recurrent_kernel, bias, projection. In
+    `tfa.rnn.NASCell` the states are c, h and the recurrent kernel comes first.
 
     Shapes: B batch, D input features, U units, P output features.
 

@@ -29,8 +29,8 @@ def add_bias(inputs: Any, bias: Any) -> Any:
 def dense(inputs: Any, kernel: Any, bias: Any = None) -> Any:
     """Multiplies `inputs` `(..., D)` by `kernel` `(D, U)` and adds `bias` `(U,)`, if any.
 
-    It multiplies two matrices. `ops.matmul` of tensors of higher rank computes shapes at run time,
-    which for a single step costs more than the product.
+    The inputs are reshaped to a matrix, because `ops.matmul` of tensors of higher rank computes
+    shapes at run time. For a single step this costs more than the product.
     """
     outputs = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel)
     if bias is not None:

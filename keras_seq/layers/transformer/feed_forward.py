@@ -91,7 +91,7 @@ class FeedForward(ConfiguredLayer):
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         check_tensor("inputs", inputs, self.projection.units, STEPS)
-        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))  # see `dense`
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))  # for speed, see `dense`
         relu = self.gate is None and self.activation is keras.activations.relu
         if training and self.dropout and relu:
             hidden = dense(rows, self.hidden.kernel, self.hidden.bias)
