@@ -1,6 +1,5 @@
 """Runs a SavedModel as a model server does; a script for a separate process, not a module.
-
-Reads JSON from stdin:
+ Reads JSON from stdin:
 
 * `model`: the directory of the SavedModel;
 * `text`: whether the server has the operations of tensorflow-text;

@@ -29,7 +29,7 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
         a[b, t]    = softmax over the unmasked s of e[b, t]
         c[b, t]    = sum over s of a[b, t, s] * value[b, s]
 
-    Use it for speech above all. Keras has no such layer. Target steps run one after another,
+    Use it for speech above all. Target steps run one after another,
     because each needs the weights of the previous step. Before the first step, a is 0.
 
     Shapes, call arguments, outputs and masks are those of `BahdanauAttention`, but the padding of

@@ -16,8 +16,7 @@ def chain_scores(
 ) -> tuple[Any, Any]:
     """Returns scores of the tag sequences up to each step, reduced over all tags but the last.
 
-        a[1, j] = start[j] + x[1, j]
-        a[t, j] = reduce over i of (a[t - 1, i] + A[i, j]) + x[t, j]
+        a[1, j] = start[j] + x[1, j] a[t, j] = reduce over i of (a[t - 1, i] + A[i, j]) + x[t, j]
 
     Masked steps are skipped. `inputs` `(B, T, N)` is x, `transitions` is A[from, to], and `reduce`
     is `ops.logsumexp` or `ops.max`. Returns scores `(B, T, N)`, where masked steps repeat the
