@@ -100,9 +100,9 @@ class WithWeights(keras.layers.Layer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Any, training: Any = None) -> Any:
         outputs = self.layer(**inputs, return_weights=True, training=training)
         return outputs[0], outputs[-1]
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
         return None

@@ -36,11 +36,11 @@ class CallMethod(keras.layers.Layer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         return getattr(self.layer, self.method)(**inputs, **self.options)
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Any) -> Any:
         return super().compute_output_spec(inputs) if self.spec is None else self.spec(inputs)
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
         return None

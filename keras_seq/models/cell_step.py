@@ -20,19 +20,19 @@ class CellStep(keras.layers.Layer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs, states):
+    def call(self, inputs: Any, states: Any) -> Any:
         beam = ops.shape(inputs)[1]
         outputs, new_states = self.cell(
             ops.reshape(inputs, (-1, inputs.shape[-1])),
             [ops.reshape(state, (-1, state.shape[-1])) for state in states],
         )
 
-        def split(tensor):
+        def split(tensor: Any) -> Any:
             return ops.reshape(tensor, (-1, beam, tensor.shape[-1]))  # (B, K, U)
 
         return split(outputs), [split(state) for state in new_states]
 
-    def compute_mask(self, inputs, *args, **kwargs):
+    def compute_mask(self, inputs: Any, *args: Any, **kwargs: Any) -> None:
         return None
 
 
@@ -44,9 +44,9 @@ class DropMask(keras.layers.Layer):
         self.supports_masking = True
         self.built = True
 
-    def call(self, inputs):
+    def call(self, inputs: Any) -> Any:
         # Returns a copy, because Keras attaches the mask to the tensor itself.
         return ops.copy(inputs)
 
-    def compute_mask(self, inputs, previous_mask=None):
+    def compute_mask(self, inputs: Any, previous_mask: Any = None) -> None:
         return None

@@ -18,7 +18,7 @@ class AttachMask(keras.layers.Layer):
         self._convert_input_args = False
         self.built = True
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: Any, mask: Any = None) -> Any:
         # Returns a copy, because Keras attaches the mask to the tensor itself.
         return ops.copy(inputs)
 

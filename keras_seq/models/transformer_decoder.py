@@ -167,6 +167,6 @@ def _step_outputs(inputs: dict[str, Any]) -> Any:
 class _TrackAncestors(keras.layers.Layer):
     """`update_ancestors` and `beam_cache_mask` as one operation of a functional model."""
 
-    def call(self, ancestors, write_index):
+    def call(self, ancestors: Any, write_index: Any) -> Any:
         ancestors = update_ancestors(ancestors, write_index)
         return ancestors, beam_cache_mask(ancestors)
