@@ -107,7 +107,7 @@ def _bar(total: int | None, done: int) -> Any:
         TimeElapsedColumn(),
         Speed(),
         console=Console(stderr=True, highlight=False),
-        # stdout has the results, which must not be redirected to the console.
+        # Results go to stdout; rich would print them on this console, which is stderr.
         redirect_stdout=False,
     )
     bar.add_task("translate", total=total, completed=done)

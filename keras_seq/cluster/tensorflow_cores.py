@@ -83,7 +83,7 @@ def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
 
 
 def _keep_freed_memory() -> None:
-    """Tells glibc's malloc to keep large freed blocks for reuse; otherwise, does nothing.
+    """Tells glibc's malloc to keep large freed blocks. Does nothing without glibc.
 
     By default, glibc returns blocks of several megabytes to the system. Each update of a training
     would then page in and zero some hundred megabytes again.

@@ -28,7 +28,7 @@ class PairSampling(NamedTuple):
 
 @dataclass
 class PlannedLengths:
-    """Maximum lengths of nearly all sampled sequences, int32 `(N,)`, for planning batches."""
+    """Lengths that few samples of each pair exceed, int32 `(N,)`, for planning batches."""
 
     source_lengths: np.ndarray
     target_lengths: np.ndarray

@@ -66,7 +66,7 @@ def choose_shapes(
     occupied = counts[cells] > 0
     shape_of_cell[cells[occupied]] = np.searchsorted(used, chosen[occupied])
     shape = shape_of_cell[cell]
-    # Long lengths of the ladder are far apart, so a shape may be much larger than its pairs.
+    # Large bounds are far apart, so a shape may be much longer than its longest pair needs.
     needed = np.zeros((len(used), 2), np.int64)
     np.maximum.at(needed, shape, np.stack([source_steps, target_steps], axis=1))
     return np.minimum(bounds[used], -(-needed // 8) * 8), shape

@@ -184,7 +184,7 @@ class BatchStream:
         return number, pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
 
     def _pairs(self, k: int, number: int, members: np.ndarray) -> tuple[Pairs, np.ndarray]:
-        """Returns the corpus or the sampled pairs, and the indices of the pairs of batch k."""
+        """Returns the corpus, resampled if requested, and the indices of the pairs of batch k."""
         if self._sampling is None:
             return self._corpus, members
         with self._cache_lock:

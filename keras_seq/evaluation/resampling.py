@@ -1,4 +1,4 @@
-"""95 % confidence intervals of metrics that are functions of counts of lines."""
+"""95 % confidence intervals of metrics that are computed from one row of counts per line."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class TextMetric(RowMetric):
         raise NotImplementedError
 
     def statistics_of_tokens(self, *rows: Any) -> Any:
-        """Returns the summed statistics of rows of ids without `decode`."""
+        """Returns the summed statistics of rows of ids that are not decoded to strings."""
         raise TypeError(
             f"{type(self).__name__} compares characters: pass lists of strings, or create the "
             "metric with `decode`, a function of lists of ids to strings."

@@ -31,7 +31,7 @@ class CallMethod(keras.layers.Layer):
         self.options = options or {}
         self.spec = spec
         # Keeps the dtypes of the inputs: ids, masks and float32 tensors. `autocast=False` would
-        # do this too, but the method would then not read the weights in the dtype of `call`.
+        # do this too, but then `method` would not get the weights in the compute dtype.
         self._convert_input_args = False
         self.supports_masking = True
         self.built = True

@@ -95,7 +95,7 @@ def keeps_vocabulary(settings: Settings) -> bool:
 
 
 def copy_initial_checkpoint(run: Run, base: Run | None, notice: Notice) -> None:
-    """Copies everything that a warm start needs into a run that has its vocabularies."""
+    """Copies all that a warm start needs, except vocabularies, into the directory of a run."""
     if base is not None:
         # Check again, because reading the text may have changed the vocabulary settings.
         _check_model(base, run.settings)

@@ -257,8 +257,8 @@ class BeamSearch:
     def _is_done(
         self, length: Any, best_live: Any, finished_scores: Any, num_finished: Any, rows: Any
     ) -> Any:
-        # No later score exceeds the best live sum divided by the largest length penalty, without
-        # coverage penalty. Without live hypotheses, this bound is below all finished scores.
+        # No hypothesis that ends later exceeds this bound: a coverage penalty only lowers scores.
+        # If no hypothesis is live, the bound is below all finished scores.
         bound = best_live / self._length_penalty(rows["max_length"])
         stops = ops.logical_or(
             ops.logical_not(exists(best_live)), num_finished >= self._max_finished

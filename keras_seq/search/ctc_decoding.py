@@ -60,7 +60,7 @@ def ctc_greedy_search(logits: Any, mask: Any = None) -> Labelings:
     path = ops.where(real, path, 0)
     before = ops.pad(path[:, :-1], [[0, 0], [1, 0]])
     is_label = ops.logical_and(path > 0, ops.not_equal(path, before))
-    # Sorts the frames of labels before all other frames, in order of time. Keys are distinct.
+    # Sorts frames with a label before frames without, both in order of time.
     frames = ops.cumsum(ops.ones_like(path), axis=1)
     keys = ops.where(is_label, frames, frames + ops.shape(path)[1])
     order = ops.cast(ops.argsort(keys, axis=1), "int32")

@@ -159,7 +159,7 @@ def to_length(history: Any, length: Any) -> Any:
 
 
 def _stages(limit: Any) -> list[Any]:
-    """Returns the state lengths for static shapes, in ascending order. The last is the limit.
+    """Returns the state lengths to compile loops for, in ascending order, up to the limit.
 
     >>> _stages(100), _stages(200), _stages(1000)
     ([100], [64, 200], [64, 256, 1000])

@@ -99,7 +99,7 @@ def read_json(path: Path, limit: int) -> dict[str, Any]:
 
 
 def size_on_disk(status: os.stat_result) -> int:
-    """Returns the size of a file, limited to four times the disk space of the file.
+    """Returns the size of a file, or four times the disk space that it takes, if that is less.
 
     The nominal size of a sparse file may be terabytes.
     """

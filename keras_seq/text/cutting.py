@@ -241,7 +241,7 @@ def _find_nbest(edges: _Edges, nbest: int) -> _NBest:
 
 
 def _sample_nbest(lists: Sequence[_NBest], nbest: int, alpha: float, numbers: Numbers) -> list[int]:
-    """Samples one of the n best segmentations of a line; returns an index into each list."""
+    """Samples one of the n best segmentations of a line; returns an index for each word."""
     losses = np.zeros(1)
     # For each word: indices of the preceding combinations, and indices into its list.
     backpointers: list[tuple[int, np.ndarray, np.ndarray]] = []

@@ -163,7 +163,7 @@ class PairFiles:
         return "alignments" in self.names
 
     def read(self, notice: Notice | None = None) -> Iterator[Example]:
-        """Yields the pairs of all files, including blank ones."""
+        """Yields the pairs of all files, including blank pairs."""
         for index in range(self.count):
             yield from self._read_file(index, notice)
 

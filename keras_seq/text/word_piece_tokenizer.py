@@ -16,7 +16,7 @@ from .stored_model import MAX_VOCABULARY
 from .tokenizer import Piece, Tokenizer
 
 FORMAT = 1
-# Words with more UTF-8 bytes are unknown.
+# Maximum number of UTF-8 bytes of a word; longer words become the unknown token.
 MAX_WORD_BYTES = 100
 _MAX_PIECE_CHARACTERS = 1_000
 _SUFFIX = "##"

@@ -44,7 +44,7 @@ class TrainingProgress:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainingProgress:
-        """Reads a dict of the attributes, or raises ValueError."""
+        """Creates an instance from a dict of its attributes. Raises ValueError if one is wrong."""
         default = asdict(cls())
         wrong = [
             key

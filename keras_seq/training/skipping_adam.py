@@ -152,7 +152,7 @@ class SkippingAdam(keras.optimizers.Adam):
     def apply(self, grads, trainable_variables=None):
         if not self.built:
             if trainable_variables is None:
-                # Keras raises its error for missing variables.
+                # Keras raises an error, because the variables are missing.
                 super().apply(grads)
             self.build(trainable_variables)
         variables = list(trainable_variables or self._of_weights.weights)
