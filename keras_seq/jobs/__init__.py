@@ -1,4 +1,4 @@
-"""Long jobs in chunks, by workers on this machine or on a cluster; any worker may be killed."""
+"""Fault-tolerant jobs in worker processes on this machine or on a Ray cluster."""
 
 from keras_seq.jobs.corpus import WorkerExecutor
 from keras_seq.jobs.failures import JobError

@@ -1,4 +1,4 @@
-"""Chunks: the unit of work that a worker receives, and its result."""
+"""Chunks of work and their results, and the interfaces of tasks and runners."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from keras_seq.text import Notice, read_lines
 
 Item = TypeVar("Item")
 
-# Memory holds several copies of a chunk, so very long lines make smaller chunks.
+# Number of characters after which a chunk ends, because memory holds several copies of a chunk.
 MAX_CHARACTERS = 1 << 24
 
 
 class Chunk(NamedTuple):
-    """Consecutive lines of a file, encoded for the task of the job.
+    """Consecutive lines of a file, serialized for the task.
 
-    `file` and `number` count from 0, `first` is a line number from 1. `where` names the file and
-    the lines in messages.
+    `file` and `number` are the indices of the file and the chunk, from 0. `first` is the number of
+    the first line, from 1. `where` names the file and the lines in messages.
     """
 
     file: int
@@ -30,40 +30,40 @@ class Chunk(NamedTuple):
 
     @property
     def key(self) -> str:
-        """A hash of the text and of its position in the file."""
+        """Hash of the text and the number of the first line."""
         digest = hashlib.sha256(b"%d\n" % self.first)
         digest.update(self.body)
         return digest.hexdigest()[:16]
 
 
 class Result(NamedTuple):
-    """The output for a chunk, encoded by the task of the job, and lines for the user."""
+    """The output for a chunk, serialized by the task, with messages for the user."""
 
     body: bytes
     notices: tuple[str, ...] = ()
 
 
 class Task(Protocol):
-    """The function of a job, which is pickled and sent to the workers."""
+    """A picklable object that creates the work function of a job in each worker."""
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        """Returns the function from chunks to results, in a worker that may use N threads.
+        """Returns a function that processes a chunk, with at most `threads` threads.
 
-        The first chunk that needs a model loads it.
+        The function loads the model for the first chunk that needs the model.
         """
 
     def portable(self) -> Task:
-        """Returns a task that holds the content of all files that it needs."""
+        """Returns a copy of the task that includes the content of all files it needs."""
 
 
 Results = Generator[tuple[Chunk, Result], None, None]
 
 
 class Runner(Protocol):
-    """Runs a task on chunks: `run_locally` or `run_on_ray`.
+    """Interface of `run_locally` and `run_on_ray`, which run a task on all chunks.
 
-    The chunks are read as workers become free. `workers` is the number of workers; None is one per
-    four cores. `notice` receives a line for each worker that ended unexpectedly.
+    Chunks are read as workers become free. `workers` is the number of workers; by default one per
+    four cores. `notice` receives a message for each worker that ended unexpectedly.
     """
 
     def __call__(
@@ -71,24 +71,24 @@ class Runner(Protocol):
     ) -> Results:
         """Yields each chunk with its result, in the order of completion.
 
-        Closing the iterator ends the workers. During iteration, it raises InputError if the text is
-        invalid or the workers cannot be used, and JobError if a chunk fails.
+        Closing the iterator ends the workers. Iteration raises InputError if the text is invalid or
+        no cluster is available, and JobError if a chunk fails or no worker starts.
         """
 
 
 def line_chunks(file: int, path: str, count: int, notice: Notice | None = None) -> Iterator[Chunk]:
-    """Yields the chunks of a text file; their bodies are `count` lines joined by line feeds."""
+    """Splits a text file into chunks of at most `count` lines, joined by line feeds."""
     lines = read_lines(path, errors="replace", notice=notice)
     first = 1
     for number, block in enumerate(blocks(lines, count, len)):
-        # Lines from a file have no lone surrogates, so encoding cannot fail.
+        # `read_lines` replaces invalid bytes, so encoding cannot fail.
         body = "\n".join(block).encode()
         yield Chunk(file, number, first, f"{path} {line_range(first, len(block))}", body)
         first += len(block)
 
 
 def blocks(items: Iterable[Item], count: int, size: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Yields lists of `count` items, or of fewer items if these are long."""
+    """Yields lists of at most `count` items; a list ends early at `MAX_CHARACTERS` characters."""
     block: list[Item] = []
     characters = 0
     for item in items:

@@ -1,4 +1,4 @@
-"""Preparation of a corpus by several workers, any of which may be killed."""
+"""Fault-tolerant preparation of a corpus by several workers."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _MAX_VOCABULARY_BYTES = 64 << 20
 
 
 class WorkerExecutor:
-    """Runs the long steps of a preparation in workers, for `keras_seq.preparation.prepare_run`.
+    """Executor for `keras_seq.preparation.prepare_run` that encodes text in several workers.
 
-    Token ids are stored chunk by chunk until the preparation is complete, and so are the
-    tokenizers. A preparation that was killed resumes from them. Stored results are found by a hash
-    of the text and of the settings that they depend on.
+    Tokenizers and chunks of token ids are stored on disk until the preparation is complete, so an
+    interrupted preparation can resume. Each stored result has a hash of the text and the settings
+    that the result depends on, so results of other inputs are never reused.
 
     Args:
         directory: The directory of the run to prepare.
         workers: Number of workers; by default one per four cores.
         runner: `run_locally` or `run_on_ray`.
-        notice: Receives a line for each step that an earlier process completed.
+        notice: Function that receives a message for each step that an earlier process completed.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class WorkerExecutor:
         self._notice = notice or (lambda line: None)
 
     def tokenizers(self, settings: Settings, learn: Callable[[], Tokenizers]) -> Tokenizers:
-        """Returns the tokenizers of source and target, learned now or stored earlier."""
+        """Returns the source and target tokenizers, from disk or else from `learn`."""
         check_tree(self._directory, limit=None)
         inputs = {
             "text": text_hashes(settings.data),
@@ -82,7 +82,7 @@ class WorkerExecutor:
         return learned
 
     def encode(self, encoder: PairEncoder, pairs: Iterator[Example]) -> Iterator[Encoded]:
-        """Yields the token ids of all pairs, in order."""
+        """Encodes all pairs in chunks; returns an iterator over the encoded chunks, in order."""
         check_tree(self._directory, limit=None)
         task = EncodingTask.of(encoder)
         digest = hashlib.sha256(repr(task.max_lengths).encode() + task.source)
@@ -109,5 +109,5 @@ class WorkerExecutor:
         return map(unpack, stored.read(keys))
 
     def finish(self) -> None:
-        """Deletes the stored results, because the preparation is complete."""
+        """Deletes the stored results after the preparation is complete."""
         remove(self._directory)

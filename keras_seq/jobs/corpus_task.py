@@ -1,4 +1,4 @@
-"""Encoding of pairs of lines to token ids, in a worker."""
+"""The encoding task that each worker runs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from keras_seq.text import Example, tokenizer_from_bytes
 
 @dataclass(frozen=True)
 class EncodingTask:
-    """Encodes chunks of pairs; pairs longer than `max_lengths`, in tokens, are dropped.
+    """Encodes chunks of sentence pairs as token ids; see `PairEncoder`.
 
-    `source` and `target` are tokenizer files; `target` is None if source and target share one.
+    `source` and `target` are serialized tokenizers; `target` is None for a joint vocabulary.
     """
 
     source: bytes
@@ -30,13 +30,13 @@ class EncodingTask:
 
     @classmethod
     def of(cls, encoder: PairEncoder) -> EncodingTask:
-        """Returns a task that encodes like `encoder`."""
+        """Creates a task with the tokenizers and maximum lengths of `encoder`."""
         joint = encoder.source is encoder.target
         target = None if joint else encoder.target.to_bytes()
         return cls(encoder.source.to_bytes(), target, encoder.longest)
 
     def portable(self) -> EncodingTask:
-        return self  # It needs no files.
+        return self
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
         source = tokenizer_from_bytes(self.source)
@@ -47,11 +47,11 @@ class EncodingTask:
 
 
 def pair_chunks(pairs: Iterable[Example]) -> Iterator[Chunk]:
-    """Yields the chunks of a sequence of pairs."""
+    """Splits a sequence of sentence pairs into chunks."""
     first = 1
     sized = blocks(pairs, CHUNK_PAIRS, lambda pair: len(pair.source) + len(pair.target))
     for number, block in enumerate(sized):
-        # JSON of equal pairs is equal, and so are the keys of the chunks.
+        # JSON is deterministic, so equal chunks have equal keys.
         body = json.dumps(block, ensure_ascii=False, separators=(",", ":")).encode()
         where = f"training text, pairs {first:,} to {first + len(block) - 1:,}"
         yield Chunk(0, number, first, where, body)
@@ -78,15 +78,15 @@ def pack(encoded: Encoded) -> bytes:
 
 
 def unpack(body: bytes) -> Encoded:
-    """Deserializes encoded pairs; their ids are arrays instead of lists."""
+    """Deserializes encoded pairs; the token ids are NumPy arrays."""
     with np.load(io.BytesIO(body), allow_pickle=False) as packed:
         arrays = {name: packed[name] for name in packed.files}
     links = iter(arrays["links"].tolist())
     pairs = [
         TokenPair(source, target, weight, tuple(map(tuple, itertools.islice(links, count))))
         for source, target, weight, count in zip(
-            _cut(arrays["source"], arrays["source_lengths"]),
-            _cut(arrays["target"], arrays["target_lengths"]),
+            _split(arrays["source"], arrays["source_lengths"]),
+            _split(arrays["target"], arrays["target_lengths"]),
             arrays["weights"].tolist(),
             arrays["link_counts"].tolist(),
             strict=True,
@@ -112,5 +112,5 @@ def _flat(rows: Sequence[Sequence[int]]) -> np.ndarray:
     return np.fromiter(itertools.chain.from_iterable(rows), np.int32)
 
 
-def _cut(flat: np.ndarray, lengths: np.ndarray) -> list[Any]:
+def _split(flat: np.ndarray, lengths: np.ndarray) -> list[Any]:
     return np.split(flat, np.cumsum(lengths)[:-1])

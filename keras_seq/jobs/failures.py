@@ -1,4 +1,4 @@
-"""Errors of a job and their messages."""
+"""Errors of jobs and their messages."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import signal
 
 from keras_seq.text import InputError
 
-# A chunk may lose its worker once or twice by chance. After three times the chunk is the cause.
+# Maximum number of attempts per chunk, because a chunk may crash its worker every time.
 ATTEMPTS = 3
 
 
 class JobError(RuntimeError):
-    """Raised if a job cannot continue; the message names the file and the lines."""
+    """Raised if a job cannot continue, for example because workers run out of memory."""
 
     exit_code = 1
 
 
 def explained(error: Exception, where: str) -> Exception:
-    """Returns an error of a worker as a picklable one with the message `FILE lines A to B: ...`."""
+    """Converts an error in a worker to a picklable error with a message for the user."""
     name = type(error).__name__
     if isinstance(error, InputError) or name == "SettingsError":
         return InputError(str(error))
@@ -29,7 +29,7 @@ def explained(error: Exception, where: str) -> Exception:
 
 
 def ended_too_often(where: str, how: str) -> JobError:
-    """Returns the error for a chunk that ended all its workers."""
+    """Returns the error for a chunk whose worker ended in every attempt."""
     return JobError(
         f"{where}: the worker ended {ATTEMPTS} times ({how}). All other results are stored: "
         "remove these lines, or find the cause (memory?), and run the command again"

@@ -1,4 +1,4 @@
-"""Workers that are processes on this machine."""
+"""Worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keras_seq.jobs.worker_process import receive, send
 from keras_seq.runtime.threads import usable_cores
 from keras_seq.text import Notice
 
-# The path is appended so that it hides no other module.
+# Append to `sys.path`, so that the directory of the package cannot shadow other modules.
 _START = (
     "import sys; sys.path.append(sys.argv[1]); "
     "from keras_seq.jobs.worker_process import main; main()"
@@ -30,26 +30,26 @@ _EXIT_SECONDS = 5.0
 def run_locally(
     task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
 ) -> Results:
-    """Runs a task on chunks in processes on this machine; see `Runner`.
+    """Runs a task on all chunks in processes on this machine; see `Runner`.
 
-    If a process ends unexpectedly, a new one repeats its chunk.
+    If a process ends unexpectedly, a new process repeats its chunk.
     """
     workers = workers or default_workers(usable_cores())
     waiting = iter(chunks)
-    # Workers start as there is work for them.
-    team: list[_Worker] = []
+    # Start workers on demand, because there may be fewer chunks than workers.
+    pool: list[_Worker] = []
     requests: queue.SimpleQueue[Chunk | None] = queue.SimpleQueue()
     replies: queue.SimpleQueue[tuple[Chunk, Result | Exception]] = queue.SimpleQueue()
     threads = max(1, usable_cores() // workers)
     open_requests = 0
     try:
         while True:
-            # One request more than workers, so that no worker waits while a result is stored.
+            # Queue one extra chunk, so that workers stay busy while the caller stores a result.
             while open_requests <= workers and (chunk := next(waiting, None)) is not None:
                 requests.put(chunk)
                 open_requests += 1
-                if len(team) < min(open_requests, workers):
-                    team.append(_Worker(task, threads, requests, replies, notice))
+                if len(pool) < min(open_requests, workers):
+                    pool.append(_Worker(task, threads, requests, replies, notice))
             if not open_requests:
                 return
             chunk, result = replies.get()
@@ -58,11 +58,11 @@ def run_locally(
                 raise result
             yield chunk, result
     finally:
-        for worker in team:
+        for worker in pool:
             worker.stop()
-        for _ in team:
+        for _ in pool:
             requests.put(None)
-        for worker in team:
+        for worker in pool:
             worker.join()
 
 
@@ -71,7 +71,7 @@ def default_workers(cores: int) -> int:
 
 
 class _Worker:
-    """A process, and the thread that sends it chunks and restarts it if it ends."""
+    """A worker process, with a thread that sends chunks and restarts an ended process."""
 
     def __init__(
         self,
@@ -136,12 +136,12 @@ class _Worker:
                     raise OSError("the job is ending")
                 self._stderr = undo.enter_context(tempfile.TemporaryFile())
                 self._process = subprocess.Popen(
-                    # -P: a file in the current directory may have the name of a module.
+                    # -P: files in the current directory must not shadow modules.
                     [sys.executable, "-P", "-c", _START, package],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._stderr,
-                    # Ctrl-C must reach only the main process.
+                    # In a new session, Ctrl-C does not interrupt the worker process.
                     start_new_session=True,
                 )
                 undo.pop_all()
@@ -149,11 +149,11 @@ class _Worker:
         return self._process
 
     def _end_process(self) -> str:
-        """Ends the process, and describes its exit and its last line on stderr."""
+        """Ends the process; returns a description of its exit, with its last line on stderr."""
         process = self._process
         if process is None:
             return "never started"
-        # `close` writes what is left in the buffer, to a process that may have ended.
+        # `close` flushes the buffer, which raises an error if the process has ended.
         for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 cast(IO[bytes], stream).close()

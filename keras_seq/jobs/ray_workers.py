@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster."""
+"""Worker processes on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from keras_seq.text import InputError, Notice
 
 _WAIT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
-# A cluster that ends every worker at its start fails the job after this many attempts.
+# Number of failed worker starts in a row after which the job fails.
 _STARTS = 3
 
 
 def require_ray() -> Any:
-    """Returns the module `ray`; raises InputError if it is not installed."""
-    # No usage statistics are sent. Workers inherit the variable.
+    """Imports and returns `ray`; raises InputError if Ray is not installed."""
+    # Disable usage statistics here and in the workers, which inherit the environment.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    # Without it Ray warns of a future change about GPUs.
+    # Hide the GPUs, because the workers use CPUs. An explicit value silences a warning of Ray.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
     try:
         return importlib.import_module("ray")
@@ -39,31 +39,31 @@ def require_ray() -> Any:
 def run_on_ray(
     task: Task, chunks: Iterable[Chunk], *, workers: int | None, notice: Notice
 ) -> Results:
-    """Runs a task on chunks on a Ray cluster; see `Runner`.
+    """Runs a task on all chunks on a Ray cluster; see `Runner`.
 
-    The cluster is the one that RAY_ADDRESS names, or a new one on this machine, which ends with the
-    job. The task is sent to the workers with the files that it needs. If a worker or its machine is
-    lost, another worker repeats its chunk, and a new worker starts.
+    The workers join the cluster at RAY_ADDRESS. If RAY_ADDRESS is not set, the job starts its own
+    cluster on this machine. The task is sent to the workers with the files that it needs. If a
+    worker or its machine fails, a new worker starts, and the chunk is repeated.
     """
     ray = require_ray()
-    # Ray reports the end of a worker on stdout, from its own thread. Notices report the same.
+    # Discard Ray's messages about ended workers, because `notice` reports ended workers too.
     with contextlib.redirect_stdout(io.StringIO()):
         starts_cluster = not ray.is_initialized()
         if starts_cluster:
             _connect(ray, workers)
         try:
-            team = _Team(ray, task, workers, notice)
+            pool = _WorkerPool(ray, task, workers, notice)
             try:
-                yield from team.run(chunks)
+                yield from pool.run(chunks)
             finally:
-                team.dismiss()
+                pool.close()
         finally:
             if starts_cluster:
                 ray.shutdown()
 
 
 def split_cores(nodes: Sequence[int], workers: int | None) -> tuple[int, int]:
-    """Returns the number of workers, and of cores per worker, for machines with these cores."""
+    """Returns the number of workers and the cores per worker; `nodes` has cores per machine."""
     total = sum(nodes)
     workers = min(workers or default_workers(total), total)
     cores = max(1, total // workers)
@@ -80,7 +80,7 @@ def _connect(ray: Any, workers: int | None) -> None:
             _check_address(address)
             ray.init(address=address, **quiet)
         else:
-            # "auto" would join the cluster of another job on this machine, and end with it.
+            # "auto" would join a cluster of another job, which may end before this job.
             cores = max(workers or 1, usable_cores())
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
@@ -89,7 +89,7 @@ def _connect(ray: Any, workers: int | None) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Raises OSError if `host:port` is not reachable; Ray would retry for many minutes."""
+    """Raises OSError if `host:port` is not reachable; Ray itself would retry for many minutes."""
     host, _, port = address.rpartition(":")
     if host and port.isdigit() and "/" not in host:
         with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS):
@@ -97,13 +97,13 @@ def _check_address(address: str) -> None:
 
 
 class _Worker:
-    """A Ray actor: a process that loads the model once."""
+    """A Ray actor, which loads the model once and processes many chunks."""
 
     def __init__(self, task: Task, threads: int) -> None:
         self._work: Callable[[Chunk], Result] = task.start(threads)
 
     def ready(self) -> None:
-        """Returns when the process runs."""
+        """Does nothing; Ray completes the call as soon as the worker has started."""
 
     def do(self, chunk: Chunk) -> Result | Exception:
         try:
@@ -112,8 +112,8 @@ class _Worker:
             return explained(error, chunk.where)
 
 
-class _Team:
-    """The workers of a job, and the chunks that they work on."""
+class _WorkerPool:
+    """The workers of a job, and the chunks assigned to the workers."""
 
     def __init__(self, ray: Any, task: Task, workers: int | None, notice: Notice) -> None:
         nodes = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
@@ -124,16 +124,16 @@ class _Team:
         self._size, self._cores = split_cores(nodes, workers)
         if workers and self._size < workers:
             notice(f"the cluster has {self._size} CPUs: {self._size} workers, not {workers}")
-        # Sent once to each machine, not with each chunk.
+        # Ray's object store sends the task once to each machine, not with each chunk.
         self._task = ray.put(task.portable())
-        # Pending references with their worker and chunk; the start of a worker has no chunk.
+        # Worker and chunk of each pending call; the chunk is None while the worker starts.
         self._pending: dict[Any, tuple[Any, Chunk | None]] = {}
         self._failed_starts = 0
         self._attempts: dict[tuple[int, int], int] = {}
         self._retries: list[Chunk] = []
         self._idle: list[Any] = []
 
-    def dismiss(self) -> None:
+    def close(self) -> None:
         for worker in [*self._idle, *(worker for worker, _ in self._pending.values())]:
             self._ray.kill(worker)
 
@@ -173,7 +173,7 @@ class _Team:
                     yield chunk, answer
 
     def _start_worker(self) -> None:
-        # Ray must not restart a worker: the chunk that ended it could not be named.
+        # Disable Ray's own restarts, so that an error can name the chunk that ended a worker.
         actor = self._ray.remote(num_cpus=self._cores, max_restarts=0, max_task_retries=0)
         worker = actor(_Worker).remote(self._task, self._cores)
         self._pending[worker.ready.remote()] = (worker, None)
@@ -183,10 +183,10 @@ class _Team:
         self._pending[worker.do.remote(chunk)] = (worker, chunk)
 
     def _replace(self, worker: Any, chunk: Chunk | None, error: Exception) -> None:
-        """Starts a new worker instead of one that ended, and queues its chunk again."""
-        # The worker may be alive on a machine that is unreachable for a while.
+        """Replaces a worker that ended, and queues its chunk again."""
+        # The worker may still run if its machine was only unreachable for some time.
         self._ray.kill(worker)
-        how = _shortly(error)
+        how = _cause(error)
         if chunk is None:
             self._failed_starts += 1
             if self._failed_starts >= _STARTS:
@@ -201,8 +201,8 @@ class _Team:
         self._start_worker()
 
 
-def _shortly(error: Exception) -> str:
-    """Returns the part of Ray's message that names the cause."""
+def _cause(error: Exception) -> str:
+    """Returns the type of a Ray error and the part of the message that names the cause."""
     text = " ".join(str(error).split())
     for mark in ("Worker exit detail: ", "The actor is dead because "):
         if mark in text:

@@ -1,4 +1,4 @@
-"""Inputs and results of a job on disk, so that a restarted job computes nothing again."""
+"""Stores the inputs and results of a job on disk, so that a restarted job can resume."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SHOWN = 4
 
 
 class StoredResults:
-    """A directory with one file for each completed chunk, created with the first result.
+    """A directory with one file for each completed chunk.
 
-    The name of a file has the number and the key of its chunk. Files are written atomically, so a
-    file is valid as long as the text and the task are the same.
+    A file name consists of the number and the key of the chunk. Files are written atomically and
+    remain valid as long as the text and the task do not change.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -30,7 +30,7 @@ class StoredResults:
         return _name(chunk.number, chunk.key) in self._names
 
     def write(self, chunk: Chunk, body: bytes) -> None:
-        """Stores the result of a chunk durably."""
+        """Writes the result of a chunk atomically; creates the directory if necessary."""
         if not self._names:
             make_directory(self._directory, parents=True)
         name = _name(chunk.number, chunk.key)
@@ -38,11 +38,11 @@ class StoredResults:
         self._names.add(name)
 
     def count(self, keys: Sequence[str]) -> int:
-        """Returns how many of the chunks with these keys, in order, are stored."""
+        """Returns the number of stored chunks; `keys` are the keys of all chunks, in order."""
         return sum(_name(index, key) in self._names for index, key in enumerate(keys))
 
     def read(self, keys: Sequence[str]) -> Iterator[bytes]:
-        """Yields the results of the chunks with these keys, in order."""
+        """Yields all stored results; `keys` are the keys of all chunks, in order."""
         for index, key in enumerate(keys):
             yield (self._directory / _name(index, key)).read_bytes()
 
@@ -52,7 +52,7 @@ class StoredResults:
 
 
 def remove_others(directory: Path, names: Collection[str]) -> None:
-    """Deletes everything in a directory except the given names."""
+    """Deletes all files and folders in a directory except `names`."""
     if directory.is_dir():
         for path in directory.iterdir():
             if path.name not in names:
@@ -64,7 +64,7 @@ def _name(index: int, key: str) -> str:
 
 
 def read_record(path: Path) -> dict[str, Any] | None:
-    """Reads a JSON object, or raises InputError; None if the file is missing."""
+    """Reads the record of a job from a JSON file; returns None if the file is missing."""
     if not path.exists():
         return None
     content = read_file(path, _MAX_RECORD_BYTES)
@@ -78,7 +78,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def check_same_job(stored: Mapping[str, Any], requested: Mapping[str, Any], where: Path) -> None:
-    """Raises InputError if the directory `where` has results of a job with other inputs."""
+    """Raises InputError if the directory `where` has results of a job with different inputs."""
     differences = [
         f"{key} {_show(stored.get(key))} -> {_show(requested.get(key))}"
         for key in {**stored, **requested}

@@ -1,4 +1,4 @@
-"""Translation of many files by several workers, any of which may be killed."""
+"""Fault-tolerant translation of many files by several workers."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from keras_seq.storage import (
 )
 from keras_seq.text import InputError, Notice, check_readable, expand_names
 
-# A chunk has many batches, so that lines of similar length share one, as in `keras-seq translate`.
+# Lines are sorted by length within a chunk, so large chunks reduce padding.
 BATCHES_IN_A_CHUNK = 64
-# The folder of the job, in the directory of the outputs.
+# Folder in the output directory for the stored results of the job.
 JOB = ".keras-seq"
-_FROZEN = "run"
+_COPY = "run"
 
 
 class TranslationCounts(NamedTuple):
-    """Counts of a completed job.
+    """Number of files, lines and chunks of a completed translation job.
 
-    `files_before` are the files that an earlier process completed, and `chunks_before` the chunks
-    of other files that it completed.
+    `files_before` counts the files that an earlier process completed. `chunks_before` counts the
+    chunks that the earlier process completed in unfinished files.
     """
 
     files: int
@@ -67,25 +67,25 @@ def translate_files(
     overwrite: bool = False,
     notice: Notice | None = None,
 ) -> TranslationCounts:
-    """Translates files into files of the same names, by several workers.
+    """Translates files by several workers; output files have the names of the input files.
 
-    Outputs are written atomically. Completed chunks are stored in `.keras-seq` in the directory:
-    after a stop or a kill the same call resumes from them.
+    Output files are written atomically. Completed chunks are stored in the folder `.keras-seq` of
+    `directory`. If the job is interrupted, the same call resumes it from the stored chunks.
 
     Args:
         run: The run directory.
         inputs: Paths or patterns; see `expand_names`. No two files may have the same base name.
-            The output of a `.gz` file has no `.gz` and is not compressed.
-        directory: The directory of the outputs.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        search: Search settings that replace those of the run.
+            The output of `a.gz` is named `a` and is not compressed.
+        directory: The output directory.
+        which: Checkpoint to load: `"best"`, `"latest"`, or the step of a stored checkpoint.
+        search: Search settings that override the settings of the run.
         engine: `"tensorflow"` or `"ctranslate2"`.
-        quantize: Arithmetic of ctranslate2.
-        scores: Whether scores are written.
+        quantize: Quantization of CTranslate2, for example `"int8"`.
+        scores: Boolean, whether to write scores.
         workers: Number of workers; by default one per four cores.
         runner: `run_locally` or `run_on_ray`.
-        overwrite: Whether the outputs of another job in the directory are deleted.
-        notice: Receives a line for each completed file.
+        overwrite: Boolean, whether to delete the outputs of another job in the directory.
+        notice: Function that receives a message for each completed file.
 
     Raises:
         InputError: If a file cannot be read, `run` has no weights, or the directory has outputs of
@@ -101,31 +101,31 @@ def translate_files(
     out = Path(directory)
     names = _outputs(expand_names(inputs), out)
     count = BATCHES_IN_A_CHUNK * settings.search.batch_size
-    # Every file is read once before hours of work, so that errors are reported now.
+    # Read every file before the long work, to report errors early.
     numbered = enumerate(names.items())
     files = [_read(i, path, out / name, count, notice) for i, (name, path) in numbered]
     lock = _open_directory(out)
     try:
-        frozen = out / JOB / _FROZEN
-        remove(frozen)
-        # A training may delete or replace the checkpoint in the meantime.
-        opened.copy_checkpoint(frozen, which)
-        task = TranslationTask(str(frozen), settings.search.model_dump(), engine, quantize, scores)
-        job_inputs = _job_inputs(frozen, settings, task)
+        copy = out / JOB / _COPY
+        remove(copy)
+        # Copy the checkpoint, because a training run may delete or replace it during the job.
+        opened.copy_checkpoint(copy, which)
+        task = TranslationTask(str(copy), settings.search.model_dump(), engine, quantize, scores)
+        job_inputs = _job_inputs(copy, settings, task)
         try:
             job = _Job(out, files, count, notice)
             job.begin(job_inputs, overwrite=overwrite)
-            job.do(task, runner, workers)
+            job.run(task, runner, workers)
             return job.counts()
         finally:
-            remove(frozen)
+            remove(copy)
     finally:
         lock.release()
 
 
 @dataclass
 class _File:
-    """An input file, as it was before the work began."""
+    """An input file, the keys of its chunks, and the progress of its translation."""
 
     number: int
     path: str
@@ -138,7 +138,7 @@ class _File:
 
 
 class _Job:
-    """The directory of the outputs, and its completed files and chunks."""
+    """Writes the output files of a job, and tracks the completed files and chunks."""
 
     def __init__(self, out: Path, files: Sequence[_File], count: int, notice: Notice) -> None:
         self._out = out
@@ -149,7 +149,7 @@ class _Job:
         self._files_before = self._chunks_before = 0
 
     def begin(self, job_inputs: Mapping[str, Any], *, overwrite: bool) -> None:
-        """Finds the completed files and chunks; refuses outputs of other jobs."""
+        """Finds the completed files and chunks; raises InputError for outputs of other jobs."""
         record = self._out / JOB / "job.json"
         if overwrite:
             for file in self._files:
@@ -161,7 +161,7 @@ class _Job:
         remove_temporaries(self._out, [file.output.name for file in self._files])
         stored_inputs = read_record(record)
         if stored_inputs is None:
-            remove_others(self._out / JOB, {LOCK, _FROZEN})
+            remove_others(self._out / JOB, {LOCK, _COPY})
         else:
             check_same_job(stored_inputs, job_inputs, self._out)
         for file in self._files:
@@ -184,7 +184,7 @@ class _Job:
             files = f"{self._files_before:,} of {len(self._files):,} files"
             self._notice(f"{self._out}: {files}{chunks} are done already")
 
-    def do(self, task: TranslationTask, runner: Runner, workers: int | None) -> None:
+    def run(self, task: TranslationTask, runner: Runner, workers: int | None) -> None:
         for file in self._files:
             if not file.is_done and not file.remaining:
                 self._finish(file)
@@ -220,7 +220,7 @@ class _Job:
         if record.get("input") == file.digest:
             return True
         self._notice(f"{file.path}: changed since it was translated: translating what is new")
-        # In this order, because an output without its record would look like a foreign file.
+        # Delete the output before the record, because an output without a record is rejected.
         remove(file.output)
         remove(path)
         return False
@@ -240,7 +240,7 @@ class _Job:
                 raise InputError(f"{file.path}: became shorter while the job was running")
 
     def _finish(self, file: _File) -> None:
-        """Joins the chunks of an output."""
+        """Joins the stored chunks of a translated file into the output file."""
         stored = self._stored[file.number]
         digest = hashlib.sha256()
         with atomic_file(file.output) as stream:
@@ -250,7 +250,7 @@ class _Job:
             path = self._record_of(file)
             make_directory(path.parent)
             record = {"input": file.digest, "output": digest.hexdigest(), "lines": file.lines}
-            # Before the output appears, because an output without its record would look foreign.
+            # Write the record before the output, because an output without a record is rejected.
             write_file(path, json.dumps(record).encode())
         stored.remove()
         self._notice(f"{file.output}: {file.lines:,} lines")
@@ -260,7 +260,7 @@ class _Job:
 
 
 def _outputs(paths: Iterable[str], out: Path) -> dict[str, str]:
-    """Returns the path of the input for the name of each output."""
+    """Returns a dict from the names of output files to the paths of input files."""
     found: dict[str, str] = {}
     for path in paths:
         check_readable(path)
@@ -301,10 +301,10 @@ def _open_directory(out: Path) -> DirectoryLock:
 
 
 def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[str, Any]:
-    """The inputs that determine the translations, besides the text."""
+    """Returns the settings and file hashes that determine the translations of a text."""
     suffixes = (".safetensors", ".model")
     names = {path.name: path for path in run.rglob("*") if path.suffix in suffixes}
-    # A translation does not depend on the batch size, which a user lowers if memory runs out.
+    # Omit the batch size, because it does not affect translations and users may lower it.
     search = {f"search.{key}": task.search[key] for key in task.search if key != "batch_size"}
     return {
         "format": 1,

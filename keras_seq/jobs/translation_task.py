@@ -1,4 +1,4 @@
-"""Translation of lines in a worker, which loads the model once."""
+"""The translation task that each worker runs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Engine = Literal["tensorflow", "ctranslate2"]
 
 @dataclass(frozen=True)
 class TranslationTask:
-    """Translates chunks of lines with the run in a directory.
+    """Translates chunks of lines with the model of a run directory.
 
-    `quantize` is the arithmetic of CTranslate2. `files` has the files of the run by name, if its
-    directory is on another machine.
+    `quantize` is the quantization of CTranslate2. `files` contains the files of the run by name
+    if the worker cannot read the run directory, otherwise it is None.
     """
 
     run: str
@@ -39,7 +39,7 @@ class TranslationTask:
         return replace(self, files=files)
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
-        # TensorFlow and OpenMP read these variables when they are imported.
+        # Set these variables now, because TensorFlow and OpenMP read them only when they load.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         configure_threads(threads)
@@ -68,7 +68,7 @@ class TranslationTask:
                 path = Path(folder, name)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            # The files are not needed once the model is loaded.
+            # The temporary files are not needed after the model is loaded.
             return self._load_from(folder)
 
     def _load_from(self, directory: str) -> Any:

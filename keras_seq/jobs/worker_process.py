@@ -14,10 +14,10 @@ _LENGTH_BYTES = 8
 
 
 def main() -> None:
-    """Works until stdin ends, which also happens when the parent process ends."""
+    """Processes chunks until end-of-file on stdin, for example if the parent process ends."""
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
-    # Output of libraries goes to stderr: stdout carries results only.
+    # Redirect the output of libraries to stderr, because stdout is the pipe for results.
     os.dup2(2, 1)
     sys.stdin = open(os.devnull, encoding="utf-8")
     task, threads = receive(requests)
@@ -32,12 +32,12 @@ def main() -> None:
                 reply = explained(error, chunk.where)
             send(replies, reply)
     except (EOFError, BrokenPipeError):
-        # Skips the cleanup of libraries, which can take seconds.
+        # Exit without the cleanup of libraries, which can take seconds.
         os._exit(0)
 
 
 def send(stream: IO[bytes], message: Any) -> None:
-    # Pickle is safe here: both ends are the same program, and no other process reaches the pipes.
+    # Pickle is safe here, because only this program has access to the pipes.
     content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(len(content).to_bytes(_LENGTH_BYTES, "big"))
     stream.write(content)
@@ -45,7 +45,7 @@ def send(stream: IO[bytes], message: Any) -> None:
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """Receives a message; raises EOFError if the other end is closed."""
+    """Receives a message; raises EOFError if the sender has closed the stream."""
     length = _exactly(stream, _LENGTH_BYTES)
     return pickle.loads(_exactly(stream, int.from_bytes(length, "big")))
 
