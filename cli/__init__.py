@@ -1,1 +1,1 @@
-"""The command line of keras-seq: options to settings, one call, print."""
+"""Command-line interface of keras-seq: parses options, calls the library, prints results."""

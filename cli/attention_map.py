@@ -1,4 +1,4 @@
-"""Attention weights as a shaded map on the terminal."""
+"""Prints attention weights as a heat map on the terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.segment import Segment, Segments
 from rich.style import Style
 
 _MAX_LENGTH = 14
-# Colors of the weights 0 and 1: almost white, and blue.
+# Colors of weight 0 (almost white) and weight 1 (blue).
 _LIGHT, _DARK = (235, 238, 242), (20, 82, 180)
 _SHADES = " ░▒▓█"
 _CELL = 2
@@ -23,11 +23,11 @@ def print_map(
     target: Sequence[str],
     weights: Sequence[Sequence[float]],
 ) -> None:
-    """Prints a row for each target token and a column for each source token.
+    """Prints a heat map with one row per target token and one column per source token.
 
     Args:
-        console: Prints the map, with colors if it supports them, otherwise with block characters.
-        title: Printed above the map.
+        console: Prints the map, in color if supported, otherwise with block characters.
+        title: Title above the map.
         source, target: The tokens.
         weights: Shape `(target, source)`, values from 0 to 1.
     """
@@ -35,10 +35,10 @@ def print_map(
     room = max((console.width - left) // _CELL, 1)
     colored = console.color_system is not None
     lines: list[list[Segment]] = [[Segment(title)]]
-    # If the source is wider than the terminal, print the map in several pieces.
+    # If the map is wider than the terminal, print groups of columns below each other.
     for start in range(0, len(source), room):
         columns = slice(start, start + room)
-        lines += ([Segment(" " * left), *row] for row in _head(source[columns]))
+        lines += ([Segment(" " * left), *row] for row in _header(source[columns]))
         for name, row in zip(target, weights, strict=True):
             text = _cut(name)
             label = Segment(" " * (left - 1 - cell_len(text)) + text + " ")
@@ -48,8 +48,8 @@ def print_map(
         console.print(Segments([*line, Segment.line()]), end="", soft_wrap=True)
 
 
-def _head(names: Sequence[str]) -> Iterator[list[Segment]]:
-    """Yields the column names, written from top to bottom because columns are narrow."""
+def _header(names: Sequence[str]) -> Iterator[list[Segment]]:
+    """Yields the lines of the header, with vertical column names to save space."""
     short = [_cut(name) for name in names]
     height = max(map(len, short))
     for line in range(height):
@@ -64,7 +64,7 @@ def _square(value: float, colored: bool) -> Segment:
 
 
 def _padded(character: str) -> str:
-    # Combining characters have no width.
+    # `cell_len` is 0 for combining characters and 2 for wide characters.
     return character + " " * (_CELL - cell_len(character))
 
 

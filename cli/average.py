@@ -29,7 +29,7 @@ def average(
 ) -> None:
     """Average the weights of checkpoints into a new run.
 
-    A run keeps the newest training.keep_checkpoints checkpoints and the best one.
+    A run keeps the best checkpoint and the newest training.keep_checkpoints checkpoints.
     """
     from keras_seq.run import check_new
     from keras_seq.text import InputError

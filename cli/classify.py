@@ -13,7 +13,7 @@ from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.shared_options import BatchSize, TextsArgument, Which, check_label_options
 
-# Lines per call of the model, which limits the memory for a large file.
+# Lines per call of the model, to limit the memory for a large file.
 _LINES = 4096
 
 

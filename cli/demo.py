@@ -1,4 +1,4 @@
-"""`keras-seq demo`: trains, translates and scores on generated text."""
+"""`keras-seq demo`: trains a model on generated text and scores its translations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.shared_options import Overwrite, SetSettings
 
-# Number of translations to print.
+# Number of example translations to print.
 _EXAMPLES = 10
 
 
@@ -20,7 +20,7 @@ def demo(
     set_: SetSettings = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train, translate and score on generated text.
+    """Train a model on generated text, then translate and score a test set.
 
     The model learns to convert dates in about 40 locales to ISO 8601.
     """

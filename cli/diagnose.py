@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keras_seq import Diagnosis
     from keras_seq.analysis.diagnosis.result import Line, Summary
 
-# Error analysis uses beam search, with the sizes of --beam-sizes.
+# Omit these search options, because error analysis uses beam search with --beam-sizes.
 _OMITTED = ("method", "beam_size", "n_best", "temperature", "top_k", "top_p", "seed")
 
 
@@ -46,8 +46,8 @@ def diagnose(
 ) -> None:
     """Classify wrong translations as search errors or model errors.
 
-    Search error: the model scores the reference higher than its output, but the search did not
-    find it. Model error: the model scores its output higher.
+    Search error: the model scores the reference higher than its output, but the search does not
+    find the reference. Model error: the model scores its output higher than the reference.
     """
     from keras_seq.analysis.diagnosis.settings import diagnosis_settings
     from keras_seq.run import Run
@@ -89,7 +89,7 @@ def diagnose(
     if html is not None:
         from keras_seq.analysis.pages import make_page
 
-        # Replace lone surrogates rather than lose the result of a long search.
+        # Replace lone surrogates, because an error here would lose the result of a long search.
         Path(html).write_text(
             make_page("diagnosis", data), encoding="utf-8", errors="replace", newline="\n"
         )

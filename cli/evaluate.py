@@ -17,7 +17,7 @@ from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import Ensemble, Json, Metrics, Tokenize, Which, split_metrics
 
 
-# Only the best output of each example is scored.
+# Omit --n-best, because only the best output of each example is scored.
 @functools.partial(with_search_options, without=("n_best",))
 def evaluate(
     run: Annotated[str, typer.Argument(help="Run directory.")],
@@ -63,11 +63,11 @@ def evaluate(
     *,
     search: dict[str, Any],
 ) -> None:
-    """Decode a test set once and print all metrics of the run's task.
+    """Decode a test set and print the metrics of the task.
 
     Metrics: exact, cer, wer, chrf, bleu and ter of translations; perplexity of a language model;
     accuracy and macro_f1 of a classifier; accuracy, macro_f1 and entity_f1 of a tagger. The
-    metric that chose the best checkpoint is printed first.
+    metric that selects the best checkpoint is printed first.
     """
     from keras_seq.evaluation import EvaluationFiles, check_options, evaluation_metrics
     from keras_seq.run import Run

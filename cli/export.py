@@ -54,7 +54,7 @@ def export(
     *,
     search: dict[str, Any],
 ) -> None:
-    """Export a run for serving; by default a SavedModel that maps text to text."""
+    """Export a run for serving, by default as a SavedModel that maps text to text."""
     from keras_seq.run import Run
 
     formats: dict[str, tuple[str, ...]] = {name: ("savedmodel",) for name in search}
@@ -67,7 +67,7 @@ def export(
     if verify is not None:
         formats["verify"] = ("savedmodel", "ctranslate2")
     _check_format(format_, formats)
-    # Only TensorFlow writes a SavedModel. The weights are the same on every backend.
+    # Export with TensorFlow, which can load weights that were trained with any backend.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     opened = Run.open(run, notice=notice)
     if format_ == "ctranslate2":
@@ -88,7 +88,7 @@ def export(
         )
     elif format_ == "ctranslate2":
         if lines:
-            # Verification translates with the run.
+            # Verification runs the model, so import Keras now and hide TensorFlow's log lines.
             import_quietly("keras_seq.inference.translator")
         path = import_quietly("keras_seq.serving.ctranslate2_model").export_ctranslate2(
             opened,
@@ -106,11 +106,11 @@ def export(
 
 
 def _check_format(format_: str, options: Mapping[str, Sequence[str]]) -> None:
-    """Raises InputError for options that are not for the format.
+    """Raises InputError for options that the export format does not support.
 
     Args:
         format_: The format.
-        options: The formats that support each option on the command line, by name.
+        options: Maps the name of each option on the command line to the formats that support it.
     """
     from keras_seq.text import InputError
 

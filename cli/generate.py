@@ -15,11 +15,11 @@ from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import Ensemble, Which
 
-# Prompts per call of the model, which limits the memory for a large file.
+# Prompts per call of the model, to limit the memory for a large file.
 _PROMPTS = 1024
 
 
-# There is no source, and a prompt is a prefix.
+# Omit the options that need a source text. Omit --prefix, because prompts replace it.
 @functools.partial(
     with_search_options,
     without=("coverage_penalty", "min_length_ratio", "max_length_ratio", "prefix"),
@@ -51,9 +51,10 @@ def generate(
     *,
     search: dict[str, Any],
 ) -> None:
-    """Continue prompts with a language model, --n-best texts for each; or sample from a VAE.
+    """Continue prompts with a language model, or sample texts from a VAE.
 
-    Texts are sampled at random with --seed; --method beam searches for the most probable texts.
+    A language model prints --n-best texts for each prompt. Texts are sampled at random with --seed;
+    --method beam searches for the most probable texts.
     """
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
@@ -67,7 +68,7 @@ def generate(
     if not is_vae:
         opened.require_task("language-model")
     opened.require_weights(which)
-    # Check the settings before the slow import.
+    # Report invalid settings before the slow import of Keras.
     opened.settings.with_search(search)
     if is_vae:
         for value, option in (
@@ -108,7 +109,7 @@ def _continuations(generator: Any, prompts: Iterator[str], output_format: str) -
 def _samples(
     run: str, which: str, search: dict[str, Any], count: int, seed: int, output_format: str
 ) -> Iterator[str]:
-    """Yields texts of latent codes that are sampled from the prior of a VAE."""
+    """Samples latent codes from the prior of a VAE and yields the decoded texts."""
     autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search
     )

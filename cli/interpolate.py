@@ -13,7 +13,7 @@ from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import Which
 
 
-# A latent code has no length, and a VAE has no attention.
+# Omit the options that need attention, a source length or several texts per latent code.
 @functools.partial(
     with_search_options,
     without=("coverage_penalty", "min_length_ratio", "max_length_ratio", "n_best"),
@@ -29,7 +29,7 @@ def interpolate(
     *,
     search: dict[str, Any],
 ) -> None:
-    """Print texts decoded between the latent codes of two texts.
+    """Print texts decoded from points between the latent codes of two texts.
 
     The first and the last line are the reconstructions of the two texts.
     """
@@ -41,7 +41,7 @@ def interpolate(
     opened = Run.open(run, notice=notice)
     opened.require_task("vae")
     opened.require_weights(which)
-    # Check the settings before the slow import.
+    # Report invalid settings before the slow import of Keras.
     opened.settings.with_search(search)
     autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search

@@ -1,4 +1,4 @@
-"""`keras-seq likelihood`: log-probabilities of translations or texts."""
+"""`keras-seq likelihood`: prints log-probabilities of translations or texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keras_seq.inference.likelihood import Likelihood, LikelihoodScorer
     from keras_seq.run import Run
 
-# Pairs per call of the model, which limits the memory for a large file.
+# Pairs per call of the model, to limit the memory for a large file.
 _PAIRS = 2048
 
 
@@ -41,7 +41,7 @@ def likelihood(
     which: Which = "best",
     ensemble: Ensemble = None,
 ) -> None:
-    """Print the log-probability of translations or texts by forced decoding, and the perplexity.
+    """Print log-probabilities and perplexity of translations or texts, by forced decoding.
 
     Logarithms are natural. The end of a sentence counts as a token. Blank pairs have no tokens.
     """
@@ -59,7 +59,7 @@ def likelihood(
 
 
 def _read(run: Run, source: str, target: str | None) -> Iterator[tuple[str, str]]:
-    """Checks the files and returns the pairs; sources of a language model are empty."""
+    """Checks the files and returns pairs of lines; a language model has empty sources."""
     from keras_seq.text import check_readable, check_same_length, read_lines, read_pairs
 
     if run.settings.task == "translate":
@@ -77,7 +77,7 @@ def _read(run: Run, source: str, target: str | None) -> Iterator[tuple[str, str]
 
 @dataclass
 class _Totals:
-    """Sums over a corpus.
+    """Sums over all lines of a corpus.
 
     Attributes:
         lines: Number of lines.
@@ -92,14 +92,14 @@ class _Totals:
     truncated: int = 0
 
     def add(self, likelihood: Likelihood) -> None:
-        """Adds a line."""
+        """Adds the likelihood of one line to the sums."""
         self.lines += 1
         self.tokens += len(likelihood.tokens)
         self.log_probability += likelihood.total
         self.truncated += likelihood.source_cut
 
     def report(self, source: str, *, as_json: bool) -> None:
-        """Prints the totals: the perplexity to stderr, or all as JSON to stdout."""
+        """Prints the perplexity to stderr, or all totals as JSON to stdout."""
         from keras_seq.inference.likelihood import perplexity_of
         from keras_seq.text import InputError
 
@@ -115,7 +115,7 @@ class _Totals:
             "lines": self.lines,
             "tokens": self.tokens,
             "log_probability": self.log_probability,
-            # JSON has no infinity.
+            # JSON cannot represent infinity.
             "perplexity": perplexity if math.isfinite(perplexity) else None,
             "cut_sources": self.truncated,
         }
@@ -129,7 +129,7 @@ def _scores(
     each: str,
     totals: _Totals,
 ) -> Iterator[str]:
-    """Yields the output of all pairs, and adds them to the totals."""
+    """Yields the output lines of all pairs, and adds the likelihoods to `totals`."""
     from keras_seq.inference.likelihood import LongTargetError
     from keras_seq.text import InputError
 

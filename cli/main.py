@@ -1,4 +1,4 @@
-"""The program `keras-seq`: its commands, error messages and exit codes."""
+"""Entry point of `keras-seq`: runs commands, and reports errors and exit codes."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command; results go to stdout, everything else to stderr.
+    """Runs a command, which prints results to stdout and messages to stderr.
 
     Args:
         arguments: The arguments without the name of the program; by default `sys.argv[1:]`.
 
     Returns:
-        The exit code: 0 for success; 1 for an internal error or a disk error; 2 for an error of the
-        user; 3 if training diverged; 4 if memory ran out; 130 after Ctrl-C.
+        The exit code: 0 for success; 1 for an internal error or a disk error; 2 for invalid options
+        or input; 3 if training diverged; 4 if memory ran out; 130 after Ctrl-C.
 
     Raises:
         SystemExit: With 143 after SIGTERM, and with 142 at the end of `train --stop-after`.
@@ -93,12 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Prints a warning as one line, without its place in the code."""
+    """Prints a warning on one line, without file name and line number."""
     typer.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
 def _report(error: Exception) -> int:
-    """Prints one line for an error and returns the exit code."""
+    """Prints an error on one line and returns the exit code."""
     if os.environ.get("KERAS_SEQ_TRACEBACK") == "1":
         import traceback
 
@@ -118,13 +118,13 @@ def _explain(error: Exception) -> tuple[str, int]:
 
     if isinstance(error, (InputError, SettingsError)):
         return str(error), 2
-    # Typer raises these for a wrong command line; the class depends on its version.
+    # Usage errors have `format_message`; their class depends on the version of Typer.
     format_message = getattr(error, "format_message", None)
     if format_message is not None:
         return format_message(), getattr(error, "exit_code", 2)
     if isinstance(error, typer.Abort):
         return "stopped", 1
-    # Some errors define their exit code.
+    # Some errors of this package have an attribute `exit_code`.
     code = getattr(error, "exit_code", None)
     if isinstance(error, OSError) or isinstance(code, int):
         return str(error), code or 1

@@ -1,4 +1,4 @@
-"""Replaces one argument of a command by a group of options that several commands have."""
+"""Adds groups of options to commands."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def replace_argument(
     options: Sequence[inspect.Parameter],
     collect: Callable[[Mapping[str, Any]], Any],
 ) -> Callable[..., None]:
-    """Returns the command with options instead of one argument.
+    """Returns a command that has a group of options instead of one argument.
 
     Args:
-        command: A function for Typer, except for the argument.
+        command: Function of the command, with the argument.
         argument: Name of the argument.
-        options: Parameters for Typer.
-        collect: Maps the values of the options, by name, to the value of the argument.
+        options: The options as function parameters; see `option`.
+        collect: Converts a dict of option values to the value of the argument.
     """
     signature = inspect.signature(command)
     hints = typing.get_type_hints(command, include_extras=True)
@@ -44,7 +44,7 @@ def replace_argument(
 
 
 def option(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
-    """Returns a parameter of a command."""
+    """Returns a function parameter that defines a command option."""
     return inspect.Parameter(
         name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation
     )

@@ -1,11 +1,10 @@
-"""Imports of Keras without the optional packages that no command needs.
+"""Speeds up the import of Keras by hiding optional packages that no command needs.
 
 With the TensorFlow backend, TensorFlow and Keras import PIL, h5py, jax, matplotlib and scipy if
-they are installed, for converters, plots and old file formats. On two cores this import takes 3.2
-seconds of processor time with these packages and 2.1 seconds without them, and every command waits
-for it. Therefore the packages seem to be missing during the import: an entry None in `sys.modules`
-makes `import` raise ModuleNotFoundError, as Python documents it. Afterwards they can be imported as
-usual.
+these packages are installed. The packages serve only converters, plots and old file formats. On two
+cores, the import of Keras takes 3.2 seconds of processor time with the packages and 2.1 seconds
+without them. An entry None in `sys.modules` hides a package, because `import` then raises
+ModuleNotFoundError. After the import of Keras, the packages can be imported as usual.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ OPTIONAL = ("PIL", "h5py", "jax", "matplotlib", "scipy")
 
 @contextlib.contextmanager
 def without_optional_packages() -> Iterator[None]:
-    """Within this context, optional packages of TensorFlow and Keras seem to be missing.
+    """Hides the optional packages of TensorFlow and Keras within this context.
 
-    Nothing happens with another backend: JAX needs some of these packages itself.
+    Other backends are not affected, because JAX itself needs some of these packages.
     """
     hidden: list[str] = []
     if _backend() == "tensorflow":
@@ -39,7 +38,7 @@ def without_optional_packages() -> Iterator[None]:
 
 
 def _backend() -> str:
-    """The backend that Keras will use, from the environment or from its configuration file."""
+    """Returns the Keras backend set by the environment or the configuration file of Keras."""
     if backend := os.environ.get("KERAS_BACKEND"):
         return backend
     home = os.environ.get("KERAS_HOME") or Path("~/.keras").expanduser()

@@ -1,4 +1,4 @@
-"""Output of the commands: results to stdout, everything else to stderr."""
+"""Prints results to stdout and messages to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def notice(line: str) -> None:
 
 
 def emit(lines: Iterable[str]) -> None:
-    """Prints results in UTF-8, whatever the locale.
+    """Prints results to stdout in UTF-8, independent of the locale.
 
     If the reader closes the pipe, as in `| head -1`, the command exits with 0.
     """
@@ -25,7 +25,7 @@ def emit(lines: Iterable[str]) -> None:
             sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        # The interpreter flushes stdout again when it exits.
+        # Redirect stdout, because the flush at the exit of Python would raise another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
 
@@ -39,7 +39,7 @@ def check_writable(path: str) -> None:
 
 
 def write_error(path: str) -> str | None:
-    """Returns why a path cannot be the name of an output file; None if it can."""
+    """Returns an error message if a path cannot be an output file, otherwise None."""
     file = Path(path)
     if file.is_dir() or not file.absolute().parent.is_dir() or path.endswith(os.sep):
         return f"{path}: cannot be written: expected a file in an existing directory"

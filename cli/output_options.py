@@ -22,7 +22,7 @@ def _option(help: str, *names: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The output options; each field is an option of the command."""
+    """The output options of `keras-seq translate`; each field defines an option."""
 
     format: Annotated[
         Literal["text", "tsv", "jsonl"],
@@ -64,15 +64,15 @@ class OutputOptions:
 
     @property
     def needs_attention(self) -> bool:
-        """True if a forced pass follows the search."""
+        """True if the options need attention weights."""
         return bool(self.alignment or self.replace_unknown or self.attention)
 
     def changed(self) -> list[str]:
-        """Returns the names of the options that differ from the default."""
+        """Returns the names of the options that differ from their defaults."""
         return [option.name for option in fields(self) if self._is_changed(option.name)]
 
     def check(self, *, engine: str, many_files: bool, ensemble: bool, prefixes: bool) -> None:
-        """Raises BadParameter for options that exclude each other.
+        """Raises BadParameter for options that cannot be combined.
 
         Args:
             engine: Value of `--engine`.
@@ -125,7 +125,7 @@ class OutputOptions:
                 _reject(name, f"received {value}, expected {minimum} to {maximum} for this model")
 
     def check_files(self, *others: str | None) -> None:
-        """Raises BadParameter for a file that cannot be written or is one of the other files."""
+        """Raises BadParameter if an output file is not writable or has the path of another file."""
         used = {Path(other).absolute() for other in others if other not in (None, "-") and other}
         for name in ("attention_file", "show_beam"):
             path = getattr(self, name)
@@ -147,15 +147,15 @@ def _reject(name: str, reason: str) -> None:
 
 
 def with_output_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces the argument `outputs` of a command by an option for each of `OutputOptions`.
+    """Replaces the argument `outputs` of a command by one option per field of `OutputOptions`.
 
     Args:
-        command: Takes `outputs`, an `OutputOptions`.
+        command: Function with an argument `outputs` of type `OutputOptions`.
     """
     hints = typing.get_type_hints(OutputOptions, include_extras=True)
     return replace_argument(
         command,
         "outputs",
-        [option(one.name, hints[one.name], one.default) for one in fields(OutputOptions)],
+        [option(item.name, hints[item.name], item.default) for item in fields(OutputOptions)],
         lambda values: OutputOptions(**values),
     )

@@ -1,4 +1,4 @@
-"""Pictures of the attention and the beam of translations."""
+"""Pictures of attention weights and beam search."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from keras_seq_cli.output import notice
 from keras_seq_cli.output_options import OutputOptions
 
-# Maximum number of lines per kind of picture: a page with this many lines has a few megabytes.
+# Maximum number of lines per kind of picture, to limit a page to a few megabytes.
 LINES = {"term": sys.maxsize, "html": 100, "png": 20, "beam": 20}
 
 
 class AttentionPictures:
-    """Draws the attention of lines, on the terminal at once or in files at the end.
+    """Draws attention weights, immediately on the terminal or at the end in files.
 
     Args:
         outputs: The output options.
         run: The name of the run, for the page.
-        explain: Returns the `Explainer`; called at the first translation.
+        explain: Function that returns the `Explainer`; called for the first translation.
     """
 
     def __init__(self, outputs: OutputOptions, run: str, explain: Callable[[], Any]) -> None:
@@ -30,12 +30,12 @@ class AttentionPictures:
         self._explain = explain
         self._lines: list[tuple[int, str, str, Any]] = []
         self._omitted = 0
-        # Remove the drawings of an earlier command.
+        # Empty the file, because `add` appends to it.
         if self._kind == "term" and self._path is not None:
             Path(self._path).write_text("", encoding="utf-8")
 
     def add(self, first: int, lines: Sequence[str], translations: Sequence[Sequence[Any]]) -> None:
-        """Adds lines with their translations.
+        """Draws the attention weights of lines, or stores the weights until `finish`.
 
         Args:
             first: Number of the first line.
@@ -63,7 +63,7 @@ class AttentionPictures:
             self._lines += drawn
 
     def finish(self) -> None:
-        """Writes the file."""
+        """Writes the stored lines to an HTML page or to images."""
         if self._kind == "term" or self._path is None:
             return
         if not self._lines:
@@ -132,7 +132,7 @@ class AttentionPictures:
 
         explain = self._explain()
         for number, source, text, attention in self._lines:
-            # Several pictures have the number of the line in their names.
+            # If there are several images, add the line number to each file name.
             name = path if len(self._lines) == 1 else path.with_stem(f"{path.stem}-{number}")
             title = f"{source}\n{text}"
             columns, rows = explain.pieces(attention)
@@ -140,13 +140,13 @@ class AttentionPictures:
 
 
 class BeamPictures:
-    """Collects the hypotheses of the first lines, and writes a page with their tree.
+    """Writes an HTML page with the tree of hypotheses for each of the first lines.
 
     Args:
         path: File for the page.
         run: The name of the run.
         settings: The search settings.
-        make_view: Returns the `BeamView`; called at the first translation.
+        make_view: Function that returns the `BeamView`; called for the first translation.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class BeamPictures:
         self._omitted = 0
 
     def add(self, first: int, lines: Sequence[str], translations: Sequence[Sequence[Any]]) -> None:
-        """Adds lines with their translations; a blank line has no beam."""
+        """Stores the hypotheses of lines; skips blank lines, which have no hypotheses."""
         for number, (line, hypotheses) in enumerate(zip(lines, translations, strict=True), first):
             if not hypotheses:
                 continue
@@ -172,7 +172,7 @@ class BeamPictures:
             self._lines.append({"number": number, **self._view(line)})
 
     def finish(self) -> None:
-        """Writes the page."""
+        """Writes the HTML page."""
         from keras_seq.analysis.pages import make_page
 
         if not self._lines:

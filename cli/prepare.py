@@ -1,4 +1,4 @@
-"""`keras-seq prepare`: encodes text as token ids that many runs share."""
+"""`keras-seq prepare`: encodes text as token ids, for any number of runs."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def prepare(
     runner: Runner = "local",
     overwrite: Overwrite = False,
 ) -> None:
-    """Prepare text for training: a vocabulary and token ids, which many runs can share.
+    """Learn a vocabulary and encode text for several runs.
 
-    If preparation was interrupted, the same command resumes it. Train with --prepared DIRECTORY
-    instead of the text.
+    If preparation was interrupted, the same command resumes it. To train on the prepared text, use
+    keras-seq train with --prepared DIRECTORY.
     """
     from keras_seq.jobs import WorkerExecutor, require_ray, run_locally, run_on_ray
     from keras_seq.preparation import check_directory, find_run, open_or_prepare, resolve_settings

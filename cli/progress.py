@@ -1,4 +1,4 @@
-"""Progress of a command, on stderr."""
+"""Shows the progress of a command on stderr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS = 10.0
 def shows_progress(option: bool | None, output: str | None) -> bool:
     """Returns whether a command shows its progress.
 
-    By default it does if stderr is a terminal and the results do not go to the same terminal.
+    By default, progress is shown if stderr is a terminal and results are not printed to a terminal.
 
     Args:
         option: Value of `--progress`; None if absent.
@@ -30,11 +30,11 @@ def shows_progress(option: bool | None, output: str | None) -> bool:
 
 
 class Progress:
-    """Number of finished lines, and lines per second.
+    """Shows the number of finished lines, and the speed in lines per second.
 
     Args:
         total: Number of all lines; None if unknown.
-        enabled: Boolean, whether anything is shown.
+        enabled: Boolean, whether to show progress.
     """
 
     def __init__(self, total: int | None, enabled: bool) -> None:
@@ -54,19 +54,19 @@ class Progress:
             self._report()
 
     def resume(self) -> None:
-        """Draws the bar if stderr is a terminal."""
+        """Shows the progress bar if stderr is a terminal."""
         if self._has_bar and self._bar is None:
             self._bar = _bar(self._total, self._done)
             self._bar.start()
 
     def pause(self) -> None:
-        """Removes the bar from the terminal until `resume`."""
+        """Hides the progress bar until `resume` is called."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
     def advance(self, lines: int) -> None:
-        """Adds N finished lines."""
+        """Adds `lines` to the number of finished lines."""
         self._done += lines
         if self._bar is not None:
             self._bar.update(self._bar.tasks[0].id, completed=self._done)
@@ -107,7 +107,7 @@ def _bar(total: int | None, done: int) -> Any:
         TimeElapsedColumn(),
         Speed(),
         console=Console(stderr=True, highlight=False),
-        # Results go to stdout; rich would print them on this console, which is stderr.
+        # By default, rich would print the results on stderr together with the bar.
         redirect_stdout=False,
     )
     bar.add_task("translate", total=total, completed=done)
@@ -116,7 +116,7 @@ def _bar(total: int | None, done: int) -> Any:
 
 @contextlib.contextmanager
 def status_line(text: str) -> Iterator[None]:
-    """Shows a text on the terminal within this context, then erases it."""
+    """Shows a status line on the terminal within this context."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,4 +1,4 @@
-"""Imports of modules that need Keras, without TensorFlow's log lines."""
+"""Imports modules that need Keras, and hides TensorFlow's log lines."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LOG_LINE = re.compile(
 
 
 def import_quietly(name: str, initialize: Callable[[], None] | None = None) -> Any:
-    """Imports a module that imports Keras, and initializes the backend.
+    """Imports a module that needs Keras and initializes the backend, without log lines.
 
     TensorFlow writes log lines before it reads TF_CPP_MIN_LOG_LEVEL, so the variable alone does not
-    silence it. If the user sets the variable to 0, all lines are shown.
+    hide all log lines. If the user sets the variable to 0, all lines are shown.
 
     Args:
         name: Name of the module.
-        initialize: Initializes the backend; by default an operation on a small tensor does.
+        initialize: Function that initializes the backend; by default, a Keras operation is run.
     """
     level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     imported = "keras" in sys.modules
@@ -41,14 +41,14 @@ def import_quietly(name: str, initialize: Callable[[], None] | None = None) -> A
         if initialize is not None:
             initialize()
         elif "keras" in sys.modules and not imported:
-            # The first operation lists the devices, which writes more log lines.
+            # Run one operation now, because the first operation writes log lines about devices.
             sys.modules["keras"].ops.zeros(1)
     return module
 
 
 @contextlib.contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Pauses garbage collection, and exempts the imported objects from later collections.
+    """Pauses garbage collection, and excludes the imported objects from later collections.
 
     The import creates half a million objects that are never freed. Scanning them would take a tenth
     of the import time, and half a second at the end of each `fit`.
@@ -63,7 +63,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_log_lines() -> Iterator[None]:
-    """Captures file descriptor 2, then writes the captured lines that are not log lines."""
+    """Removes TensorFlow's log lines from stderr within this context."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as captured:
         terminal = os.dup(2)

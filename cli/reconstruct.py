@@ -1,4 +1,4 @@
-"""`keras-seq reconstruct`: encodes lines with a VAE and decodes them again."""
+"""`keras-seq reconstruct`: encodes lines with a VAE and decodes the latent codes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import TextsArgument, Which
 
-# Lines per call of the model, which limits the memory for a large file.
+# Lines per call of the model, to limit the memory for a large file.
 _LINES = 1024
 
 
-# A latent code has no length, and a VAE has no attention.
+# Omit the options that need attention or a source length, because a VAE decodes latent codes.
 @functools.partial(
     with_search_options, without=("coverage_penalty", "min_length_ratio", "max_length_ratio")
 )
@@ -30,7 +30,7 @@ def reconstruct(
     *,
     search: dict[str, Any],
 ) -> None:
-    """Encode each line as a latent code with a VAE and print the decoded text."""
+    """Encode each line with a VAE and print the text decoded from the latent code."""
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
 
@@ -39,7 +39,7 @@ def reconstruct(
     opened = Run.open(run, notice=notice)
     opened.require_task("vae")
     opened.require_weights(which)
-    # Check the settings before the slow import.
+    # Report invalid settings before the slow import of Keras.
     n_best = opened.settings.with_search(search).search.n_best
     autoencoder = import_quietly("keras_seq.inference.autoencoder").Autoencoder.load(
         run, which=which, notice=notice, **search

@@ -46,7 +46,7 @@ def score(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print BLEU, chrF and TER, or the metrics of --metric, with sacreBLEU signatures."""
+    """Score hypotheses by BLEU, chrF and TER with sacreBLEU signatures, or by --metric."""
     from keras_seq.scoring import METRICS, compare, scores_by_name
     from keras_seq.text import InputError
 
@@ -68,7 +68,7 @@ def score(
         raise InputError(str(error)) from None
     for name in hypothesis[1:] if paired else ():
         if systems[name] == systems[hypothesis[0]]:
-            # sacreBLEU reports its minimum p because no sample has a larger difference.
+            # All differences are 0, so sacreBLEU reports the smallest possible p value.
             notice(f"{name}: same lines as {hypothesis[0]}, so its p value is meaningless")
     emit(_json_lines(results) if as_json else _text_lines(results))
 
@@ -76,7 +76,7 @@ def score(
 def _check_options(
     hypotheses: list[str], *, paired: str | None, confidence: bool, samples: int | None
 ) -> None:
-    """Raises BadParameter for options that exclude each other."""
+    """Raises BadParameter for options that cannot be combined."""
     if paired and len(hypotheses) == 1:
         raise typer.BadParameter(
             "received one file of hypotheses, expected two or more", param_hint="--paired"
@@ -90,7 +90,7 @@ def _check_options(
 
 
 def _read(hypotheses: list[str], references: list[str]) -> dict[str, list[str]]:
-    """Returns the lines of all files by name, after checking that all have the same length."""
+    """Reads all files into a dict; raises InputError if the numbers of lines differ."""
     from keras_seq.text import InputError, check_readable, read_lines
 
     names = [*hypotheses, *references]
@@ -120,7 +120,7 @@ def _text_lines(results: dict[str, Sequence[Score | Comparison]]) -> Iterator[st
 
 
 def _json_lines(results: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
-    """Yields one object with the systems in order."""
+    """Yields one JSON object with the scores of all systems."""
     systems = [
         {"system": name, "scores": [vars(score) for score in scores]}
         for name, scores in results.items()

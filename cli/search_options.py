@@ -1,4 +1,4 @@
-"""Options of the commands that search for outputs."""
+"""Search options, for all commands that decode."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import typer
 from keras_seq.search.options import TextSearchOptions
 from keras_seq_cli.option_groups import option, replace_argument
 
-# Types on the command line where they differ from the types of the settings. The settings check
-# the values, so commands and files have the same error messages.
+# Options whose type differs from the type of the search setting. The settings check the values,
+# so that error messages are the same for options and settings files.
 _TYPES = {
     "method": str,
     "length_normalization": str,
@@ -21,7 +21,7 @@ _TYPES = {
     "forbidden": list[str],
     "prefix": str,
 }
-# The method comes first because the other options depend on it.
+# List `--method` first in the help, because the other options depend on the method.
 OPTIONS: dict[str, tuple[Any, str]] = {
     field.name: (_TYPES.get(field.name, field.type), field.metadata["description"])
     for field in sorted(fields(TextSearchOptions), key=lambda field: field.name != "method")
@@ -31,10 +31,10 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 def with_search_options(
     command: Callable[..., None], without: Collection[str] = ()
 ) -> Callable[..., None]:
-    """Replaces the argument `search` of a command by an option for each search setting.
+    """Replaces the argument `search` of a command by one option per search setting.
 
     Args:
-        command: Takes `search`, a dict of the options on the command line.
+        command: Function with an argument `search`, a dict of the options on the command line.
         without: Names of options that the command does not have.
     """
     return replace_argument(

@@ -46,8 +46,8 @@ def serve(
 ) -> None:
     """Serve a SavedModel with TensorFlow Serving's REST API and a demo page.
 
-    A SavedModel is a program: a version with operations that keras-seq never exports is rejected,
-    unless --trust is present.
+    A SavedModel is a program that may contain any operations. Without --trust, a SavedModel with
+    operations that keras-seq never exports is rejected.
     """
     from keras_seq.serving.http.server import Options, Server
 

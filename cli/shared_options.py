@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from keras_seq_cli.option_groups import option, replace_argument
 
-# `CheckpointStore.select` checks the value because it knows the stored steps.
+# `CheckpointStore.select` checks the value, because valid steps depend on the run.
 Which = Annotated[
     str,
     typer.Option(
@@ -77,14 +77,14 @@ LowerCase = Annotated[bool, typer.Option("--lowercase", help="Ignore case.")]
 
 
 def split_metrics(values: list[str] | None) -> list[str]:
-    """Returns the distinct names in the values of `--metric`, in order."""
+    """Splits the values of `--metric` at commas; returns the distinct names in order."""
     names = [name.strip() for value in values or [] for name in value.split(",")]
     return list(dict.fromkeys(names))
 
 
 _TASKS = Literal["translate", "language-model", "classify", "tag", "vae"]
 
-# Setting: the name of the option, its type and its help.
+# Maps each setting to the name, the type and the help text of the option.
 TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {
     "task": ("task", _TASKS, "Task to learn; translate by default."),
     "data.source": (
@@ -125,10 +125,10 @@ TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {
 
 
 def with_text_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces the argument `text_settings` of a command by the options `TEXT_OPTIONS`.
+    """Replaces the argument `text_settings` of a command by the options in `TEXT_OPTIONS`.
 
     Args:
-        command: Takes `text_settings`, a dict of all these settings; None for an absent option.
+        command: Function with an argument `text_settings`, a dict; absent options are None.
     """
     return replace_argument(
         command,
@@ -142,13 +142,13 @@ def with_text_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def list_overrides(set_: Sequence[str] | None, settings: Mapping[str, Any]) -> list[str]:
-    """Returns `KEY=VALUE` for the values of `--set`, then for the settings that are not None."""
+    """Returns the values of `--set`, then `KEY=VALUE` for each setting that is not None."""
     options = [f"{key}={value}" for key, value in settings.items() if value is not None]
     return [*(set_ or []), *options]
 
 
 def check_label_options(texts: str | None, labeled: str | None, columns: str | None) -> None:
-    """Raises BadParameter for options of `classify` and `tag` that exclude each other."""
+    """Raises BadParameter for options of `classify` and `tag` that cannot be combined."""
     if labeled is not None and texts is not None:
         raise typer.BadParameter("received both TEXTS and --labeled, expected one of them")
     if columns is not None and labeled is None:

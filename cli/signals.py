@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C as exceptions, so that interrupted commands clean up."""
+"""Converts SIGTERM and Ctrl-C to exceptions, so that interrupted commands clean up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keras_seq.runtime.signals import forget_deferred, raise_outside_libraries, 
 
 @contextlib.contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Within this context, SIGTERM raises SystemExit with 143, the exit code of shells for it."""
+    """Converts SIGTERM to SystemExit with exit code 143 within this context."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -31,9 +31,9 @@ def exit_on_sigterm() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupt_outside_libraries() -> Iterator[None]:
-    """Within this context, Ctrl-C raises KeyboardInterrupt in the code of this package only.
+    """Delays Ctrl-C within this context until no library code is running.
 
-    A second Ctrl-C raises it anywhere. A handler that the caller has installed is kept.
+    A second Ctrl-C raises KeyboardInterrupt immediately. A SIGINT handler of the caller is kept.
     """
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not is_default or threading.current_thread() is not threading.main_thread():
@@ -66,9 +66,9 @@ def _exit(number: int, frame: FrameType | None) -> None:
 
 @contextlib.contextmanager
 def exit_without_finalizers() -> Iterator[None]:
-    """Ends the process without Python's finalizers if an exit or a Ctrl-C leaves this context.
+    """Ends the process without finalizers if SystemExit or KeyboardInterrupt leaves the context.
 
-    JAX crashes in its finalizers if a signal has interrupted a compilation.
+    The finalizers of JAX crash if a signal has interrupted a compilation.
     """
     try:
         yield

@@ -13,7 +13,7 @@ from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.shared_options import BatchSize, TextsArgument, Which, check_label_options
 
-# Lines per call of the model, which limits the memory for a large file.
+# Lines per call of the model, to limit the memory for a large file.
 _LINES = 4096
 
 
@@ -40,7 +40,7 @@ def tag(
 ) -> None:
     """Predict a tag for each word of each line; with --labeled, print accuracy and F1.
 
-    ASCII white space separates words, and spaces separate their tags.
+    Words are separated by ASCII white space, and tags by spaces.
     """
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
@@ -86,6 +86,6 @@ def _format(line: Any, output_format: str) -> str:
     if output_format == "text":
         return tags
     if output_format == "tsv":
-        # Joining the words removes tabs, which would add columns.
+        # Join the words with spaces, because a tab would start a new column.
         return f"{' '.join(line.words)}\t{tags}"
     return json.dumps({"words": line.words, "tags": line.tags}, ensure_ascii=False)

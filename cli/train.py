@@ -162,7 +162,7 @@ def _configure_threads(devices: Devices) -> None:
 
 
 def _train_as_worker(run: str, devices: Devices) -> None:
-    """Trains on a host other than the first, which prepares the run."""
+    """Trains on a worker host, after the first host has prepared the run."""
     with exit_on_sigterm():
         training = import_quietly("keras_seq.training", _initializer(devices))
         training.train_as_worker(run, devices, notice)
@@ -185,7 +185,7 @@ def _train(
     find_batch: bool,
     stop_at: datetime | None,
 ) -> None:
-    """Prepares a run, trains it and prints its score.
+    """Prepares a run, trains the model and prints the score.
 
     Args:
         settings: Resolved settings.
@@ -200,17 +200,17 @@ def _train(
     from keras_seq.runtime.devices import Devices
 
     if devices != Devices() and not find_batch:
-        # Check the devices before reading the text, which may take long. The default devices
-        # always exist, so errors in the text can be reported first.
+        # Check the devices first, because reading the text may take long. The default devices
+        # need no check, because they always exist.
         import_quietly("keras_seq.training", _initializer(devices))
     with exit_on_sigterm():
         prepared = open_or_prepare(settings, run, notice=notice, **directory)
         if find_batch:
-            # The trial processes need the device's memory, so this process must not use it yet.
+            # Run the trials before this process imports Keras and reserves device memory.
             choose_batch_size(prepared, devices, notice)
-        # The import is slow, so errors in the text or the settings are reported before it.
+        # Import Keras only now, so that errors in text and settings are reported quickly.
         training = import_quietly("keras_seq.training", _initializer(devices))
-        # Several hosts must shut down together, so their finalizers have to run.
+        # With several hosts, run the finalizers, because the hosts must shut down together.
         with contextlib.nullcontext() if devices.hosts else exit_without_finalizers():
             result = training.train(
                 prepared.settings, prepared, notice=notice, devices=devices, stop_at=stop_at
@@ -219,7 +219,7 @@ def _train(
 
 
 def _initializer(devices: Devices) -> Callable[[], None]:
-    """Returns a function that initializes the backend."""
+    """Returns a function that initializes the backend for the devices."""
 
     def initialize_backend() -> None:
         from keras_seq.cluster import initialize

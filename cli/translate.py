@@ -1,4 +1,4 @@
-"""`keras-seq translate`: translates lines; line N of the output belongs to line N of the input."""
+"""`keras-seq translate`: translates text line by line."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def translate(
 
     If a job with --input was interrupted, the same command resumes it.
 
-    RUN can also be a SavedModel made by keras-seq export, or the directory of its versions. It
-    contains its search settings, and starts in less than half the time. A SavedModel is a program:
-    if it has operations that keras-seq never exports, it is rejected, unless --trust is present.
+    RUN can also be a SavedModel made by keras-seq export, or the directory of its versions. A
+    SavedModel contains its search settings and starts in less than half the time. Without --trust,
+    a SavedModel with operations that keras-seq never exports is rejected.
     """
     options = _Options(
         run=run,
@@ -93,7 +93,7 @@ def translate(
 
 @dataclass(frozen=True)
 class _Options:
-    """The options of the command."""
+    """The options of `keras-seq translate`."""
 
     run: str
     text: str | None
@@ -115,7 +115,7 @@ class _Options:
 
     @property
     def job(self) -> TextJob:
-        """Options for the translation of one text."""
+        """The options of `translate_text`."""
         return TextJob(self.prefixes, self.scores, self.outputs)
 
 
@@ -165,7 +165,7 @@ def _translate_with_run(options: _Options) -> None:
 
 
 def _check(options: _Options) -> None:
-    """Raises BadParameter for options that exclude each other."""
+    """Raises BadParameter for options that cannot be combined."""
     ctranslate2 = options.engine == "ctranslate2"
     if options.quantize is not None and not ctranslate2:
         raise typer.BadParameter("needs --engine ctranslate2", param_hint="'--quantize'")
@@ -201,7 +201,7 @@ def _translate_files(options: _Options) -> None:
     from keras_seq.jobs import require_ray, run_locally, run_on_ray, translate_files
 
     if options.engine == "ctranslate2":
-        # Reports errors before the workers start.
+        # Load once in this process, to report errors before the workers start.
         load_ctranslate2(options.run, options.which, options.quantize, options.search)
     if options.runner == "ray":
         require_ray()

@@ -12,20 +12,20 @@ import typer
 from keras_seq_cli.output_options import OutputOptions
 from keras_seq_cli.quiet import without_log_lines
 
-# Options that work with an export as with a run.
+# Options that are allowed with an export.
 _ALLOWED = {"batch_size", "format", "stream", "progress"}
 
 
 class ExportModel:
-    """A version of an export, which contains its search settings and vocabularies.
+    """An exported SavedModel, which contains the search settings and vocabularies.
 
     Args:
-        version: Directory of the version.
-        batch_size: Lines per batch; if None, the default of a run.
-        trust: Boolean, whether a graph with any operations is loaded.
+        version: Directory of the SavedModel.
+        batch_size: Lines per batch; None for the default of `SavedModelTranslator`.
+        trust: Boolean, whether to load a graph with any operations.
     """
 
-    # The vocabulary is inside the graph.
+    # None, because the vocabulary is inside the graph.
     target_tokenizer = None
 
     def __init__(self, version: Path, batch_size: int | None, *, trust: bool = False) -> None:
@@ -37,7 +37,7 @@ class ExportModel:
         if batch_size is not None:
             from keras_seq.settings import load_settings
 
-            # Checks the value with the bounds and messages of a run.
+            # Check the batch size with the limits and error messages of a run.
             load_settings(overrides={"search.batch_size": batch_size})
             options = {"batch_size": batch_size}
         self._translator = SavedModelTranslator(version, trust=trust, **options)
@@ -45,18 +45,18 @@ class ExportModel:
         self.n_best = self._translator.n_best
 
     def load(self) -> None:
-        """Loads the graph."""
+        """Loads the SavedModel."""
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         with without_log_lines():
             self.translator = self._translator.load()
 
     def pictures(self) -> list[Any]:
-        """Returns an empty list because an export has no attention and no beam to draw."""
+        """Returns an empty list, because an export returns no attention weights and no beam."""
         return []
 
 
 def find_export(path: str) -> Path | None:
-    """Returns the version of an export at a path; None if the path is a run.
+    """Returns the directory of the exported SavedModel at a path; None for a run.
 
     Raises:
         InputError: The directory is neither a run nor an export.
@@ -81,7 +81,7 @@ def reject_options(
     Args:
         outputs: The output options.
         search: The search options on the command line.
-        others: Whether each other option is on the command line, by name.
+        others: Maps the name of each other option to True if the option is present.
     """
     present = (name for name, is_present in others.items() if is_present)
     for name in (*search, *outputs.changed(), *present):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RunModel:
-    """A run, checked before its model is loaded.
+    """A run for `keras-seq translate`; checks the options before the model is loaded.
 
     Attributes:
         run: Directory of the run, as on the command line.
@@ -51,7 +51,7 @@ class RunModel:
         self.translator: Any = None
         self._explainer: Any = None
         if self.engine == "ctranslate2":
-            # Loading is fast, and reports errors before a file is opened.
+            # Load now, to report errors before a file is opened; CTranslate2 loads fast.
             self.translator = load_ctranslate2(self.run, self.which, self.quantize, self.search)
         self.outputs.check_heads(*attention_shape(self.opened.settings))
         if self.outputs.show_beam is not None and self.settings.method != "beam":
@@ -59,7 +59,7 @@ class RunModel:
 
     @property
     def target_tokenizer(self) -> Any:
-        """The vocabulary of the translations."""
+        """The tokenizer of the translations."""
         return self.opened.target_tokenizer
 
     def load(self) -> None:
@@ -75,7 +75,7 @@ class RunModel:
         )
 
     def pictures(self) -> list[AttentionPictures | BeamPictures]:
-        """Returns the pictures that the output options request."""
+        """Returns one object for each kind of picture in the output options."""
         name, outputs = self.opened.path.name, self.outputs
         pictures: list[AttentionPictures | BeamPictures] = []
         if outputs.attention is not None:
@@ -106,7 +106,7 @@ class RunModel:
 
 
 def load_ctranslate2(run: str, which: str, quantize: str | None, search: dict[str, Any]) -> Any:
-    """Returns the translator of `--engine ctranslate2`."""
+    """Loads the translator for `--engine ctranslate2`."""
     from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 
     return CTranslate2Translator.load(

@@ -1,4 +1,4 @@
-"""Translation of one text by `keras-seq translate`: lines, formats and pictures."""
+"""Translation of one text by `keras-seq translate`, with formatted output and pictures."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Model(Protocol):
     """Interface of `RunModel` and `ExportModel`.
 
     Attributes:
-        run: Directory of the model, as on the command line.
+        run: Directory of the run or the export.
         n_best: Number of translations per line.
         batch_size: Lines per batch.
-        translator: Has a method `translate`; None until it is loaded.
-        target_tokenizer: The vocabulary of the translations; None if it is not available.
+        translator: Object with a method `translate`; None until the model is loaded.
+        target_tokenizer: The tokenizer of the translations; None for an export.
     """
 
     run: str
@@ -47,11 +47,11 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class TextJob:
-    """Options for the translation of one text.
+    """Options of `translate_text`.
 
     Attributes:
         prefixes: File with the beginning of each translation, or None.
-        scores: Boolean, whether scores are printed.
+        scores: Boolean, whether to print scores.
         outputs: The output options.
     """
 
@@ -76,7 +76,7 @@ def translate_text(model: Model, text: str | None, output: str | None, job: Text
     outputs.check_files(text, output, job.prefixes)
     prefixes = _prefixes(job.prefixes)
     interactive = text is None and output is None and sys.stdin.isatty()
-    # A chunk is many batches, so that lines of similar length can share a batch.
+    # Lines are sorted by length within a chunk, so large chunks reduce padding.
     size = 1 if interactive or outputs.stream else 64 * model.batch_size
     writer = _TranslationWriter(model, job, one_at_a_time=size == 1)
     enabled = shows_progress(outputs.progress, output) and not interactive
@@ -110,7 +110,7 @@ class _TranslationWriter:
     Args:
         model: The model.
         job: The options.
-        one_at_a_time: Boolean, whether each call has one line.
+        one_at_a_time: Boolean, whether each call translates only one line.
     """
 
     def __init__(self, model: Model, job: TextJob, *, one_at_a_time: bool) -> None:
@@ -136,20 +136,20 @@ class _TranslationWriter:
         self._model.translator.translate(["."])
 
     def must_load(self, lines: list[str]) -> bool:
-        """Returns whether the lines need the model and it is not loaded."""
-        # Importing TensorFlow takes seconds, and blank lines do not need it.
+        """Returns whether the model must be loaded before these lines are translated."""
+        # Blank lines do not need the model, and importing TensorFlow takes seconds.
         return self._model.translator is None and any(line.strip() for line in lines)
 
     def header(self) -> Iterator[str]:
-        """Yields the lines before the first translation."""
+        """Returns the header lines of the output format."""
         return self._format.header()
 
     def __call__(self, lines: list[str], prefixes: list[str] | None, first: int) -> Iterator[str]:
-        """Yields the output of some lines.
+        """Translates lines and yields the formatted output.
 
         Args:
             lines: The lines.
-            prefixes: Beginnings of their translations, or None.
+            prefixes: Beginnings of the translations, or None.
             first: Number of the first line, from 1.
         """
         from keras_seq.inference.output_formats import line_range, truncation_notice
@@ -171,19 +171,19 @@ class _TranslationWriter:
         self._undrawn = first, lines, translations
 
     def draw(self) -> None:
-        """Draws pictures of the last lines."""
+        """Draws pictures of the lines of the last call."""
         if self._undrawn is not None:
             for pictures in self._pictures:
                 pictures.add(*self._undrawn)
         self._undrawn = None
 
     def finish(self) -> None:
-        """Writes the files of the pictures."""
+        """Writes the picture files."""
         for pictures in self._pictures:
             pictures.finish()
 
     def load(self) -> None:
-        """Loads the model."""
+        """Loads the model and shows a status line."""
         from keras_seq.runtime.threads import configure_threads, usable_cores
 
         configure_threads(1 if self._one_at_a_time else usable_cores())
@@ -192,10 +192,10 @@ class _TranslationWriter:
 
 
 def _lines(text: str | None, output: str | None) -> Iterator[str]:
-    """Checks the input and output, and returns the lines of the input."""
+    """Checks the input and the output file, and returns the input lines."""
     from keras_seq.text import InputError, check_readable, read_lines
 
-    # os.path, because pathlib.Path raises an error for a long sentence.
+    # Use `os.path`, because `Path.exists` raises an error for a long sentence.
     if text is not None and output is None and text != "-" and not os.path.exists(text):
         if text and not any(character.isspace() for character in text) and set("./") & set(text):
             notice(f"there is no file {text!r}: translating the text itself")
@@ -237,7 +237,7 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 
 def _prompt_lines(lines: Iterator[str]) -> Iterator[str]:
-    """Yields lines after a prompt for each."""
+    """Prints a prompt before each input line, and yields the lines."""
     while True:
         typer.echo("> ", nl=False, err=True)
         line = next(lines, None)
@@ -249,7 +249,7 @@ def _prompt_lines(lines: Iterator[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _open_output(output: str | None) -> Iterator[Callable[[Iterator[str]], None]]:
-    """Opens the output, gzipped if its name ends in .gz; yields a function that writes lines."""
+    """Opens the output file, gzipped for `.gz`; yields a function that writes lines."""
     if output is None:
         yield emit
         return

@@ -79,7 +79,7 @@ def train(
     seed: _Seed = 0,
     dry_run: DryRun = False,
 ) -> None:
-    """Train word vectors on a text."""
+    """Train word vectors on text."""
     from keras_seq.text import check_readable
     from keras_seq.vectors import VectorSettings
 
@@ -124,7 +124,7 @@ def nearest(
     words: Annotated[list[str], typer.Argument(help="Words to look up.")],
     count: _Count = 10,
 ) -> None:
-    """Print the nearest words by cosine similarity, with their similarities."""
+    """Print the nearest words and their cosine similarities."""
     from keras_seq.vectors import WordVectors
 
     word_vectors = WordVectors.load(file, notice=notice)
@@ -144,7 +144,7 @@ def analogy(
     c: Annotated[str, typer.Argument(help="Word to complete, as in woman.")],
     count: _Count = 10,
 ) -> None:
-    """Print the words nearest to B - A + C, which are to C as B is to A."""
+    """Complete an analogy: print the words nearest to B - A + C."""
     from keras_seq.vectors import WordVectors
 
     emit(_lines(WordVectors.load(file, notice=notice).analogy(a, b, c, count)))
@@ -167,7 +167,7 @@ def plot(
     ] = None,
     seed: _Seed = 0,
 ) -> None:
-    """Plot a map of word vectors by t-SNE."""
+    """Plot a map of words with t-SNE."""
     from keras_seq.analysis.pages import make_page
     from keras_seq.text import InputError
     from keras_seq.vectors import WordVectors
