@@ -1,9 +1,9 @@
-"""Models whose probabilities are a table, and the same tables as functions of plain Python.
+"""Search models with tabulated probabilities, and the same tables as plain Python functions.
 
-A model of the search contract is a finite automaton: each hypothesis has an inner state, a token
-moves it to `(5 * state + token + 1) % M`, and the table has the logits of each state at each step.
-What a model says thus depends on the whole history, and a search that loses track of a
-hypothesis' state is found out. The first token of the source says which table a row uses.
+Each model is a finite automaton: a token moves a hypothesis from its state to
+`(5 * state + token + 1) % M`, and a table has the logits for each state and step. The logits
+therefore depend on the complete history, which exposes a search that mixes up the states of
+hypotheses. The first token of the source selects the table of a row.
 """
 
 from typing import Any
@@ -15,11 +15,11 @@ from plain_search import log_softmax
 
 
 class ChainModel:
-    """Tables as a model with `encoder`, `decoder_step` and `initial_state`.
+    """A model with `encoder`, `decoder_step` and `initial_state` that looks up its logits.
 
     Args:
-        tables: Float array `(N, L, M, V)`: logits of each table, step, state and token; the steps
-            begin anew after L. A source whose first token is 4 + n uses table n.
+        tables: Float array `(N, L, M, V)`: logits by table, step, state and token. Steps repeat
+            after L. A source whose first token is 4 + n uses table n.
     """
 
     def __init__(self, tables: np.ndarray) -> None:
@@ -39,14 +39,14 @@ class ChainModel:
 
     def initial_state(self, memory, beam_size, length):
         batch = ops.shape(memory["mask"])[0]
-        # The start token brings every hypothesis to state 0.
+        # -1 marks the time before the start token, which moves every hypothesis to state 0.
         return {"beam": {"at": ops.full((batch, beam_size), -1, dtype="int32")}, "shared": {}}
 
     def grow_state(self, state, length):
         return state
 
     def decoder_step_with_attention(self, inputs, training=None):
-        """As `decoder_step`; a state looks at place n by its logit of token n, too."""
+        """Adds attention to `decoder_step`; the logit of token n also scores source position n."""
         out = self.decoder_step(inputs)
         mask = inputs["memory"]["mask"]
         places = ops.arange(ops.shape(mask)[1]) % self.tables.shape[-1]
@@ -55,7 +55,7 @@ class ChainModel:
         return {**out, "attention": ops.softmax(scores, axis=-1)}
 
     def decoder_step(self, inputs, training=None):
-        # Counts steps in eager TensorFlow alone: elsewhere this runs once for all of them.
+        # Counts steps only in eager TensorFlow; a compiled function runs this once, at tracing.
         self.calls += 1
         _, steps, states, vocabulary = self.tables.shape
         at, token = inputs["state"]["beam"]["at"], inputs["token"]
@@ -68,7 +68,7 @@ class ChainModel:
 
 
 def logits_of(table: np.ndarray):
-    """The same as a function: tokens so far -> logits of the next, in float64."""
+    """Returns a function from the tokens so far to the float64 logits of the next token."""
     table = np.asarray(table, np.float32).astype(np.float64)
     steps, states, _ = table.shape
 
@@ -82,13 +82,13 @@ def logits_of(table: np.ndarray):
 
 
 def chain_of(table: np.ndarray):
-    """The same as a function: tokens so far -> log-probabilities of the next, in float64."""
+    """Returns a function from the tokens so far to the next token's log-probabilities."""
     logits = logits_of(table)
     return lambda tokens: log_softmax(logits(tokens))
 
 
 def coverage_of(logits, source: np.ndarray, factor: float):
-    """Equation 14 of Wu et al., of what a table's `decoder_step_with_attention` looks at."""
+    """Coverage penalty (Wu et al., equation 14) of the attention of `ChainModel`."""
     places = np.arange(int((source != 0).sum()))
 
     def score(tokens: tuple[int, ...]) -> float:

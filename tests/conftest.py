@@ -1,4 +1,4 @@
-"""What tests of several parts share: a command line to call, small trained runs."""
+"""Shared fixtures: the command line, and small trained runs."""
 
 import functools
 import io
@@ -15,7 +15,7 @@ import pytest
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 
-# The calls of .ci/run select by these; a test with two of them would run twice.
+# The CI script .ci/run selects tests by these markers; a test with two would run twice.
 KINDS = ("slow", "process", "docs")
 BACKENDS = ("jax", "torch")
 
@@ -30,11 +30,11 @@ def _names_marker(path: Path, marker: str) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skips the files without the marker of `-m`: to import all files takes each worker 10 s."""
+    """Skips files without the marker given by `-m`, to save each worker 10 s of imports."""
     marker = config.option.markexpr
     if marker not in KINDS + BACKENDS or collection_path.suffix != ".py":
         return None
-    # None leaves the file to the other rules, such as `--ignore`.
+    # None lets pytest's other rules decide, such as `--ignore`.
     return None if _names_marker(collection_path, marker) else True
 
 
@@ -50,17 +50,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Gives layers that a test does not seed the same weights in every run of the tests.
+    """Gives unseeded layers the same weights in every test session.
 
-    Keras takes its seeds from Python's random numbers. Its own `set_random_seed` would make
-    TensorFlow forget its kernels, and the tokenizers that live in them.
+    Keras draws its seeds from Python's `random`. `keras.utils.set_random_seed` would also clear
+    TensorFlow's kernel cache, and with it the tokenizers that the kernels hold.
     """
     random.seed(1)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command line did."""
+    """The result of a command: exit code, stdout and stderr."""
 
     code: int
     out: bytes
@@ -68,12 +68,12 @@ class Outcome:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of stdout; `str.splitlines` would split on more than line feeds."""
+        """The lines of stdout, split only at line feeds, unlike `str.splitlines`."""
         return self.out.decode().split("\n")[:-1]
 
     @property
     def error(self) -> str:
-        """The one line that said what was wrong."""
+        """The error message; asserts that stderr ends with exactly one such line."""
         assert "Traceback" not in self.err
         said = [line for line in self.err.split("\n") if line.startswith("keras-seq: ")]
         assert len(said) == 1 and self.err.rstrip("\n").endswith(said[0]), self.err
@@ -110,7 +110,7 @@ def without_tensorflow(monkeypatch) -> None:
 
 @pytest.fixture
 def keras_seq_process() -> Callable[..., Outcome]:
-    """Runs `keras-seq` in a process, for what only a process can show."""
+    """Runs `keras-seq` in a separate process."""
 
     def call(*arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
         result = subprocess.run(
@@ -128,7 +128,7 @@ def keras_seq_process() -> Callable[..., Outcome]:
 
 @pytest.fixture(scope="session")
 def dates_file(tmp_path_factory) -> Path:
-    """A small file of source<TAB>target lines."""
+    """A small file with lines of the form source<TAB>target."""
     from keras_seq.text.dates import date_pairs
 
     path = tmp_path_factory.mktemp("dates") / "pairs.tsv"
@@ -154,7 +154,7 @@ TINY = {
 
 @pytest.fixture(scope="session")
 def tiny_run(dates_file, tmp_path_factory) -> Path:
-    """A Transformer that was trained for a few updates: it translates, though not well."""
+    """A run of a Transformer that was trained for 4 updates; its translations are poor."""
     from keras_seq.training import train
 
     settings = load_settings(
@@ -174,7 +174,7 @@ def tiny_run(dates_file, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_rnn_run(dates_file, tmp_path_factory) -> Path:
-    """A recurrent model, trained as little, with a vocabulary for each side."""
+    """A run of a recurrent model with separate vocabularies, trained for 4 updates."""
     from keras_seq.training import train
 
     settings = load_settings(
@@ -196,7 +196,7 @@ def tiny_rnn_run(dates_file, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_export(tiny_run, tmp_path_factory) -> Path:
-    """The Transformer as a SavedModel: the directory of its only version's parent."""
+    """The Transformer of `tiny_run` as a SavedModel; the directory that holds its one version."""
     from keras_seq.serving import export_saved_model
 
     base = tmp_path_factory.mktemp("served") / "tiny"
@@ -206,13 +206,13 @@ def tiny_export(tiny_run, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def classifier_run(tmp_path_factory) -> Path:
-    """A small classifier that knows its task; see `label_runs`."""
+    """A run of a small trained classifier; see `label_runs`."""
     return _label_run(tmp_path_factory.mktemp("classifier"), "classify")
 
 
 @pytest.fixture(scope="session")
 def tagger_run(tmp_path_factory) -> Path:
-    """A small tagger with a conditional random field that knows its task."""
+    """A run of a small trained tagger with a conditional random field."""
     return _label_run(tmp_path_factory.mktemp("tagger"), "tag")
 
 
@@ -227,7 +227,7 @@ def _label_run(folder: Path, task: str) -> Path:
 
 @pytest.fixture
 def run(tmp_path) -> Run:
-    """A run of the smallest settings."""
+    """An untrained run with the smallest possible model."""
     settings = load_settings(
         overrides={
             "model.num_encoder_layers": 1,
@@ -242,11 +242,11 @@ def run(tmp_path) -> Run:
 
 @pytest.fixture
 def notices() -> list[str]:
-    """What the run that `reopened` opens has to say."""
+    """Collects the notices of the run that `reopened` opens."""
     return []
 
 
 @pytest.fixture
 def reopened(run, notices):
-    """Opens the run again, as another process would."""
+    """Opens the run again from disk, like a new process."""
     return lambda: Run.open(run.path, notice=notices.append)

@@ -1,4 +1,4 @@
-"""Gradients of any function of tensors and variables, on each backend, and quick calls of it."""
+"""Gradients of functions of tensors and variables on every backend, and fast calls on JAX."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,9 +9,9 @@ from keras import ops
 
 
 def quick(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, as one program on JAX, which takes far longer over many small ones.
+    """Compiles a function on JAX, where running many small operations is slow.
 
-    What it assigns to variables, such as the state of a seed, is forgotten there.
+    On JAX, assignments to variables in the function, such as seed states, are discarded.
     """
     if keras.backend.backend() != "jax":
         return function
@@ -27,7 +27,7 @@ def quick(function: Callable[..., Any]) -> Callable[..., Any]:
 def gradients(
     function: Callable[..., Any], arrays: Sequence[np.ndarray], variables: Sequence[Any] = ()
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Of a scalar `function(*arrays)`: by each array, and by each Keras variable that it reads."""
+    """Gradients of a scalar `function(*arrays)` by each array and by each Keras variable."""
 
     def compute(values, tensors):
         with keras.StatelessScope(list(zip(variables, values, strict=True))):

@@ -1,4 +1,4 @@
-"""A server in a process of its own, and a small real SavedModel for it to serve."""
+"""Starts a server in a separate process, and makes a small SavedModel for it to serve."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-# `keras-seq` where Keras cannot be imported at all.
+# Runs `keras-seq` in an interpreter that cannot import Keras.
 WITHOUT_KERAS = (
     "import sys; sys.modules['keras'] = None; "
     "from keras_seq_cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -23,12 +23,12 @@ SLOW_SECONDS = 0.3
 
 
 def save_text_model(base: Path, version: int, mark: str = "") -> Path:
-    """A SavedModel with the signatures of an export, whose answers Python can tell.
+    """Saves a model with the signatures of an export and answers that are easy to compute.
 
-    serving_default: `mark` and the text in capitals; the score is minus a third
-    of its bytes. n_best: that, the text itself, and "" with -1e30. ids: each id
-    once more after the row, out of a table of 100, so that others are refused.
-    slow: as serving_default with one output, after `SLOW_SECONDS` of work.
+    serving_default: `mark` + text in capitals; the score is -1/3 of the text's bytes.
+    n_best: the same, then the text itself, then "" with the score -1e30.
+    ids: each row followed by its copy from a lookup table, so ids must be below 100.
+    slow: the translation of serving_default, after `SLOW_SECONDS` of work.
     bytes: the text itself, as `text_bytes`.
     """
     import tensorflow as tf
@@ -71,7 +71,7 @@ def save_text_model(base: Path, version: int, mark: str = "") -> Path:
         @tf.function(input_signature=text)
         def slow(self, text):
             end = tf.timestamp() + SLOW_SECONDS
-            # The length that nobody has is 0 and holds the loop before the answer.
+            # The empty string `nothing` makes the answer depend on the loop, which would be pruned.
             spent = tf.while_loop(
                 lambda n: tf.timestamp() < end, lambda n: [n + 1], [tf.constant(0)]
             )
@@ -86,12 +86,12 @@ def save_text_model(base: Path, version: int, mark: str = "") -> Path:
     path = base / f".tmp-{version}"
     names = ("serving_default", "n_best", "ids", "slow", "bytes")
     tf.saved_model.save(model, str(path), signatures={name: getattr(model, name) for name in names})
-    # As an export does: a server that polls sees all of it or nothing.
+    # Rename at the end, like an export, so that a polling server never sees a partial version.
     return path.rename(base / str(version))
 
 
 class Served:
-    """A server at work."""
+    """A client for a running server process."""
 
     def __init__(self, process: subprocess.Popen) -> None:
         self.process = process
@@ -103,7 +103,7 @@ class Served:
         self._reader.start()
 
     def wait(self, name: str) -> None:
-        """Waits until it listens."""
+        """Waits until the server reports its URL."""
         deadline = time.monotonic() + 60
         while not (found := re.search(r" at (http://\S+) ", "".join(self.said))):
             assert self.process.poll() is None and time.monotonic() < deadline, self.said
@@ -113,14 +113,14 @@ class Served:
 
     @property
     def client(self) -> httpx.Client:
-        """One for each thread; one for all loses connections to its own housekeeping."""
+        """The HTTP client of this thread; a shared client may drop connections in its cleanup."""
         if not hasattr(self._local, "client"):
             self._local.client = httpx.Client(base_url=self.url, timeout=60)
             self._clients.append(self._local.client)
         return self._local.client
 
     def close(self) -> None:
-        """Lets go of the process, which has ended."""
+        """Closes the clients and the reader thread after the process has ended."""
         for client in self._clients:
             client.close()
         self._reader.join(60)
@@ -130,14 +130,14 @@ class Served:
             self.said.append(line)
 
     def predict(self, instances: list, signature: str | None = None) -> list:
-        """The predictions for rows."""
+        """Returns the predictions for `instances`."""
         body = {"instances": instances} | ({"signature_name": signature} if signature else {})
         answer = self.client.post(self.predict_url, json=body)
         assert answer.status_code == 200, answer.text
         return answer.json()["predictions"]
 
     def refused(self, body: bytes | dict, path: str | None = None) -> tuple[int, str]:
-        """The status and the message for a wrong request."""
+        """Sends an invalid request and returns the status and the error message."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         answer = self.client.post(path or self.predict_url, content=content)
         assert answer.headers["content-type"] == "application/json"
@@ -145,7 +145,7 @@ class Served:
         return answer.status_code, answer.json()["error"]
 
     def metric(self, name: str) -> float:
-        """One figure of /metrics."""
+        """Returns the value of one metric from /metrics."""
         text = self.client.get("/metrics").text
         found = re.search(rf"^{re.escape(name)} (\S+)$", text, flags=re.MULTILINE)
         assert found, f"{name} is not in\n{text}"
@@ -164,7 +164,7 @@ def serving(
     program: list[str] | None = None,
     trust: bool = True,
 ) -> Iterator[Served]:
-    """`keras-seq serve` on a free port; `save_text_model` needs to be trusted."""
+    """Runs `keras-seq serve` on a free port; models of `save_text_model` need `trust`."""
     options = (*options, *(["--trust"] if trust else []))
     command = [
         *(program or [sys.executable, "-m", "keras_seq"]),

@@ -1,4 +1,4 @@
-"""A small encoder of KerasHub with random weights, saved as a preset, and text that it reads."""
+"""A small KerasHub encoder with random weights, saved as a preset, and texts for it."""
 
 import random
 from pathlib import Path
@@ -6,19 +6,19 @@ from pathlib import Path
 WORDS = "a the dog cat man woman runs sleeps eats and".split()
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 NOUNS = WORDS[2:6]
-# The special pieces stand where those of BERT do: not in our order.
+# The special tokens are in BERT's order, which differs from the order of this project.
 PIECES = [
     *("[PAD]", "[unused0]", *WORDS[:4], "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS[4:]),
     *(".", ",", *LETTERS[1:], *(f"##{letter}" for letter in LETTERS)),
 ]
 SIZES = {"num_layers": 2, "num_heads": 2, "hidden_dim": 32, "intermediate_dim": 64}
 POSITIONS = 32
-# Rows of the table beyond the pieces, as some presets have them.
+# Embedding rows without a piece, as in some presets.
 SPARE = 3
 
 
 def save_preset(directory: Path, kind: str = "Bert") -> Path:
-    """Makes a preset of one kind, Bert or DistilBert; gives its directory."""
+    """Saves a preset of the given kind, Bert or DistilBert, and returns its directory."""
     import keras
     import keras_hub
 
@@ -33,7 +33,7 @@ def save_preset(directory: Path, kind: str = "Bert") -> Path:
 
 
 def who_comes_first(count: int, seed: int) -> list[tuple[str, str]]:
-    """Texts with the one of their two nouns that comes first: what no bag of words can know."""
+    """Texts labeled with the first of their two nouns, which a bag of words cannot predict."""
     generator = random.Random(seed)
     lines = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""A job in a process of its own, with workers that can be found and killed."""
+"""Runs a job in a separate process and finds, pauses and kills its workers."""
 
 import contextlib
 import subprocess
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import psutil
 
-# How long anything may take on the slowest machine before a test gives up.
+# Seconds that any step may take, on the slowest machine, before a test fails.
 PATIENCE = 300.0
 
 
 class JobProcess:
-    """`keras-seq` in a process; when what it is entered for is left, nothing of it is.
+    """Runs `keras-seq` in a process; as a context manager, kills all its processes on exit.
 
     Args:
-        out: The directory that it makes.
-        kept: Pattern in `out` for the results kept of a job that is not at its end.
-        arguments: Of `keras-seq`.
+        out: The output directory of the job.
+        kept: Glob pattern in `out` for the chunk results that an unfinished job has stored.
+        arguments: Command-line arguments of `keras-seq`.
     """
 
     def __init__(self, out: Path, kept: str, *arguments: object) -> None:
@@ -39,9 +39,9 @@ class JobProcess:
         return self
 
     def __exit__(self, *_) -> None:
-        """Kills the job where it has not ended, and what it started, also what outlived it."""
+        """Kills the job if it still runs, and every process it started, including orphans."""
         with contextlib.suppress(psutil.NoSuchProcess):
-            # Else it would put others in the place of those that are killed.
+            # Otherwise the job would replace the workers that are killed below.
             self.process.suspend()
         left = [self.process, *self._started.union(self._children())]
         for process in left:
@@ -59,19 +59,19 @@ class JobProcess:
         return []
 
     def workers(self) -> list[psutil.Process]:
-        """The processes that do the work, those of Ray by the name that it gives them."""
+        """Finds the worker processes; Ray's workers are recognized by their process names."""
         found = []
         for process in self._children():
             with contextlib.suppress(psutil.Error):
                 line = " ".join(process.cmdline())
-                # What a worker itself starts has its command line for a moment.
+                # A subprocess of a worker briefly has the worker's command line after the fork.
                 is_child = process.ppid() == self.process.pid
                 if "ray::_Worker" in line or ("jobs.worker_process" in line and is_child):
                     found.append(process)
         return found
 
     def wait_for(self, condition):
-        """Waits until something is so, while the job is at work; gives what it is."""
+        """Waits for a truthy `condition()` while the job runs; returns its value."""
         deadline = time.monotonic() + PATIENCE
         while not (found := condition()):
             assert self.process.poll() is None, self._said.read_text()
@@ -80,23 +80,23 @@ class JobProcess:
         return found
 
     def kept(self) -> list[Path]:
-        """The results of chunks that are kept."""
-        # The directory of a file that is done just now goes while it is looked into.
+        """Lists the stored results of finished chunks."""
+        # The job may delete the directory of a finished file during the search.
         with contextlib.suppress(FileNotFoundError):
             return [*self._out.glob(self._kept)]
         return []
 
     def stop_one(self) -> psutil.Process:
-        """Makes a worker stand still that has a chunk, so that the job cannot come to its end."""
+        """Suspends a worker that holds a chunk, so that the job cannot finish."""
 
         def stopped():
-            # To look through all processes takes time that the job needs.
+            # Listing all processes is slow, so wait until the job has stored a result.
             for worker in self.workers() if self.kept() else ():
                 with contextlib.suppress(psutil.NoSuchProcess):
                     if not _has_a_chunk(worker):
                         continue
                     worker.suspend()
-                    # It went on until now.
+                    # The worker may have finished its chunk before it was suspended.
                     if _has_a_chunk(worker):
                         return worker
                     worker.resume()
@@ -104,7 +104,7 @@ class JobProcess:
         return self.wait_for(stopped)
 
     def kill(self) -> None:
-        """Kills the job alone, and sees its workers end."""
+        """Kills only the main process and asserts that its workers end by themselves."""
         workers = self.workers()
         self._started.update(self._children())
         self.process.kill()
@@ -112,27 +112,27 @@ class JobProcess:
         for worker in workers:
             with contextlib.suppress(psutil.Error):
                 worker.resume()
-        # Ray's own processes notice it, too, some of them within a minute.
+        # Ray's own processes also end, but some need up to a minute, so only workers count.
         _, alive = psutil.wait_procs(workers, timeout=30)
         assert workers and not alive
 
     def end(self) -> tuple[int, str]:
-        """Exit code and what was said, once it has ended; nothing was printed."""
+        """Waits for the end; returns exit code and stderr, and asserts that stdout is empty."""
         code = self.process.wait(timeout=PATIENCE)
         assert self._printed.read_bytes() == b""
         return code, self._said.read_text()
 
 
 def _has_a_chunk(worker: psutil.Process) -> bool:
-    """Whether it is at work, or was a moment ago."""
-    # Workers here have a chunk from the start on; those of Ray show by their name what they do,
-    # a moment longer than they do it. One that is ending, or begins just now, has none.
+    """Checks whether a worker holds a chunk, or held one a moment ago."""
+    # Local workers start with a chunk. Ray puts the running method into a worker's process name,
+    # where it stays a moment too long. The name is empty while a process starts or ends.
     name = "".join(worker.cmdline()[:1])
     return bool(name) and (".do" in name or "ray::" not in name)
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Whether it is there, and more than a number that nobody has asked after yet."""
+    """Checks whether a process runs and is not a zombie that nobody has waited for yet."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

@@ -1,11 +1,11 @@
-"""A model whose probabilities are written down, so that what a diagnosis should say is known.
+"""A model with known probabilities, so that the expected result of error analysis is known.
 
-A token's probability depends on the source, on the step and on the token before:
+A token's probability depends on the source and on the previous token:
 
     {"start": {"": {"a": 0.55, "b": 0.4}, "a": {END: 0.9}, ...}, ...}
 
-for each source its first word, then for each word before ("" at the start) the probabilities of
-what follows at any step. What is left is shared by all other tokens alike.
+The outer key is the only word of the source, the inner key the previous word ("" at the start),
+and the values are probabilities of the next word. All other tokens share the rest equally.
 """
 
 import math
@@ -21,11 +21,11 @@ EOS, BOS = 3, 2
 
 
 class KnownModel:
-    """Probabilities as a model that is searched and that gives teacher-forced logits.
+    """A table of probabilities as a model for search and for teacher-forced logits.
 
     Args:
-        tokenizer: Of both sides; every word is one token of it.
-        sources: Probabilities by the only word of a source.
+        tokenizer: Tokenizer of both sides, in which every word is one token.
+        sources: Probabilities for each source of one word, as in the module's docstring.
     """
 
     def __init__(self, tokenizer, sources):
@@ -53,13 +53,13 @@ class KnownModel:
         return token
 
     def log_probability(self, source, text):
-        """log P(text | source), end token included, in float64 and without the model."""
+        """Computes log P(text | source), end token included, from the float64 table."""
         table = self.table[self.rows[self.token(source)]]
         tokens = [BOS, *self.tokenizer.encode([text])[0], EOS]
         return sum(table[a, b] for a, b in zip(tokens, tokens[1:], strict=False))
 
     def objective(self, source, text):
-        """The same, over the number of tokens."""
+        """Divides `log_probability` by the number of tokens, end token included."""
         return self.log_probability(source, text) / (len(self.tokenizer.encode([text])[0]) + 1)
 
     @property
@@ -70,7 +70,7 @@ class KnownModel:
         return ops.take(self.tables.value, ops.take(self.lookup.value, source[:, 0]), axis=0)
 
     def __call__(self, inputs, training=None):
-        # (B, V, V) and (B, T) -> (B, T, V)
+        # Tables (B, V, V) and target (B, T) -> logits (B, T, V).
         one_hot = ops.one_hot(inputs["target"], self.tables.shape[-1], dtype="float32")
         return ops.einsum("btu,buv->btv", one_hot, self._of(inputs["source"]))
 
@@ -91,7 +91,7 @@ class KnownModel:
 
 
 def known_tokenizer():
-    """One in which each of a few words is one token."""
+    """Trains a tokenizer in which each word of a short list is one token."""
     words = ["a", "b", "c", "d", "e", "garden", "fault", "even", "right", "loop", "far"]
     tokenizer = Tokenizer.train([" ".join(words)] * 20 + words * 20, size=330)
     assert all(len(ids) == 1 for ids in tokenizer.encode(words))
@@ -99,21 +99,21 @@ def known_tokenizer():
 
 
 SOURCES = {
-    # The likelier first word leads astray: beam 1 takes it, a wider beam comes back.
+    # Garden path: beam size 1 takes the likelier but worse first word; a wider beam does not.
     "garden": {
         "": {"a": 0.55, "b": 0.4},
         "a": {"c": 0.3, "d": 0.3, "e": 0.3},
         "b": {"c": 0.95},
         **{word: {END: 0.95} for word in "cde"},
     },
-    # What the model thinks likeliest is wrong.
+    # Model error: the likeliest text is wrong.
     "fault": {"": {"a": 0.9, "b": 0.05}, "a": {END: 0.95}, "b": {END: 0.95}},
-    # Two texts that it likes alike.
+    # Two texts have the same probability.
     "even": {"": {"a": 0.45, "b": 0.45}, "a": {END: 0.9}, "b": {END: 0.9}},
     "right": {"": {"c": 0.9}, "c": {END: 0.9}},
-    # Goes on and on.
+    # The model repeats "a" and almost never ends.
     "loop": {"": {"a": 0.9, "b": 0.01}, "a": {"a": 0.99, END: 1e-4}, "b": {END: 0.9}},
-    # The best is long.
+    # The best text is long.
     "far": {
         "": {"a": 0.55, "b": 0.4},
         "a": {END: 0.5},

@@ -1,4 +1,4 @@
-"""Small texts with labels and with tags, and settings of models that learn them in seconds."""
+"""Short texts with labels or tags, and settings of models that learn them in seconds."""
 
 import random
 from pathlib import Path
@@ -11,7 +11,7 @@ PLACES = ["london", "new york", "berlin"]
 
 
 def labeled_lines(count: int, seed: int) -> list[tuple[str, str]]:
-    """Texts with the weather as label, which one word of them tells; dry is most often."""
+    """Texts labeled with the weather, which one phrase reveals; "dry" is the commonest label."""
     generator = random.Random(seed)
     lines = []
     for _ in range(count):
@@ -23,7 +23,7 @@ def labeled_lines(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 def tagged_lines(count: int, seed: int) -> list[tuple[str, str]]:
-    """Texts with the tags of persons and places, of one word or several."""
+    """Texts with tags for the names of people and places, of one or more words."""
     generator = random.Random(seed)
     lines = []
     for _ in range(count):
@@ -45,7 +45,7 @@ def write_lines(path: Path, lines: list[tuple[str, str]]) -> Path:
 
 
 def label_settings(folder: Path, task: str, **overrides: object) -> Settings:
-    """Settings of a small model on 200 lines in `folder`, and 30 to validate on."""
+    """Settings of a small model; writes 200 training and 30 validation lines to `folder`."""
     make = {"classify": labeled_lines, "tag": tagged_lines}[task]
     for name, count, seed in (("train", 200, 1), ("valid", 30, 2)):
         path = folder / f"{task}-{name}.tsv"

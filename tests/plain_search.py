@@ -1,8 +1,8 @@
-"""Searches in plain Python, written from the equations in docs/search.md: lists, no tensors.
+"""Reference searches in plain Python lists, written from the equations in docs/search.md.
 
-A model is a function here, from the tokens so far to the logits of the next, in float64. No
-search here stops before it must, none shares a line with the package, and what `keeps` says of a
-whole target `constrained` says once more of each next token.
+Here a model is a function from the tokens so far to the float64 logits of the next token. The
+searches take no shortcuts and share no code with the package. `keeps` applies the rules to a
+complete target; `constrained` implements the same rules separately, for each next token.
 """
 
 import itertools
@@ -21,7 +21,7 @@ Model = Callable[[Tokens], np.ndarray]
 
 
 class Found(NamedTuple):
-    """A hypothesis: its tokens with the end token, its score, whether the limit cut it."""
+    """A hypothesis: tokens including the end token, score, and whether the limit cut it off."""
 
     tokens: Tokens
     score: float
@@ -29,7 +29,7 @@ class Found(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What targets must keep; none of it is asked of the prefix itself."""
+    """Constraints on targets. The tokens of the forced prefix are exempt."""
 
     least: int = 1
     ngram: int = 0
@@ -56,7 +56,7 @@ def penalty(length: int, normalization: str, alpha: float) -> float:
 
 
 def keeps(target: Tokens, rules: Rules) -> bool:
-    """Whether a target, or the beginning of one, keeps the rules."""
+    """Checks whether a target, or the beginning of a target, keeps the rules."""
     size, given = rules.ngram, len(rules.prefix)
     behind = range(given, len(target))
     return (
@@ -77,7 +77,7 @@ def keeps(target: Tokens, rules: Rules) -> bool:
 
 
 def log_probability(logits: Model, target: Tokens, repetition: float = 1.0) -> float:
-    """The sum over a target's tokens; logits of tokens that came before are penalised."""
+    """Sums the log-probabilities of a target, with a repetition penalty on earlier tokens."""
     total = 0.0
     for i, token in enumerate(target):
         scores = np.array(logits(target[:i]))
@@ -96,7 +96,7 @@ def exhaustive_search(
     rules: Rules = Rules(),  # noqa: B008
     coverage: Callable[[Tokens], float] = lambda tokens: 0.0,
 ) -> list[Found]:
-    """Every target that ends within the limit, best first; then every one that it cuts."""
+    """Returns all targets that end within the limit, then all that the limit cuts; best first."""
     ended: list[Found] = []
     cut: list[Found] = []
 
@@ -120,11 +120,11 @@ def _worst_last(found: Found) -> float:
     return -found.score
 
 
-# ---------------------------------------------------------------- step by step
+# ---------------------------------------------------------------- one token at a time
 
 
 def constrained(logits: Model, rules: Rules) -> Model:
-    """Logits as log-probabilities under the rules, -inf for what is out."""
+    """Converts logits to log-probabilities; tokens that break the rules get -inf."""
 
     def next_log_probabilities(tokens: Tokens) -> np.ndarray:
         scores = np.array(logits(tokens))
@@ -150,7 +150,7 @@ def constrained(logits: Model, rules: Rules) -> Model:
 
 
 def greedy_search(log_probabilities: Model, limit: int) -> list[Found]:
-    """The likeliest token at each step, the lower id of equals; its score by the mean."""
+    """Takes the likeliest token at each step (lowest id on a tie); the score is the mean."""
     tokens: Tokens = ()
     total = 0.0
     while len(tokens) < limit and tokens[-1:] != (END,):
@@ -173,7 +173,7 @@ def plain_beam_search(
     patience: float = 1.0,
     coverage: Callable[[Tokens], float] = lambda tokens: 0.0,
 ) -> list[Found]:
-    """Beam search over log-probabilities, to the end: until nothing lives, or enough have ended."""
+    """Beam search that stops only if no hypothesis is live or enough hypotheses are finished."""
     room = max(math.ceil(Fraction(str(patience)) * beam_size), n_best)
     spare = max(room - beam_size, 0)
 
@@ -189,16 +189,16 @@ def plain_beam_search(
             for token, log_probability in enumerate(chain(tokens))
             if token not in forbidden and log_probability > -math.inf
         ]
-        # Python's sort leaves ties in order: the earlier hypothesis, then the lower id.
+        # Python's sort is stable, so ties go to the earlier hypothesis, then to the lower id.
         continuations.sort(key=lambda pair: -pair[1])
-        # A hypothesis that ended keeps its place; the best continuations of the live take the rest.
+        # Finished hypotheses hold their beam slots; the best live continuations fill the others.
         frozen = max(len(finished) - spare, 0)
         kept = continuations[: beam_size - frozen]
         _assume_decided([total for _, total in continuations[len(kept) - 1 : len(kept) + 1]])
         finished += [
             Found(tokens, score(tokens, total), False) for tokens, total in kept if END in tokens
         ]
-        # The first that end leave their places to the next of those that live.
+        # With patience, the first `spare` finished hypotheses hand their slots to live ones.
         lasting = [pair for pair in continuations if END not in pair[0]]
         live = lasting[: max(beam_size - max(len(finished) - spare, 0), 0)]
         _assume_decided([total for _, total in lasting[max(len(live) - 1, 0) : len(live) + 1]])
@@ -212,16 +212,16 @@ def plain_beam_search(
 
 
 def _assume_decided(scores: list[float]) -> None:
-    """Leaves out examples in which float32 may see an order otherwise; equals are in order."""
+    """Rejects examples whose near-ties float32 may order differently; exact ties are allowed."""
     if currently_in_test_context():
         assume(all(one == other or one - other > 1e-5 for one, other in itertools.pairwise(scores)))
 
 
-# ---------------------------------------------------------------- by chance
+# ---------------------------------------------------------------- sampling
 
 
 def uniform_number(source: Iterable[int], seed: int, sample: int, step: int) -> float:
-    """That of docs/search.md, in whole numbers of any size."""
+    """The uniform random number defined in docs/search.md, computed with Python integers."""
 
     def mix(x: int) -> int:
         x = ((x ^ (x >> 16)) * 0x7FEB352D) % 2**32
@@ -238,7 +238,7 @@ def uniform_number(source: Iterable[int], seed: int, sample: int, step: int) -> 
 def weights_to_draw(
     log_probabilities: np.ndarray, temperature: float, top_k: int, top_p: float
 ) -> list[tuple[int, float]]:
-    """What may be drawn with which probability, the likeliest first."""
+    """Returns the tokens that may be sampled and their probabilities, likeliest first."""
     scores = log_probabilities / temperature
     weights = np.exp(scores - scores.max())
     order = sorted(range(len(weights)), key=lambda i: (-weights[i], i))[: top_k or None]
@@ -258,7 +258,7 @@ def plain_samples(
     top_k: int = 0,
     top_p: float = 1.0,
 ) -> list[Found]:
-    """Targets drawn from log-probabilities; scores are means."""
+    """Samples targets from log-probabilities; a score is the mean log-probability."""
     found = []
     for sample in range(samples):
         tokens: Tokens = ()
@@ -277,11 +277,11 @@ def plain_samples(
     return sorted(found, key=_worst_last)
 
 
-# ---------------------------------------------------------------- what ours found
+# ---------------------------------------------------------------- results of the package
 
 
 def results_of(result: Any, row: int) -> list[Found]:
-    """A row of a `SearchResult` as a list."""
+    """Converts one row of a `SearchResult` to a list."""
     tokens, lengths, scores, truncated = (
         np.asarray(ops.convert_to_numpy(part)[row]) for part in result
     )
@@ -296,7 +296,7 @@ def results_of(result: Any, row: int) -> list[Found]:
 
 
 def assert_best_of(found: list[Found], everything: list[Found]) -> None:
-    """The first of a ranking, whichever of two comes first that rounding cannot tell apart."""
+    """Asserts that `found` starts the ranking, allowing any order among near-equal scores."""
     ranked = everything[: len(found)]
     assert [one.truncated for one in found] == [one.truncated for one in ranked]
     np.testing.assert_allclose(

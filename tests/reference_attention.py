@@ -1,7 +1,7 @@
-"""The attentions that go from one step to the next in slow plain numpy, float64.
+"""Reference attentions with state between decoder steps, in plain numpy, float64.
 
-Written from the papers and not from the package. `attend` functions are of one row without its
-padding and keep what they looked at; make a new one for each row.
+The code follows the papers, not the package. An `attend` function handles one unpadded row and
+stores the previous attention weights, so each row needs a new function.
 
 Shape letters: S source steps, U units.
 """
@@ -15,7 +15,7 @@ Attend = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def monotonic(chances: np.ndarray, previous: np.ndarray) -> np.ndarray:
-    """Raffel's sum over all ways to come from a place k to a place j and to stay there."""
+    """Soft monotonic attention (Raffel et al.): sums over all moves from position k to j."""
     weights = np.zeros(len(chances))
     for j in range(len(chances)):
         for k in range(j + 1):
@@ -27,7 +27,7 @@ def monotonic(chances: np.ndarray, previous: np.ndarray) -> np.ndarray:
 
 
 def hard_monotonic(stays: np.ndarray, previous: np.ndarray) -> np.ndarray:
-    """Raffel's algorithm 1: on from the last place to the first that stays."""
+    """Algorithm 1 of Raffel et al.: moves from the last position to the first that is selected."""
     weights = np.zeros(len(stays))
     if not previous.any():
         return weights
@@ -39,7 +39,7 @@ def hard_monotonic(stays: np.ndarray, previous: np.ndarray) -> np.ndarray:
 
 
 def additive_energies(weights: Weights, name: str) -> Attend:
-    """g v / |v| . tanh(W_q q + W_v h + b), or without g and b; plus r."""
+    """Energies g v / |v| . tanh(W_q q + W_v h + b) + r, or v . tanh(W_q q + W_v h) + r."""
     inner = f"{name}/additive"
     vector = weights[f"{inner}/score_vector"]
     bias = np.zeros(len(vector))
@@ -58,7 +58,7 @@ def additive_energies(weights: Weights, name: str) -> Attend:
 
 
 def general_energies(weights: Weights, name: str) -> Attend:
-    """g q . (W h) + r, or without g."""
+    """Energies g q . (W h) + r, or q . (W h) + r."""
     scale = weights.get(f"{name}/score_scale", 1.0)
 
     def energies(query, value):
@@ -88,7 +88,7 @@ def monotonic_attend(energies: Attend, hard: bool = False) -> Attend:
 def location_attend(
     weights: Weights, name: str, cumulative: bool = False, smooth: bool = False
 ) -> Attend:
-    """Chorowski's equations 8, 9 and, smoothed, 12; the convolution is centred."""
+    """Equations 8, 9 and, if smoothed, 12 of Chorowski et al., with a centered convolution."""
     named = {key.removeprefix(f"{name}/"): array for key, array in weights.items()}
     filters = named["location_filters"][:, 0]  # (width, F)
     width = len(filters)

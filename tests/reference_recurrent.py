@@ -1,7 +1,7 @@
-"""Recurrent cells, attentions and the whole recurrent model in slow plain numpy, float64.
+"""Reference recurrent cells, attentions and recurrent model in plain numpy, float64.
 
-Written from the papers and not from the package. Every row is computed by itself, one step
-after the other and without its padding, so nothing here can leak from padding or batch mates.
+The code follows the papers, not the package. Each row is computed alone, step by step and
+without padding, so neither padding nor other rows of the batch can affect a result.
 
 Shape letters: T target steps, S source steps, D features, U units.
 """
@@ -16,12 +16,12 @@ States = list[np.ndarray]
 
 
 def named_arrays(layer) -> dict[str, np.ndarray]:
-    """The weights of a layer or model by path, in float64."""
+    """Returns the weights of a layer or model by path, in float64."""
     return {weight.path: np.asarray(weight.numpy(), "float64") for weight in layer.weights}
 
 
 def randomize(layer, seed: int = 0, scale: float = 0.5) -> None:
-    """Random weights everywhere, so that no bias stays at 0 where an error would not show."""
+    """Sets all weights to random values, because a bias of 0 would hide errors."""
     generator = np.random.default_rng(seed)
     layer.set_weights([generator.normal(size=w.shape) * scale for w in layer.get_weights()])
 
@@ -36,7 +36,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def lstm(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np.ndarray, States]:
-    """Hochreiter and Schmidhuber's cell with forget gates; gates in the order i, f, c, o."""
+    """LSTM cell with forget gates; gate order i, f, c, o."""
     hidden, carry = states
     gates = (
         x @ weights[f"{name}/kernel"]
@@ -50,7 +50,7 @@ def lstm(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np
 
 
 def gru(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np.ndarray, States]:
-    """Cho's cell with the reset gate after the product; gates in the order z, r, h."""
+    """GRU cell with the reset gate applied after the product; gate order z, r, h."""
     (hidden,) = states
     input_bias, recurrent_bias = weights[f"{name}/bias"]
     outer = np.split(x @ weights[f"{name}/kernel"] + input_bias, 3)
@@ -62,7 +62,7 @@ def gru(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np.
 
 
 def simple(x: np.ndarray, states: States, weights: Weights, name: str) -> tuple[np.ndarray, States]:
-    """Elman's cell."""
+    """Elman's simple recurrent cell."""
     hidden = np.tanh(
         x @ weights[f"{name}/kernel"]
         + states[0] @ weights[f"{name}/recurrent_kernel"]
@@ -75,7 +75,7 @@ CELLS = {"lstm": (lstm, 2), "gru": (gru, 1), "simple": (simple, 1)}
 
 
 def bahdanau(query: np.ndarray, value: np.ndarray, weights: Weights, name: str) -> np.ndarray:
-    """Attention weights `(S,)` of one query over the real steps of one source."""
+    """Attention weights `(S,)` of one query over the unpadded steps of one source."""
     scores = [
         weights[f"{name}/score_vector"]
         @ np.tanh(query @ weights[f"{name}/query_kernel"] + row @ weights[f"{name}/value_kernel"])
@@ -87,7 +87,7 @@ def bahdanau(query: np.ndarray, value: np.ndarray, weights: Weights, name: str) 
 def luong(
     query: np.ndarray, value: np.ndarray, weights: Weights, name: str, score: str = "general"
 ) -> np.ndarray:
-    """Attention weights `(S,)` of one query over the real steps of one source."""
+    """Attention weights `(S,)` of one query over the unpadded steps of one source."""
     if score == "dot":
         scores = [query @ row for row in value]
     elif score == "scaled":
@@ -115,7 +115,7 @@ def attention_decoder(
     input_feeding: bool = True,
     query: str = "current",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """h~ `(T, U)` and weights `(T, S)` of one row; the first state is the cell's output."""
+    """Outputs h~ `(T, U)` and attention weights `(T, S)` of one row, from its initial states."""
     hidden, fed = states[0], np.zeros(kernel.shape[1])
     outputs, all_weights = [], []
     for x in inputs:
@@ -133,7 +133,7 @@ def attention_decoder(
 
 
 def unroll(inputs: np.ndarray, states: States, cell: str, weights: Weights, name: str):
-    """Outputs `(T, U)` and the last states of one row."""
+    """Returns the outputs `(T, U)` and the final states of one row."""
     outputs = []
     for x in inputs:
         output, states = CELLS[cell][0](x, states, weights, name)
@@ -142,7 +142,7 @@ def unroll(inputs: np.ndarray, states: States, cell: str, weights: Weights, name
 
 
 def bidirectional(x: np.ndarray, cell: str, weights: Weights, num_layers: int):
-    """Outputs `(S, 2U)` and, for each layer, the last states of both directions, joined."""
+    """Returns outputs `(S, 2U)` and each layer's final states, both directions concatenated."""
     last = []
     for i in range(num_layers):
         name = f"encoder_{i}/%s_{cell}/{cell}_cell"
@@ -159,7 +159,7 @@ def bidirectional(x: np.ndarray, cell: str, weights: Weights, num_layers: int):
 
 
 def gated_convolutions(x: np.ndarray, weights: Weights, name: str, num_layers: int) -> np.ndarray:
-    """Gehring's blocks of three steps: `(S, D)` to `(S, U)`."""
+    """Gated convolutions of width 3 from Gehring et al.: `(S, D)` to `(S, U)`."""
     hidden = x @ weights[f"{name}/projection/kernel"] + weights[f"{name}/projection/bias"]
     for i in range(num_layers):
         kernel = weights[f"{name}/convolution_{i}/kernel"]  # (3, U, 2U)
@@ -173,7 +173,7 @@ def gated_convolutions(x: np.ndarray, weights: Weights, name: str, num_layers: i
 def recurrent_seq2seq(
     source: Sequence[int], target: Sequence[int], weights: Weights, options: Mapping
 ) -> np.ndarray:
-    """Logits `(T, V)` of one row without padding."""
+    """Returns the logits `(T, V)` of one unpadded row."""
     cell, parts = options["cell"], CELLS[options["cell"]][1]
     shared = "embedding/embeddings" in weights
     source_table = weights["embedding/embeddings" if shared else "source_embedding/embeddings"]

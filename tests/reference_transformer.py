@@ -1,7 +1,7 @@
-"""A Transformer in slow plain numpy: loops over rows, heads and steps, float64, no masks.
+"""Reference Transformer in plain numpy, float64: loops over rows, heads and steps, no masks.
 
-Written from "Attention Is All You Need" and not from the package. Every row is computed by
-itself and without its padding, so nothing here can leak from padding or from batch mates.
+The code follows "Attention Is All You Need", not the package. Each row is computed alone and
+without padding, so neither padding nor other rows of the batch can affect a result.
 
 Shape letters: T target steps, S source steps, D units, H heads, V vocabulary.
 """
@@ -25,7 +25,7 @@ def log_softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def sinusoid(position: int, features: int, max_wavelength: float = 10000.0) -> np.ndarray:
-    """The encoding of one position, number by number."""
+    """Sinusoidal encoding of one position, feature by feature."""
     encoding = np.zeros(features)
     for feature in range(features):
         angle = position / max_wavelength ** (2 * (feature // 2) / features)
@@ -34,7 +34,7 @@ def sinusoid(position: int, features: int, max_wavelength: float = 10000.0) -> n
 
 
 def normalize(x: np.ndarray, weights: Weights, name: str) -> np.ndarray:
-    """Layer normalisation of each row of `(T, D)`."""
+    """Layer normalization of each row of `(T, D)`."""
     mean = x.mean(axis=-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
     return (x - mean) / np.sqrt(variance + 1e-5) * weights[f"{name}/gamma"] + weights[
@@ -45,7 +45,7 @@ def normalize(x: np.ndarray, weights: Weights, name: str) -> np.ndarray:
 def attend(
     query: np.ndarray, key: np.ndarray, value: np.ndarray, heads: int, causal: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Contexts `(T, D)` and weights `(H, T, S)` of one row."""
+    """Returns the contexts `(T, D)` and attention weights `(H, T, S)` of one row."""
     steps, units = query.shape
     size = units // heads
     contexts = np.zeros((steps, units))
@@ -64,7 +64,7 @@ def attend(
 def self_attention(
     x: np.ndarray, weights: Weights, name: str, heads: int, causal: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs `(T, D)` and weights `(H, T, T)` of one row."""
+    """Returns the outputs `(T, D)` and attention weights `(H, T, T)` of one row."""
     query, key, value = np.split(
         x @ weights[f"{name}/qkv_kernel"] + weights[f"{name}/qkv_bias"], 3, axis=-1
     )
@@ -76,7 +76,7 @@ def self_attention(
 def cross_attention(
     x: np.ndarray, memory: np.ndarray, weights: Weights, name: str, heads: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Outputs `(T, D)` and weights `(H, T, S)` of one row."""
+    """Returns the outputs `(T, D)` and attention weights `(H, T, S)` of one row."""
     query = x @ weights[f"{name}/query_kernel"] + weights[f"{name}/query_bias"]
     key, value = np.split(
         memory @ weights[f"{name}/key_value_kernel"] + weights[f"{name}/key_value_bias"],
@@ -93,7 +93,7 @@ def relu(x: np.ndarray) -> np.ndarray:
 
 
 def gelu(x: np.ndarray) -> np.ndarray:
-    """x times the share of a normal distribution below x."""
+    """x times the standard normal distribution function at x."""
     return x * np.vectorize(lambda number: 0.5 * (1 + math.erf(number / math.sqrt(2))))(x)
 
 
@@ -117,7 +117,7 @@ def encoder_block(
     causal: bool = False,
     prefix: str = "",
 ) -> np.ndarray:
-    """`(T, D)` -> `(T, D)` of one row; weights are named below `prefix`."""
+    """Maps one row `(T, D)` to `(T, D)`; the names of its weights start with `prefix`."""
     x = residual(
         x,
         lambda x: self_attention(x, weights, f"{prefix}attention", heads, causal)[0],
@@ -143,7 +143,7 @@ def decoder_block(
     activation=relu,
     prefix: str = "",
 ) -> np.ndarray:
-    """`(T, D)` -> `(T, D)` of one row."""
+    """Maps one row `(T, D)` to `(T, D)`."""
     x = residual(
         x,
         lambda x: self_attention(x, weights, f"{prefix}self_attention", heads, True)[0],
@@ -177,7 +177,7 @@ def embed(ids: np.ndarray, table: np.ndarray) -> np.ndarray:
 def transformer_row(
     source: np.ndarray, target: np.ndarray, weights: Weights, heads: int, norm: str, activation=relu
 ) -> np.ndarray:
-    """Logits `(T, V)` of one row, from ids without padding."""
+    """Returns the logits `(T, V)` of one row of unpadded ids."""
     shared = weights.get("embedding/embeddings")
     source_table = weights["source_embedding/embeddings"] if shared is None else shared
     target_table = weights["target_embedding/embeddings"] if shared is None else shared
@@ -196,7 +196,7 @@ def transformer_row(
 def transformer(
     source: np.ndarray, target: np.ndarray, weights: Weights, heads: int, norm: str, activation=relu
 ) -> np.ndarray:
-    """Logits `(B, T, V)`; rows of ids padded with 0 at the right, NaN where the target is."""
+    """Returns logits `(B, T, V)` of ids right-padded with 0; padded target steps give NaN."""
     rows = []
     for source_row, target_row in zip(source, target, strict=True):
         logits = transformer_row(
@@ -213,7 +213,7 @@ def transformer(
 
 
 def named_arrays(layer, prefix: str = "") -> dict[str, np.ndarray]:
-    """A layer's weights in float64 by path, `prefix` cut off."""
+    """Returns a layer's weights in float64 by path without `prefix`."""
     arrays = {}
     for weight in layer.weights:
         assert weight.path.startswith(prefix), weight.path
@@ -222,7 +222,7 @@ def named_arrays(layer, prefix: str = "") -> dict[str, np.ndarray]:
 
 
 def randomize(layer, seed: int = 0) -> None:
-    """Draws every weight anew: biases and gains too, so that none is 0 or 1 by chance."""
+    """Sets all weights to random values, because a bias of 0 or a gain of 1 would hide errors."""
     generator = np.random.default_rng(seed)
     for weight in layer.weights:
         fan_in = int(np.prod(weight.shape[:-1])) if len(weight.shape) > 1 else 4

@@ -1,4 +1,4 @@
-"""Small checkpoints, and the means to forge them."""
+"""Helpers that write small checkpoints and forge checkpoint files."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ def entry(shape, start, end, dtype="F32"):
 
 
 def forge(path: Path, name: str, content: bytes) -> None:
-    """Replaces a file and signs for it in the manifest, as an author with intent can."""
+    """Replaces a file and updates its checksum in the manifest, as an attacker could."""
     (path / name).write_bytes(content)
     manifest = json.loads((path / "MANIFEST.json").read_text())
     digest = hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""Runs of small Transformers: one of random weights, one that knows four sentences by heart."""
+"""Runs of small Transformers: one has random weights, one has memorized four sentences."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ TARGETS = ["der hund sieht die katze", "ein hund", "die katze schläft", "katze 
 
 
 def random_run(path: Path, *, joint: bool = True, **overrides: object) -> tuple[Run, keras.Model]:
-    """A run whose model has no number that is 0 or 1 by chance, and the model."""
+    """Returns a run and its model, in which all weights are random, also biases and gains."""
     run = _new_run(path, joint, {"model.num_encoder_layers": 2, "model.num_heads": 3, **overrides})
     model = build_run_model(run)
     reference.randomize(model)
-    # Tables of unit size make for logits that differ, and scores that tell one model from another.
+    # Embeddings of unit variance spread the logits, so that scores differ clearly between models.
     for name, weight in named_weights(model).items():
         if name.endswith("embeddings"):
             weight.assign(np.random.default_rng(2).normal(size=weight.shape))
@@ -30,7 +30,7 @@ def random_run(path: Path, *, joint: bool = True, **overrides: object) -> tuple[
 
 
 def learned_run(path: Path, *, joint: bool = False, **overrides: object) -> tuple[Run, keras.Model]:
-    """A run whose model translates `SOURCES` into `TARGETS`, and the model."""
+    """Returns a run and its model, which translates `SOURCES` into `TARGETS`."""
     run = _new_run(path, joint, overrides)
     source, target = run.source_tokenizer, run.target_tokenizer
     keras.utils.set_random_seed(0)
@@ -47,7 +47,7 @@ def learned_run(path: Path, *, joint: bool = False, **overrides: object) -> tupl
 
 
 def padded(rows: list[list[int]]) -> np.ndarray:
-    """Rows of ids as one array."""
+    """Pads rows of ids with 0 and stacks them."""
     width = max(map(len, rows))
     return np.array([[*row, *[0] * (width - len(row))] for row in rows], "int32")
 

@@ -1,16 +1,16 @@
-"""A SavedModel in a session, as a stock model server runs it, without TensorFlow's Python.
+"""Runs a SavedModel through TensorFlow's C API, like a stock model server, without Python ops.
 
-Through TensorFlow's C API: tensorflow-text's operations of SentencePiece and of word pieces are
-registered, as the server links them; XLA is switched off, as in the server; the SavedModel is
-loaded with the tag `serve`, and signatures are called by the names of their inputs and outputs.
-What `tf.saved_model.load` forgives, this does not.
+The setup copies the server: the SentencePiece and WordPiece operations of tensorflow-text are
+registered, XLA is disabled, the SavedModel is loaded with the tag `serve`, and signatures are
+called by the names of their inputs and outputs. A session is stricter than
+`tf.saved_model.load`, which also accepts some models that a server rejects.
 
-* `StockSession(directory)` in this process, which need not have TensorFlow imported;
-* `StockProcess(directory)` in a process of its own, where no package can be imported at all;
-* as a script it translates the lines of stdin in one batch:
+* `StockSession(directory)` runs in this process and does not import TensorFlow.
+* `StockProcess(directory)` runs in a separate process that cannot import any package.
+* As a script, this file translates the lines of stdin in one batch:
   `python tests/stock_server.py served/ende/1 < lines`
 
-It is not the server: REST, gRPC, batching and older releases of TensorFlow are not covered.
+This is not the server itself: REST, gRPC, batching and older TensorFlow releases are not covered.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ TEXT_OPERATIONS = (
     "_normalize_ops.so",
     "_fast_wordpiece_tokenizer.so",
 )
-# How the C API numbers the types there are in our signatures, and how Python's struct packs them.
+# Data types used in our signatures: TF_DataType number of the C API -> format code of `struct`.
 FORMATS = {1: "f", 2: "d", 3: "i", 9: "q", 10: "?"}
 
 
 class ServerError(Exception):
-    """What the runtime said."""
+    """An error reported by the TensorFlow runtime."""
 
 
 class Tensor(NamedTuple):
-    """Values in row-major order; those of a string tensor are bytes."""
+    """A tensor as a shape and values in row-major order; string values are bytes."""
 
     shape: tuple[int, ...]
     values: list
 
     @classmethod
     def row(cls, values: Sequence) -> Tensor:
-        """A tensor of one dimension; text becomes UTF-8."""
+        """Creates a one-dimensional tensor; text is encoded as UTF-8."""
         return cls((len(values),), [v.encode() if isinstance(v, str) else v for v in values])
 
     def rows(self) -> list:
-        """One item for each row: a value, or a list of them."""
+        """Splits the tensor along its first axis; each row is a value or a flat list of values."""
         if len(self.shape) == 1:
             return self.values
         size = math.prod(self.shape[1:])
@@ -86,7 +86,7 @@ class _Output(ctypes.Structure):
 
 
 def _package(name: str) -> Path:
-    """Where a package lies, without importing it."""
+    """Finds the folder of a package without importing the package."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ServerError(f"the package {name} is not installed")
@@ -94,12 +94,12 @@ def _package(name: str) -> Path:
 
 
 def default_libraries() -> tuple[Path, Path]:
-    """TensorFlow's folder, and that of tensorflow-text's operations."""
+    """Returns TensorFlow's folder and the folder of tensorflow-text's operations."""
     return _package("tensorflow"), _package("tensorflow_text") / "python" / "ops"
 
 
 class _Api:
-    """The functions of the C API that are used here, with their types."""
+    """Typed bindings for the functions of the C API that this module uses."""
 
     def __init__(self, tensorflow: Path) -> None:
         self._libraries = [
@@ -120,7 +120,7 @@ class _Api:
         self.new_options = define("TF_NewSessionOptions", Pointer)
         self.delete_options = define("TF_DeleteSessionOptions", None, Pointer)
         self.load_library = define("TF_LoadLibrary", Pointer, text, Pointer)
-        # C++, hence the name; the model server calls it first of all.
+        # A C++ function, hence the mangled name. The model server calls it before anything else.
         self.disable_xla = define("_ZN10tensorflow21DisableXlaCompilationEv", None)
         self.load_session = define(
             "TF_LoadSessionFromSavedModel",
@@ -160,7 +160,7 @@ class _Api:
         raise ServerError(f"this TensorFlow does not export {name}")
 
     def checked(self, call: Any, *arguments: Any) -> Any:
-        """Calls a function whose last argument is a status; an error is raised."""
+        """Calls a C function whose last argument is a status; raises `ServerError` if it fails."""
         status = self.new_status()
         try:
             result = call(*arguments, status)
@@ -189,7 +189,7 @@ class _Api:
         return made
 
     def delete_input(self, made: Any, dtype: int, count: int) -> None:
-        # Who allocates a string tensor owns what its strings hold.
+        # The caller that allocated a string tensor must also free its strings.
         if dtype == STRING:
             data = self.data(made) or 0
             for i in range(count):
@@ -213,9 +213,9 @@ class StockSession:
 
     Args:
         directory: The version's directory.
-        tensorflow: The folder of TensorFlow's libraries; without it, those installed here,
-            and the operations installed here.
-        operations: Folder of tensorflow-text's operations, None for a server without.
+        tensorflow: Folder of TensorFlow's libraries. None uses the TensorFlow and
+            tensorflow-text that are installed here.
+        operations: Folder of tensorflow-text's operations. None loads no operations.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class StockSession:
         self.signatures = read_signatures(content)
 
     def run(self, signature: str, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Calls a signature; any number of threads may do so at once."""
+        """Calls a signature. This method is thread-safe."""
         api, called = self._api, self.signatures[signature]
         if set(inputs) != set(called.inputs):
             raise ServerError(f"inputs {sorted(inputs)}, expected {sorted(called.inputs)}")
@@ -274,7 +274,7 @@ class StockSession:
                     api.delete_tensor(made)
 
     def translate(self, lines: Sequence[str | bytes]) -> list[str]:
-        """The first translation of each line, by `serving_default`."""
+        """Returns the best translation of each line, from `serving_default`."""
         answer = self.run("serving_default", {"text": Tensor.row(lines)})
         return [text.decode() for text in answer["translation"].values]
 
@@ -292,10 +292,10 @@ class StockSession:
 
 
 def read_signatures(meta_graph: bytes) -> dict[str, Signature]:
-    """The signatures in a serialized MetaGraphDef, read by the rules of the wire format.
+    """Parses the signatures of a serialized MetaGraphDef from the protobuf wire format.
 
-    MetaGraphDef: 5 = map of SignatureDef; SignatureDef: 1 = map of inputs, 2 = map of outputs;
-    TensorInfo: 1 = name, 2 = dtype; an entry of a map: 1 = key, 2 = value.
+    Field numbers: MetaGraphDef 5 = map of SignatureDef; SignatureDef 1 = map of inputs, 2 = map of
+    outputs; TensorInfo 1 = name, 2 = dtype; map entry 1 = key, 2 = value.
     """
 
     def entries(message: bytes, number: int) -> Iterator[tuple[str, bytes]]:
@@ -311,13 +311,13 @@ def read_signatures(meta_graph: bytes) -> dict[str, Signature]:
     return {
         name: Signature(tensors(value, 1), tensors(value, 2))
         for name, value in entries(meta_graph, 5)
-        # The op that restores the variables is listed as a signature, too.
+        # The initializer op that restores the variables is also listed as a signature.
         if not name.startswith("__")
     }
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: number, and an integer or bytes."""
+    """Yields each field of a message as its number and its value, an integer or bytes."""
     at = 0
 
     def varint() -> int:
@@ -341,23 +341,23 @@ def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
         at += length
 
 
-# In a process of its own: a line of JSON in, a line of JSON out.
+# A separate process that answers each line of JSON with a line of JSON.
 
 
 class StockProcess:
-    """A `StockSession` in a new process, which has nothing but Python's own library.
+    """A `StockSession` in a new process that has only Python's standard library.
 
     Args:
         directory: The version's directory.
         operations: Whether the server has tensorflow-text's operations.
 
     Raises:
-        ServerError: It cannot be loaded.
+        ServerError: If the SavedModel cannot be loaded.
     """
 
     def __init__(self, directory: Path, *, operations: bool = True) -> None:
         tensorflow, library = default_libraries()
-        # -I and -S: no site-packages, no environment, no folder to import from.
+        # -I and -S turn off site-packages, environment variables and the script's import folder.
         command = [
             sys.executable,
             "-I",
@@ -395,7 +395,7 @@ class StockProcess:
     def run_all(
         self, requests: Sequence[tuple[str, Mapping[str, Tensor]]], threads: int = 1
     ) -> list[dict[str, Tensor]]:
-        """Answers to several requests, so many at a time."""
+        """Answers several requests, at most `threads` of them at a time."""
         packed = [
             [signature, {name: _pack(tensor) for name, tensor in inputs.items()}]
             for signature, inputs in requests
@@ -408,11 +408,11 @@ class StockProcess:
         return [{name: _unpack(tensor) for name, tensor in answer.items()} for answer in answers]
 
     def run(self, signature: str, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The answer to one request."""
+        """Answers one request."""
         return self.run_all([(signature, inputs)])[0]
 
     def translate(self, lines: Sequence[str | bytes]) -> list[str]:
-        """The first translation of each line, by `serving_default`."""
+        """Returns the best translation of each line, from `serving_default`."""
         answer = self.run("serving_default", {"text": Tensor.row(lines)})
         return [text.decode() for text in answer["translation"].values]
 

@@ -1,4 +1,4 @@
-"""Tasks whose workers end as told; in a module of its own, which workers can import."""
+"""A task whose chunks make workers fail; a separate module, so that workers can import it."""
 
 import os
 import signal
@@ -14,10 +14,10 @@ from keras_seq.text import InputError
 
 @dataclass(frozen=True)
 class Shout:
-    """Answers in capitals; some lines do something else.
+    """Returns each chunk in capitals; special chunks crash, fail, sleep or print.
 
     Args:
-        folder: Where it is noted who began what.
+        folder: Directory for notes on which process started and worked on which chunk.
     """
 
     folder: str

@@ -1,4 +1,4 @@
-"""Data goes one way through the package, and so do imports: the rule as a test.
+"""Imports between the parts of the package follow the allowed directions and have no cycle.
 
 The imports are read from the source text, so those inside functions and under
 `if TYPE_CHECKING` count as well. A new folder or top-level file needs a row in `ARROWS`.
@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What each part may import: of ours, then of others (the standard library is free to all).
+# What each part may import: our own parts, then third-party packages (besides the stdlib).
 TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
 PLAIN = {"storage", "storage.checkpoints", "runtime", "text", "scoring", "data", "settings"}
 TENSORS = {
@@ -40,13 +40,13 @@ WITH_RUN = {
 }
 ABOVE_RUN = PLAIN | TENSORS | WITH_RUN | {"keras_seq"}
 ARROWS: dict[str, tuple[set[str], set[str]]] = {
-    # The package tokenizers is an extra, for vocabularies that it made.
+    # The package `tokenizers` is optional and reads vocabularies in its own format.
     "text": (set(), TEXT_ONLY | {"tokenizers"}),
     "scoring": (set(), TEXT_ONLY),
     "settings": ({"search.options", "text"}, {"pydantic", "tomli_w"}),
     "storage": ({"text"}, set()),
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
-    # Checks whether JAX is installed, and imports it nowhere.
+    # This part only checks whether JAX is installed and does not import JAX.
     "runtime": ({"text"}, {"jax", "tensorflow"}),
     "data": ({"storage", "text"}, {"numpy"}),
     "backend": ({"runtime"}, {"keras", "numpy", "tensorflow", "jax"}),
@@ -54,50 +54,50 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "layers": (set(), {"keras"}),
     "losses": ({"backend", "layers"}, {"keras"}),
     "schedules": (set(), {"keras"}),
-    # KerasHub is an extra, for pretrained encoders.
+    # KerasHub is an optional dependency for pretrained encoders.
     "models": ({"layers"}, {"keras", "keras_hub"}),
     "metrics": ({"backend", "scoring"}, {"keras", "numpy", "sacrebleu"}),
     "search": ({"backend", "search.options", "text"}, {"keras", "numpy"}),
-    # Read by settings and commands, before Keras is imported.
+    # Settings and commands import this before Keras is imported.
     "search.options": (set(), set()),
     "callbacks": ({"backend", "storage"}, {"keras", "numpy"}),
     "run": ({"storage", "storage.checkpoints", "settings", "text"}, {"numpy"}),
     "run.models": (PLAIN | TENSORS | {"run"}, {"keras", "numpy"}),
     "run.averaging": (PLAIN | {"run", "run.models"}, {"numpy"}),
-    # Before Keras is imported: what is wrong with a user's files is found in a moment. Checks
-    # whether KerasHub is installed, and imports nothing of it.
+    # Runs before Keras is imported, so that errors in a user's files are reported at once.
+    # This part only checks whether KerasHub is installed and does not import KerasHub.
     "preparation": (PLAIN | {"keras_seq", "run"}, {"keras_hub", "numpy"}),
     "inference": (PLAIN | TENSORS | {"run", "run.models"}, {"keras", "numpy"}),
     "evaluation": (PLAIN | {"inference", "run", "run.models"}, {"numpy"}),
-    # Matplotlib is an extra, and needed by pictures alone.
+    # Matplotlib is an optional dependency for plots.
     "analysis": (
         PLAIN | TENSORS | {"inference", "run", "run.models"},
         {"keras", "matplotlib", "numpy"},
     ),
-    # Numba, matplotlib and scikit-learn are extras.
+    # Numba, matplotlib and scikit-learn are optional dependencies.
     "vectors": (PLAIN, {"matplotlib", "numba", "numpy", "sklearn", "threadpoolctl"}),
-    # The interface of a task. The tasks themselves are imported by name alone: see `TASKS`.
+    # The interface of a task. The tasks are imported dynamically, by the names in `TASKS`.
     "tasks.task": (
         {"evaluation", "preparation", "run", "serving", "settings", "text", "training"},
         set(),
     ),
     "tasks": (ABOVE_RUN | {"callbacks", "serving", "training"}, set()),
     "training": (ABOVE_RUN | {"callbacks"}, {"keras", "numpy", "tensorboard"}),
-    # Versions are found as a server finds them.
+    # The export finds version directories with the server's own code.
     "serving": (
         ABOVE_RUN | {"serving.graph_file", "serving.http"},
         {"keras", "numpy", "ctranslate2", "tensorflow", "tensorflow_serving", "tensorflow_text"},
     ),
-    # Workers load what they need; the one who shares out needs no Keras.
+    # Each worker imports what it needs; the coordinating process needs no Keras.
     "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
-    # Read before TensorFlow is loaded, and without it.
+    # Graph files are read without TensorFlow, before it is imported.
     "serving.graph_file": ({"storage", "text"}, set()),
-    # A server needs the exported graph alone: no Keras, no run.
+    # A server needs only the exported graph: no Keras and no run directory.
     "serving.http": (
         {"runtime", "serving.graph_file", "storage", "text"},
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
-    # The public names, loaded when asked for; and `python -m keras_seq`.
+    # The lazily imported public names, and `python -m keras_seq`.
     "keras_seq": (
         ABOVE_RUN
         | {"callbacks", "jobs", "metrics", "run.averaging", "serving", "tasks", "training"},
@@ -131,7 +131,7 @@ class Import:
 
 
 def part_of(name: str) -> str:
-    """The row of `ARROWS` a module of ours belongs to, or "" for a module of others."""
+    """Returns the `ARROWS` row of a module of this project, or "" for a third-party module."""
     package, *rest = name.split(".")
     if package == "keras_seq_cli":
         return "cli"
@@ -165,7 +165,7 @@ def _statements(module: Module) -> list[tuple[Import, str | None]]:
 
 
 def _read_statements(module: Module) -> Iterator[tuple[Import, str | None]]:
-    """Each import, and what it imports if the name that it takes is a module."""
+    """Yields each import and, for `from a import b`, the name `a.b`, which may be a module."""
     tree = ast.parse(module.source)
     typing_only = {
         id(inner)
@@ -188,7 +188,7 @@ def _read_statements(module: Module) -> Iterator[tuple[Import, str | None]]:
             for alias in node.names:
                 yield Import(base, node.lineno, runs), f"{base}.{alias.name}"
         elif isinstance(node, ast.Call) and "import" in ast.unparse(node.func):
-            # importlib.import_module("...") and __import__("...")
+            # Matches importlib.import_module("...") and __import__("...").
             if node.args and isinstance(node.args[0], ast.Constant):
                 yield Import(str(node.args[0].value), node.lineno, runs), None
 
@@ -213,7 +213,7 @@ def wrong_arrows(modules: dict[str, Module]) -> list[str]:
 
 
 def commands_that_import_commands(modules: dict[str, Module]) -> list[str]:
-    """A command is a module with options that `main` imports; the rest of cli/ is shared."""
+    """Lists imports between commands: modules that `main` imports and that import typer."""
     main = modules["keras_seq_cli.main"]
     commands = {
         found.target
@@ -229,7 +229,7 @@ def commands_that_import_commands(modules: dict[str, Module]) -> list[str]:
 
 
 def find_cycle(modules: dict[str, Module]) -> list[str]:
-    """One cycle as a list of names that ends where it starts, or an empty list."""
+    """Returns one import cycle as module names, the first repeated at the end, or []."""
     graph = {
         name: sorted(
             {
@@ -272,7 +272,7 @@ def test_no_command_imports_another():
 
 
 def plant(name: str, source: str, is_package: bool = False) -> dict[str, Module]:
-    """The project's modules with one replaced or added."""
+    """Returns the project's modules with one module replaced or added."""
     return modules_of_the_project() | {name: Module(name, source, is_package)}
 
 

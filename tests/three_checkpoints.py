@@ -1,4 +1,4 @@
-"""Runs with three checkpoints whose weights differ: the best, one more, and the latest."""
+"""Runs with three checkpoints of different weights: the best, a middle one, and the latest."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ import safetensors.numpy
 from keras_seq.run import Run
 
 BEST, MIDDLE, LATEST = 10, 20, 30
-# The step that each value of `--which` means.
+# The step that each value of `--which` selects.
 MEANT = {"best": BEST, str(MIDDLE): MIDDLE, "latest": LATEST}
 
 
@@ -32,7 +32,7 @@ def with_three_checkpoints(run: Path, copy: Path) -> Path:
 
 
 def with_one_checkpoint(run: Path, step: int, copy: Path) -> Path:
-    """Copies a run without the other checkpoints, so that nothing can select another one."""
+    """Copies a run with only the checkpoint of one step, so that no other can be loaded."""
     shutil.copytree(run, copy)
     for path in (copy / "checkpoints").iterdir():
         if path.name != f"step-{step:08}":
@@ -41,6 +41,6 @@ def with_one_checkpoint(run: Path, step: int, copy: Path) -> Path:
 
 
 def stored_weights(run: Path, step: int) -> dict[str, np.ndarray]:
-    """The arrays in the file of a checkpoint, read by safetensors itself."""
+    """Reads the weights of a checkpoint directly with the safetensors library."""
     path = run / "checkpoints" / f"step-{step:08}" / "weights.safetensors"
     return safetensors.numpy.load_file(path)

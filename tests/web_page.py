@@ -1,4 +1,4 @@
-"""Chromium for tests of pages, as a person would have it, without a window and a network."""
+"""Headless Chromium for tests of HTML pages."""
 
 import shutil
 
@@ -11,7 +11,7 @@ HOSTILE = '<script>document.title = "owned"</script><img src=x onerror=\'documen
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """A browser; the test is skipped where there is none."""
+    """A headless Chromium; skips the test if Chromium or Selenium is not installed."""
     if BROWSER is None or DRIVER is None:
         pytest.skip("chromium and chromedriver are not installed")
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
@@ -39,10 +39,10 @@ def browser(tmp_path_factory):
 
 
 def find(browser, selector):
-    """The elements that a CSS selector names."""
+    """Finds all elements that match a CSS selector."""
     return browser.find_elements("css selector", selector)
 
 
 def page_errors(browser):
-    """What the page has logged as wrong."""
+    """Returns the errors in the browser's console log."""
     return [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
