@@ -1,4 +1,4 @@
-"""benchmarks/accelerator.py runs, and counts the operations that XLA counts of the gradient."""
+"""benchmarks/accelerator.py runs, and its operation count of a gradient agrees with XLA's."""
 
 import importlib.util
 import json
@@ -23,7 +23,7 @@ SHAPE = {
     "tokenizer.size": 2000,
 }
 ROWS, SOURCE, TARGET = 8, 48, 32
-# Of the graph as it is before XLA changes it: there every product still is one.
+# Counts operations before XLA optimizes the graph, while no matrix product is fused yet.
 COUNTED = """
 import json, sys
 import jax

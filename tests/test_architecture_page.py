@@ -1,4 +1,4 @@
-"""Every function that docs/architecture.md names exists where the page says."""
+"""Every function that docs/architecture.md names exists in the stated file."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ NAMES = re.findall(r"`([\w/]+\.py):([\w.]+)`", PAGE)
 
 
 def definitions(path):
-    """Names of functions, classes, and `Class.method`."""
+    """Yields the names of all functions and classes, and methods as `Class.method`."""
     for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             yield node.name

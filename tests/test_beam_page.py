@@ -1,4 +1,4 @@
-"""The tree of a beam search, and its page in a real browser; and the page of attention."""
+"""Beam search trees, and the HTML pages of beam search and attention in a real browser."""
 
 import json
 import math
@@ -43,7 +43,7 @@ MODELS = {
 
 @pytest.fixture(scope="module", params=MODELS)
 def made(request, tokenizer):
-    """A model, the tree of its search, and what was found without a record."""
+    """A model, its beam search tree, and the results of a search that records no tree."""
     model = MODELS[request.param](tokenizer.vocabulary_size)
     search = search_settings()
     tree = BeamView(Translator(model, tokenizer, tokenizer, search))(LINE)
@@ -51,7 +51,7 @@ def made(request, tokenizer):
 
 
 def way(steps, step, place):
-    """The candidates from the first step to one of them."""
+    """Returns the candidates on the path from the first step to the given candidate."""
     found = []
     while place is not None:
         found.append(steps[step][place])
@@ -74,7 +74,7 @@ def test_beam_tree_contains_the_found_hypotheses(made):
 
 
 def test_beam_tree_scores_equal_forced_decoding(made, tokenizer):
-    """Each node, kept or dropped, scored anew by another way through the model."""
+    """The teacher-forced model gives the same scores for all nodes, kept or dropped."""
     model, tree, _ = made
     ways = [
         way(tree["steps"], step, place)
@@ -111,7 +111,7 @@ def test_beam_tree_steps_hold_sorted_continuations_of_live_hypotheses(made):
 
 
 def that_likes_to_end(tokenizer):
-    """A model in which the end gets half of all probability at each step."""
+    """A model that gives the end token about half of the probability at each step."""
     model = MODELS["recurrent"](tokenizer.vocabulary_size)
     (bias,) = (w for w in model.weights if w.shape == (tokenizer.vocabulary_size,))
     values = np.zeros(tokenizer.vocabulary_size, "float32")
@@ -129,9 +129,9 @@ def test_beam_tree_with_patience_shows_who_replaces_finished_hypotheses(tokenize
     for step, candidates in enumerate(steps):
         states = [one["state"] for one in candidates]
         ended += states.count("ended")
-        # Until as many have ended as may leave, and then one place less for each.
+        # The first 3 finished hypotheses are replaced; each later one keeps its beam slot.
         assert states.count("live") == 3 - max(ended - 3, 0)
-        # Nothing stands below the beam but who took a place.
+        # A candidate below the beam is recorded only if it replaces a finished hypothesis.
         assert len(states) <= 3 or states[-1] == "live"
         for one in candidates if step else ():
             assert tree["steps"][step - 1][one["parent"]]["state"] == "live"
@@ -143,7 +143,7 @@ def test_beam_tree_with_patience_shows_who_replaces_finished_hypotheses(tokenize
 
 
 def test_early_finished_hypotheses_prune_others_from_the_beam_tree(tokenizer):
-    """Places are frozen one by one."""
+    """Each finished hypothesis keeps its beam slot, which leaves fewer slots for live ones."""
     model = that_likes_to_end(tokenizer)
     search = search_settings(beam_size=4, n_best=4, length_normalization="none")
     tree = BeamView(Translator(model, tokenizer, tokenizer, search))(LINE)
@@ -164,7 +164,7 @@ def test_beam_view_rejects_sampling_and_blank_lines(tokenizer):
         BeamView(Translator(model, tokenizer, tokenizer, search_settings()))(" ")
 
 
-# In a browser
+# Tests in a browser
 
 
 def beam_data(tree, **more):
@@ -194,7 +194,7 @@ def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa
     assert len(find(browser, "#tree path")) == sum(map(len, steps))
     assert HOSTILE in find(browser, "#found tbody tr")[0].text
 
-    # The other line, whose numbers are looked at.
+    # Select the second line, whose numbers are checked below.
     browser.execute_script(
         "const line = document.querySelector('#line'); line.value = 1;"
         "line.dispatchEvent(new Event('change'))"
@@ -212,12 +212,12 @@ def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa
     )
     node = steps[last][result["path"][last]]
     shown = re.search(r"([\d.e-]+) % ", cards[last][result["path"][last]].replace("\u2009", " "))
-    # Rounded to a whole percent or, when small, to one digit.
+    # The page rounds to a whole percent, and small values to one digit.
     assert float(shown[1]) == pytest.approx(
         100 * math.exp(node["log_probability"]), rel=0.5, abs=0.05 if float(shown[1]) >= 0.1 else 0
     )
 
-    # Pointing at a hypothesis marks the way to it, and says what it is worth.
+    # Focusing a hypothesis highlights its path and shows its total and score.
     browser.execute_script(
         f"nodes[{last}][{result['path'][last]}].card.dispatchEvent(new Event('focus'))"
     )
@@ -226,7 +226,7 @@ def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa
     assert f"{node['total']:.4f}".replace("-", "\u2212") in told
     assert ("score" in told) == (node["state"] == "ended")
 
-    # The slider shows the search as it went.
+    # The slider limits the tree to the first steps.
     browser.execute_script(
         "const step = document.querySelector('#step'); step.value = 1;"
         "step.dispatchEvent(new Event('input'))"
@@ -238,7 +238,7 @@ def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa
 
 @pytest.mark.process
 def test_attention_page_shows_the_weights_in_a_browser(browser, tmp_path):  # noqa: F811
-    """A square's shade and words are the weight's; the mean is that of the heads."""
+    """Each cell's shade and tooltip match its weight; the default is the mean of the heads."""
     weights = [[[[900, 100], [0, 1000]], [[500, 500], [200, 800]]]]
     lines = [
         {"number": 1, "source": HOSTILE, "text": HOSTILE, "source_tokens": [HOSTILE, "</s>"],
@@ -270,7 +270,7 @@ def test_attention_page_shows_the_weights_in_a_browser(browser, tmp_path):  # no
     assert shades() == shade(0.9, 0.1, 0, 1)
     browser.execute_script("document.querySelector('.cell').dispatchEvent(new Event('mouseenter'))")
     assert find(browser, "#told")[0].text == f"\u2581x attends to {HOSTILE}: 0.900"
-    # A mean and two heads, small, to choose from.
+    # The page offers thumbnails of the mean and of both heads.
     small = find(browser, "#heads button")
     assert [one.get_attribute("aria-label") for one in small] == [
         "layer 0, mean of the heads", "layer 0, head 0", "layer 0, head 1",

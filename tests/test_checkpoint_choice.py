@@ -1,4 +1,4 @@
-"""`which` in Python: the best, the latest or a numbered checkpoint, against the files."""
+"""The Python argument `which` loads the best, the latest or a numbered checkpoint."""
 
 import json
 

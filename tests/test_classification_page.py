@@ -1,4 +1,4 @@
-"""Every command of docs/classification.md runs, on a small text, with a small model."""
+"""Every command of docs/classification.md runs on a small text with a small model."""
 
 import json
 import re
@@ -17,7 +17,7 @@ WIDTHS = {"bag": {"model.hidden_units": 8}, "birnn": {"model.units": 8}}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files that the page names."""
+    """A folder with the files that the page names."""
     folder = tmp_path_factory.mktemp("page")
     for name, lines in (("weather", labeled_lines), ("names", tagged_lines)):
         write_lines(folder / f"{name}.tsv", lines(80, 1))
@@ -33,7 +33,7 @@ def blocks(language):
 
 def small(arguments):
     if arguments[0] == "export":
-        # That it answers as the run does is shown in tests/serving.
+        # tests/serving verifies that an export gives the same results as its run.
         return [*arguments, "--verify", "0"]
     if arguments[0] != "train":
         return arguments

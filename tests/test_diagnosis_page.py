@@ -1,4 +1,4 @@
-"""Every block of docs/diagnosis.md runs, in this process, and its lists of keys are whole."""
+"""Every block of docs/diagnosis.md runs in this process, and its lists of keys are complete."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def blocks(language):
 
 
 def keys_of(name):
-    """The keys that the page's table of the JSON gives for a key."""
+    """Returns the cell that describes a key in the page's table of the JSON output."""
     (row,) = re.findall(rf"^\| `{name}` \| (.*) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
     return row
 
@@ -41,7 +41,7 @@ def test_diagnosis_page_blocks_run_and_list_every_json_key(folder, keras_seq_com
         command, _, output = line.partition(" > ")
         program, *arguments = shlex.split(command)
         assert program == "keras-seq"
-        # What is asked for 50 hypotheses here is asked for 5.
+        # Use beam sizes 3 and 5 instead of the larger default.
         if not {"--beam-sizes", "likelihood"} & {*arguments}:
             arguments += ["--beam-sizes", "3,5"]
         outcome = keras_seq_command(*arguments)
@@ -65,5 +65,5 @@ def test_diagnosis_page_blocks_run_and_list_every_json_key(folder, keras_seq_com
     assert set(output) | set(reference) <= set(re.findall(r"`(\w+)`", sentence))
     assert (folder / "found.html").stat().st_size > 10_000
     for block in blocks("python"):
-        # In this process, where TensorFlow is already.
+        # This process has already loaded TensorFlow.
         exec(block, {})

@@ -1,4 +1,4 @@
-"""Every example in a docstring runs, and every public layer, model and search has one."""
+"""Every docstring example runs; every public layer, metric, model and search has an example."""
 
 import doctest
 import importlib
@@ -12,13 +12,13 @@ from keras_seq import layers, metrics, models, search
 pytestmark = [pytest.mark.jax, pytest.mark.docs]
 
 ROOT = Path(__file__).resolve().parents[1]
-# What an example may use without importing it.
+# Names that an example may use without importing them.
 PUBLIC = {
     name: getattr(module, name)
     for module in (layers, metrics, models, search)
     for name in module.__all__
 }
-# Examples that train, and are skipped here: README or docs show the same, and their blocks run.
+# Modules whose examples are all skipped because they train; tests of the docs run the same code.
 TOO_LONG = {
     "keras_seq.analysis.diagnosis.diagnosing",
     "keras_seq.evaluation.evaluating",
@@ -27,8 +27,8 @@ TOO_LONG = {
     "keras_seq.inference.translator",
 }
 FOLDERS = {"keras_seq": ROOT / "keras_seq", "keras_seq_cli": ROOT / "cli"}
-# Of layers and models the contract shows that JAX says what TensorFlow says; their examples are
-# many programs to compile. Asked for by `KERAS_SEQ_ROWS=first`, see tests/test_backends.py.
+# With `KERAS_SEQ_ROWS=first`, skip the examples of layers and models, which are slow to compile
+# on JAX. The conformance tests already compare them on JAX and TensorFlow.
 IN_THE_CONTRACT = ("keras_seq.layers.", "keras_seq.models.")
 LEFT_OUT = IN_THE_CONTRACT if os.environ.get("KERAS_SEQ_ROWS") == "first" else ()
 
@@ -45,7 +45,7 @@ def module_names():
 
 @pytest.mark.parametrize("name", list(module_names()))
 def test_docstring_examples_pass(name, tmp_path, monkeypatch):
-    # Beside the checkout, so that an example may write files; imports need no current directory.
+    # Examples may write files, so run them outside the checkout.
     monkeypatch.chdir(tmp_path)
     result = doctest.testmod(
         importlib.import_module(name),

@@ -1,7 +1,7 @@
-"""Runs that the first version of the format has written are read for ever, and trained further.
+"""Runs in version 1 of the run format can still be loaded and resumed.
 
-`golden/format-1.tar.xz` has a Transformer and a recurrent translation, of 150 updates on the text
-beside them, as keras-seq 0.1.0 wrote them, without what TensorBoard reads.
+`golden/format-1.tar.xz` has a Transformer and a recurrent run, trained for 150 updates on the
+text in the archive, as keras-seq 0.1.0 wrote them, but without TensorBoard event files.
 """
 
 import tarfile
@@ -20,7 +20,7 @@ from keras_seq.settings import load_settings
 
 ARCHIVE = Path(__file__).parent / "golden" / "format-1.tar.xz"
 STEPS = 150
-# As they were translated then, and the mean log-probability of a token.
+# The recorded translations and their mean log-probabilities per token.
 TRANSLATIONS = {
     "transformer": {"a": ("e f", -0.10489), "b": ("f e", -0.09384), "d": ("f f f", -0.09122)},
     "rnn": {"a": ("e f", -0.61675), "b": ("f", -0.56679), "c": ("e e e", -0.56301)},
@@ -30,11 +30,11 @@ every_family = pytest.mark.parametrize("family", TRANSLATIONS)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    # Python 3.11 has filters from 3.11.4 on, and later versions warn without one.
+    # Extraction filters exist since Python 3.11.4, and later versions warn if none is set.
     options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path, **options)
-    # Where its settings say that the text is.
+    # The settings of the runs name the text by a relative path.
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -74,7 +74,7 @@ def test_training_of_a_format_1_run_resumes(folder, family):
     after = arrays_of(run, STEPS + 2, "training")
     assert after.keys() == before.keys()
     moved = {name for name in after if (after[name] != before[name]).any()}
-    # Two updates: the counter is two further, no weight is far, the seeds of dropout went on.
+    # Two updates later: the counter is 2 higher, dropout seeds changed, weights moved little.
     (counter,) = (name for name in after if name.endswith("/iteration"))
     assert (int(before[counter]), int(after[counter])) == (STEPS, STEPS + 2)
     assert any(name.startswith("seed/") for name in moved)

@@ -1,4 +1,4 @@
-"""Every command of docs/language-models.md runs, on a small text, with a small model."""
+"""Every command of docs/language-models.md runs on a small text with a small model."""
 
 import json
 import math
@@ -28,7 +28,7 @@ SMALL_MODEL = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files that the page names."""
+    """A folder with the files that the page names."""
     folder = tmp_path_factory.mktemp("page")
     words = random.Random(1)
     lines = [
@@ -65,7 +65,7 @@ def test_language_model_page_commands_and_python_run(folder, monkeypatch, keras_
     overrides = "".join(f'"{k}": {v},' for k, v in (SMALL | SMALL_MODEL["lm-gru"]).items())
     exec(python.replace('"training.max_minutes": 5', overrides), {})
     texts = said["generate runs/lm --prompt 'A man' --prompt 'Two dogs' --n-best 3 --seed 1"]
-    # The vocabulary has no capitals, which come out as bytes all the same.
+    # The vocabulary has no capital letters, but byte tokens reproduce them.
     starts = [line[:5] for line in texts.splitlines()]
     assert starts == ["A man"] * 3 + ["Two d"] * 3
     scored = json.loads(said["likelihood runs/lm valid.txt --each corpus"])

@@ -1,4 +1,4 @@
-"""Every command of docs/latent-variables.md runs, on a small text, with a small model."""
+"""Every command of docs/latent-variables.md runs on a small text with a small model."""
 
 import random
 import re
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.docs
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "latent-variables.md"
 SMALL = {
     "training.max_steps": 1,
-    # No texts are written then, which takes a compiled search.
+    # Skip sample texts, which would need a compiled search.
     "training.sample_count": 0,
     "search.max_length": 16,
     "search.beam_size": 2,
@@ -25,7 +25,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files that the page names."""
+    """A folder with the files that the page names."""
     folder = tmp_path_factory.mktemp("page")
     words = random.Random(1)
     lines = [

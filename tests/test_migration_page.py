@@ -1,4 +1,4 @@
-"""What replaces TensorFlow Addons gives its numbers, with its weights, and nothing is left out."""
+"""Replacements for TensorFlow Addons give the same numbers, and docs/migration.md is complete."""
 
 import inspect
 import re
@@ -17,12 +17,12 @@ RECORDED = np.load(ROOT / "tests" / "addons" / "recorded.npz")
 
 
 def blocks(kind):
-    """As in tests/addons/make.py, which can import nothing of this environment."""
+    """Copied from tests/addons/make.py, which runs in another environment."""
     return dict(re.findall(rf"<!-- {kind}: (\w+) -->\n+```python\n(.*?)```", PAGE, re.DOTALL))
 
 
 def recorded(name):
-    """Variable to the list of its arrays, as the old block of this name left them."""
+    """Maps each variable of the old block to the list of its recorded arrays."""
     found = {}
     for key in RECORDED.files:
         block, variable, *place = key.split("/")
@@ -32,7 +32,7 @@ def recorded(name):
 
 
 def run_after(name):
-    """What the new block leaves, given the old weights."""
+    """Runs the new block with the old weights and returns its variables."""
     (imports,), (inputs,) = blocks("imports").values(), blocks("inputs").values()
     namespace = {}
     exec(imports + inputs, namespace)
@@ -61,7 +61,7 @@ def test_every_new_name_exists():
 
 
 def arguments_of(name):
-    """Of a new part, with those that its bases take."""
+    """Returns the argument names of a new function or class, including its base classes."""
     part = next(getattr(module, name) for module in MODULES.values() if name in module.__all__)
     makers = [base.__init__ for base in part.__mro__[:-1]] if isinstance(part, type) else [part]
     return {argument for maker in makers for argument in inspect.signature(maker).parameters}

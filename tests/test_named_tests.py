@@ -15,7 +15,7 @@ NAME = re.compile(r"`(tests/[\w/]+\.py::\w+)(\[[^`\]]+\])?`")
 
 
 def collected(marker, files):
-    """The ids of all tests that a marker selects, with and without their parameters."""
+    """Returns the ids of all tests that a marker selects, with and without their parameters."""
     options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-m", marker]
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *files],
@@ -31,7 +31,7 @@ def collected(marker, files):
 
 @pytest.fixture(scope="module")
 def every_test():
-    """The tests of the files that the pages name; a missing file is an error of pytest."""
+    """All tests of the files that the pages name; pytest fails if a file is missing."""
     text = "".join(page.read_text("utf-8") for page in PAGES)
     return collected("", sorted({name.split("::")[0] for name, _ in NAME.findall(text)}))
 
@@ -41,12 +41,12 @@ def test_every_test_that_a_page_names_is_collected(page, every_test):
     text = page.read_text("utf-8")
     named = {"".join(parts) for parts in NAME.findall(text)}
     assert named - every_test == set()
-    # A name in another form would not be looked for.
+    # `NAME` matches every test that the page mentions.
     assert text.count(".py::") == len(NAME.findall(text)) + text.count("`file.py::test`")
 
 
 def test_rows_that_promise_both_backends_name_tests_that_run_on_jax(every_test):
-    """With `-m jax`, or because the test itself starts a process on JAX."""
+    """A test runs on JAX by the marker `jax` or by starting a process on JAX."""
     on_jax = collected("jax", ["tests"])
     wrong = []
     for page in ("search.md", "robustness.md"):

@@ -1,6 +1,6 @@
-"""Every command of docs/output.md runs, and what the page shows has the form of what they write.
+"""Every command of docs/output.md runs, and its output has the format that the page shows.
 
-All run in this process, with the model loaded once. A block has one command on a line.
+All commands run in this process, with one loaded model. Each line of a block is one command.
 """
 
 import functools
@@ -32,7 +32,7 @@ def load():
 
 @pytest.fixture
 def run_line(keras_seq_command, load, tiny_run, tmp_path, monkeypatch):
-    """Runs a line of the page in a folder with its files."""
+    """Returns a function that runs a line of the page in a folder with the page's files."""
     from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
@@ -57,14 +57,14 @@ def run_line(keras_seq_command, load, tiny_run, tmp_path, monkeypatch):
 
 
 def shown_after(words):
-    """The lines of the page's example after the command with these words."""
+    """Returns the example output that the page shows after the command with these words."""
     text = PAGE.read_text(encoding="utf-8")
     block = text[text.index(words) :].split("```\n")
     return block[2].split("\n")[:-1]
 
 
 def keys(value):
-    """The names in an object and in those within it."""
+    """Returns the keys of a JSON object and of all nested objects."""
     if isinstance(value, list):
         return keys(value[0]) if value else None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What is installed: names, version, dependencies, and what an import costs."""
+"""The installed package: names, version, dependencies, wheel contents and light imports."""
 
 import importlib.metadata
 import json
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VERSION = PROJECT["project"]["version"]
 
-# Packages whose modules have another name.
+# Packages whose module has a different name.
 MODULES = {"scikit-learn": "sklearn", "tensorflow-serving-api": "tensorflow-serving"}
 
 
@@ -61,7 +61,7 @@ def test_declared_dependencies_equal_the_imported_packages():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    # From a copy, because a build leaves files beside the sources.
+    # Build from a copy, because a build leaves files next to the sources.
     folder = tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)

@@ -1,4 +1,4 @@
-"""benchmarks/peers/compare.py runs, and counts the operations of a training."""
+"""benchmarks/peers/compare.py runs and counts the operations of a training step correctly."""
 
 import importlib.util
 import re
@@ -31,7 +31,7 @@ def test_peers_benchmark_runs_in_smoke_mode(tmp_path):
     output = run(PEERS / "compare.py", "--smoke", "--work", tmp_path)
     assert "skipped" not in output
     for part in PARTS:
-        # Up to the next table's title.
+        # A part starts with the title of its table and ends before the next title.
         [text] = [text for text in split(output) if part in text.partition("\n")[0]]
         rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:1] == "|"][2:]
         assert rows, text
@@ -39,10 +39,10 @@ def test_peers_benchmark_runs_in_smoke_mode(tmp_path):
             for cell in cells:
                 figures = [float(f.replace(",", "")) for f in re.findall(r"[\d.,]+", cell)]
                 assert figures and all(figure >= 0 for figure in figures), cell
-        # Of what is measured none is 0.
+        # Every measured value is above 0.
         assert all(float(re.findall(r"[\d.]+", row[1])[0]) > 0 for row in rows), text
 
-    # And its run by the program about long targets.
+    # The benchmark of long targets runs as well.
     lengths = ("--length", "3", "--length", "20")
     output = run(PEERS / "long_targets.py", "--work", tmp_path, *lengths, "--repeat", "1")
     rows = [line.strip("| ").split(" | ") for line in output.splitlines() if line[:1] == "|"][2:]
@@ -51,7 +51,7 @@ def test_peers_benchmark_runs_in_smoke_mode(tmp_path):
 
 
 def run(*command):
-    """What one of the programs prints."""
+    """Runs a benchmark script and returns its output."""
     result = subprocess.run(
         [sys.executable, *command], capture_output=True, text=True, check=False, cwd=ROOT
     )
@@ -60,19 +60,19 @@ def run(*command):
 
 
 def split(output):
-    """Each title with what is below it."""
+    """Splits the output before each table title."""
     titles = "|".join(map(re.escape, ("Training, ", "The machine's", "Decoding, ", "From the ")))
     return re.split(rf"\n(?={titles})", output)
 
 
 def test_transformer_operation_count_equals_a_sum_by_hand():
-    """Against sums written out for one layer of each, 3 source and 2 target steps.
+    """One encoder and one decoder layer, 3 source and 2 target steps.
 
-    units 4, inner 8, vocabulary 10. Encoder: projections 4 x 16, feed-forward 2 x 32, so 128
-    weights for each of 3 steps, and two products of attention over 3 steps. Decoder: the same for
-    each of 2 steps, attention over 2 steps; of the attention over the source queries and outputs
-    for 2 steps, keys and values for 3, and both products. Scores: 2 x 4 x 10. A weight is two
-    operations, and the backward pass is twice the forward pass.
+    The model has 4 units, 8 feed-forward units and a vocabulary of 10. Encoder: 4 x 16 projection
+    and 2 x 32 feed-forward weights, 128 in total, for each of 3 steps, and 2 attention products
+    over 3 steps. Decoder: the same with 2 steps. Cross-attention: queries and outputs for 2 steps,
+    keys and values for 3 steps, and 2 attention products. Logits: 2 x 4 x 10. Each weight counts
+    2 operations, and the backward pass counts twice the forward pass.
     """
     operations = load("operations")
 
@@ -88,7 +88,7 @@ def test_transformer_operation_count_equals_a_sum_by_hand():
 
 
 def test_recurrent_operation_count_equals_a_sum_by_hand():
-    """Each matrix of OpenNMT-tf's shape, for sources of 20 and targets of 10."""
+    """Sums all matrices of OpenNMT-tf's model for 20 source and 10 target steps."""
     operations = load("operations")
     source = 2 * (512 * 1024) + 512 * 512
     target = 1280 * 2048 + 512 * 512 + 1024 * 512 + 512 * 8000

@@ -1,4 +1,4 @@
-"""Every command of docs/pretrained-encoders.md runs, with a small encoder under the name there."""
+"""Every command of docs/pretrained-encoders.md runs; a small encoder replaces the real one."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ DECODER = {
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """The files that the page names, and the encoder as if KerasHub had fetched it before."""
+    """The files that the page names, and a small encoder in KerasHub's download cache."""
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     save_preset(tmp_path / "keras" / "keras-seq" / "bert_tiny_en_uncased")
     write_lines(tmp_path / "weather.tsv", labeled_lines(80, 1))

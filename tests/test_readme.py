@@ -1,16 +1,15 @@
-"""Every block of the README and the docs runs, and what is generated in them is up to date.
+"""Every block of the README and the docs runs, and their generated parts are up to date.
 
-Blocks run as printed, one after the other, in a folder that holds small files under the names that
-the README uses; a command that several of them have runs once. Three things differ, so that a test
-takes seconds:
+The blocks run as printed, in order, in a folder with small files under the names that the README
+uses. A command that occurs in several blocks runs once. Three differences keep the tests fast:
 
-* `keras-seq train` gets the settings `SMALL` besides its own, and Python's
-  `"training.max_minutes": 30` is replaced by them;
-* `keras-seq export` writes a SavedModel with `--verify 0`; Python's export there is proved;
-* `python -m pip`, `python -m pytest` and `keras-seq demo` do nothing: `.ci/run` does what they
-  say, and so does `tests/cli/test_demo.py`.
+* `keras-seq train` gets the settings `SMALL` in addition to its own. In Python blocks, `SMALL`
+  replaces `"training.max_minutes": 30`.
+* `keras-seq export` writes a SavedModel with `--verify 0`; Python blocks verify their exports.
+* `python -m pip`, `python -m pytest` and `keras-seq demo` do nothing, because `.ci/run` and
+  `tests/cli/test_demo.py` cover them.
 
-The generated parts are written anew by `python tests/test_readme.py`.
+`python tests/test_readme.py` regenerates the generated parts.
 """
 
 import os
@@ -26,7 +25,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md"))]
-# Their blocks are many commands: a test of each runs them in one process.
+# Pages with many commands, each with its own test that runs the commands in one process.
 PAGES_WITH_OWN_TESTS = [
     ROOT / "docs" / name
     for name in (
@@ -73,7 +72,7 @@ def blocks(path, language):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Toy files under the README's names, and the two programs that stand in for the real ones."""
+    """Small files under the README's names, and wrappers for `keras-seq` and `python`."""
     from keras_seq.text.dates import date_pairs
 
     folder = tmp_path_factory.mktemp("readme")
@@ -84,7 +83,7 @@ def folder(tmp_path_factory):
             text = "".join(f"{line}\n" for line in part).encode()
             (folder / f"{split}.{language}").write_bytes(text)
             subprocess.run(["gzip", "-k", folder / f"{split}.{language}"], check=True)
-    # Few enough for the smallest batch: `--batch-tokens auto` has one try, a process of its own.
+    # All pairs fit into the smallest batch, so `--batch-tokens auto` starts only one process.
     (folder / "pairs.tsv").write_text(
         "".join(f"{source}\t{target}\n" for source, target in pairs[:60]), encoding="utf-8"
     )
@@ -136,7 +135,7 @@ def test_every_shell_block_runs(folder):
             lines = block.split("\n")
             new = "\n".join(line for line in lines if line not in have_run)
             run_in(folder, "bash", "-euo", "pipefail", "-c", new)
-            # Whole commands that the shell has waited for.
+            # Skip repeats only of one-line commands that did not run in the background.
             have_run |= {line for line in lines if re.match(r"keras-seq .*[^&\\]$", line)}
     lines = (folder / "test.en").read_text().count("\n")
     assert (folder / "test.hyp").read_text().count("\n") == lines
@@ -174,7 +173,7 @@ def click_command():
 
 
 def all_commands():
-    """Commands by name, and those of a group under both names."""
+    """Yields the commands by name; a subcommand is named after its group and itself."""
     for name, command in click_command().commands.items():
         yield name, command
         for inner, one in getattr(command, "commands", {}).items():
@@ -192,7 +191,7 @@ def test_every_command_and_option_has_help_and_is_in_the_readme():
 
 
 def rendered_commands():
-    """The help of every command, as a terminal of 100 columns shows it."""
+    """Renders the help of every command for a terminal of 100 columns."""
     parts = ["# Commands\n\nWritten by `python tests/test_readme.py`.\n"]
     for name in ("", *(name for name, _ in all_commands())):
         title = f"keras-seq {name}".strip()
@@ -209,7 +208,7 @@ def rendered_commands():
 
 
 def rendered_settings():
-    """A table for each section."""
+    """Renders a table of settings for each section."""
     from keras_seq.settings import (
         FAMILIES,
         TASKS,

@@ -1,4 +1,4 @@
-"""The API reference is built without a warning and has every public name with its equation."""
+"""The API reference builds without warnings and has every public name and its equations."""
 
 import html
 import importlib
@@ -31,7 +31,7 @@ MODULES = (
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("reference")
-    # Of its own: what pdoc asks of the imports it must ask before anything is imported.
+    # Use a separate process, because pdoc must be configured before any module is imported.
     done = subprocess.run(
         [sys.executable, ROOT / "docs" / "build_reference.py", folder],
         capture_output=True,
@@ -50,7 +50,7 @@ def page(request, folder):
 
 
 def equations(documented):
-    """The lines of every indented block before the first section."""
+    """Returns the lines of all indented blocks before the docstring's first section."""
     sections = r"^(?:Shapes|Args|Attributes|Call arguments|Returns|Raises|Example|Reference):"
     head = re.split(sections, inspect.getdoc(documented) or "", flags=re.MULTILINE)[0]
     return [line.strip() for line in re.findall(r"^ {4}(\S.*)$", head, re.MULTILINE)]

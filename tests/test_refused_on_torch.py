@@ -1,4 +1,4 @@
-"""What does not run on torch says so in one sentence that names torch."""
+"""Functions that do not support the torch backend raise an error that names torch."""
 
 import keras
 import numpy as np

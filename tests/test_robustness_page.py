@@ -1,4 +1,4 @@
-"""docs/robustness.md: every promise has a test, and every fault has a row."""
+"""docs/robustness.md names a test for every guarantee and has a row for every fault."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ FAULTS = 26
 
 
 def rows():
-    """The cells of each row of each table, with those of the table's head."""
+    """Yields each row of each table as a dictionary with the table's header as keys."""
     head = None
     for line in TEXT.split("\n"):
         if not line.startswith("|"):

@@ -1,4 +1,4 @@
-"""docs/search.md: each law has a test, its options are all, its commands run."""
+"""docs/search.md names a test for each law and lists every option, and its commands run."""
 
 import os
 import re
@@ -22,7 +22,7 @@ LINES = ["1.2.2003", "", "4 March 1999"]
 
 
 def rows(head):
-    """The cells of the table with this head."""
+    """Yields the rows of the table with the given header, as dictionaries."""
     table = TEXT[TEXT.index(f"| {' | '.join(head)} |") :].split("\n\n")[0].strip()
     for line in table.split("\n")[2:]:
         yield dict(zip(head, (cell.strip() for cell in line.strip("|").split(" | ")), strict=True))
@@ -48,7 +48,7 @@ def test_every_option_has_a_row_with_its_default():
 
 @pytest.fixture
 def folder(tiny_run, tmp_path, monkeypatch):
-    """The files that the page names; the other run has the vocabulary of the first."""
+    """The files that the page names; both runs share a vocabulary, as an ensemble requires."""
     (tmp_path / "runs").mkdir()
     for name in ("ende", "other"):
         (tmp_path / "runs" / name).symlink_to(tiny_run)
@@ -65,11 +65,11 @@ def test_every_command_of_the_search_page_runs(folder, keras_seq_command):
     used = {part for command in commands for part in command if part.startswith("--")}
     for name in SearchSettings.model_fields:
         option = f"--{name.replace('_', '-')}"
-        # Exports answer in batches of their own.
+        # The page has no command with `--batch-size`.
         assert {option, option.removesuffix("-size")} & used or name == "batch_size", name
     for program, *arguments in commands:
         assert program == "keras-seq"
-        # That an export says what its run says is shown elsewhere.
+        # Other tests verify that an export gives the same results as its run.
         more = ["--verify=0"] if arguments[0] == "export" else []
         outcome = keras_seq_command(*arguments, *more)
         assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"

@@ -1,4 +1,4 @@
-"""Every Python block of docs/speech.md runs, one after the other in one process."""
+"""Every Python block of docs/speech.md runs, in order and in one process."""
 
 import re
 from pathlib import Path
@@ -21,7 +21,7 @@ def test_every_python_block_of_the_speech_page_runs(tmp_path, monkeypatch, capsy
     for block in blocks:
         exec(compile(block, PAGE.name, "exec"), names)
     printed = capsys.readouterr().out.split("\n")
-    # Sixty frames of a second, and of half a second those that are whole.
+    # Expected frames: 61 for one second, and 30 complete frames for half a second.
     assert printed[0] == "(2, 61, 32) [61 30]"
     assert printed[1] == "True"
 

@@ -1,4 +1,4 @@
-"""docs/techniques.md: every file, test, example and page that a row names is there."""
+"""Each row of docs/techniques.md names existing files, a test, and an example or page."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ TEXT = PAGE.read_text("utf-8")
 
 
 def rows():
-    """The cells of each row of each table, with those of the table's head."""
+    """Yields each row of each table as a dictionary with the table's header as keys."""
     head: list[str] = []
     for line in TEXT.split("\n"):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -31,9 +31,9 @@ def test_each_row_names_existing_files_a_test_and_a_page(row):
     files = re.findall(r"`(keras_seq/[\w/]+\.py)`", row["file"])
     assert files
     assert all((ROOT / file).is_file() for file in files)
-    # That the tests exist is for tests/test_named_tests.py.
+    # tests/test_named_tests.py checks that the tests exist.
     assert re.search(r"`tests/[\w/]+\.py::test_\w+`", row["test"])
-    # That links lead somewhere is for tests/test_readme.py; each row has one to a page or example.
+    # tests/test_readme.py checks that links work; each row links to a page or an example.
     assert re.search(r"\]\((\.\./examples/\w+\.py|\.\./README\.md|[\w/-]+\.md)\)", row["shown in"])
 
 

@@ -1,8 +1,8 @@
-"""Every command of docs/training.md runs, on a small text, with a small model, for one update.
+"""Every command of docs/training.md runs for one update on a small text with a small model.
 
-All run in this process, which spares each the seconds that TensorFlow takes to come up. So a block
-has one command on a line, `keras-seq` and its arguments; what else a shell can do is not for there.
-Files that a command names are made by `folder`.
+All commands run in this process, which saves each the seconds that TensorFlow needs to start.
+Each line of a block must therefore be one `keras-seq` command without other shell syntax.
+The fixture `folder` creates the files that the commands name.
 """
 
 import gzip
@@ -53,7 +53,7 @@ PYTHON_NUMBERS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files that the page names."""
+    """A folder with the files that the page names."""
     folder = tmp_path_factory.mktemp("page")
     source = [f"a dog runs {n} times" for n in range(40)]
     files = {
@@ -70,7 +70,7 @@ def folder(tmp_path_factory):
         "inflection.tsv": [f"dog\tdogs {n}\tN;PL" for n in range(40)],
         "questions.csv": [f"{'ab'[n % 2]};{line}" for n, line in enumerate(source)],
         "deu.txt": [f"{line}\tHund {n}\tCC-BY 2.0" for n, line in enumerate(source)],
-        # As wide as the small model's embedding.
+        # The vectors have the width of the small model's embedding.
         "vectors.txt": [f"dog {'0.5 ' * 16}", f"runs {'0.1 ' * 16}"],
         "valid.de": source[:4],
     }
@@ -103,12 +103,12 @@ def commands():
 
 def with_small_model(arguments):
     if arguments[0] == "average":
-        # Of one update there is one checkpoint.
+        # A training run of one update has only one checkpoint.
         return ["1" if argument == "3" else argument for argument in arguments]
     if arguments[0] != "train":
         return arguments
     if "classify" in arguments:
-        # No text is written, and the model is small.
+        # Classifiers have no search settings, and the model is small already.
         small = {key: value for key, value in SMALL.items() if not key.startswith("search.")}
         return [*arguments, *(f"--set={key}={value}" for key, value in small.items())]
     family = "rnn" if "rnn" in " ".join(arguments) else "transformer"
@@ -124,13 +124,13 @@ def test_every_command_of_the_training_page_runs(folder, monkeypatch, keras_seq_
         assert program == "keras-seq", program
         outcome = keras_seq_command(*with_small_model(arguments))
         assert outcome.code == 0, f"{shlex.join(arguments)}\n{outcome.err}"
-    # After the commands, for they are about the same runs.
+    # The Python blocks use the runs that the commands have created.
     assert sum(word in block for block in blocks("python") for word in PYTHON_NUMBERS) == 2
     for block in blocks("python"):
         for word, small in PYTHON_NUMBERS.items():
             block = block.replace(word, small)
         exec(block, {})
-    # The mean of one is itself.
+    # The average of one checkpoint equals that checkpoint.
     one, mean = (last_weights(folder / "runs" / name) for name in ("first", "mean"))
     assert one.keys() == mean.keys()
     assert all((one[name] == mean[name]).all() for name in one)
@@ -166,5 +166,5 @@ def test_names_imported_in_the_documents_are_public():
     for name, imported in found:
         module = importlib.import_module(name)
         for part in imported.split(", "):
-            # Or a module of its own, which says what in it is public.
+            # An imported name is either public or a module with public names.
             assert part in module.__all__ or getattr(module, part).__all__, f"{name}.{part}"

@@ -1,4 +1,4 @@
-"""Every block of docs/generation-from-vectors.md and docs/kernel-regression.md runs, in here."""
+"""Every block of docs/generation-from-vectors.md and docs/kernel-regression.md runs."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def names_of(page):
-    """What the blocks of a page define, run one after the other."""
+    """Runs the blocks of a page in order and returns the variables that they define."""
     text = (DOCS / page).read_text("utf-8")
     names: dict = {}
     for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
@@ -33,7 +33,7 @@ def test_generation_page_trains_searches_and_serves_a_generator(tmp_path, monkey
     served = names["served"](picture=names["inputs"]["source"])
     assert [text.decode() for text in served["text"].numpy()] == true
     np.testing.assert_allclose(served["score"], names["found"].scores[:, 0], atol=1e-5)
-    # A second training finds that it is over, and has the same weights.
+    # A second run restores the weights of the completed training.
     (checkpoint, weights) = (names["checkpoint"], names["model"].get_weights())
     again = type(checkpoint)(names["CheckpointStore"]("captions"), every=20, steps_per_epoch=60)
     names["model"].set_weights([np.zeros_like(weight) for weight in weights])

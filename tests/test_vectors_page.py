@@ -1,4 +1,4 @@
-"""Every block of docs/vectors.md runs, in this process; the defaults that it names are right."""
+"""Every block of docs/vectors.md runs, and the defaults that the page names are right."""
 
 import re
 import shlex

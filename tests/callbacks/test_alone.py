@@ -1,4 +1,4 @@
-"""Callbacks in a `fit` of somebody's own, against what numpy makes of the same."""
+"""Callbacks in a user's own `fit`, compared with numpy."""
 
 import struct
 import zlib
@@ -25,7 +25,7 @@ TARGETS = np.zeros((6, 1), np.float32)
 
 
 class Scaled(keras.layers.Layer):
-    """Its input times a number that somebody sets."""
+    """Multiplies its input by a variable that a callback sets."""
 
     def __init__(self):
         super().__init__()
@@ -47,7 +47,7 @@ def fit(made, *callbacks, epochs=1):
 
 
 class Losses(keras.callbacks.Callback):
-    """The loss of each update."""
+    """Records the loss of each update."""
 
     def __init__(self):
         super().__init__()
@@ -57,14 +57,14 @@ class Losses(keras.callbacks.Callback):
         self.sum = 0.0
 
     def on_train_batch_end(self, batch, logs=None):
-        # `fit` gives the mean of the epoch so far.
+        # `fit` reports the running mean of the epoch.
         total = logs["loss"] * (batch + 1)
         self.losses.append(total - self.sum)
         self.sum = total
 
 
 def test_follow_schedule_sets_the_value_used_by_each_update():
-    """Loss and gradient of each update are those of the value that the schedule has for it."""
+    """Each update's loss and gradient are computed with the schedule's value for its step."""
     made = model()
     kernel, bias = (ops.convert_to_numpy(w).astype("f8") for w in made.trainable_weights)
     losses = Losses()
@@ -88,14 +88,14 @@ def test_annealing_schedules_equal_their_formulas():
         assert float(logistic_annealing(100, 0.05)(step)) == pytest.approx(
             1 / (1 + np.exp(-0.05 * (step - 100))), rel=1e-5
         )
-        # Fu et al.: tau = mod(t - 1, ceil(T / M)) / (T / M), with the first update as 1.
+        # Fu et al.: tau = mod(t - 1, ceil(T / M)) / (T / M), where the first update has t = 1.
         tau = (step % 100) / 100
         expected = 1.0 if step >= 400 else min(1, tau / 0.5)
         assert float(cyclical_annealing(400, 4, 0.5)(step)) == pytest.approx(expected)
 
 
 def keeper():
-    """A callback that adds the trainable weights after each update to a list, and the list."""
+    """Returns a callback that records the trainable weights after each update, and its list."""
     states = []
 
     class Keep(keras.callbacks.Callback):
@@ -126,7 +126,7 @@ def test_average_weights_averages_the_last_n_states():
     ("values", "best"),
     [
         ([3.0, 9.0, 1.0, 7.0, 8.0, 2.0], [2, 4, 5]),
-        # Of equals the earlier; what is no number is never among them.
+        # The earlier of equal values wins; NaN never counts as one of the best.
         ([5.0, 5.0, 5.0, 5.0, np.nan, 5.0], [1, 2, 3]),
         ([np.nan, 1.0, np.nan, np.nan, 2.0, np.nan], [2, 5]),
         ([-np.inf, 1.0, 1.0, 4.0, np.inf, 1.0], [2, 4, 5]),
@@ -177,7 +177,7 @@ def test_sample_translations_sees_the_weights_of_the_update(capsys):
 
 
 def read_grey_png(content):
-    """By the specification: signature, chunks with their checksums, rows without a filter."""
+    """Decodes a PNG by the specification: signature, chunk checksums, unfiltered rows."""
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
     place, chunks = 8, {}
     while place < len(content):

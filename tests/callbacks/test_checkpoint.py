@@ -12,7 +12,7 @@ X, Y = np.ones((8, 2), "float32"), np.ones((8, 1), "float32")
 
 
 def fit(*callbacks, epochs=2):
-    """Four updates an epoch."""
+    """Trains with 4 updates per epoch."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, Y, batch_size=2, epochs=epochs, verbose=0, callbacks=list(callbacks))
@@ -55,7 +55,7 @@ def test_checkpoint_works_with_keras_save_weights(tmp_path):
 
 @pytest.mark.parametrize("stop", [True, False])
 def test_last_checkpoint_has_the_weights_of_the_last_update_not_their_average(stop):
-    """At its end `fit` puts the average that an optimizer keeps in the place of the weights."""
+    """At its end, `fit` replaces the weights with the optimizer's moving average."""
     found = {}
     for use_ema in (False, True):
         keras.utils.set_random_seed(0)
@@ -82,7 +82,7 @@ def test_last_checkpoint_has_the_weights_of_the_last_update_not_their_average(st
         found[use_ema] = list(saved.values())[0], model.get_weights()
     for plain, averaging in zip(found[False][0], found[True][0], strict=True):
         np.testing.assert_allclose(averaging, plain, rtol=1e-6)
-    # And the average is what `fit` leaves behind.
+    # After `fit`, the model has the averaged weights.
     assert abs(found[True][1][0] - found[True][0][0]).max() > 1e-3
 
 

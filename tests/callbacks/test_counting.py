@@ -1,4 +1,4 @@
-"""Callbacks count updates, where `fit` makes several of them before it calls its callbacks."""
+"""Callbacks count updates correctly with `steps_per_execution` above 1."""
 
 import io
 
@@ -17,7 +17,7 @@ X = np.random.default_rng(0).normal(size=(24, 2, 3)).astype("float32")
 
 
 class Gated(keras.layers.Layer):
-    """Its input, beside a number that somebody sets."""
+    """Returns its input unchanged, and has a variable that a callback sets."""
 
     def __init__(self):
         super().__init__()
@@ -35,12 +35,12 @@ def compiled(size, **options):
 
 
 def batch(step):
-    # From the ninth to the twelfth update there is a NaN.
+    # Updates 9 to 12, one execution of four, get NaN inputs.
     return X[step % 24] * (np.nan if 8 <= step < 12 else 1), np.zeros((2, 1), "float32")
 
 
 def test_callbacks_count_all_updates_with_four_steps_per_execution(tmp_path):
-    """Epochs of eight; what is due among four is done after the last of them."""
+    """Epochs have 8 updates; an action due within an execution of 4 runs at its end."""
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     model = compiled(4)
     saved, validated, shown, rates, told, stream = [], [], [], [], [], io.StringIO()
@@ -70,14 +70,14 @@ def test_callbacks_count_all_updates_with_four_steps_per_execution(tmp_path):
         callbacks=[limit, *chosen],
     )
     log.close()
-    # The optimizer's own count, of updates made and left out.
+    # The optimizer itself counts the applied and the skipped updates.
     made, skipped = (
         int(ops.convert_to_numpy(variable.value))
         for variable in (model.optimizer.iterations, model.optimizer.skipped)
     )
     assert (made, skipped) == (12, 4)
     assert [callback.step for callback in (limit, *chosen)] == [16] * 11
-    # Multiples of 3 are 3; 6; 9 and 12; 15. Of 5: 5; 10; 15. Of 7: 7; 14. And so on.
+    # The executions 1-4, 5-8, 9-12 and 13-16 contain the multiples 3; 6; 9 and 12; 15 of 3.
     assert saved == [4, 8, 12, 16]
     assert validated == [8, 12, 16]
     assert shown == [8, 12, 16]
@@ -101,7 +101,7 @@ def test_callbacks_count_all_updates_with_four_steps_per_execution(tmp_path):
 def test_once_per_update_counts_two_updates_per_execution():
     model, saved = compiled(4, micro_batches=2), []
     inner = OncePerUpdate([callbacks.Checkpoint(saved.append, every=3)], micro_batches=2)
-    # Six updates an epoch, of which an execution has two.
+    # An epoch has 6 updates, and an execution of 4 batches makes 2 of them.
     model.fit(X.reshape(48, 3)[:24], np.zeros((24, 1)), batch_size=2, verbose=0, callbacks=[inner])
     assert int(ops.convert_to_numpy(model.optimizer.iterations.value)) == 6
     assert saved == [4, 6]

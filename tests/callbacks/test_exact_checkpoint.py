@@ -1,4 +1,4 @@
-"""A `fit` that is stopped and goes on, in one process; tests/faults/test_exact_fit.py kills it."""
+"""Stops and resumes `fit` in one process; tests/faults/test_exact_fit.py kills processes."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ STEPS_PER_EPOCH = 6
 
 
 def batch(step):
-    """Tokens whose number differs from batch to batch, but not in the first two."""
+    """Returns token batches in equal pairs; the width alternates from pair to pair."""
     generator = np.random.default_rng(step // 2)
     tokens = generator.integers(1, 9, (4, 3 + step // 2 % 2), dtype="int32")
     return tokens, np.cumsum(tokens, axis=1).astype("float32")[..., None]
@@ -37,7 +37,7 @@ def make(optimizer=None):
 
 
 class Ends(keras.callbacks.Callback):
-    """What each epoch ended with; those that were stopped have another end later."""
+    """Records the logs at the end of each epoch; a resumed epoch overwrites its earlier logs."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +69,7 @@ def state(model):
 
 @pytest.mark.slow
 def test_fit_stopped_at_any_step_resumes_to_the_same_state(tmp_path):
-    """Within an epoch, at its last batch, at the first of the next; logs are of whole epochs."""
+    """Stops inside an epoch and on both sides of its end; logs still cover complete epochs."""
     stops = [1, 4, 6, 7, 17]
     straight, expected = make(), Ends()
     fit(straight, tmp_path / "straight", expected)
@@ -89,7 +89,7 @@ def ends_at(folder):
 
 
 def test_fit_resumes_between_the_micro_batches_of_an_update(tmp_path):
-    """Three batches an update, each second one with a loss that is no number."""
+    """Uses 3 batches per update; the loss of the second update is NaN."""
 
     def broken(step):
         inputs, targets = batch(step)
@@ -120,14 +120,14 @@ def test_fit_resumes_exactly_with_a_growing_loss_scale_and_averaged_weights(tmp_
     fit(model(), tmp_path / "a", StopAtLimit(max_steps=8))
     ended = model()
     fit(ended, tmp_path / "a")
-    # Three times in eighteen updates it has doubled.
+    # The loss scale doubles every 5 updates: from 4 to 32 in 18 updates.
     assert float(ended.optimizer.dynamic_scale.value) == 32
     assert state(ended) == state(straight)
 
 
 def test_exact_checkpoint_carries_the_state_of_other_callbacks(tmp_path):
     def run(folder, stop=None):
-        """The best of Keras's own early stopping and of a validation."""
+        """Trains, and returns the states of Keras's `EarlyStopping` and of a `Validation`."""
         model = make()
         checkpoint = ExactCheckpoint(CheckpointStore(folder), 100, STEPS_PER_EPOCH)
         checkpoint.restore(model)
@@ -157,7 +157,7 @@ def test_exact_checkpoint_carries_the_state_of_other_callbacks(tmp_path):
 
 
 def test_exact_checkpoint_carries_the_states_of_average_weights(tmp_path):
-    """The last three and the best three, some of them from before the stop."""
+    """Averages the last 3 and the best 3 weights, some of them from before the interruption."""
 
     def run(folder, stop=None, carried=True):
         model = make()
@@ -172,7 +172,7 @@ def test_exact_checkpoint_carries_the_states_of_average_weights(tmp_path):
             checkpoint.carry("best", best)
         limits = [StopAtLimit(max_steps=stop)] if stop else []
         model.fit(
-            # All of one width.
+            # Batches with a step divisible by 4 have the same width.
             checkpoint.remaining(lambda step: batch(4 * step)),
             initial_epoch=checkpoint.epoch,
             epochs=2,
@@ -188,16 +188,16 @@ def test_exact_checkpoint_carries_the_states_of_average_weights(tmp_path):
     assert straight[:2] == ([8, 10, 12], [4, 6, 8])
     run(tmp_path / "a", stop=9)
     assert run(tmp_path / "a") == straight
-    # What is over is averaged again.
+    # Running the completed script again gives the same averages.
     assert run(tmp_path / "a") == straight
-    # A script that does not carry them loses its own, and not those of before.
+    # A run without `carry` loses its own averages but keeps the stored ones.
     run(tmp_path / "b", stop=7)
     run(tmp_path / "b", stop=2, carried=False)
     assert run(tmp_path / "b")[:2] == ([6, 10, 12], [2, 4, 6])
 
 
 def test_second_exact_checkpoint_in_one_directory_raises_input_error(tmp_path):
-    """Also from within, and no longer once the first has ended, by an exception or well."""
+    """The directory is locked during the first `fit` and free after its end or exception."""
     refusals = []
 
     class Second(keras.callbacks.Callback):
@@ -218,7 +218,7 @@ def test_second_exact_checkpoint_in_one_directory_raises_input_error(tmp_path):
         f"{tmp_path}: another `fit` with an ExactCheckpoint is at work there: wait for it, end it, "
         "or name another directory"
     )
-    # While the first, which is over, still exists.
+    # The ended `fit` has released its lock, although its model still exists.
     assert model is not None
     CheckpointStore(tmp_path).lock("x").release()
     assert fit(make(), tmp_path).step == 18

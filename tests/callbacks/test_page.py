@@ -1,4 +1,4 @@
-"""Every example of docs/callbacks.md runs, and every callback has one."""
+"""Every example of docs/callbacks.md runs, and every callback has an example."""
 
 import re
 from pathlib import Path

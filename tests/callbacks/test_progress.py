@@ -1,4 +1,4 @@
-"""`Progress` in a user's own `fit`, printing to a stream given to it."""
+"""`Progress` in a user's own `fit`, mostly with a stream as its output."""
 
 import io
 import re
@@ -28,7 +28,7 @@ class Terminal(io.StringIO):
 
 
 class Pace(keras.callbacks.Callback):
-    """Makes updates take a known time, and counts tokens: ten for each update."""
+    """Sleeps for a given time in each update, and counts 10 tokens per update."""
 
     def __init__(self, seconds=0.0):
         super().__init__()
@@ -42,7 +42,7 @@ class Pace(keras.callbacks.Callback):
 
 def fit(*callbacks, epochs=1):
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    # Without learning the loss of each batch can be computed beforehand.
+    # With a learning rate of 0, the batch losses can be computed after training.
     model.compile(keras.optimizers.SGD(0.0), "mse")
     model.fit(
         X, Y, batch_size=2, epochs=epochs, shuffle=False, verbose=0, callbacks=list(callbacks)
@@ -59,11 +59,11 @@ def test_progress_prints_a_line_for_each_update_but_the_first():
     lines = [LINE.fullmatch(line) for line in stream.getvalue().splitlines()]
     assert all(lines)
     assert [int(line["step"]) for line in lines] == [2, 3, 4, 5, 6]
-    # The first line covers two updates, each other line its own.
+    # The first line covers two updates, and each later line covers one.
     expected = [losses[:2].mean(), *losses[2:]]
     np.testing.assert_allclose([float(line["loss"]) for line in lines], expected, atol=2e-3)
     for line in lines:
-        # Ten tokens in at least 0.02 s.
+        # 10 tokens in at least 0.02 s are at most 500 tokens per second.
         assert 0 < float(line["tokens"].replace(",", "")) <= 500
         assert float(line["rate"]) == 0
     assert float(lines[-1]["left"]) == 0
@@ -147,7 +147,7 @@ def test_progress_restart_clock_excludes_a_pause_from_the_token_rate():
 
     fit(pace, progress, Pause())
     (after,) = (report for report in reports if report["step"] == 5)
-    # Ten tokens in one update; with the pause they would be less than 10 a second.
+    # With the pause included, 10 tokens per update would give less than 10 tokens per second.
     assert after["target_tokens_per_second"] > 12
 
 

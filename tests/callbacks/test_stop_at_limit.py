@@ -14,7 +14,7 @@ X, Y = np.ones((12, 2), "float32"), np.ones((12, 1), "float32")
 
 
 def fit(*callbacks, epochs=5):
-    """Five epochs of three updates; returns the number of updates made."""
+    """Trains with 3 updates per epoch and returns the number of updates."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, Y, batch_size=4, epochs=epochs, verbose=0, callbacks=list(callbacks))
@@ -43,7 +43,7 @@ def test_stop_at_limit_stops_after_max_minutes():
         def on_train_batch_end(self, batch, logs=None):
             time.sleep(0.05)
 
-    # A third of a second, far less than the 2,000 updates would take; the first one compiles.
+    # The limit of 0.3 s leaves time for few updates of 0.05 s; the first one also compiles.
     assert 1 <= fit(Slow(), StopAtLimit(max_minutes=0.3 / 60), epochs=1000) <= 8
 
 

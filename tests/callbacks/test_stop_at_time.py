@@ -18,7 +18,7 @@ class Slow(keras.callbacks.Callback):
 
 
 def fit(*callbacks, epochs=1000):
-    """Epochs of three updates; returns the number of updates made."""
+    """Trains with 3 updates per epoch and returns the number of updates."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, Y, batch_size=4, epochs=epochs, verbose=0, callbacks=list(callbacks))
@@ -32,7 +32,7 @@ def test_stop_at_time_ends_fit_after_its_minutes_and_checkpoint_saves():
     begin = time.monotonic()
     steps = fit(Slow(), callback, Checkpoint(saved.append, every=10**6))
     assert 3 <= time.monotonic() - begin < 60
-    # The sleeps alone fill the time with sixty.
+    # 60 updates would sleep for the 3 seconds alone.
     assert 1 <= steps <= 60
     assert saved == [steps] and callback.reached
 

@@ -15,7 +15,7 @@ X, Y = np.ones((8, 2), "float32"), np.ones((8, 1), "float32")
 
 
 class SignalAt(keras.callbacks.Callback):
-    """Sends this process a signal in the middle of an update's end."""
+    """Sends this process a signal from the callback at the end of an update."""
 
     def __init__(self, update, number):
         super().__init__()
@@ -28,7 +28,7 @@ class SignalAt(keras.callbacks.Callback):
 
 
 def fit(*callbacks):
-    """Four updates an epoch, two epochs."""
+    """Trains for 2 epochs of 4 updates."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, Y, batch_size=2, epochs=2, verbose=0, callbacks=list(callbacks))

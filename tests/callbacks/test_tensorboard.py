@@ -1,4 +1,4 @@
-"""Event files of a user's own `fit`, read back by TensorBoard's own reader."""
+"""Event files of a user's own `fit`, read by TensorBoard itself."""
 
 import time
 
@@ -42,7 +42,7 @@ def test_tensorboard_reads_back_scalars_texts_and_images(tmp_path):
     attention = np.array([[1.0, 0.0, 0.25], [0.5, 0.5, 0.0]])
 
     def samples():
-        # What the weights are at this update.
+        # This output depends on the weights at the time of the call.
         looks.append(float(ops.convert_to_numpy(model(X[:1]))[0, 0]))
         return [("a *dog*", str(looks[-1])), ("two\n# lines", "reference", "output")]
 
@@ -80,7 +80,7 @@ def test_tensorboard_reads_back_scalars_texts_and_images(tmp_path):
     rates = scalars(events, "training/target_tokens_per_second")
     paces = scalars(events, "training/steps_per_second")
     assert rates.keys() == paces.keys() == means.keys()
-    # 50 tokens a look, and two updates from one look to the next.
+    # `tokens` grows by 50 per call, and the callback calls it every 2 updates.
     assert rates[4] == pytest.approx(25 * paces[4], rel=1e-4)
     expected = {6: outputs[5] ** 2, 12: outputs[11] ** 2}
     assert scalars(events, "validation/loss") == pytest.approx(expected, rel=1e-4)
@@ -109,7 +109,7 @@ def test_tensorboard_reads_back_scalars_texts_and_images(tmp_path):
 
 
 def test_training_loss_curve_matches_after_resuming_within_an_epoch(tmp_path):
-    """Its metrics are carried over, so that `fit` tells the mean of more than its own batches."""
+    """The restored metrics make `fit` include the earlier batches of the epoch in its mean."""
 
     def fit(name, *others):
         generator = np.random.default_rng(1)
@@ -132,17 +132,17 @@ def test_training_loss_curve_matches_after_resuming_within_an_epoch(tmp_path):
 
     straight = scalars(read(fit("straight")), "training/loss")
     fit("stopped", StopAtLimit(max_steps=3))
-    # The name of an event file has the second in it.
+    # Event files are named by the second, so the next one needs a later second.
     time.sleep(1.1)
     stopped = scalars(read(fit("stopped")), "training/loss")
-    # The first look is at the epoch so far.
+    # The first event after resuming is the mean over the epoch so far.
     assert stopped.pop(4) == pytest.approx(np.mean([straight[i] for i in range(1, 5)]), rel=1e-4)
     del straight[4]
     assert stopped == pytest.approx(straight, rel=1e-3)
 
 
 def test_attention_image_decoded_by_pillow_shows_the_weights(tmp_path):
-    """Pillow, and the bytes as they came out of the event file."""
+    """Pillow decodes the PNG bytes that were read from the event file."""
     image = pytest.importorskip("PIL.Image")
     log = EventLog(tmp_path)
     weights = np.random.default_rng(1).random((4, 7))

@@ -14,7 +14,7 @@ X, Y = np.ones((8, 2), "float32"), np.ones((8, 1), "float32")
 
 
 def fit(*callbacks, epochs=3):
-    """Four updates an epoch; returns the number of updates made."""
+    """Trains with 4 updates per epoch and returns the number of updates."""
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.fit(X, Y, batch_size=2, epochs=epochs, verbose=0, callbacks=list(callbacks))
@@ -22,7 +22,7 @@ def fit(*callbacks, epochs=3):
 
 
 class Judge:
-    """Gives values from a list, and notes when it was asked and what was the best."""
+    """Returns scores from a list, and records the evaluated steps and the best results."""
 
     def __init__(self, *values):
         self.values = iter(values)
@@ -70,11 +70,11 @@ def test_validation_calls_on_best_for_each_new_best_value():
 
 def test_patience_counts_evaluations_without_a_better_one():
     judge = Judge(1, 3, 2, 2.5, 4, 1, 4, 5)
-    # Best at 2; two worse at 3 and 4, the second of which stops a patience of 2.
+    # The best score is at step 2; a patience of 2 ends after the worse scores at 3 and 4.
     assert fit(validation(judge, 1, patience=2)) == 4
     assert judge.asked == [1, 2, 3, 4]
     judge = Judge(1, 3, 2, 2.5, 4, 1, 4, 3.9, 0, 0)
-    # With 3 it lasts until the better one at 5, and stops after 6, 7 and 8.
+    # A patience of 3 lasts until the better score at 5, then ends after 6, 7 and 8.
     assert fit(validation(judge, 1, patience=3)) == 8
     assert judge.best == [(1, 1, -1), (2, 3, -2), (5, 4, -5)]
 
@@ -138,7 +138,7 @@ def test_validation_rejects_a_negative_patience():
 
 
 class Run:
-    """A training with given scores and losses, by a `Validation` as trainings have it."""
+    """Runs a `Validation`, configured as in training, over given scores and losses."""
 
     def __init__(self, scores, losses, patience=0, tie_breaks=None, **options):
         self.results = [
@@ -155,7 +155,7 @@ class Run:
         self.best = []
 
     def fit(self, first=0, state=None):
-        """Updates made from `first` on, and the callback."""
+        """Runs all updates after `first`; returns the last step and the callback."""
         callback = Validation(
             lambda step: self.results[step - 1],
             initial_step=first,
@@ -163,7 +163,7 @@ class Run:
             **self.options,
         )
         callback.restore(state or {})
-        # The calls of `fit`, without what it computes.
+        # Make the same callback calls as `fit`, without training.
         model = keras.Sequential()
         callback.set_model(model)
         callback.on_train_begin()
@@ -178,12 +178,12 @@ class Run:
 
 
 def test_training_continues_while_the_loss_falls_and_the_score_is_at_zero():
-    """BLEU of single words: 0 at every validation, and the last checkpoint is perfect."""
+    """For single-word targets BLEU is always 0, even if the last checkpoint is perfect."""
     losses = [3.0, 2.0, 1.5, 1.0, 0.7, 0.4, 0.2, 0.1]
     run = Run([0.0] * 8, losses, patience=3)
     steps, callback = run.fit()
     assert steps == 8
-    # Not the first, of which the score is no worse.
+    # The best step is not the first, which has the same score but a higher loss.
     assert (callback.best, callback.best_step) == (0.0, 8)
 
 
@@ -196,7 +196,7 @@ def test_patience_counts_evaluations_without_a_lower_loss_while_the_score_is_fla
 
 
 def test_score_decides_as_soon_as_it_moves():
-    # From 4 on only the score counts, though the loss falls.
+    # From step 4 on only the score counts, even where the loss is lower.
     run = Run([0.0, 0.0, 0.001, 5.0, 4.0, 6.0, 6.0, 3.0], [4, 3, 2, 9, 1, 8, 8, 0.1], patience=2)
     steps, callback = run.fit()
     assert (steps, callback.best_step, callback.best) == (8, 6, 6.0)
@@ -204,7 +204,7 @@ def test_score_decides_as_soon_as_it_moves():
 
 
 def test_score_that_stays_at_its_first_value_is_flat():
-    """A model that always writes the same has the same error rate, which is not 100 %."""
+    """A model with constant output has a constant error rate, which may be below 100 %."""
     run = Run([83.5] * 6, [5, 4, 3, 2, 1, 0.5], patience=2, mode="min", is_worst=None)
     steps, callback = run.fit()
     assert (steps, callback.best_step) == (6, 6)
@@ -224,7 +224,7 @@ def test_equal_scores_are_compared_by_error_rate_and_then_by_loss():
     run = Run(scores, losses, tie_breaks=errors, tie_break="error", patience=3)
     steps, callback = run.fit()
     assert run.best == [1, 2, 3, 5]
-    # A lower error rate is better, a lower loss of the same rate does not restart the patience.
+    # A lower error rate resets patience; a lower loss at the same error rate does not.
     assert (steps, callback.best_step, callback.wait) == (6, 5, 3)
 
 
@@ -251,7 +251,7 @@ def test_resumed_validation_decides_as_an_uninterrupted_one():
         )
         steps, expected = run.fit()
         best, run.best = run.best, []
-        # Stopped after each update, its state through JSON.
+        # Stop after each update and pass the state through JSON.
         state = {}
         for step in range(steps):
             results, run.results = run.results, run.results[: step + 1]
@@ -262,7 +262,7 @@ def test_resumed_validation_decides_as_an_uninterrupted_one():
 
 
 def test_state_of_another_monitor_is_not_used():
-    """BLEU of 20 says nothing about an exact match of 13 %."""
+    """A best BLEU of 20 cannot be compared with an exact match of 13 %."""
     run = Run([13.0, 14.0], [1.0, 1.0])
     state = {"monitor": "bleu", "best": 20.0, "best_step": 7, "without_better": 3}
     _, callback = run.fit(state=state)
@@ -270,7 +270,7 @@ def test_state_of_another_monitor_is_not_used():
 
 
 def test_state_without_a_loss_is_restored():
-    """As the first version of the format has it."""
+    """Version 1 of the run format stores no loss."""
     state = {"best": 20.0, "best_step": 0, "without_better": 3, "validated": 0}
     _, callback = Run([19.0, 20.5], [1.0, 1.0]).fit(state=state)
     assert (callback.best, callback.best_step) == (20.5, 2)
