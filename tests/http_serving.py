@@ -71,7 +71,7 @@ def save_text_model(base: Path, version: int, mark: str = "") -> Path:
         @tf.function(input_signature=text)
         def slow(self, text):
             end = tf.timestamp() + SLOW_SECONDS
-            # The empty string `nothing` makes the answer depend on the loop, which would be pruned.
+            # Without `nothing`, an empty string, the answer would not depend on the loop.
             spent = tf.while_loop(
                 lambda n: tf.timestamp() < end, lambda n: [n + 1], [tf.constant(0)]
             )

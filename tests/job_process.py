@@ -132,7 +132,7 @@ def _has_a_chunk(worker: psutil.Process) -> bool:
 
 
 def _runs(process: psutil.Process) -> bool:
-    """Checks whether a process runs and is not a zombie that nobody has waited for yet."""
+    """Checks whether a process runs and is not a zombie."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

@@ -96,7 +96,7 @@ def exhaustive_search(
     rules: Rules = Rules(),  # noqa: B008
     coverage: Callable[[Tokens], float] = lambda tokens: 0.0,
 ) -> list[Found]:
-    """Returns all targets that end within the limit, then all that the limit cuts; best first."""
+    """Returns all targets that end within the limit, then all that it cuts, both best first."""
     ended: list[Found] = []
     cut: list[Found] = []
 
@@ -150,7 +150,7 @@ def constrained(logits: Model, rules: Rules) -> Model:
 
 
 def greedy_search(log_probabilities: Model, limit: int) -> list[Found]:
-    """Takes the likeliest token at each step (lowest id on a tie); the score is the mean."""
+    """Takes the likeliest token per step, lowest id on ties; scores by mean log-probability."""
     tokens: Tokens = ()
     total = 0.0
     while len(tokens) < limit and tokens[-1:] != (END,):

@@ -1,4 +1,4 @@
-"""Runs a SavedModel through TensorFlow's C API, like a stock model server, without Python ops.
+"""Runs a SavedModel through TensorFlow's C API, as a stock model server does.
 
 The setup copies the server: the SentencePiece and WordPiece operations of tensorflow-text are
 registered, XLA is disabled, the SavedModel is loaded with the tag `serve`, and signatures are

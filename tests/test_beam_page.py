@@ -164,7 +164,7 @@ def test_beam_view_rejects_sampling_and_blank_lines(tokenizer):
         BeamView(Translator(model, tokenizer, tokenizer, search_settings()))(" ")
 
 
-# Tests in a browser
+# ---------------------------------------------------------------- in a browser
 
 
 def beam_data(tree, **more):

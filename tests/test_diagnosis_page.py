@@ -41,7 +41,7 @@ def test_diagnosis_page_blocks_run_and_list_every_json_key(folder, keras_seq_com
         command, _, output = line.partition(" > ")
         program, *arguments = shlex.split(command)
         assert program == "keras-seq"
-        # Use beam sizes 3 and 5 instead of the larger default.
+        # Use small beam sizes, because the default goes up to 50.
         if not {"--beam-sizes", "likelihood"} & {*arguments}:
             arguments += ["--beam-sizes", "3,5"]
         outcome = keras_seq_command(*arguments)

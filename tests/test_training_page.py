@@ -108,7 +108,7 @@ def with_small_model(arguments):
     if arguments[0] != "train":
         return arguments
     if "classify" in arguments:
-        # Classifiers have no search settings, and the model is small already.
+        # Classifiers do not search, and the model is already small.
         small = {key: value for key, value in SMALL.items() if not key.startswith("search.")}
         return [*arguments, *(f"--set={key}={value}" for key, value in small.items())]
     family = "rnn" if "rnn" in " ".join(arguments) else "transformer"

@@ -95,7 +95,7 @@ def test_annealing_schedules_equal_their_formulas():
 
 
 def keeper():
-    """Returns a callback that records the trainable weights after each update, and its list."""
+    """Returns a callback and the list in which it stores the trainable weights of each update."""
     states = []
 
     class Keep(keras.callbacks.Callback):

@@ -77,7 +77,7 @@ def test_callbacks_count_all_updates_with_four_steps_per_execution(tmp_path):
     )
     assert (made, skipped) == (12, 4)
     assert [callback.step for callback in (limit, *chosen)] == [16] * 11
-    # The executions 1-4, 5-8, 9-12 and 13-16 contain the multiples 3; 6; 9 and 12; 15 of 3.
+    # For example, the executions of 4 updates contain these multiples of 3: 3; 6; 9 and 12; 15.
     assert saved == [4, 8, 12, 16]
     assert validated == [8, 12, 16]
     assert shown == [8, 12, 16]

@@ -32,7 +32,7 @@ def test_stop_at_time_ends_fit_after_its_minutes_and_checkpoint_saves():
     begin = time.monotonic()
     steps = fit(Slow(), callback, Checkpoint(saved.append, every=10**6))
     assert 3 <= time.monotonic() - begin < 60
-    # 60 updates would sleep for the 3 seconds alone.
+    # 60 updates sleep for 3 s in total.
     assert 1 <= steps <= 60
     assert saved == [steps] and callback.reached
 
