@@ -1,4 +1,4 @@
-"""Where the trainings of a test file are, and a cache of what JAX compiled for them."""
+"""Fixtures for the cluster tests: a folder with a corpus and a cache of compiled JAX programs."""
 
 import pytest
 from faults.training_process import QUICK_TO_COMPILE, write_corpus
@@ -18,9 +18,9 @@ def compiled_programs(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def keep_compiled_programs(compiled_programs):
-    """Compilation dominates these small trainings, and many of them need the same program.
+    """Caches compiled programs, because compilation dominates these small trainings.
 
-    Devices share a program before XLA optimizes it, so it need not be optimized here.
+    XLA partitions a program before optimizing it, so optimization can be turned off here.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XLA_FLAGS", QUICK_TO_COMPILE)

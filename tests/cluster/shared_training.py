@@ -1,4 +1,4 @@
-"""Trainings that devices or hosts share, each in a process of its own, and what they come to."""
+"""Runs trainings on several devices or hosts in their own processes and compares the results."""
 
 import json
 import shutil
@@ -13,16 +13,16 @@ from faults.training_process import Training, command
 BACKENDS = ["tensorflow", "jax"]
 FAMILIES = ["transformer-tiny", "rnn-small"]
 STEPS = 6
-# Their gradient is zero by the mathematics, for attention is the same when all keys are moved, and
-# Adam makes steps of full size of what rounding leaves.
+# A constant added to all keys does not change attention, so the gradient of the key biases is only
+# rounding noise, which Adam amplifies to full-size steps.
 NO_GRADIENT = ("qkv_bias", "key_value_bias")
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 SETTINGS = {
     **{f"model__{name}": 0.0 for name in DROPOUTS},
     "training__warmup_steps": 3,
-    # A step of Adam the wrong way would be seen at the tolerance below.
+    # Large enough that one wrong step of Adam exceeds `TOLERANCE`.
     "training__learning_rate": 0.005,
-    # What is cut to one norm has lost its size.
+    # Clipping would normalize the gradients and hide errors in their scale.
     "training__clip_norm": 0,
     "training__validate_every": 3,
     "training__checkpoint_every": 2,
@@ -30,13 +30,13 @@ SETTINGS = {
     "training__max_steps": STEPS,
 }
 TOLERANCE = 2e-4
-# Masks under JAX are those of the whole batch, however that is cut.
+# JAX samples dropout masks for the global batch, so sharding does not change the masks.
 SAME_DROPOUT = {"tensorflow": {}, "jax": {f"model__{name}": 0.2 for name in DROPOUTS}}
 TRANSFORMER = tuple(
     f"--set=model.{name}"
     for name in ("num_", "units", "feedforward", "attention_dropout", "activation_dropout")
 )
-# Says when an update was made, and leaves time to answer.
+# Prints a line after each update, then sleeps so that a test can react.
 SLOWLY = """
 import time
 import keras_seq.training.loop as loop
@@ -52,10 +52,10 @@ RECURRENT = [f"model.{name}_units" for name in ("embedding", "encoder", "decoder
 
 
 def arguments(folder, run, options, preset="transformer-tiny", **settings):
-    """The command line of a small training in `folder`."""
+    """Returns the command-line arguments of a small training in `folder`."""
     line = command(folder, run, **(SETTINGS | settings))
     if preset == "rnn-small":
-        # Those of a Transformer's shape are none of a recurrent model's.
+        # A recurrent model rejects the size settings of a Transformer.
         line = [word for word in line if not word.startswith(TRANSFORMER)]
         line += [f"--set={key}=16" for key in RECURRENT]
     line[line.index("--preset") + 1] = preset
@@ -63,12 +63,12 @@ def arguments(folder, run, options, preset="transformer-tiny", **settings):
 
 
 def before(backend, code):
-    """Python to run first, which may import Keras."""
+    """Prepends the choice of the backend to `code`, so that `code` may import Keras."""
     return f"import os\nos.environ['KERAS_BACKEND'] = '{backend}'\n{code}"
 
 
 def addresses():
-    """Of two hosts on this machine."""
+    """Returns the addresses of two hosts on this machine, separated by a comma."""
     ports = []
     with socket.socket() as one, socket.socket() as other:
         for listener in (one, other):
@@ -78,13 +78,13 @@ def addresses():
 
 
 def two_hosts(folder, run, options, code="", **settings):
-    """The first host's process and the other's."""
+    """Starts the training processes of two hosts."""
     options = f"{options} --hosts {addresses()} --host-index"
     return [Training(arguments(folder, run, f"{options} {i}", **settings), code) for i in (0, 1)]
 
 
 def all_end(processes, expected=0):
-    """What each of them said, all of which end with the code that is expected."""
+    """Waits for all processes, checks their exit codes and returns their output in lower case."""
     processes = list(processes)
     try:
         ends = [process.end(240) for process in processes]
@@ -94,17 +94,17 @@ def all_end(processes, expected=0):
             training.process.wait()
     said = [said for _, said in ends]
     assert [code for code, _ in ends] == [expected] * len(processes), "\n".join(said)
-    # TensorFlow calls it CPU and JAX cpu.
+    # TensorFlow prints "CPU", JAX prints "cpu".
     return [lines.lower() for lines in said]
 
 
 def last_step(run):
-    """The step of the newest checkpoint."""
+    """Returns the step of the newest checkpoint."""
     return int((run / "checkpoints" / "latest").read_text().strip().removeprefix("step-"))
 
 
 def copy_of(run, name, step):
-    """A run as one is left that was killed after the checkpoint of a step."""
+    """Copies a run as it would be after a kill that follows the checkpoint of `step`."""
     copy = run.with_name(name)
     shutil.copytree(run, copy, symlinks=True)
     for checkpoint in (copy / "checkpoints").glob("step-*"):
@@ -115,13 +115,13 @@ def copy_of(run, name, step):
 
 
 def all_arrays(run):
-    """Arrays of the newest checkpoint by name."""
+    """Returns the training arrays of the newest checkpoint by name."""
     step = (run / "checkpoints" / "latest").read_text().strip()
     return safetensors.numpy.load_file(run / "checkpoints" / step / "training.safetensors")
 
 
 def number(arrays, name):
-    """A number that the optimizer counts."""
+    """Returns the value of a scalar variable of the optimizer."""
     (found,) = (array for key, array in arrays.items() if key.endswith(f"/{name}"))
     return float(found)
 
@@ -132,7 +132,7 @@ def losses(run: Path) -> list[float]:
 
 
 def assert_near(run, alone, tolerance=TOLERANCE):
-    """Weights, moments, averages and validations are those of another run, to rounding."""
+    """Asserts that weights, moments, averages and validations of two runs agree up to rounding."""
     found, straight = (
         {
             name: array
@@ -144,7 +144,7 @@ def assert_near(run, alone, tolerance=TOLERANCE):
     assert found.keys() == straight.keys()
     moments = 0
     for name, array in straight.items():
-        # Adam's steps are the same for a gradient twice as large; its moments are not.
+        # A wrong gradient scale changes the moments of Adam, but not the size of its steps.
         moment = name.endswith(("_momentum", "_velocity"))
         moments += moment
         allowed = 2e-3 * np.abs(array).max() if moment else tolerance

@@ -1,4 +1,4 @@
-"""The parts of a batch that CPU cores share."""
+"""Splitting of a batch across CPU cores."""
 
 import keras
 import numpy as np

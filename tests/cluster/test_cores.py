@@ -1,4 +1,4 @@
-"""Cores that each take a part of every batch: the training of one, to rounding."""
+"""Training on several CPU cores matches training on one core up to rounding."""
 
 import ctypes
 import random
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 STEPS = 4
 DROPOUTS = ("model__dropout", "model__attention_dropout", "model__activation_dropout")
 NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
-# Their gradient is zero by the mathematics, and Adam makes full steps of what rounding leaves.
+# The gradient of key biases is only rounding noise, which Adam amplifies to full-size steps.
 NO_GRADIENT = ("qkv_bias", "key_value_bias")
 
 
@@ -47,13 +47,13 @@ def common(**overrides):
         "training__max_steps": STEPS,
         "training__validate_every": STEPS,
         "training__checkpoint_every": 2,
-        # The gradients themselves, which clipping would bring to one size.
+        # Clipping would normalize the gradients and hide errors in their scale.
         "training__clip_norm": 0,
     } | overrides
 
 
 def lines_settings(folder, preset, **overrides):
-    """Those of a model of lines of text."""
+    """Returns the settings of a model that is trained on lines of text."""
     for name, count in (("text", 120), ("valid", 12)):
         if not (folder / name).exists():
             pairs = write_pairs(folder / f"{name}.tsv", count, seed=count)
@@ -65,7 +65,7 @@ def lines_settings(folder, preset, **overrides):
 
 
 def guided(folder):
-    """Sources of many lengths, with links: of each part other steps and other links are left."""
+    """Returns settings with alignments and uneven sources, so that shards differ in length."""
     generator = random.Random(4)
     sources = [[generator.choice("abcdefgh") for _ in range(1 + k % 9)] for k in range(120)]
     (folder / "uneven.tsv").write_text(
@@ -83,11 +83,11 @@ UNITS = {f"model__{name}_units": 8 for name in ("embedding", "encoder", "decoder
 TASKS = {
     "transformer": lambda folder: toy_settings(folder, **common(**NO_DROPOUT)),
     "guided": guided,
-    # Several batches an update, of which the last of an epoch is the smallest.
+    # Several batches per update; the last batch of an epoch is the smallest.
     "accumulated": lambda folder: toy_settings(
         folder, **common(**NO_DROPOUT, training__effective_batch_tokens=900)
     ),
-    # One pair in a batch, which no two cores can share.
+    # One pair per batch, which two cores cannot split.
     "one row": lambda folder: toy_settings(
         folder, **common(**NO_DROPOUT, training__batch_tokens=6)
     ),
@@ -141,7 +141,7 @@ def autoencoder(folder):
 @pytest.mark.slow
 @pytest.mark.parametrize("settings_of", [stochastic, autoencoder])
 def test_resumed_training_on_two_cores_is_bit_identical(settings_of, tmp_path, cores):
-    """Threads may end in any order, and draw each what they drew."""
+    """Each thread samples the same numbers, in whatever order the threads finish."""
     cores(2)
     settings = settings_of(tmp_path)
     quiet_train(settings, tmp_path / "straight")
@@ -156,7 +156,7 @@ def test_resumed_training_on_two_cores_is_bit_identical(settings_of, tmp_path, c
 
 
 def test_each_core_samples_its_own_dropout_mask():
-    """The halves of a batch of two equal rows have other masks, and the first that of one core."""
+    """Two cores use different masks for the same row; the mask of one core is reproducible."""
     inputs = keras.Input((64,), dtype="float32")
     layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
     model = keras.Model(inputs, layer(keras.layers.Dropout(0.5, seed=1)(inputs)))
@@ -174,7 +174,7 @@ def test_each_core_samples_its_own_dropout_mask():
 
 
 def test_parts_of_an_update_are_computed_with_the_mask_of_their_core():
-    """Two equal rows move the weights by the gradients under two masks."""
+    """An update on two equal rows applies the sum of the gradients under the two masks."""
     inputs = keras.Input((64,), dtype="float32")
     layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")
     model = keras.Model(inputs, layer(keras.layers.Dropout(0.5, seed=1)(inputs)))
@@ -215,7 +215,7 @@ def test_train_command_gives_each_core_a_part_of_the_batch(folder):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's")
 def test_malloc_is_set_to_keep_freed_memory_on_glibc(monkeypatch):
-    """The numbers are those of malloc.h: M_MMAP_MAX -4, M_TRIM_THRESHOLD -1; 1 is success."""
+    """In malloc.h, M_MMAP_MAX is -4 and M_TRIM_THRESHOLD is -1; mallopt returns 1 on success."""
     real = ctypes.CDLL(None).mallopt
     answers = []
 

@@ -1,4 +1,4 @@
-"""What is asked for must be possible, and is refused in a sentence before anything is read."""
+"""Impossible device options raise a clear error before any file is read."""
 
 import os
 import re
@@ -47,7 +47,7 @@ def test_single_host_does_not_form_a_cluster():
     [
         ({}, 8, "gpu", 8),
         ({}, 1, "cpu", 1),
-        # A processor is several devices only for who says so.
+        # A CPU counts as several devices only if the options say so.
         ({}, 4, "cpu", 1),
         ({"count": 3}, 8, "gpu", 3),
         ({"model_devices": 4}, 8, "tpu", 8),
@@ -106,7 +106,7 @@ HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a
     ],
 )
 def test_train_command_rejects_unavailable_devices(tmp_path, options, words):
-    """In a process of its own, for what a backend computes on is settled once in each."""
+    """Runs in a separate process, because a backend chooses its devices once per process."""
     assert words in refused(tmp_path, *options.split())
 
 
@@ -131,7 +131,7 @@ def test_torch_backend_is_rejected_with_a_clear_error(tmp_path):
     "options", [(), ("--dry-run",), ("--hosts", "a:1,b:1", "--host-index", "1")]
 )
 def test_missing_jax_is_reported_before_the_run_is_created(tmp_path, options):
-    """Said at once, and not after the text was prepared."""
+    """The error comes before the text is prepared."""
     code = """
 import importlib.machinery
 find = importlib.machinery.PathFinder.find_spec
@@ -148,7 +148,7 @@ importlib.machinery.PathFinder.find_spec = classmethod(find_spec)
 
 
 def refused(folder, *options, code="", **environment):
-    """What a training says that is refused."""
+    """Returns the standard error of a training that must fail with exit code 2."""
     (folder / "pairs.tsv").write_text("a b c\tc b a\nb c a\ta c b\n" * 40)
     script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
     arguments = ["--pairs", "pairs.tsv", "--valid-pairs", "pairs.tsv", *options]
@@ -167,7 +167,7 @@ def refused(folder, *options, code="", **environment):
 @pytest.mark.process
 @pytest.mark.parametrize("name", ["tensorflow", "jax"])
 def test_devices_are_settled_once_in_a_process(name):
-    """What has computed on one processor cannot have two of them any more, and says so."""
+    """A process that has computed on one CPU device cannot switch to two devices."""
     script = """
 import keras
 from keras_seq import Devices, InputError
@@ -211,7 +211,7 @@ def test_faster_precision_is_suggested_for_slow_half_precision(device, asked, fa
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="what fails there alone")
 def test_xla_and_multiple_steps_per_execution_are_off():
-    """Both fail under a strategy of TensorFlow's."""
+    """Both fail under a `tf.distribute` strategy."""
     sizes = {"units": "4", "num_heads": "1", "num_encoder_layers": "1", "num_decoder_layers": "1"}
     settings = load_settings(overrides={f"model.{key}": size for key, size in sizes.items()})
     model = build_model(settings, 8, 8)

@@ -1,4 +1,4 @@
-"""Of two hosts one is killed."""
+"""One of two hosts is killed during training."""
 
 import pytest
 from cluster.shared_training import SLOWLY, all_end, before, last_step, two_hosts
@@ -9,7 +9,7 @@ SETTINGS = {"training__validate_every": 10**6}
 
 
 def test_lost_host_is_reported_and_training_can_resume(folder):
-    """Killed at once, as a machine that is taken away; JAX notices by itself, but much later."""
+    """SIGKILL simulates a lost machine. JAX is not tested, because it notices much later."""
     code = before("tensorflow", SLOWLY)
     processes = two_hosts(folder, "lost", "--backend tensorflow", code, **SETTINGS)
     processes[1].wait_for("update")

@@ -1,4 +1,4 @@
-"""What a training may be told besides, on two devices: each part of it, as on one."""
+"""Optional training methods on two devices match the same training on one device."""
 
 import numpy as np
 import pytest
@@ -23,10 +23,10 @@ METHODS = {
     "training__freeze": "encoder_block_0/attention",
     "training__word_dropout": 0.1,
     "training__clip_norm": 1,
-    # Weights stay so near each other that the likeliest word, which is sampled, is the same.
+    # Low enough that rounding errors do not change which word is the most likely.
     "training__learning_rate": 1e-4,
 }
-# Of the third update one row weighs what is no number: that of the first device.
+# Sets the weight of a row in the third update to NaN; the row belongs to the first device.
 SPOIL = """
 import keras_seq.training.setup as setup
 def spoiling(make):
@@ -45,8 +45,8 @@ setup.fit_batches = spoiling(setup.fit_batches)
 def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
     """Alignments, sampled words, frozen weights, weighted pairs, clipping and a skipped update.
 
-    A part of the loss that had another weight would show in the moments, although they are
-    clipped, and so would gradients that are clipped before they are added up.
+    A loss term with a wrong weight changes the moments even under clipping, and so does clipping
+    the gradients before they are summed.
     """
     lines = range(len((folder / "train.tsv").read_text().splitlines()))
     (folder / "links").write_text("".join("0-4 1-3 2-2 3-1 4-0\n" for _ in lines))
@@ -70,13 +70,13 @@ def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
         assert any("decoder_block_0_self_attention_qkv_kernel_momentum" in name for name in arrays)
 
 
-# A scale in which float16 cannot hold the gradients.
+# A loss scale at which float16 gradients overflow.
 OVERFLOW = LOSS_SCALE.format(20)
 
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_float16_overflow_lowers_the_loss_scale_on_two_devices(folder, backend):
-    """With dropout; and it goes on with that scale, to the last bit."""
+    """Also with dropout; a resumed training continues with the lowered scale, bit for bit."""
     settings = {f"model__{name}": 0.2 for name in DROPOUTS} | {
         "training__precision": "float16",
         "training__max_steps": 12,
@@ -88,7 +88,6 @@ def test_float16_overflow_lowers_the_loss_scale_on_two_devices(folder, backend):
         line = arguments(folder, run, "--devices 2", **settings)
         (said,) = all_end([Training(line, before(backend, OVERFLOW))])
         assert "devices 2 (cpu)\n" in said and "not finite" not in said
-        # Two notes for the user: slower, and resuming.
         assert "precision float16: float32 is probably faster: " in said
         return said
 

@@ -1,6 +1,6 @@
-"""What one device trains, two devices do, and two hosts: the same batches, the same gradients.
+"""Two devices, and two hosts, train the same weights as one device.
 
-The devices are parts of this machine's processor, the hosts processes that meet over loopback.
+The devices are parts of this machine's CPU; the hosts are processes that connect over loopback.
 """
 
 import signal
@@ -25,18 +25,18 @@ from faults.training_process import Training, last_arrays
 
 pytestmark = pytest.mark.process
 
-# On TensorFlow a host has one processor.
+# With TensorFlow, a host has only one CPU device.
 HOST = {"tensorflow": "", "jax": "--devices 2"}
 HOSTS = {"tensorflow": "devices 2 (cpu) of 2 hosts\n", "jax": "devices 4 (cpu) of 2 hosts\n"}
-# Of two hosts, with TensorFlow.
+# For TensorFlow trainings that are compared only with other trainings on two hosts.
 WITH_DROPOUT = {f"model__{name}": 0.2 for name in DROPOUTS} | {"training__validate_every": 10**6}
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def ended(request, folder):
-    """The backend whose trainings on one device, on two and on two hosts are there."""
+    """Trains on one device, on two devices and on two hosts, and returns the backend."""
     backend = request.param
-    # Two at a time: most of what they do is to start and to compile, which takes one core.
+    # Run two at a time: they mostly start up and compile, which takes one core each.
     for family in FAMILIES:
         one, two = all_end(
             Training(
@@ -63,7 +63,7 @@ def test_training_on_two_devices_matches_one_device(folder, ended, family):
 
 
 def test_two_device_training_resumes_on_two_devices_or_on_one(folder, ended):
-    """To the last bit with as many, and to rounding with another number."""
+    """Weights are bit-identical on two devices and equal up to rounding on one."""
     straight = folder / f"{ended}-transformer-tiny-2"
     runs = {count: copy_of(straight, f"{ended}-on-{count}", 4) for count in (2, 1)}
     saying = all_end(
@@ -85,7 +85,7 @@ def test_training_on_two_hosts_matches_one_device(folder, ended):
 
 
 def test_hosts_with_different_checkpoints_are_rejected(folder, ended):
-    """One has a run that was trained already; it is refused, and nobody waits for anybody."""
+    """Only one host has a trained run; both hosts exit instead of waiting for each other."""
     hosts = addresses()
     runs = (f"{ended}-new", f"{ended}-transformer-tiny-1")
     options = [f"--backend {ended} --hosts {hosts} --host-index {i}" for i in (0, 1)]
@@ -100,11 +100,11 @@ def test_hosts_with_different_checkpoints_are_rejected(folder, ended):
 
 
 def test_two_hosts_stopped_by_a_signal_resume_exactly(folder, ended):
-    """A signal to the other one ends both."""
+    """A signal to the second host stops both hosts."""
     run, options = folder / f"{ended}-stopped", f"--backend {ended} {HOST[ended]}"
     settings, straight = SAME_DROPOUT[ended], f"{ended}-hosts"
     if ended == "tensorflow":
-        # With dropout, which is another on one device.
+        # Dropout masks depend on the number of hosts, so compare with a run on two hosts.
         settings, straight = WITH_DROPOUT, "tensorflow-straight"
         all_end(two_hosts(folder, straight, options, **settings))
     hosts = two_hosts(folder, run.name, options, before(ended, SLOWLY), **settings)
@@ -119,8 +119,8 @@ def test_two_hosts_stopped_by_a_signal_resume_exactly(folder, ended):
 
 
 def test_time_limit_stops_both_hosts_after_a_save(folder):
-    """As a signal does: the two tell each other in one way."""
-    # It is over before they meet: they make one update.
+    """The hosts agree to stop in the same way as after a signal."""
+    # The limit expires before the hosts connect, so they train for only one update.
     options = "--backend tensorflow --stop-after 0.001"
     for said in all_end(two_hosts(folder, "timely", options, **WITH_DROPOUT), 142)[:1]:
         assert "the time is up; step 1 is saved: the same command resumes from there" in said
@@ -141,7 +141,7 @@ def test_missing_first_host_is_reported_after_the_wait(folder):
 
 @pytest.mark.parametrize("ended", ["jax"], indirect=True)
 def test_training_with_sharded_weights_matches_one_device(folder, ended):
-    """With dropout, of one host and of two; and one device goes on with what they saved."""
+    """Tests dropout, one host and two hosts; one device resumes from a sharded training."""
     dropout, words = SAME_DROPOUT[ended], "2 for each copy of the weights\n"
     hosts = two_hosts(
         folder, "sharing-hosts", "--backend jax --devices 2 --model-devices 2", **dropout

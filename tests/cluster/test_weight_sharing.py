@@ -1,6 +1,6 @@
-"""Devices that share one copy of the weights: what is cut.
+"""Sharding of weights and optimizer moments across devices.
 
-That it trains what one does is shown in test_shared_trainings.py.
+test_shared_trainings.py compares the training itself with that on one device.
 """
 
 import json
@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.process
 
-# Prints of each variable its shape and that of a device's part, before and after an update.
+# Prints the shape of each variable and of its shard on a device, before and after an update.
 PARTS = """
 import json
 import numpy as np
@@ -40,7 +40,7 @@ with cluster.scope():
     assert not np.array_equal(before, backend.to_numpy(model.weights[0]))
     print(json.dumps([made, parts()]))
 """
-# Prints the parameters of the largest preset, and how many of them are cut.
+# Prints the number of parameters of the largest preset, and how many of them are sharded.
 LAYOUTS = """
 import math
 import keras
@@ -62,7 +62,7 @@ print(sum(size for size, _ in sizes), sum(size for size, cut in sizes if any(cut
 
 
 def printed(script):
-    """What a script on JAX prints last."""
+    """Runs a script on JAX and returns the last line that the script prints."""
     result = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
@@ -74,12 +74,12 @@ def printed(script):
 
 
 def test_weights_and_optimizer_moments_are_sharded_across_devices():
-    """On a mesh of two by two devices, each of which holds a half."""
+    """On a mesh of 2 x 2 devices, each device holds half of every sharded variable."""
     for parts in json.loads(printed(PARTS)):
         weights = {
-            # Cut by tokens.
+            # Sharded along the vocabulary.
             "embedding/embeddings": ([302, 16], [151, 16]),
-            # The first of two kernels along its output, the second along its input.
+            # The first kernel of a pair is sharded along its output, the second along its input.
             "encoder_block_0/attention/qkv_kernel": ([16, 48], [16, 24]),
             "encoder_block_0/attention/output_kernel": ([16, 16], [8, 16]),
             "decoder_block_0/cross_attention/query_kernel": ([16, 16], [16, 8]),
@@ -87,14 +87,14 @@ def test_weights_and_optimizer_moments_are_sharded_across_devices():
             "decoder_block_0/feed_forward/hidden/kernel": ([16, 32], [16, 16]),
             "decoder_block_0/feed_forward/hidden/bias": ([32], [16]),
             "decoder_block_0/feed_forward/projection/kernel": ([32, 16], [16, 16]),
-            # What is small is copied.
+            # Small variables are replicated.
             "decoder_block_0/feed_forward/projection/bias": ([16], [16]),
             "decoder_norm/gamma": ([16], [16]),
         }
         for path, shapes in weights.items():
             assert tuple(parts[path]) == shapes, path
             slots = [name for name in parts if name.startswith(f"adam/{path.replace('/', '_')}_")]
-            # Two moments and an average.
+            # Two moments and a moving average.
             assert len(slots) == 3, path
             for name in slots:
                 assert tuple(parts[name]) == shapes, name
