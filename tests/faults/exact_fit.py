@@ -1,6 +1,6 @@
-"""A `fit` of somebody's own, as a script that is begun anew: FOLDER [PARTS SECONDS].
+"""Script with a user-written `fit` that can be killed and restarted: FOLDER [PARTS SECONDS].
 
-It is killed so many seconds after it has begun so many parts of saves.
+The script kills itself SECONDS after file operation number PARTS of its saves begins.
 """
 
 import os
@@ -22,14 +22,14 @@ STEPS_PER_EPOCH, EPOCHS = 7, 8
 
 
 def batch(step):
-    """A few rows of a plane and noise; the order is another in each epoch."""
+    """Returns random inputs and a linear function of them as targets, determined by `step`."""
     generator = np.random.default_rng(step)
     inputs = generator.normal(size=(16, 6)).astype("float32")
     return inputs, inputs @ np.arange(6, dtype="float32")[:, None] + 0.1
 
 
 class Gated(keras.layers.Layer):
-    """Its input times a number that a schedule sets."""
+    """Multiplies the input by 1 + a gate that a schedule sets."""
 
     def __init__(self):
         super().__init__()
@@ -40,7 +40,7 @@ class Gated(keras.layers.Layer):
 
 
 class Losses(keras.callbacks.Callback):
-    """What the epochs end with, to be carried over."""
+    """Records the loss of each epoch as state that the checkpoint carries over."""
 
     def __init__(self):
         super().__init__()
@@ -68,7 +68,7 @@ def kill_after(parts, seconds):
             begun += 1
             if begun == parts:
                 threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
-            # A moment to be killed in.
+            # Leave time for the kill to happen inside a save.
             time.sleep(0.01)
             return call(*arguments)
 
@@ -104,7 +104,7 @@ def main(folder):
         monitor="bleu",
         initial_step=checkpoint.step,
     )
-    # After the first epoch the rate falls with every epoch.
+    # No epoch improves by `min_delta`, so the learning rate falls repeatedly.
     plateau = keras.callbacks.ReduceLROnPlateau("loss", patience=2, factor=0.5, min_delta=100.0)
     losses = checkpoint.carry("losses", Losses())
     checkpoint.carry("validation", validation)

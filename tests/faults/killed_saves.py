@@ -1,6 +1,6 @@
-"""Processes that save checkpoints and are killed: random KILLS DIRECTORY, or lines DIRECTORY.
+"""Kills processes that save checkpoints: random KILLS DIRECTORY, or lines DIRECTORY.
 
-Each process is a fork of this one, which looks at what it left. A line of JSON for each.
+The script forks each process, checks the files that the process left and prints a line of JSON.
 """
 
 import json
@@ -45,7 +45,7 @@ def save(store, step, size):
 
 
 def forked(act):
-    """The number of a process that does so much and no more."""
+    """Runs `act` in a forked process, which then exits, and returns the process ID."""
     child = os.fork()
     if not child:
         code = 1
@@ -58,7 +58,7 @@ def forked(act):
 
 
 def look(directory, size, **more):
-    """Says what a checkpoint is worth after a kill, read by one who only reads."""
+    """Loads the checkpoints that a killed process left, and prints which of them are intact."""
     notices = []
     store = CheckpointStore(directory, keep=2, notice=notices.append)
     specs = {part: {"array": ((size,), "float32")} for part in ("weights", "training")}
@@ -72,7 +72,7 @@ def look(directory, size, **more):
 
 
 def kill_at_random(directory, kills):
-    """Each process saves as fast as it can until it is killed."""
+    """Kills each process at a random time while the process saves as fast as it can."""
     size = 300_000
     generator = random.Random(3)
     done = 0
@@ -102,7 +102,7 @@ def kill_at_random(directory, kills):
 
 
 def kill_at_every_line(directory):
-    """At the first line that is run of a save and of what marks it as the best, the second..."""
+    """Kills one process at each executed line of a save and of `mark_best`."""
     size = 50
     base = directory / "base"
     store = CheckpointStore(base, keep=2)
@@ -135,7 +135,7 @@ def kill_at_every_line(directory):
         _, status = os.waitpid(forked(act), 0)
         killed = os.WIFSIGNALED(status)
         after = look(copy, size, killed=killed, ended_well=status == 0)
-        # The next one that saves cleans.
+        # The next save removes temporary files.
         save(after, 5, size)
         left = [path.name for path in copy.glob(".tmp-*")]
         say({"left": left, "steps": after.steps})

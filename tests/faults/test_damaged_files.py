@@ -1,4 +1,4 @@
-"""Files of checkpoints that were cut short or deleted: what `keras-seq` says, and takes instead."""
+"""`keras-seq` reports truncated or deleted checkpoint files and uses an earlier checkpoint."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ SETTINGS = {
     "training__keep_checkpoints": 100,
     "model__dropout": 0.3,
 }
-# Step, file, and how much of it is left; None deletes it.
+# Step, file, and the fraction of the file that remains; None deletes the file.
 DAMAGES = [
     (4, "weights.safetensors", 0.0),
     (6, "MANIFEST.json", 0.01),
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def damaged(folder, tmp_path):
-    """As a kill before the last update leaves it, and then all but the first is damaged."""
+    """A run killed before its last update, in which every checkpoint but the first is damaged."""
     path = tmp_path / "run"
     shutil.copytree(folder / "straight", path)
     shutil.rmtree(path / "checkpoints" / "step-00000017")
@@ -81,7 +81,7 @@ def test_training_resumes_from_the_last_complete_checkpoint_and_reports_it(folde
 
 @pytest.fixture
 def damaged_weights(damaged):
-    """Without those whose moments alone are damaged, which nobody reads who translates."""
+    """Omits checkpoints with a damaged training.safetensors, which translation does not read."""
     for step, name, _ in DAMAGES:
         if name == "training.safetensors":
             shutil.rmtree(damaged / "checkpoints" / f"step-{step:08}")

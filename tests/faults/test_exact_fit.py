@@ -1,4 +1,4 @@
-"""kill -9 at any moment of a `fit` of somebody's own, on both backends: nothing is changed."""
+"""A user-written `fit` that is killed with SIGKILL and restarted ends with identical state."""
 
 import os
 import random
@@ -32,7 +32,7 @@ def start(folder, backend, *arguments):
 
 
 def finish(process):
-    """What it said last, after it ended well."""
+    """Waits until the process succeeds and returns its standard output."""
     said, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
     return said
@@ -50,7 +50,7 @@ def end(folder):
 
 
 class Straight:
-    """A `fit` that nobody kills, once on each backend; it runs beside those that are killed."""
+    """An uninterrupted `fit` per backend, which runs in parallel with the killed processes."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -76,32 +76,32 @@ def straight(tmp_path_factory):
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_fit_killed_at_random_moments_ends_with_identical_state(tmp_path, straight, backend):
-    """The mean of weights, optimizer, seeds of the dropout, what other callbacks have counted."""
+    """Compares weights, averages, optimizer, dropout seeds and the state of other callbacks."""
     straight.begin(backend)
     generator = random.Random(backend)
     store = CheckpointStore(tmp_path / "killed" / "checkpoints")
     saved = [0]
     for _ in range(KILLS):
-        # A save has seven parts or so; at least one of them shall come to its end.
+        # A save has about seven file operations; with nine or more, at least one save completes.
         arguments = generator.randrange(9, 28), generator.uniform(0, 0.02)
         process = start(tmp_path / "killed", backend, *arguments)
         assert finish_killed(process).startswith(f"restored {saved[-1]}\n")
         assert saved[-1] < store.latest_step < STEPS
         saved.append(store.latest_step)
-    # Some of them within an epoch.
+    # At least one checkpoint was saved in the middle of an epoch.
     assert any(step % STEPS_PER_EPOCH for step in saved)
     assert finish(start(tmp_path / "killed", backend)).startswith(f"restored {saved[-1]}\n")
     assert not list((tmp_path / "killed").rglob(".tmp-*"))
     straight.assert_the_same_end(backend, tmp_path / "killed")
-    # What is over is not done again, and stays what it is.
+    # Running the finished script again trains nothing and changes nothing.
     assert finish(start(tmp_path / "killed", backend)) == f"restored {STEPS}\n"
     straight.assert_the_same_end(backend, tmp_path / "killed")
 
 
 def test_fit_skips_damaged_checkpoints_and_reports_them(tmp_path, straight):
-    """A file cut short and a bit turned over: the one before them is taken, and it is said.
+    """A `fit` restores the newest checkpoint without truncated files or flipped bits.
 
-    Not while another process holds the folder.
+    A `fit` fails while another process holds the lock of the folder.
     """
     straight.begin("tensorflow")
     finish_killed(start(tmp_path / "killed", "tensorflow", 60, 0))

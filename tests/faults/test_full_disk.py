@@ -1,4 +1,4 @@
-"""A disk that is full, a file that may not grow, a directory that may not be written."""
+"""Training on a full disk, under a file size limit, and in a read-only directory."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 2 MB, a function that makes it read-only."""
+    """A file system of 2 MB, and a function that makes the file system read-only."""
 
     def mount(*options):
         command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(tmp_path)]
@@ -53,7 +53,7 @@ def test_full_or_read_only_disk_ends_training_with_a_clear_error(folder, small_d
     assert said.endswith(f"the last one saved is step {saved[-1]}")
     assert "Traceback" not in said
     assert not list(disk.rglob(".tmp-*"))
-    # Nothing is trained where nothing can be saved.
+    # Training does not start if checkpoints cannot be saved.
     assert make_read_only() == 0
     code, said = Training(command(disk, "run", **EVERY)).end()
     assert code == 2, said
@@ -62,7 +62,7 @@ def test_full_or_read_only_disk_ends_training_with_a_clear_error(folder, small_d
 
 
 def test_checkpoint_is_kept_when_the_disk_fills_up_after_the_save(folder, small_disk):
-    """The logs cannot be written: said with the file, and the checkpoint is there."""
+    """The error names the log file that cannot be written; the checkpoint is complete."""
     disk, _ = small_disk
     code = f"""
 import keras_seq.inference.translator as translator
@@ -91,7 +91,7 @@ translator.Translator.translate = filling
     assert ended == 1 and "resuming after step 4\n" in said, said
 
 
-# No file may grow any more after a checkpoint.
+# Limits the size of files after each save, so that the second save fails.
 AFTER_A_SAVE = """
 import resource
 import keras_seq.storage.checkpoints.store as checkpoints
@@ -102,7 +102,7 @@ def then_limit(self, *arguments):
     return path
 checkpoints.CheckpointStore.save = then_limit
 """
-# Nor is one begun after a method was called.
+# Makes all writes fail from the call of {owner}.{method} on.
 BEFORE = """
 import resource
 from {module} import {owner}
@@ -113,7 +113,7 @@ def limit_then(self, *arguments, **options):
     return call(self, *arguments, **options)
 {owner}.{method} = limit_then
 """
-# Root may write where nobody may, unless it lays this right down.
+# Drops all capabilities, because root ignores file permissions.
 POWERLESS = """
 import ctypes
 header = (ctypes.c_uint32 * 2)(0x20080522, 0)
@@ -124,7 +124,7 @@ if hasattr(ctypes.CDLL(None), "capset"):
 
 @pytest.fixture(scope="module")
 def limited(folder):
-    """A run whose second save failed, and what was said."""
+    """A run whose second save failed, and the standard error of its training."""
     ended, said = Training(command(folder, "limited", **EVERY), AFTER_A_SAVE).end()
     assert ended == 1, said
     return folder / "limited", said
@@ -132,7 +132,7 @@ def limited(folder):
 
 @pytest.fixture
 def stopped(limited, folder, tmp_path):
-    """A copy of it, and the command that goes on with it."""
+    """A copy of the `limited` run, and the command that resumes the copy."""
     shutil.copytree(limited[0], tmp_path / "run")
     return tmp_path / "run", [
         argument if argument != str(limited[0]) else str(tmp_path / "run")
@@ -147,7 +147,7 @@ def test_file_size_limit_is_reported_and_training_resumes_without_it(limited, st
     run, arguments = stopped
     assert Run.open(run).checkpoints.steps == [2]
     assert not list(path.rglob(".tmp-*"))
-    # The last files of all: each is named, and the same command makes them.
+    # If a final file cannot be written, the error names it, and the same command writes it later.
     for module, owner, method, name in (
         ("keras_seq.training.event_log", "EventLog", "write", "tensorboard"),
         ("keras_seq.run", "Run", "write_result", "result.json"),
@@ -156,7 +156,7 @@ def test_file_size_limit_is_reported_and_training_resumes_without_it(limited, st
         ended, said = Training(arguments, code).end()
         assert ended == 1, said
         assert f"{run}/{name}: not written: file too large" in said.split("\n")[-1], said
-    # All was trained already.
+    # The last attempt trained nothing, because all updates were saved.
     assert "resuming" not in said and "Traceback" not in said
     ended, said = Training(arguments).end()
     assert ended == 0, said
@@ -169,7 +169,7 @@ def test_file_size_limit_is_reported_and_training_resumes_without_it(limited, st
     reason="needs permissions that count",
 )
 def test_unwritable_run_directory_stops_training_before_it_resumes(stopped):
-    """Nothing is trained where nothing can be saved."""
+    """Training does not start if checkpoints cannot be saved."""
     run, arguments = stopped
     directory = run / "checkpoints"
     directory.chmod(0o500)

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a training and of its saves: the end is that of the straight run."""
+"""A training killed with SIGKILL, even during saves, ends like an uninterrupted training."""
 
 import functools
 import random
@@ -30,8 +30,8 @@ RECURRENT = LIMITS | {
     "model__decoder_units": 8,
     "model__attention_units": 8,
 }
-# The process says of each update that it is made, and is killed soon after so many events of the
-# kinds that are asked for.
+# Prints a line after each update, and kills the process SECONDS after event number EVENTS. Events
+# are steps of saves and, if EVERYWHERE is true, also updates and translations.
 KILLED = """
 import os, threading, time
 import keras_seq.storage.checkpoints.directory as files
@@ -79,7 +79,7 @@ def folder(tmp_path_factory):
 
 
 def killed_after(run, arguments, events, seconds, everywhere, code=""):
-    """What was said by a training that was killed, which may cost it the updates since a save."""
+    """Runs a training that is killed, checks its newest checkpoint and returns its output."""
     killed = KILLED.replace("EVENTS", str(events)).replace("SECONDS", str(seconds))
     killed = code + killed.replace("EVERYWHERE", str(everywhere))
     ended, said = Training(arguments, killed).end()
@@ -102,7 +102,7 @@ def assert_the_same_end(straight, killed):
     assert Run.open(killed).checkpoints.best_step == Run.open(straight).checkpoints.best_step
 
 
-# JAX takes longer to compile.
+# JAX compiles longer, so its test has fewer kills and updates.
 @pytest.mark.parametrize(
     ("backend", "kills", "steps"),
     [("tensorflow", 2, 21), ("jax", 1, 11)],
@@ -118,14 +118,14 @@ def test_training_killed_during_saves_ends_with_identical_weights(
     beside = Training(command(folder, straight.name, **limits), on(backend))
     end_of_straight = functools.cache(beside.end)
     if backend == "jax":
-        # Compiled once, here. Who is killed only reads: no file of it is written in one piece.
+        # JAX does not write cache files atomically, so processes that are killed only read them.
         end_of_straight()
         monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "1e9")
     arguments = command(folder, killed.name, **limits)
     generator = random.Random(1)
     saved = [0]
     for _ in range(kills):
-        # A save has nine parts or so; at least one of them shall come to its end.
+        # A save has about nine events; with twelve or more, at least one save completes.
         events, seconds = generator.randrange(12, 30), generator.uniform(0, 0.02)
         said = killed_after(killed, arguments, events, seconds, 0, on(backend))
         if saved[-1]:
@@ -143,8 +143,8 @@ def test_training_killed_during_saves_ends_with_identical_weights(
 
 
 def test_training_killed_at_random_moments_ends_with_identical_weights(folder):
-    """In updates, saves and validations of a recurrent model; benchmarks/kill_and_resume.py does
-    so twenty times, by the clock."""
+    """Kills happen in updates, saves and validations of a recurrent model;
+    benchmarks/kill_and_resume.py does the same twenty times, at random times."""
     preset = {"preset": "rnn-small"}
     straight = Training(command(folder, "rnn", **preset, **RECURRENT))
     arguments = command(folder, "killed-rnn", **preset, **RECURRENT)

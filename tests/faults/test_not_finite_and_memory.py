@@ -1,4 +1,4 @@
-"""Losses and weights that are no numbers, and batches that do not fit, in real processes."""
+"""Non-finite losses and weights, and batches that exceed memory, in real processes."""
 
 import re
 
@@ -20,8 +20,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-# What comes to nothing is told by what the optimizer has counted: of several parts of a batch,
-# none can count by itself.
+# The counters of the optimizer choose the updates whose loss is NaN, because the loss may run on
+# several shards of a batch and cannot count updates.
 NAN = """
 import keras
 import keras_seq.training.optimizer as optimizer
@@ -49,7 +49,7 @@ def test_too_many_nan_losses_in_a_row_end_training_with_exit_code_3(folder):
         "training__validate_every": 10**6,
         "training__max_skipped": 3,
     }
-    # From the fifth update on: the fourth is saved.
+    # Every update from the fifth on has a NaN loss; step 4 is saved before.
     code = NAN.replace("WHERE", "keras.ops.greater_equal(updates, 4)")
     ended, said = Training(command(folder, "nan", **settings), code).end()
     assert ended == 3, said
@@ -59,7 +59,7 @@ def test_too_many_nan_losses_in_a_row_end_training_with_exit_code_3(folder):
     assert "gradients are not finite" in last and "updates in a row were skipped" in last
     assert "training.max_skipped" in last and "training.learning_rate" in last
     assert f"step {run.checkpoints.latest_step} is saved" in last
-    # The weights are those after the last good update.
+    # The last checkpoint has the weights of the last good update.
     good, later = (
         np.fromfile(run.path / f"checkpoints/step-{step:08}/weights.safetensors", "u1")
         for step in (4, run.checkpoints.latest_step)
@@ -79,7 +79,6 @@ def counted(arrays, name):
 
 
 def test_single_nan_loss_is_skipped_counted_and_reported(folder):
-    """Skipped, counted and said; the training comes to its end."""
     settings = {
         "training__max_steps": 8,
         "training__checkpoint_every": 8,
@@ -93,12 +92,12 @@ def test_single_nan_loss_is_skipped_counted_and_reported(folder):
     run = Run.open(folder / "once")
     arrays = last_training(run)
     assert run.checkpoints.latest_step == 8
-    # The fourth of eight batches made no update.
+    # The fourth of eight updates was skipped.
     assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (1, 7)
 
 
 def test_float16_overflow_lowers_the_loss_scale_and_training_continues(folder):
-    """Of the largest scale, in which float16 cannot hold a gradient."""
+    """Training starts at the largest loss scale, at which float16 gradients overflow."""
     code = LOSS_SCALE.format(24)
     settings = {
         "training__precision": "float16",
@@ -119,7 +118,7 @@ def test_float16_overflow_lowers_the_loss_scale_and_training_continues(folder):
 
 
 def test_non_finite_weights_are_neither_saved_nor_loaded(folder):
-    """What else went wrong with them: here they are ruined by hand, in memory and on disk."""
+    """The test itself corrupts the weights, first in memory and then on disk."""
     code = """
 import keras_seq.training.loop as loop
 after = loop.TrainingLoop._after_update
@@ -134,7 +133,7 @@ loop.TrainingLoop._after_update = ruined
         "training__max_steps": 9,
         "training__checkpoint_every": 2,
         "training__validate_every": 10**6,
-        # Such gradients are skipped, too: not so many that this ends it first.
+        # High enough that skipped updates do not end the training before the save fails.
         "training__max_skipped": 100,
     }
     arguments = command(folder, "weights", **settings)
@@ -159,7 +158,7 @@ loop.TrainingLoop._after_update = ruined
 
 
 def test_batch_too_large_for_memory_ends_training_with_exit_code_4(folder):
-    """A pair of 90,000 words: 16 attention maps of 90,000 x 90,000, half a terabyte."""
+    """A pair of 90,000 words needs 16 attention maps of 90,000 x 90,000, half a terabyte."""
     lines = (folder / "train.tsv").read_text().splitlines()
     long = " ".join(["a b c"] * 30_000)
     (folder / "large.tsv").write_text("\n".join([*lines, f"{long}\ta"]) + "\n")

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C, wherever a training is: saved, said, under five seconds."""
+"""SIGTERM or Ctrl-C at any point of a training: it saves, reports and exits within five seconds."""
 
 import signal
 import time
@@ -19,10 +19,10 @@ from keras_seq.run import Run
 
 pytestmark = pytest.mark.process
 
-# Long enough to be met, and never over by itself.
+# Trains without validations or periodic checkpoints until a signal arrives.
 ENDLESS = {"training__validate_every": 10**6, "training__checkpoint_every": 10**6}
-# Says when something is begun, then stays in C code that no signal wakes, as a backend that
-# compiles or decodes does; the interpreter cannot handle a signal until it is over.
+# Prints a line, then blocks in C code that no signal interrupts, like a backend that compiles or
+# decodes. Python cannot handle a signal until the C code returns.
 DEAF = """
 import ctypes
 def deaf(*_, **__):
@@ -33,8 +33,8 @@ def deaf(*_, **__):
     # Held already, by this very thread: it waits for ever.
     libc.pthread_mutex_lock(mutex)
 """
-# Puts a function in the place of what makes the updates: Keras' `fit`, or where cores or
-# devices share a batch, a loop of ours.
+# Wraps the function that makes the updates: Keras' `fit`, or the custom loop that TensorFlow uses
+# if cores or devices share a batch.
 INSTEAD_OF_FIT = """
 import keras
 def instead_of_fit(wrap):
@@ -43,7 +43,7 @@ def instead_of_fit(wrap):
         from keras_seq.cluster.tensorflow_loop import TensorFlowLoop
         TensorFlowLoop.fit = wrap(TensorFlowLoop.fit)
 """
-# Says when something is begun, and does it.
+# Prints a line, then calls the function.
 SAYS = """
 def says(call):
     def saying(*arguments, **options):
@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def compile_quickly(monkeypatch):
-    """Compiled in full, a training on JAX takes twice as long; its compilation takes seconds."""
+    """Skips XLA optimizations, because they double the time of these trainings on JAX."""
     monkeypatch.setenv("XLA_FLAGS", QUICK_TO_COMPILE)
 
 
@@ -80,7 +80,7 @@ def begun(folder, name, code="", **settings):
     ids=["term-tensorflow", "int-tensorflow", "term-jax"],
 )
 def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, code, backend):
-    """No checkpoint was due: that of the running update is made for the signal."""
+    """No periodic checkpoint is due, so the signal alone causes the save."""
     name = f"training-{number}-{backend}"
     training = begun(folder, name, on(backend) + SAY_UPDATES)
     for _ in range(5):
@@ -103,7 +103,7 @@ def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, cod
     [(0.1, "tensorflow"), (0.6, "tensorflow"), (0.3, "jax")],
 )
 def test_sigterm_during_the_first_compilation_exits_with_143(folder, backend, seconds):
-    """Whatever the backend does at that moment, the process ends as it should."""
+    """The process exits cleanly, whatever the backend does when the signal arrives."""
     name = f"compile-{backend}-{seconds}"
     code = f"{on(backend)}{SAYS}{INSTEAD_OF_FIT}instead_of_fit(says)"
     training = begun(folder, name, code)
@@ -114,7 +114,7 @@ def test_sigterm_during_the_first_compilation_exits_with_143(folder, backend, se
     assert "Traceback" not in said and "error" not in said.split("begin")[-1]
     run = Run.open(folder / name)
     assert run.read_preparation() is not None
-    # Who compiles as fast as that has trained and saved something.
+    # On a fast machine, compilation is over and the process has trained and saved a checkpoint.
     assert run.checkpoints.latest_step is None or last_arrays(run.path)
 
 
@@ -150,7 +150,7 @@ translator.Translator.translate = {}(translator.Translator.translate)
 
 @pytest.mark.parametrize("how", ["says", "deaf"])
 def test_sigterm_during_evaluation_keeps_the_checkpoint_and_exits_with_143(folder, how):
-    """Nothing is lost: what validation looks at was saved before."""
+    """Training saves a checkpoint before it validates, so no update is lost."""
     name = f"evaluation-{how}"
     code = DEAF + SAYS + EVALUATION.format(how if how == "says" else "(lambda _: deaf)")
     check_validation(folder, name, begun(folder, name, code, training__validate_every=3))
@@ -168,7 +168,6 @@ def test_sigterm_during_decoding_keeps_the_checkpoint_and_exits_with_143(folder,
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_sigterm_during_a_save_completes_it_and_exits_with_143(folder, backend):
-    """The save is brought to its end."""
     name = f"save-{backend}"
     code = on(backend) + HOLD_SAVES.format(signal.SIGTERM)
     training = begun(folder, name, code, training__checkpoint_every=2)
@@ -198,12 +197,12 @@ checkpoint.write_tensors = stuck
     training.wait_for("begin")
     training.process.send_signal(signal.SIGINT)
     time.sleep(1)
-    # Once is not enough here: two updates are not yet saved.
+    # The first signal does not end the process, because two updates are not yet saved.
     assert training.process.poll() is None
     ended, said, seconds = training.signalled(signal.SIGINT)
     assert (ended, seconds < 2) == (130, True), (seconds, said)
     assert Run.open(folder / "twice").checkpoints.steps == [2]
-    # What the killed save left is cleaned, and the training goes on.
+    # The resumed training removes the temporary files of the interrupted save.
     again = Training(command(folder, "twice", **(ENDLESS | {"training__max_steps": 5})))
     ended, said = again.end()
     assert ended == 0, said
@@ -212,7 +211,6 @@ checkpoint.write_tensors = stuck
 
 
 def test_sigterm_during_text_preparation_leaves_no_run_directory(folder):
-    """Nothing is left behind that a later command would trip over."""
     code = """
 import keras_seq.preparation.preparing as preparing, time
 def slow(*arguments, **options):
@@ -228,7 +226,7 @@ preparing.Tokenizer.train = slow
 
 
 def test_sigterm_in_a_garbage_collector_callback_exits_with_143(folder):
-    """In a callback of the garbage collector: JAX has one, also where TensorFlow computes."""
+    """JAX registers a garbage collector callback, even if the backend is TensorFlow."""
     code = """
 import gc, os, time
 def in_callback(phase, _):

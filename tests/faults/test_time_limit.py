@@ -1,4 +1,4 @@
-"""`train --stop-after`: saved, said, exit code 142, and the next process goes on to the same."""
+"""`train --stop-after` saves, reports, exits with code 142, and resumes to identical weights."""
 
 import signal
 
@@ -10,7 +10,7 @@ from keras_seq.run import Run
 pytestmark = pytest.mark.process
 
 ENDLESS = {"training__validate_every": 10**6, "training__checkpoint_every": 10**6}
-# The hour that is asked for is over while the eighth batch is on its way.
+# Shortens the time limit of an hour so that it expires at batch 8.
 SHORT_HOUR = """
 import keras_seq.training.loop as loop, signal, time
 batches = loop.TrainingLoop._batches
@@ -37,7 +37,7 @@ def test_training_stopped_by_the_time_limit_resumes_to_identical_weights(folder)
     arguments = command(folder, "stopped", training__max_steps=10**6, **settings)
     code, said = Training([*arguments, "--stop-after", "60"], SHORT_HOUR).end()
     assert code == 142, said
-    # Of the sixty minutes, the seconds since the command began are over.
+    # The sixty minutes include the time since the command began.
     left = int(next(line for line in said.split("\n") if line.startswith("left ")).split()[1])
     assert 50 <= left <= 60
     saved = Run.open(folder / "stopped").checkpoints.latest_step

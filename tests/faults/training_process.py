@@ -1,4 +1,4 @@
-"""A small training in a process of its own, to be killed, and what it left."""
+"""Runs small trainings in separate processes that tests can kill, and reads their results."""
 
 import contextlib
 import json
@@ -13,9 +13,9 @@ from pathlib import Path
 import safetensors.numpy
 from training.toy import write_pairs
 
-# XLA_FLAGS for tests whose programs run a few times only.
+# XLA_FLAGS for tests that run each compiled program only a few times.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-# How long anything may take on the slowest machine before a test gives up.
+# Seconds that a test waits for a process on the slowest machine before the test fails.
 PATIENCE = 300.0
 MODEL = {
     "model.num_encoder_layers": 1,
@@ -33,7 +33,7 @@ SETTINGS = {
     "search.beam_size": 2,
     "search.max_length": 8,
 }
-# Code to run before, for `Training`: says when an update was made.
+# Code for `Training` that prints a line after each update.
 SAY_UPDATES = """
 import keras_seq.training.loop as loop
 def saying(after):
@@ -46,11 +46,11 @@ loop.TrainingLoop._after_update = saying(loop.TrainingLoop._after_update)
 
 
 def on(backend: str) -> str:
-    """Code to run before, for `Training`: chooses what computes."""
+    """Returns code for `Training` that chooses the backend."""
     return f"import os\nos.environ['KERAS_BACKEND'] = '{backend}'\n"
 
 
-# Begins with a loss scale of 2 to the power of {}.
+# Code for `Training` that starts with a loss scale of 2 to the power of {}.
 LOSS_SCALE = """
 import keras_seq.training.optimizer as optimizer
 make = optimizer.SkippingAdam
@@ -59,7 +59,7 @@ def scaled(*arguments, initial_loss_scale, **options):
     return make(*arguments, initial_loss_scale=2.0**{}, **options)
 optimizer.SkippingAdam = scaled
 """
-# Says when a save has begun, which waits for the signal that is put in for {}.
+# Code for `Training` that prints a line when a save begins, then waits for the signal {}.
 HOLD_SAVES = """
 import time
 import keras_seq.storage.checkpoints.directory as checkpoint
@@ -95,7 +95,7 @@ def write_corpus(folder: Path) -> None:
 def command(
     folder: Path, run: str, preset: str = "transformer-tiny", **settings: object
 ) -> list[str]:
-    """The command line; settings by `training__max_steps=5`."""
+    """Returns command-line arguments; a setting is a keyword such as `training__max_steps=5`."""
     files = ["--pairs", str(folder / "train.tsv"), "--valid-pairs", str(folder / "valid.tsv")]
     sizes = MODEL if preset == "transformer-tiny" else {}
     all_settings = (
@@ -108,11 +108,11 @@ def command(
 
 
 class Training:
-    """A `keras-seq train` that runs; `code` is Python to run before, in the same process."""
+    """A running `keras-seq train` process, which executes the Python code in `code` first."""
 
     def __init__(self, arguments: list[str], code: str = "") -> None:
         if code and "--devices" not in arguments and "--hosts" not in arguments:
-            # As the command does before TensorFlow is imported, which `code` may do.
+            # The command sets the threads before it imports TensorFlow, and `code` may import it.
             code = f"{_SHARE_CORES}\n{code}"
         script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
         self.process = subprocess.Popen(
@@ -135,19 +135,19 @@ class Training:
         self._lines.put(None)
 
     def wait_for(self, text: str, seconds: float = PATIENCE) -> None:
-        """Until a line with `text` is said."""
+        """Waits until the process prints a line that contains `text`."""
         end = time.monotonic() + seconds
         with contextlib.suppress(queue.Empty):
             while (line := self._lines.get(timeout=max(0.01, end - time.monotonic()))) is not None:
                 if text in line:
                     return
-        # A training without end would take the processor from all that comes after it.
+        # An endless training would slow down all later tests.
         self.process.kill()
         self.end()
         raise AssertionError("\n".join(self.said))
 
     def end(self, seconds: float = PATIENCE) -> tuple[int, str]:
-        """Exit code and what was said."""
+        """Waits for the process and returns its exit code and standard error."""
         try:
             code = self.process.wait(timeout=seconds)
         finally:
@@ -158,9 +158,9 @@ class Training:
         return code, "\n".join(self.said)
 
     def signalled(self, number: int) -> tuple[int, str, float]:
-        """Sends a signal; exit code, what was said and the seconds to the end.
+        """Sends a signal and returns the exit code, standard error and seconds until the exit.
 
-        Without those in which a busy machine had no processor for one of its threads.
+        The seconds exclude the time in which a thread waited for a free CPU on a busy machine.
         """
         waited = self._waits()
         before = dict(waited)
@@ -177,10 +177,10 @@ class Training:
         return code, said, seconds
 
     def _waits(self) -> dict[str, float]:
-        """Seconds that each thread could have run and had no processor; Linux counts them."""
+        """Seconds that each runnable thread waited for a CPU, as counted by Linux."""
         found = {}
         tasks = Path(f"/proc/{self.process.pid}/task")
-        # It may end meanwhile, and a fork's folder is then gone at once.
+        # The process or a thread may end meanwhile, which removes its folder.
         with contextlib.suppress(OSError):
             for path in tasks.glob("*/schedstat"):
                 with contextlib.suppress(OSError, IndexError):
@@ -189,7 +189,7 @@ class Training:
 
 
 def last_arrays(run: Path) -> dict[str, bytes]:
-    """All arrays of the newest checkpoint as bytes."""
+    """Returns all arrays of the newest checkpoint as bytes."""
     path = run / "checkpoints" / (run / "checkpoints" / "latest").read_text().strip()
     return {
         f"{part}/{name}": array.tobytes()
@@ -199,7 +199,7 @@ def last_arrays(run: Path) -> dict[str, bytes]:
 
 
 def validations(run: Path) -> list[dict[str, object]]:
-    """The lines of validations in metrics.jsonl, without the time."""
+    """Returns the validation lines of metrics.jsonl without their times."""
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     return [
         {key: value for key, value in line.items() if key != "minutes"}
