@@ -1,4 +1,4 @@
-"""An update of several batches is that of one large batch; all that counts, counts updates."""
+"""Gradient accumulation equals training on large batches, and all counters count updates."""
 
 import json
 import random
@@ -25,7 +25,7 @@ from keras_seq.settings import SettingsError, load_settings
 from keras_seq.training import OncePerUpdate, SkippingAdam, loop
 from keras_seq.training.feed import fit_batch, fit_batches
 
-# A momentum that ours has from the second update on, as Keras' has.
+# `SkippingAdam` reaches this EMA momentum at the second update, so its averages equal Keras'.
 OPTIONS = {"use_ema": True, "ema_momentum": 0.1, "global_clipnorm": 1.0, "beta_2": 0.98}
 GRADIENTS = np.random.default_rng(0).normal(size=(12, 2, 3)).astype("float32")
 
@@ -43,7 +43,7 @@ def numbers(variables):
 
 @pytest.mark.jax
 def test_skipping_adam_with_micro_batches_equals_adam_on_mean_gradients():
-    """Weights, moments, averages, the schedule and the count of updates."""
+    """Compares weights, moments, averages, the schedule and the number of updates."""
     optimizer, weights = adam(SkippingAdam, micro_batches=3)
     expected, expected_weights = adam()
     for i, gradient in enumerate(GRADIENTS):
@@ -91,7 +91,7 @@ def test_micro_batches_option_round_trips_and_rejects_bad_values():
 
 
 class Fixed:
-    """A stream of batches that are given, as a `BatchStream` shows itself."""
+    """A stream of fixed batches with the interface of `BatchStream`."""
 
     def __init__(self, batches):
         self.batches = batches
@@ -105,7 +105,7 @@ class Fixed:
 
 
 def random_batch(generator, rows, source_steps, target_steps):
-    """Ids padded at the right, some rows wholly."""
+    """Returns a random batch padded at the right; some target rows may be all padding."""
     source = generator.integers(4, 20, (rows, source_steps)).astype("int32")
     target = generator.integers(4, 20, (rows, target_steps)).astype("int32")
     for i in range(rows):
@@ -120,7 +120,7 @@ def random_batch(generator, rows, source_steps, target_steps):
 
 
 def stacked(batches):
-    """One batch of all rows, padded to the longest."""
+    """Returns one batch of all rows, padded to the longest row."""
 
     def padded(name):
         arrays = [batch[name] for batch in batches]
@@ -134,11 +134,11 @@ def stacked(batches):
 
 
 def trained(batches, micro_batches):
-    """The weights after all updates, and the losses that `fit` said."""
+    """Returns the weights after all updates and the loss of each batch."""
     keras.utils.set_random_seed(1)
     model = Transformer(20, 20, 1, 1, units=8, feedforward_units=8, num_heads=2, dropout=0.0)
-    # With Adam's usual epsilon a gradient that is nothing but rounding moves a weight as far as
-    # any other: the bias of keys has no effect, its gradient is 1e-10 of either sign.
+    # Key biases have no effect, so their gradients are rounding noise of about 1e-10. With its
+    # usual epsilon, Adam would make full-size steps of that noise.
     optimizer = SkippingAdam(0.01, epsilon=1e-3, global_clipnorm=1.0, micro_batches=micro_batches)
     model.compile(optimizer, SequenceCrossEntropy(0.1, "sum"), jit_compile="auto")
     stream, losses = Fixed(batches), []
@@ -152,9 +152,9 @@ def trained(batches, micro_batches):
 @pytest.mark.jax
 @pytest.mark.slow
 def test_micro_batches_train_the_same_weights_as_one_large_batch():
-    """Two updates of three batches of unlike tokens and weights, against two large ones."""
+    """Compares two updates of three unequal micro-batches with updates on two large batches."""
     generator = np.random.default_rng(3)
-    # On JAX every shape is compiled.
+    # JAX compiles every shape, so use only one.
     shapes = [(2, 4, 9), (7, 6, 3), (1, 5, 2), (4, 4, 4), (3, 9, 6), (5, 2, 5)]
     shapes = [(3, 4, 5)] * 6 if keras.backend.backend() == "jax" else shapes
     parts = [random_batch(generator, *shape) for shape in shapes]
@@ -163,7 +163,7 @@ def test_micro_batches_train_the_same_weights_as_one_large_batch():
     expected, large = trained([stacked(parts[:3]), stacked(parts[3:])], 1)
     for weight, other in zip(weights, expected, strict=True):
         np.testing.assert_allclose(weight, other, atol=1e-6)
-    # The mean of what `fit` says of the parts is what it says of the whole.
+    # The mean loss of the micro-batches is the loss of the large batch.
     np.testing.assert_allclose(np.mean(losses[:3]), large[0], rtol=1e-5)
     np.testing.assert_allclose(np.mean(losses[3:]), large[1], rtol=1e-5)
 
@@ -258,7 +258,7 @@ def test_effective_batch_tokens_setting_determines_micro_batches():
     )
 
 
-# Lines of unlike lengths: the largest batch by positions is not the one by attention.
+# Line lengths vary: the batch with the most tokens does not have the largest attention maps.
 OVERRIDES = {
     "model__dropout": 0.3,
     "training__batch_tokens": 100,
@@ -310,13 +310,13 @@ def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
     iterations = next(array for name, array in arrays.items() if name.endswith("/iteration"))
     assert int(iterations) == STEPS
     saved = sorted(path.name for path in (straight / "checkpoints").glob("step-*"))
-    # Every third, before every validation, and the last.
+    # Every third step, each validation step and the last step.
     assert saved == [f"step-{step:08}" for step in (3, 4, 6, 8)]
     lines = [json.loads(line) for line in (straight / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines if line["kind"] == "validation"] == [4, 8]
-    # Sums of gradients are nothing between two updates, and are not saved.
+    # Gradient sums carry no information between updates, so checkpoints omit them.
     assert not [name for name in arrays if "gradient_sum" in name or "micro_batch" in name]
-    # Each generator has drawn for three batches an update.
+    # Each seed generator advances once per batch, so three times per update.
     seeds = {name: array for name, array in arrays.items() if name.startswith("seed/")}
     assert {int(seed[1]) % (3 * STEPS) for seed in seeds.values()} == {0}
 
@@ -335,7 +335,7 @@ def test_resume_between_updates_reproduces_the_training_state(folder, straight):
 def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
     folder, straight, monkeypatch
 ):
-    """SIGTERM after the second of three batches; what is saved is the update before."""
+    """After SIGTERM at the second of three batches, the checkpoint holds the previous update."""
     within = loop.TrainingLoop._within_update
     batches = 0
 
@@ -343,7 +343,7 @@ def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
         nonlocal batches
         batches += 1
         if batches == 5 * 3 + 2:
-            # As the handler of the signal does; tests/faults sends real ones to processes.
+            # The signal handler does the same; tests/faults sends real signals to processes.
             self.stop.agreed = signal.SIGTERM
         within(self, batch, logs)
 
@@ -359,7 +359,7 @@ def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
 
 @pytest.mark.slow
 def test_max_epochs_limit_rounds_up_to_a_full_update(folder):
-    """An epoch of batches that are no multiple of three, two epochs."""
+    """The number of batches per epoch is not a multiple of three."""
     settings = settings_of(folder, training__max_epochs=2, training__max_steps="none")
     result, said = quiet_train(settings, folder / "epochs")
     batches = int(said.split(" batches an epoch")[0].split()[-1])

@@ -1,4 +1,4 @@
-"""Half precision: what stays float32, how near it comes, its loss scale, and the choice."""
+"""Half precision: float32 parts, accuracy, loss scaling and the automatic choice of precision."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ from keras_seq.training.optimizer import compile_model, make_optimizer
 from keras_seq.training.precision import Device, choose_precision, resolve_precision, this_device
 
 HALF = ["mixed_bfloat16", "mixed_float16"]
-# A few roundings of 2^-8 and 2^-11.
+# A few rounding errors of 2^-8 and 2^-11.
 TOLERANCE = {"mixed_bfloat16": 0.1, "mixed_float16": 0.02}
 
 
@@ -80,7 +80,7 @@ def dtypes(structure):
 @every_half
 @pytest.mark.parametrize("make", [transformer, recurrent])
 def test_model_with_a_dtype_matches_one_under_the_global_policy(make, half):
-    """Output, memory, state and steps, to the last bit; weights are float32 all the same."""
+    """Outputs, memory, state and decoder steps are bit-identical; all weights stay float32."""
     model = make(half)
     with global_policy(half):
         other = make()
@@ -125,7 +125,7 @@ def test_decoder_steps_match_full_decoding_in_half_precision(make, half):
 @pytest.mark.jax
 @every_half
 def test_sinusoidal_positions_stay_distinct_in_half_precision(half):
-    """The first two thousand, where bfloat16 itself has only one in eight of them."""
+    """Checks 2,000 positions, of which bfloat16 can represent fewer than 700."""
     encoded = SinusoidalPosition(dtype=half)(ops.zeros((1, 2000, 64)))
     rows = ops.convert_to_numpy(ops.cast(encoded, "float32"))[0]
     assert len(np.unique(rows, axis=0)) == 2000
@@ -170,9 +170,9 @@ def loss_gradients(model, batch, scale=1.0):
 @every_half
 @every_family
 def test_half_precision_loss_and_gradients_are_close_to_float32(make, half):
-    """Of all weights, in a batch of 2,400 tokens of which most are one word.
+    """Most of the 2,400 tokens of the batch are one word.
 
-    A sum of so many in bfloat16 would stand still long before its end.
+    A bfloat16 sum of so many terms would stop growing long before the last term.
     """
     generator = np.random.default_rng(2)
     source, target = (ids(200, 12, generator, 30) for _ in range(2))
@@ -188,7 +188,7 @@ def test_half_precision_loss_and_gradients_are_close_to_float32(make, half):
     np.testing.assert_allclose(loss, expected_loss, rtol=2e-3)
     norm = np.sqrt(sum(np.square(gradient).sum() for gradient in expected.values()))
     for (path, gradient), other in zip(expected.items(), found.values(), strict=True):
-        # Some gradients are nothing but rounding, such as that of the bias of keys.
+        # Some gradients are only rounding noise, such as the gradient of the key biases.
         error = np.linalg.norm(other - gradient) / max(np.linalg.norm(gradient), 1e-3 * norm)
         assert error < 0.06, (path, error)
 
@@ -198,7 +198,7 @@ GRADIENTS = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
 
 @pytest.mark.skipif(keras.backend.backend() == "jax", reason="theirs needs `fit` there")
 def test_loss_scale_changes_like_that_of_keras():
-    """Halved by every overflow, doubled after four updates without one."""
+    """Each overflow halves the scale; four updates without an overflow double the scale."""
     ours = SkippingAdam(0.1, initial_loss_scale=2.0**10, loss_scale_growth_steps=4)
     plain = SkippingAdam(0.1)
     theirs = keras.optimizers.LossScaleOptimizer(
@@ -218,7 +218,7 @@ def test_loss_scale_changes_like_that_of_keras():
         scales.append(float(ops.convert_to_numpy(ours.loss_scale)))
         assert scales[-1] == float(ops.convert_to_numpy(theirs.dynamic_scale))
     assert min(scales) == 2.0**7 and max(scales) > 2.0**10
-    # What is scaled by powers of two and back is the same.
+    # Scaling by a power of two and back is exact.
     np.testing.assert_array_equal(weights[0].numpy(), weights[2].numpy())
     assert (int(ours.skipped), int(ours.skipped_in_row)) == (0, 0)
     assert int(ops.convert_to_numpy(ours.iterations)) == 35
@@ -277,14 +277,14 @@ def test_loss_scale_options_round_trip_and_reject_bad_values():
 
 
 class Scales(keras.callbacks.Callback):
-    """The scale after each update, and the finite weights."""
+    """Records the loss scale and the loss after each update."""
 
     def __init__(self):
         super().__init__()
         self.seen, self.losses = [], []
 
     def on_train_batch_end(self, batch, logs=None):
-        # On JAX `fit` holds the variables itself; to ask for the model puts them back into it.
+        # On JAX, reading `self.model` copies the variables from `fit` back into the model.
         self.seen.append(float(ops.convert_to_numpy(self.model.optimizer.loss_scale)))
         self.losses.append(float(logs["loss"]))
 
@@ -292,7 +292,7 @@ class Scales(keras.callbacks.Callback):
 @pytest.mark.jax
 @pytest.mark.slow
 def test_float16_overflow_lowers_the_loss_scale_and_training_continues():
-    """Real float16: the loss is 3, and float16 ends at 65,504."""
+    """Overflows in real float16: the loss is about 3, and the largest float16 is 65,504."""
     keras.utils.set_random_seed(1)
     model = transformer("mixed_float16")
     optimizer = SkippingAdam(0.01, initial_loss_scale=2.0**24)
@@ -358,7 +358,7 @@ def test_this_device_reports_backend_kind_and_bfloat16_gain():
 
 @pytest.mark.slow
 def test_bfloat16_gain_measures_the_speed_of_matrix_products(monkeypatch):
-    """A hundred times the work of a product in one precision is seen in what is measured."""
+    """The measured gain changes if products in one precision take a hundred times as long."""
     multiply = keras.ops.matmul
     slowed = []
 
@@ -376,7 +376,7 @@ def test_bfloat16_gain_measures_the_speed_of_matrix_products(monkeypatch):
 
 
 class Hosts(Cluster):
-    """Hosts of which the first has measured a gain of its own."""
+    """A cluster whose first host has measured the gain `gain`."""
 
     def __init__(self, gain):
         self.gain = gain
@@ -439,7 +439,7 @@ def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
         assert float(scales[0]) <= 2.0**15 and int(counts[0]) > 0
     else:
         assert not scales
-    # What is made of it knows nothing of how it was trained.
+    # A loaded model computes in float32, whatever the precision of the training was.
     model = load_model(Run.open(tmp_path / "straight"))
     assert model.dtype_policy.name == "float32"
     assert keras_seq.Translator.load(tmp_path / "straight")(["a b c"])
@@ -447,20 +447,20 @@ def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
 
 @pytest.mark.slow
 def test_automatic_precision_is_chosen_only_once_per_run(tmp_path):
-    # The toy's model is 16 wide.
+    # The toy model has 16 units.
     chosen, why = choose_precision(this_device(), 16)
     run = tmp_path / "run"
     _, said = quiet_train(settings_of(tmp_path, "auto", 2), run)
     assert f"precision {chosen}: {why}\n" in said
     assert Run.open(run).settings.training.precision == chosen
-    # As if it had been begun elsewhere: nothing is chosen anew.
+    # A run that started with another precision, as on another device, keeps its precision.
     text = (run / "settings.toml").read_text()
     elsewhere = "float32" if chosen == "bfloat16" else "bfloat16"
     line = 'precision = "{}"\n'
     (run / "settings.toml").write_text(text.replace(line.format(chosen), line.format(elsewhere)))
     result, said = quiet_train(settings_of(tmp_path, "auto", 3), run)
     assert result.steps == 3 and f"precision {chosen}: " not in said
-    # But that it is slower here is told.
+    # A message says that the precision is slower on this device.
     slower = f"precision {elsewhere}: {chosen} is probably faster: {why}\n"
     assert (slower in said) == (elsewhere != "float32")
     assert Run.open(run).settings.training.precision == elsewhere
@@ -471,7 +471,7 @@ def test_automatic_precision_is_chosen_only_once_per_run(tmp_path):
 
 @pytest.mark.slow
 def test_half_precision_training_ends_close_to_the_float32_loss():
-    """Sixty updates on batches that are copied, dropout on; chance is 2.8."""
+    """Sixty updates on a copying task with dropout; random guesses have a loss of 2.8."""
     generator = np.random.default_rng(0)
     target = ids(60 * 16, 4, generator)
     begin = np.concatenate([np.full((len(target), 1), 2, "int32"), target[:, :-1]], axis=1)
@@ -492,7 +492,7 @@ def test_half_precision_training_ends_close_to_the_float32_loss():
 @every_half
 @pytest.mark.parametrize("make", [transformer, recurrent])
 def test_beam_search_scores_are_float32_in_half_precision(make, half):
-    """Summed in full: most are no numbers of half precision."""
+    """Scores are summed in float32, so most have no exact half-precision value."""
     source = ids(4, 5, np.random.default_rng(0))
     result = beam_search(make(half), source, beam_size=3, n_best=3, max_length=6)
     assert dtypes(result.scores) == ["float32"]

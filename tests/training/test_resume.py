@@ -1,6 +1,6 @@
-"""A training that goes on is the training that never stopped: to the last bit, wherever it stopped.
+"""A resumed training is bit-identical to an uninterrupted one, wherever the training stopped.
 
-Here the earlier part was ended by a limit; tests/faults kills real processes.
+Here limits end the earlier part of a training; tests/faults kills real processes.
 """
 
 import json
@@ -26,7 +26,7 @@ from keras_seq.run import Run
 from keras_seq.settings import load_settings
 
 STEPS = 13
-# For what does not depend on the model.
+# For tests that do not depend on the model.
 ONE_FAMILY = pytest.mark.parametrize("family", ["transformer"], indirect=True)
 RNN = {
     "model__family": "rnn",
@@ -73,7 +73,7 @@ def family(request):
 
 @pytest.fixture(scope="module", autouse=True)
 def no_pictures():
-    """They take a tenth of a training, and are in tests/training/test_run_events.py."""
+    """Attention images take a tenth of a training; tests/training/test_run_events.py tests them."""
     with without_tensorboard():
         yield
 
@@ -85,14 +85,14 @@ def folder(tmp_path_factory, family):
 
 @pytest.fixture(scope="module")
 def straight(folder, family):
-    """A training of thirteen updates in one piece; gives the batches of an epoch."""
+    """Trains thirteen updates without interruption and returns the number of batches per epoch."""
     result, said = quiet_train(SETTINGS[family](folder, STEPS), folder / "straight")
     assert result.steps == STEPS
     return int(said.split(" batches an epoch")[0].split()[-1])
 
 
 def last_checkpoint(run):
-    """All arrays of the newest checkpoint, and what its state counts but time and sizes."""
+    """Returns all arrays of the newest checkpoint, and its state without times and sizes."""
     path = run / "checkpoints" / (run / "checkpoints" / "latest").read_text().strip()
     arrays = {
         f"{part}/{name}": array
@@ -129,7 +129,7 @@ def assert_same_run(run, expected):
 
 @pytest.mark.slow
 def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder, family, straight):
-    """Where the stream of batches is does not depend on the model: of one all places are tried."""
+    """The batch stream does not depend on the model, so only one family tries all stops."""
     run = folder / "pieces"
     stops = (straight - 2, straight, straight + 1)[0 if family == "transformer" else 2 :]
     for before, stop in zip((0, *stops), stops, strict=False):
@@ -143,13 +143,13 @@ def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder
 
 
 def test_compared_checkpoint_contains_all_resumable_state(folder, straight):
-    """Else the comparison would hold for a state that lacks it."""
+    """The comparisons of the other tests are only valid if the checkpoint has this state."""
     arrays, state = last_checkpoint(folder / "straight")
     assert sum(name.startswith("training/seed/") for name in arrays) >= 2
     weights = [name for name in arrays if name.startswith("training/weight/")]
     for slot in ("momentum", "velocity", "average"):
         assert sum(name.endswith(slot) for name in arrays) == len(weights), slot
-    # The rate is a function of it.
+    # The learning rate is a function of the iteration.
     (iteration,) = (array for name, array in arrays.items() if name.endswith("/iteration"))
     assert int(iteration) == STEPS
     assert state["validation"]["best_step"] > 0
@@ -172,9 +172,9 @@ def test_completed_run_is_not_trained_again(folder, family, straight):
 
 @pytest.fixture
 def stopped(folder, family, straight, tmp_path):
-    """A copy of a run as a kill after five updates would leave it: saved at 3 and 4, then no more.
+    """A copy of a run as it would be after a kill that follows the checkpoint of step 4.
 
-    Its logs have what came later, half a line included.
+    Its logs also have the entries of later steps and half a line.
     """
     run = killed_after(4, folder / "straight", tmp_path / "run")
     with open(run / "metrics.jsonl", "a") as stream:
@@ -212,18 +212,18 @@ def test_run_without_a_checkpoint_starts_over(folder, family, stopped):
 @pytest.mark.slow
 @ONE_FAMILY
 def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
-    """Weights that hardly move translate no better: of validations at 3, 6, 9 the first is best."""
+    """Weights hardly change, so the first of the validations at steps 3, 6 and 9 is the best."""
     still = TRANSFORMER | {"training__learning_rate": 1e-9, "training__patience": 2}
     result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "straight")
     assert (result.steps, result.best_step) == (9, 3)
     assert "stopped early: no improvement in 2 validations (training.patience)" in said
-    # What a limit has validated besides does not wear it out.
+    # An extra validation at the step limit does not count toward the patience.
     result, _ = quiet_train(settings_of(folder, 8, **still), tmp_path / "pieces")
     assert [line["step"] for line in validations(tmp_path / "pieces")] == [3, 6, 8]
     result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
     assert "resuming after step 8\n" in said
     assert_same_run(tmp_path / "pieces", tmp_path / "straight")
-    # Killed after its last update, or in the validation that ends it.
+    # As after a kill between the last update and the end of the last validation.
     (tmp_path / "pieces" / "result.json").unlink()
     _, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "pieces")
     assert "resuming after step 9\n" in said and said.count("validation at step") == 1
@@ -236,7 +236,7 @@ def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
 
 @ONE_FAMILY
 def test_resume_runs_the_missing_last_validation(folder, stopped):
-    """All is trained and saved, but the last score is lacking."""
+    """All updates are trained and saved, but the score of the last validation is missing."""
     settings = settings_of(folder, 4, **TRANSFORMER)
     result, said = quiet_train(settings, stopped)
     assert result.steps == 4
@@ -294,7 +294,7 @@ def test_resume_allows_changed_limits_and_intervals(folder, stopped):
     assert run.settings.training.validate_every == 5
     assert run.settings.search.beam_size == 3
     assert [line["step"] for line in validations(stopped)] == [3, 5, 10, STEPS]
-    # One newest, and the one that was the best before the last validation.
+    # The newest checkpoint, and the best checkpoint before the last validation.
     assert len(run.checkpoints.steps) <= 2
     assert run.checkpoints.steps[-1] == STEPS
 
@@ -316,7 +316,7 @@ def test_minutes_of_earlier_processes_count_toward_the_limit(folder, stopped):
 
 @ONE_FAMILY
 def test_resume_with_different_text_raises_input_error(folder, stopped):
-    """Of another length, of the same length, in place of validation; a copy is the same text."""
+    """Rejects text of the same or another length, and other validation text; accepts a copy."""
     settings = settings_of(folder, STEPS, **TRANSFORMER)
 
     def with_data(**paths):

@@ -1,4 +1,4 @@
-"""A small training: what it leaves, that it learns, and that it can be repeated."""
+"""A small training: its files, its progress and its reproducibility."""
 
 import json
 import math
@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def first(folder):
-    """Eleven updates with every part of the machinery on, each update saved."""
+    """Trains eleven updates with averages, validations and samples, and saves each update."""
     settings = toy_settings(
         folder,
         training__max_steps=STEPS,
@@ -77,14 +77,14 @@ def test_training_validates_every_n_updates_and_at_the_end(first, folder):
     for line in validations:
         assert line["perplexity"] == pytest.approx(math.exp(line["loss"]), rel=1e-3)
         assert 0 <= line["accuracy"] <= 1
-        # Symbols with spaces between them.
+        # The lines are symbols separated by spaces, so exact match is monitored.
         assert line["monitor"] == "exact"
         assert 0 <= line["exact"] <= 100 and line["wer"] >= 0
         assert line["minutes"] > 0
         assert line["signature"] == result.signature == "nrefs:1|case:mixed|unit:line"
     best = max(validations, key=lambda line: (line["exact"], -line["wer"]))
     if len({line["exact"] for line in validations}) == 1:
-        # Until the monitored value moves, the loss decides.
+        # While the monitored value is constant, the loss decides.
         best = min(validations, key=lambda line: line["loss"])
     assert result.best_step == best["step"]
     assert (result.metric, result.best) == ("exact", pytest.approx(best["exact"], rel=1e-4))
@@ -97,7 +97,7 @@ def test_training_logs_sample_translations_at_each_validation(first, folder):
     samples = (folder / "first" / "samples.txt").read_text().splitlines()
     pairs = [line.split("\t") for line in (folder / "valid.tsv").read_text().splitlines()]
     headings = [line.strip() for line in samples if "step" in line]
-    # Two of the twelve, the same at each of three validations.
+    # Two of the twelve validation lines, the same at each validation.
     assert headings == [f"step {step}, line {n}" for step in (4, 8, STEPS) for n in (1, 7)]
     for n, start in ((0, 0), (6, 4)):
         assert samples[start + 1].split(maxsplit=1) == ["source", pairs[n][0]]
@@ -131,7 +131,7 @@ def test_saved_weights_are_the_average_of_the_trained_weights(first, folder):
             for name, array in trained.items()
             if name.startswith("weight/")
         }
-        # The decay rises to its value, so that the first weights are forgotten.
+        # The decay starts small, so that the average forgets the initial weights.
         momentum = min(MOMENTUM, (step - 1) / (step + 8))
         average = {
             name: momentum * (0 if average is None else average[name]) + (1 - momentum) * array
@@ -161,15 +161,15 @@ def test_translator_loads_a_trained_run_and_translates_lines(first, folder):
     lines = translator(["a b c d e", "", "h g f e d"])
     assert len(lines) == 3
     assert lines[1] == ""
-    # The tokenizer knows no words but the letters of the corpus.
+    # The vocabulary has no words but the letters of the corpus.
     assert set(lines[0].split()) <= set("abcdefgh")
 
 
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_weights_however_often_it_validates(first, folder):
-    """Dropout, order of the batches and first weights are drawn from the seed alone.
+    """The seed alone determines dropout, the order of batches and the initial weights.
 
-    Here the only checkpoint is that of the end, which must be as good to go on from as any.
+    The second training saves only one checkpoint, at the end.
     """
     settings = toy_settings(
         folder,
@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_weights_however_often_it_validates(first, 
         training__validate_every=100,
     )
     notices = []
-    # Prepared beforehand, as the command line does.
+    # Prepare the run first, as the command line does.
     run = prepare_run(settings, folder / "again", notice=notices.append)
     result, said = quiet_train(settings, run, notice=notices.append)
     assert "validation at step" not in said
@@ -204,16 +204,16 @@ def test_training_learns_and_stops_after_max_epochs(folder):
     )
     result, said = quiet_train(settings, folder / "learns")
     batches = int(re.search(r"(\d+) batches an epoch", said)[1])
-    # 200 rows of 6 tokens, at most 300 a batch; a few more where shapes are few and rounded up.
+    # 200 rows of 6 tokens, at most 300 per batch; rounding up to few shapes adds batches.
     assert 4 <= batches <= 6
     assert result.steps == 7 * batches
     validations = [line for line in lines_of(folder / "learns") if line["kind"] == "validation"]
     losses = [line["loss"] for line in validations]
-    # One of eight letters costs log 8 at a step; knowing that lines end after five saves the sixth.
+    # A random letter costs log 8 per step; knowing where lines end lowers the mean loss.
     assert losses[-1] < min(losses[0], math.log(8))
     assert validations[-1]["accuracy"] > validations[0]["accuracy"]
     assert validations[-1]["accuracy"] > 1 / (LENGTH + 1)
-    # Without an average the weights kept are those trained.
+    # Without an average, the checkpoint stores the trained weights for inference.
     kept = tensors_of(folder / "learns", result.steps, "weights")
     trained = tensors_of(folder / "learns", result.steps, "training")
     for name, array in kept.items():

@@ -1,4 +1,4 @@
-"""A task that a tiny model begins to learn in seconds: a line of letters, copied or reversed."""
+"""A toy task that a tiny model starts to learn in seconds: copy or reverse a line of letters."""
 
 import contextlib
 import io
@@ -19,7 +19,7 @@ LENGTH = 5
 
 
 def write_pairs(path: Path, count: int, seed: int, reverse: bool = True) -> list[tuple[str, str]]:
-    """Pairs of letters with a space between, so that each is a token and all lines are as long."""
+    """Writes pairs of lines of equal length; spaces separate the letters, so each is a token."""
     generator = random.Random(seed)
     pairs = []
     for _ in range(count):
@@ -30,7 +30,7 @@ def write_pairs(path: Path, count: int, seed: int, reverse: bool = True) -> list
 
 
 def toy_settings(folder: Path, **overrides: object) -> Settings:
-    """Settings of the smallest model on 200 training and 12 validation pairs in `folder`."""
+    """Returns settings of a tiny model on 200 training and 12 validation pairs in `folder`."""
     if not (folder / "train.tsv").exists():
         write_pairs(folder / "train.tsv", 200, seed=1)
         write_pairs(folder / "valid.tsv", 12, seed=2)
@@ -48,7 +48,7 @@ def toy_settings(folder: Path, **overrides: object) -> Settings:
             "training.schedule": "constant",
             "training.learning_rate": 0.01,
             "training.keep_checkpoints": 100,
-            # What is shown of a validation takes a tenth of such a training.
+            # Sample translations take a tenth of the time of such a training.
             "training.sample_count": 0,
             "search.beam_size": 2,
             "search.max_length": 8,
@@ -58,7 +58,7 @@ def toy_settings(folder: Path, **overrides: object) -> Settings:
 
 
 def killed_after(step: int, run: Path, copy: Path) -> Path:
-    """A copy of a run as a kill would leave it, of which the checkpoint of a step is the last."""
+    """Copies a run as it would be after a kill that follows the checkpoint of `step`."""
     shutil.copytree(run, copy)
     for checkpoint in (copy / "checkpoints").glob("step-*"):
         if int(checkpoint.name.removeprefix("step-")) > step:
@@ -69,7 +69,7 @@ def killed_after(step: int, run: Path, copy: Path) -> Path:
 
 
 def tensors_of(run: Path, step: int | None = None, part: str = "weights") -> dict[str, np.ndarray]:
-    """The tensors of a checkpoint, by default of the newest."""
+    """Returns the tensors of a checkpoint, by default the newest."""
     folder = run / "checkpoints"
     name = (folder / "latest").read_text().strip() if step is None else f"step-{step:08}"
     return safetensors.numpy.load_file(folder / name / f"{part}.safetensors")
@@ -82,7 +82,7 @@ def assert_equal_tensors(found: dict[str, np.ndarray], expected: dict[str, np.nd
 
 
 def quiet_train(settings: Settings, directory, **arguments) -> tuple[TrainingResult, str]:
-    """The result, and what was printed on standard error."""
+    """Trains and returns the result and the standard error."""
     said = io.StringIO()
     with contextlib.redirect_stderr(said):
         result = train(settings, directory, **arguments)
@@ -91,7 +91,7 @@ def quiet_train(settings: Settings, directory, **arguments) -> tuple[TrainingRes
 
 @contextlib.contextmanager
 def without_tensorboard() -> Iterator[None]:
-    """As if it were not installed: no files of its own, and no pictures of attention."""
+    """Hides TensorBoard, so that training writes no event files and no attention images."""
     with pytest.MonkeyPatch.context() as patch:
         found = __import__("importlib.util").util.find_spec
         patch.setattr(
