@@ -1,4 +1,4 @@
-"""Variational autoencoders are trained from lines, go on exactly, and write from their codes."""
+"""Variational autoencoders: training, resuming, and decoding of latent codes."""
 
 import json
 import random
@@ -19,7 +19,7 @@ LETTERS = "abcdefgh"
 
 
 def lines(count, seed):
-    """Two letters, each twice: all that a line says fits into a small code."""
+    """Returns lines of two letters, each repeated, which fit into a small latent code."""
     generator = random.Random(seed)
     drawn = [[generator.choice(LETTERS) for _ in range(2)] for _ in range(count)]
     return [" ".join(letter for letter in pair for _ in range(2)) for pair in drawn]
@@ -74,14 +74,14 @@ def autoencoder(learned):
 
 def test_autoencoder_learns_to_reconstruct_lines_from_an_informative_code(learned, autoencoder):
     result, said = learned
-    # A language model of such lines can know no more than the two sure letters and the end.
+    # The best language model predicts only the repeated letters and the end with certainty.
     least = 8 ** (2 / 5)
     text = (Run.open(result.path).path / "metrics.jsonl").read_text()
     metrics = [json.loads(line) for line in text.splitlines()]
     last = [entry for entry in metrics if entry["kind"] == "validation"][-1]
     assert result.metric == "perplexity" and last["reconstruction_perplexity"] < 0.75 * least
     assert last["active_units"] >= 2 and last["mutual_information"] > np.log(4)
-    # The bound is a bound.
+    # The reported perplexity is an upper bound.
     assert last["perplexity"] > least
     assert any("of 6 units active" in line and "mutual information" in line for line in said)
     given = sorted(set(lines(40, 2)))
@@ -113,7 +113,7 @@ def test_autoencoder_samples_are_reproducible_by_seed(autoencoder):
     drawn = autoencoder.sample(40)
     assert autoencoder.sample(3) == drawn[:3] and len(set(drawn)) > 10
     assert autoencoder.sample(3, seed=1) != drawn[:3]
-    # Most are lines as it was trained on.
+    # Most samples have the form of the training lines.
     letters = [line.split() for line in drawn]
     assert np.mean([len(line) == 4 and line[0] == line[1] for line in letters]) > 0.5
 
@@ -122,7 +122,7 @@ def test_decoding_by_sampling_depends_on_the_code_and_not_on_the_position(learne
     drawing = keras_seq.Autoencoder.load(learned[0].path, method="sampling", seed=3)
     given = ["a a b b", "h h c c d d", "g g g g"] * 4
     drawn = drawing.reconstruct(given)
-    # By what the code says and not by the place: the same again, also of one alone.
+    # The same code gives the same sample in any row, also in a batch of one.
     assert drawn[:3] * 4 == drawn and drawing.reconstruct(given[1:2]) == drawn[1:2]
     codes = np.random.default_rng(1).normal(size=(40, 6)).astype("float32")
     texts, likeliest = (
@@ -210,7 +210,7 @@ def test_autoencoder_export_samples_the_same_texts_from_a_code(learned, tmp_path
 
 @pytest.mark.slow
 def test_resumed_autoencoder_training_ends_with_the_same_weights(text, tmp_path):
-    """Through noise, dropout, hidden words and a beta that changes with every update."""
+    """Covers noise, dropout, word dropout and a KL weight that changes with every update."""
     settings = small(
         text,
         model__dropout=0.2,

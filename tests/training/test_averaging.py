@@ -1,4 +1,4 @@
-"""The moving average of the weights, against one kept by hand."""
+"""The moving average of the weights, compared with a manual average."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ Y = np.random.default_rng(1).normal(size=(8, 2)).astype("float32")
 def made(**optimizer):
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
-    # Rates like 0.1 make weights whose sums and differences round.
+    # A rate of 0.1 gives weights whose sums and differences are rounded.
     model.compile(keras.optimizers.Adam(0.1, **optimizer), "mse")
     model.optimizer.build(model.trainable_variables)
     return model

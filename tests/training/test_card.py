@@ -1,4 +1,4 @@
-"""The README of a run."""
+"""The model card, which is the README of a run."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Validation numbers against a slow numpy Transformer."""
+"""Validation metrics compared with a slow NumPy Transformer."""
 
 import math
 
@@ -57,7 +57,7 @@ def expected_numbers(model, batches):
 def test_evaluation_is_the_mean_over_all_tokens_of_all_batches(model, evaluate):
     results = evaluate([FIRST, SECOND])
     assert results == pytest.approx(expected_numbers(model, [FIRST, SECOND]), rel=1e-4)
-    # Not the mean of the batches' means, which have 5 and 2 tokens.
+    # The batches have 5 and 2 tokens, which weight their means.
     means = [evaluate([batch])["loss"] for batch in (FIRST, SECOND)]
     assert results["loss"] == pytest.approx((5 * means[0] + 2 * means[1]) / 7, rel=1e-5)
 
@@ -84,7 +84,7 @@ def test_accuracy_counts_tokens_the_model_ranks_first(model, evaluate):
 
 def test_evaluation_ignores_predictions_on_padding(model, evaluate):
     table = model.get_layer("target_embedding").embeddings
-    # Id 0 gets ten times the logit of what is ranked first on the padded step of the first row.
+    # Give id 0 ten times the top logit at the padded step of the first row.
     inputs = {"source": FIRST["source"], "target": FIRST["target_input"]}
     first = model.predict_on_batch(inputs)[0, 2].argmax()
     values = np.array(table)

@@ -1,4 +1,4 @@
-"""Event files, read back by TensorBoard's own reader."""
+"""Event files, read by TensorBoard itself."""
 
 import time
 
@@ -50,11 +50,11 @@ def test_event_log_writes_nothing_without_tensorboard(tmp_path, monkeypatch):
 
 
 def test_resumed_event_log_discards_values_after_its_initial_step(tmp_path):
-    """The killed process had logged step 30; the next one goes on after 20."""
+    """The killed process logged step 30; the next process resumes after step 20."""
     first = EventLog(tmp_path)
     for step in (10, 20, 30):
         first.write(step, {"loss": float(step)}, group="training/")
-    time.sleep(1.1)  # The name of an event file has the second in it.
+    time.sleep(1.1)  # The names of event files contain the time in seconds.
     second = EventLog(tmp_path, initial_step=20)
     second.write(25, {"loss": 1.0}, group="training/")
     second.close()

@@ -1,4 +1,4 @@
-"""A training that starts from another run: its weights, its vocabulary or another one."""
+"""Training that starts from the weights of another run, with its vocabulary or a new one."""
 
 import shutil
 
@@ -33,7 +33,7 @@ def rnn_settings(folder, **overrides):
 
 
 def begun(settings, directory):
-    """The weights of a training before its first update, and all that was said."""
+    """Returns the weights of a training before its first update, and its messages."""
     said = []
     run = prepare_run(settings, directory, notice=said.append)
     with SignalStop() as stop:
@@ -44,7 +44,7 @@ def begun(settings, directory):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """With a run `base` of three updates, on letters, whose best is the second."""
+    """A folder with a run `base` of three updates on letters; its best checkpoint is step 2."""
     folder = tmp_path_factory.mktemp("start")
     settings = {"training__max_steps": 3, "training__checkpoint_every": 1, "training__ema": 0.5}
     quiet_train(toy_settings(folder, **settings), folder / "base")
@@ -84,7 +84,7 @@ def test_fine_tuning_starts_from_the_best_weights_and_the_vocabulary(folder):
 
 
 def test_fine_tuning_resumes_bit_for_bit_without_the_base_run(folder):
-    """Killed before anything was saved, and after; frozen parts stay as they were there."""
+    """Resumes before and after the first checkpoint; frozen weights equal those of the base run."""
     _, said = quiet_train(tuning(folder), folder / "straight")
     assert "resuming" not in said
     run = folder / "pieces"
@@ -136,7 +136,7 @@ def test_changed_vocabulary_copies_or_averages_embedding_rows(request, folder, f
         "training__from_run": str(base),
         "training__from_run_vocabulary": "new",
         "training__freeze": None,
-        # Another kind, which has whole words of these few lines.
+        # BPE has the few words of these lines as whole pieces.
         "tokenizer__kind": "bpe",
     }
     make = tuning if family == "transformer" else rnn_settings
@@ -149,7 +149,7 @@ def test_changed_vocabulary_copies_or_averages_embedding_rows(request, folder, f
             continue
         old, new = (getattr(each, f"{TABLES[name]}_tokenizer") for each in (before, run))
         assert old.vocabulary_size != new.vocabulary_size
-        # The matrix before the logits has a column for each token.
+        # The kernel of the output projection has a column for each token.
         old_rows, new_rows = array, weights[name]
         if name == "logits/kernel":
             old_rows, new_rows = array.T, new_rows.T
@@ -161,14 +161,14 @@ def test_changed_vocabulary_copies_or_averages_embedding_rows(request, folder, f
                 copied += 1
                 np.testing.assert_array_equal(new_rows[id], old_rows[places[piece.text]])
             elif piece.text == "▁abc":
-                # In the old text letters stand alone, so the word is three pieces, and a space.
+                # The old pieces are single letters, so the word has a space and three pieces.
                 cut = [i for i in old.encode(["abc"])[0] if old.pieces[i].text != "▁"]
                 assert len(cut) == 3
                 mean = old_rows[cut].mean(axis=0)
                 np.testing.assert_allclose(new_rows[id], mean, rtol=1e-5, atol=1e-7)
                 averaged += 1
             elif "Ω" in piece.text:
-                # Nothing to go by: neither a byte's row nor a mean.
+                # An unknown character gets a new row, neither a byte's row nor a mean.
                 assert not (new_rows[id] == old_rows).all(axis=-1).any() or name == "logits/bias"
         assert copied > 256
         side = "joint" if family == "transformer" else TABLES[name]

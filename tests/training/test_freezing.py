@@ -1,4 +1,4 @@
-"""Frozen weights stay, to the last bit; the others are trained."""
+"""Frozen weights stay bit-identical in training, and the other weights are trained."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The attention's loss against numpy, and a training in which attention goes where it is told."""
+"""The guided alignment loss compared with NumPy, and its effect on attention in training."""
 
 import keras
 import numpy as np
@@ -45,14 +45,14 @@ def test_guided_alignment_loss_round_trips_and_rejects_a_negative_factor():
 
 
 def write_alignments(folder):
-    """Of the toy's reversed letters, word by word."""
+    """Writes word alignments for the reversed letters of the toy task and returns the path."""
     line = " ".join(f"{i}-{4 - i}" for i in range(5))
     (folder / "links").write_text(f"{line}\n" * 200)
     return str(folder / "links")
 
 
 def alignment_error(run):
-    """One minus the share of attention that lies on the links."""
+    """Returns one minus the fraction of attention on aligned words."""
     corpus = TokenCorpus.open(run.train_directory)
     batch = BatchStream(corpus, batch_tokens=300, seed=1).batch(0)
     model = load_model(run, "latest").with_attention()
@@ -91,7 +91,7 @@ def test_guided_alignment_brings_attention_closer_to_the_links(tmp_path, family)
 
 
 def test_guided_alignment_training_resumes_bit_for_bit(tmp_path):
-    """With scheduled sampling, dropout and frozen weights, too."""
+    """Also uses scheduled sampling, dropout and frozen weights."""
     settings = {
         "data__alignments": write_alignments(tmp_path),
         "training__guided_alignment": 1.0,

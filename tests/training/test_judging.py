@@ -1,4 +1,4 @@
-"""What translations are judged by in validation, and that it is what a user can rely on."""
+"""The choice of the metric that validation monitors, and its use in training."""
 
 import json
 import random
@@ -58,7 +58,7 @@ def test_a_metric_of_the_settings_is_computed_first(monitor):
     perfect = 0 if MONITORS[monitor].lower_is_better else 100
     assert scores[monitor].value == pytest.approx(perfect)
     assert scores[monitor].name == MONITORS[monitor].score_name
-    # And nothing right is what the table says is the worst.
+    # Completely wrong output has the worst score that `MONITORS` defines.
     wrong = found.scores(["#" * 40] * len(SENTENCES), SENTENCES)[monitor].value
     assert MONITORS[monitor].is_worst(wrong) and not MONITORS[monitor].is_worst(perfect)
 
@@ -73,12 +73,12 @@ def test_auto_keeps_the_monitor_of_the_resumed_training():
     found = judging(WORDS, resumed="bleu")
     assert (found.monitor, found.metrics) == ("bleu", ("bleu", "chrf"))
     assert judging(WORDS, resumed="exact").reason == judging(WORDS).reason
-    # What the settings name decides otherwise.
+    # A monitor in the settings takes precedence.
     assert judging(WORDS, resumed="bleu", training__monitor="cer").monitor == "cer"
 
 
 def test_bleu_counts_characters_of_japanese_and_reports_it():
-    """To sacreBLEU's default tokenizer a line of Japanese is one word or two."""
+    """sacreBLEU's default tokenizer splits a line of Japanese into only one or two words."""
     found = judging(JAPANESE, training__monitor="bleu")
     assert found.tokenize == "char" and "tokenizer char" in found.notices()[1]
     score = found.scores(JAPANESE, JAPANESE)["bleu"]
@@ -131,7 +131,7 @@ def test_the_command_refuses_a_monitor_of_another_task(tmp_path, keras_seq_comma
 
 
 def test_tables_of_settings_and_of_scoring_have_the_same_names():
-    """The settings do not import sacreBLEU, which takes a moment."""
+    """The settings repeat the names, because importing sacreBLEU is slow."""
     assert set(typing.get_args(MonitorName)) == {"auto", *MONITORS}
     assert set(TEXT_MONITORS) == set(ALL_METRICS)
     tokenize = ScoreSettings.model_fields["tokenize"].annotation
@@ -147,7 +147,7 @@ def test_result_names_a_score_with_its_signature():
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
-    """A run on words, validated twice."""
+    """Trains a run on single words with two validations."""
     folder = tmp_path_factory.mktemp("judging")
     draw = random.Random(1)
     for name, count in (("train", 200), ("valid", 30)):
@@ -174,7 +174,7 @@ def test_training_reports_and_stores_what_it_is_judged_by(toy):
     for line in validations(folder / "run"):
         assert line["monitor"] == "exact" and {"exact", "cer", "loss", "accuracy"} <= line.keys()
         assert "bleu" not in line
-    # Nothing is right yet: the lowest loss is the best.
+    # No translation is right yet, so the lowest loss decides.
     lowest = min(validations(folder / "run"), key=lambda line: line["loss"])
     assert result.best_step == lowest["step"] == Run.open(folder / "run").checkpoints.best_step
 
@@ -210,7 +210,7 @@ def test_another_monitor_decides_anew_when_a_training_resumes(toy):
 
 
 def test_loss_of_a_training_and_of_a_validation_are_the_same_number(toy):
-    """On the same batch and weights; label smoothing is in neither."""
+    """Compares both losses on the same batch and weights, without label smoothing."""
     run = Run.open(toy[0] / "run")
     assert run.settings.training.label_smoothing == 0.1
     model, stream = load_model(run), training_stream(run)
@@ -238,7 +238,7 @@ def test_a_score_that_contradicts_the_accuracy_is_reported():
 @pytest.mark.slow
 @pytest.mark.parametrize("monitor", ["auto", "bleu"])
 def test_single_words_are_learned_to_the_end_and_the_best_is_right(tmp_path, monitor):
-    """Upper-case words, of which BLEU is 0 however right they are: no line has four words."""
+    """BLEU of single words is 0 even if all are right, because no line has four words."""
     draw = random.Random(1)
     for name, count in (("train", 400), ("valid", 60)):
         words = ["".join(draw.choices("abcdefgh", k=4)) for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Classifiers and taggers are trained from files: what they learn, going on, what is refused."""
+"""Classifiers and taggers: training from files, resuming, and rejected input."""
 
 import json
 

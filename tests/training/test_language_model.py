@@ -1,4 +1,4 @@
-"""Language models are trained from lines: what they learn, packing, going on."""
+"""Language models: training, packing, resuming and generation."""
 
 import json
 import math
@@ -21,7 +21,7 @@ LETTERS = "abcdefgh"
 
 
 def mirrored(count, seed):
-    """Three letters and the same ones backwards: the second half is sure, and so is the end."""
+    """Returns lines of three random letters and their mirror image, which is predictable."""
     generator = random.Random(seed)
     lines = []
     for _ in range(count):
@@ -68,7 +68,7 @@ def learned(text, tmp_path_factory):
 
 
 def bigram_perplexity(lines, given):
-    """Of the best model that sees one letter back, with the counts of `lines` themselves."""
+    """Returns the perplexity of `given` under the best bigram model of `lines`."""
     pairs, firsts = Counter(), Counter()
     for line in lines:
         letters = ["", *line.split(), "."]
@@ -87,7 +87,7 @@ def test_language_model_beats_the_best_bigram_perplexity(learned):
     result, said = learned
     lines = mirrored(60, 2)
     assert result.metric == "perplexity"
-    # Three letters of eight are chance and four tokens are sure: there is no less than this.
+    # Three of seven tokens are random, one of eight letters each; the other four are certain.
     least = 8 ** (3 / 7)
     assert least - 0.2 < result.best < 1.4 * least < 0.8 * bigram_perplexity(lines, lines)
     assert any(line.startswith("validation at step 240") and "perplexity" in line for line in said)
@@ -99,7 +99,7 @@ def test_generator_continues_prompts_and_samples_by_seed(learned):
     prompts = ["a b c", "h a d", "f e b"]
     texts = generator(prompts)
     assert all(text.startswith(prompt) for text, prompt in zip(texts, prompts, strict=True))
-    # The first letter of the second half is the one that was read last.
+    # The second half begins with the last letter of the prompt.
     assert sum(text[6:7] == prompt[-1] for text, prompt in zip(texts, prompts, strict=True)) >= 2
     drawn = keras_seq.Generator.load(result.path, n_best=3, seed=5)
     alone, together = drawn.generate([""]), drawn.generate(["a b", "", "c"])

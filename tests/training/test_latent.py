@@ -1,4 +1,4 @@
-"""The divergence that a variational autoencoder is trained with, and what is said of its code."""
+"""The KL divergence in VAE training, and the evaluation of the latent code."""
 
 import keras
 import numpy as np
@@ -38,7 +38,7 @@ def numbers(tensor):
 
 
 def divergences(model):
-    """KL of each unit `(B, Z)`, by the formula."""
+    """Returns the KL divergence of each latent unit `(B, Z)` by its formula."""
     found = {name: numbers(part).astype(float) for name, part in model.posterior(SOURCE).items()}
     mean, log_variance = found["mean"], found["log_variance"]
     return 0.5 * (mean**2 + np.exp(log_variance) - 1 - log_variance)
@@ -71,7 +71,7 @@ def test_divergence_loss_ignores_padding_rows():
 
 
 def test_gradients_of_batch_parts_add_up_to_that_of_the_full_batch(model):
-    """By any cut, and with rows of zeros: as devices and micro-batches share them out."""
+    """Splits the batch unevenly and adds rows of zeros, as devices and micro-batches do."""
     taught = VAETrainingModel(model, 0.7, free_bits=0.1)
     losses = SequenceCrossEntropy(reduction="sum"), DivergenceLoss()
     weights = np.array([0.1, 0.2, 0.3, 0.4], "float32")
@@ -105,7 +105,7 @@ random = np.random.default_rng(3)
 
 
 def test_mutual_information_of_a_linear_code_equals_the_gaussian_channel():
-    """z = a x + s e of x and e normal: I = 1/2 log(1 + a^2 / s^2), and z is N(0, a^2 + s^2)."""
+    """z = a x + s e with x, e ~ N(0, 1): I = 1/2 log(1 + a^2 / s^2) and z ~ N(0, a^2 + s^2)."""
     means = 1.2 * random.standard_normal((2000, 1))
     log_variances = np.full((2000, 1), 2 * np.log(0.4))
     information, missed = mutual_information(
@@ -135,7 +135,7 @@ def test_latent_evaluation_equals_a_bound_computed_by_hand(model):
     found = make_latent_evaluation(model)([BATCH])
     kl = divergences(model).sum(1)
     assert found["kl"] == pytest.approx(kl.mean(), rel=1e-4)
-    # The same z as there, by the same generator.
+    # The evaluation samples the same z with the same generator.
     noise = np.random.default_rng(0).standard_normal((4, 3), np.float32)
     parts = {name: numbers(part) for name, part in model.posterior(SOURCE).items()}
     z = parts["mean"] + np.exp(parts["log_variance"] / 2) * noise

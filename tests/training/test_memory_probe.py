@@ -1,4 +1,4 @@
-"""The largest batch is tried first, and taken back without a trace."""
+"""Training probes the largest batches first, and the probe leaves no trace."""
 
 import numpy as np
 import pytest
@@ -29,12 +29,12 @@ def test_largest_shapes_bound_every_batch_and_stay_within_the_budget(tmp_path, s
         assert rows * (source + target) <= largest[0][0] * (largest[0][1] + largest[0][2])
         maps = rows * max(source, target) ** 2
         assert maps <= max(shape[0] * max(shape[1:]) ** 2 for shape in largest)
-    # Not more than the budget asks for either.
+    # The largest shapes also stay within the budget.
     assert all(rows * max(steps) <= 40 or rows == 1 for rows, *steps in largest)
 
 
 def test_largest_shapes_cover_long_pairs_and_many_short_pairs(tmp_path):
-    """One pair of 39 + 1 and 39 + 1 steps, and forty of 1 + 1: 20 rows x 2 steps."""
+    """With end tokens, one pair has up to 40 + 40 steps and forty pairs have 2 + 2 steps."""
     stream = stream_of(tmp_path / "corpus", [(39, 39)] + [(1, 1)] * 40)
     assert set(largest_shapes(stream)) == {(1, 40, 40)}
     stream = stream_of(tmp_path / "other", [(39, 9)] + [(1, 1)] * 40)
@@ -43,7 +43,7 @@ def test_largest_shapes_cover_long_pairs_and_many_short_pairs(tmp_path):
 
 @pytest.mark.slow
 def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
-    """With and without it: the same weights, moments, averages and seeds, dropout on."""
+    """Compares weights, moments, averages and seeds with and without a probe, with dropout."""
     from keras_seq.training import loop, setup
     from keras_seq.training.state import training_arrays
 
@@ -66,7 +66,7 @@ def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
 
 
 def test_rehearsal_reports_out_of_memory_before_the_first_update(tmp_path, monkeypatch):
-    """Here the error is Python's own; tests/faults runs out of memory in a real process."""
+    """The test raises a `MemoryError`; tests/faults exhausts memory in a real process."""
     from keras_seq.training import setup
 
     def full(*_, **__):

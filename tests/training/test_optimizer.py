@@ -1,4 +1,4 @@
-"""What settings make of the optimizer, and the optimizer of weights."""
+"""The optimizer that `make_optimizer` creates from settings, and its updates of weights."""
 
 import keras
 import numpy as np
@@ -18,7 +18,7 @@ def of(**training):
 
 
 def rates(optimizer, count=4):
-    """The learning rate of each of the first updates."""
+    """Returns the learning rates of the first updates."""
     weight = keras.Variable(np.zeros(1, "float32"))
     optimizer.build([weight])
     found = []
@@ -62,7 +62,7 @@ def test_noam_schedule_of_a_recurrent_model_uses_the_decoder_units():
 
 
 def test_optimizer_equals_adam_with_the_given_betas():
-    """Two updates with gradients 1 and 3, against Adam's formulas."""
+    """Compares two updates with gradients 1 and 3 with Adam's formulas."""
     optimizer = of(
         schedule="constant", learning_rate=0.1, beta_1=0.8, beta_2=0.9, clip_norm=0, ema=0
     )
@@ -93,7 +93,7 @@ def test_optimizer_clips_the_global_gradient_norm(clip_norm, expected):
 
 @pytest.mark.parametrize("clip_norm", [0.0, 1.0])
 def test_repeated_table_lookups_update_moments_like_a_dense_gradient(clip_norm):
-    """TensorFlow's gradient of a table names a row as often as it was looked up."""
+    """In TensorFlow, the gradient of a table repeats a row that was looked up several times."""
     moments = []
     for lookup in (True, False):
         optimizer = of(clip_norm=clip_norm, ema=0)
@@ -115,7 +115,7 @@ def test_repeated_table_lookups_update_moments_like_a_dense_gradient(clip_norm):
 
 
 def raw_gradients(loss, variable):
-    """As the backend gives them."""
+    """Returns the gradients as the backend computes them, which may be sparse."""
     if keras.backend.backend() == "jax":
         import jax
 
@@ -136,7 +136,7 @@ def test_optimizer_keeps_an_average_only_when_ema_is_set(ema):
 
 
 def test_moving_average_follows_its_formula():
-    """average = m average + (1 - m) weight, where m is t / (t + 9) after t updates, 0.2 at most."""
+    """average = m average + (1 - m) weight, where m is min(0.2, t / (t + 9)) after t updates."""
     optimizer = of(ema=0.2, schedule="constant", learning_rate=0.1)
     weight = keras.Variable(np.zeros(2, "float32"))
     optimizer.build([weight])

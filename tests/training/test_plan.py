@@ -1,4 +1,4 @@
-"""What `--dry-run` says, against what the files and settings say."""
+"""The output of `--dry-run`, compared with the files and settings."""
 
 import re
 
@@ -43,7 +43,7 @@ def test_plan_counts_the_parameters_of_the_model(run, text):
 def test_plan_shows_the_first_batch_as_text(text):
     shown = re.search(r"first batch +(\d+) pairs, (\d+) source and (\d+) target steps", text)
     rows, source_steps, target_steps = map(int, shown.groups())
-    # Five letters and the end token; a few steps more where shapes are few.
+    # Five letters and the end token; rounding up to few shapes adds steps.
     assert 6 <= source_steps <= 8 and 6 <= target_steps <= 8
     assert rows * max(source_steps, target_steps) <= 300
     sources = re.findall(r"^  source +(.+)$", text, re.MULTILINE)
@@ -56,9 +56,9 @@ def test_plan_shows_the_first_batch_as_text(text):
 def test_plan_memory_estimate_covers_weights_and_optimizer(run, text):
     guess = float(re.search(r"memory, about +([\d,]+) MiB", text)[1].replace(",", ""))
     parameters = build_run_model(run).count_params()
-    # Weights, gradients, two moments.
+    # Weights, gradients and two moments, four bytes per value.
     assert guess * 2**20 >= 4 * 4 * parameters - 2**19
-    # The rest is TensorFlow or JAX itself.
+    # TensorFlow or JAX itself needs the rest.
     assert guess < 1000
 
 

@@ -1,4 +1,4 @@
-"""A training that starts from a pretrained encoder: from its very weights, to the last bit."""
+"""Training that starts from the weights of a pretrained encoder."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def classify(preset, folder, lines, **overrides):
 
 @pytest.mark.parametrize("kind", ["Bert", "DistilBert"])
 def test_pretrained_encoder_output_equals_keras_hub(presets, kind, lines, tmp_path):
-    """Against KerasHub's own way from text to vectors."""
+    """Compares with the tokenizer and backbone of KerasHub."""
     preset = presets[kind]
     import keras_hub
 
@@ -96,7 +96,7 @@ def test_pretrained_encoder_output_equals_keras_hub(presets, kind, lines, tmp_pa
 
 
 def _encoded(model, source):
-    """What the encoder inside a model gives, `[CLS]` in front."""
+    """Returns the output of a model's encoder for the source with `[CLS]` prepended."""
     ids = np.pad(source, [[0, 0], [1, 0]], constant_values=2)
     encoder = model.get_layer("encoder_backbone")
     inputs = {"token_ids": ids, "padding_mask": (ids != 0).astype("int32")}
@@ -111,7 +111,7 @@ def test_pretrained_classifier_learns_word_order(presets, lines, tmp_path):
     new = who_comes_first(200, 2)
     found = keras_seq.Classifier.load(run)([text for text, _ in new])
     right = sum(one == label for one, (_, label) in zip(found, new, strict=True))
-    # Two nouns are in each text: a bag of words knows one half.
+    # Each text has two nouns, so a model that ignores order is right half the time.
     assert right > 190
 
 
@@ -167,7 +167,7 @@ def test_frozen_layers_keep_their_pretrained_weights(preset, lines, tmp_path):
 
 def test_translator_with_a_pretrained_encoder_learns_word_order(preset, lines, tmp_path):
     path = tmp_path / "pairs.tsv"
-    # Which comes first, and what both are.
+    # The target is the first noun, followed by the first three letters of the noun.
     path.write_text("".join(f"{text}\t{label} {text[2:5]}\n" for text, label in lines))
     settings = load_settings(
         preset=f"hub:{preset}",
@@ -190,7 +190,7 @@ def test_translator_with_a_pretrained_encoder_learns_word_order(preset, lines, t
     new = who_comes_first(50, 2)
     found = translator([text for text, _ in new])
     right = sum(one.split()[:1] == [label] for one, (_, label) in zip(found, new, strict=True))
-    # Who knows no order is right half the time.
+    # A model that ignores order is right half the time.
     assert right > 35
 
 

@@ -1,4 +1,4 @@
-"""Embeddings that start from files of word vectors."""
+"""Embeddings initialized from files of word vectors."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def table(model, name="embedding"):
 
 
 def begun(settings, directory):
-    """The model of a training before its first update, and its tokenizer."""
+    """Returns the model of a training before its first update, and the source tokenizer."""
     run = prepare_run(settings, directory)
     with SignalStop() as stop:
         model = TrainingLoop(run, lambda line: None, stop).model
@@ -51,7 +51,7 @@ def test_word_vectors_replace_only_the_rows_of_known_words(tmp_path):
     found = [id for id, text in enumerate(texts) if text in ("a", "b")]
     assert len(found) >= 2
     given = np.stack([vectors[texts[id]] for id in found])
-    # The same directions and proportions, as large as the rows that were there.
+    # The vectors are scaled together to the root mean square of the previous rows.
     factor = root_mean_square(table(plain)) / root_mean_square(given)
     np.testing.assert_allclose(table(model)[found], factor * given, rtol=1e-5)
     others = np.setdiff1d(np.arange(len(texts)), found)
@@ -59,7 +59,7 @@ def test_word_vectors_replace_only_the_rows_of_known_words(tmp_path):
 
 
 def test_shared_embedding_loads_both_files_and_prefers_source_vectors(tmp_path):
-    """What both have is that of the source's."""
+    """A word in both files gets the source vector."""
     source = write_vectors(tmp_path / "source", ["a", "b"])
     target = write_vectors(tmp_path / "target", ["b", "c"])
     settings = toy_settings(

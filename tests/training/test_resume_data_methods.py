@@ -1,4 +1,4 @@
-"""Weights, alignments, word dropout, words cut anew: a training that goes on goes on with them."""
+"""Resuming with pair weights, alignments, word dropout and subword regularization."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def settings_of(folder, max_steps, **overrides):
     if not (folder / "weights").exists():
         toy_settings(folder)
         lines = (folder / "train.tsv").read_text().count("\n")
-        # Letters and spaces: five words, and the last of one side is the first of the other.
+        # Each line has five words, and the target is the reversed source.
         (folder / "links").write_text("0-4 1-3 2-2 3-1 4-0\n" * lines)
         (folder / "weights").write_text("".join(f"{1 + n % 3}\n" for n in range(lines)))
     options = {
@@ -51,12 +51,12 @@ def test_resume_with_data_methods_reproduces_the_training_state(tmp_path):
 
 
 def test_data_method_settings_reach_the_training_batches(tmp_path):
-    """The settings reach the batches; without them they are those of a plain stream."""
+    """Without the data methods, the batches are those of a plain `BatchStream`."""
     run = prepare_run(settings_of(tmp_path, 1), tmp_path / "run")
     stream = training_stream(run)
     batches = [stream.batch(k) for k in range(stream.batches_per_epoch)]
     lengths = {np.count_nonzero(row) for batch in batches for row in batch["source"]} - {0}
-    # Five letters are five tokens or, cut from their spaces, up to ten; and one for the end.
+    # A line has five tokens, or up to ten if spaces are separate tokens, and the end token.
     assert lengths > {6, 7, 8} and max(lengths) <= 11
     hidden = [np.mean(batch[key][batch["weight"] > 0][:, 1:6] == 1) for batch in batches
               for key in ("target_input", "source")]  # fmt: skip

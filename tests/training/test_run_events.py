@@ -1,4 +1,4 @@
-"""What a training writes for TensorBoard, read back by its reader, and that it costs nothing."""
+"""TensorBoard logs of a training: TensorBoard reads them, and training stays bit-identical."""
 
 import keras
 import numpy as np
@@ -20,7 +20,7 @@ STEPS = 5
 
 @pytest.fixture(scope="module", params=["transformer", "rnn"])
 def folder(request, tmp_path_factory):
-    """A run whose validations are written, and the same without TensorBoard."""
+    """Trains a run with TensorBoard and the same run without TensorBoard."""
     folder = tmp_path_factory.mktemp("events")
     family = {} if request.param == "transformer" else {"model__family": "rnn"}
     settings = toy_settings(
@@ -62,7 +62,7 @@ def test_attention_image_shows_the_attention_of_the_validated_weights(folder, ev
     pictures = events.Images("attention/1")
     assert [picture.step for picture in pictures] == [3, STEPS]
     run = Run.open(folder / "run")
-    # The averaged weights after the last update, which are what is stored as its weights.
+    # The checkpoint stores the averaged weights after the last update.
     model = load_model(run, "latest")
     extractor = AttentionExtractor(model, run.source_tokenizer, 100)
     sample = events.Tensors("samples/1")[-1].tensor_proto.string_val[0].decode().split("\n")
@@ -70,7 +70,7 @@ def test_attention_image_shows_the_attention_of_the_validated_weights(folder, ev
     [[translation]] = make_translator(run, model, validation_search(run)).translate([source])
     assert translation.text == hypothesis
     attention = extractor([source], [[translation]])[0][0].weights
-    # Without padding, and not compiled where that is the slower way.
+    # Compute the expected attention without padding.
     sources = np.array([[*run.source_tokenizer.encode([source])[0], 3]], np.int32)
     targets = np.array([[2, *translation.tokens]], np.int32)
     if not translation.ended:

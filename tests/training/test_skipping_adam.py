@@ -1,4 +1,4 @@
-"""`SkippingAdam` against Adam, and `NanGuard` beside it in a user's own `fit`."""
+"""`SkippingAdam` compared with Adam, and `SkippingAdam` with `NanGuard` in a user's own `fit`."""
 
 import os
 import random
@@ -17,7 +17,7 @@ from keras_seq.training import SkippingAdam
 
 pytestmark = pytest.mark.jax
 
-# A momentum that ours has from the second update on, as Keras' has.
+# `SkippingAdam` reaches this EMA momentum at the second update, so its averages equal Keras'.
 OPTIONS = {"use_ema": True, "ema_momentum": 0.1, "global_clipnorm": 1.0}
 generator = np.random.default_rng(0)
 X = generator.normal(size=(12, 3)).astype("float32")
@@ -25,7 +25,7 @@ Y = generator.normal(size=(12, 1)).astype("float32")
 
 
 def fit(optimizer, x, y, *callbacks):
-    """Updates of two rows each, in order; the model."""
+    """Trains on batches of two rows in order and returns the model."""
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(4), keras.layers.Dense(1)])
     model.compile(optimizer, "mse")
@@ -48,8 +48,8 @@ def test_skipping_adam_equals_adam_on_batches_with_finite_gradients(bad_rows):
     good = [row for row in range(12) if row // 2 not in left_out]
     adam = keras.optimizers.Adam(InverseSquareRoot(0.1, 3), **OPTIONS)
     expected = fit(adam, X[good], Y[good])
-    # To within single precision: 1 - beta_2 is rounded otherwise where an update is one operation.
-    # Of the last variables Adam has none: those of what was skipped.
+    # The tolerance allows for float32: an update in one operation rounds 1 - beta_2 differently.
+    # Adam lacks the last variables, which count skipped updates.
     close = partial(np.testing.assert_allclose, rtol=1e-4, atol=5e-6)
     for weight, other in zip(model.get_weights(), expected.get_weights(), strict=True):
         close(weight, other)
@@ -113,7 +113,7 @@ def test_nan_guard_stops_after_n_skipped_updates_in_a_row():
     model = fit(
         SkippingAdam(0.1), bad(slice(2, 12)), Y, NanGuard(limit=2, report=reports.append), updates
     )
-    # The first update is good; after the second the counter is one, after the third it is two.
+    # The first update is good; the second and the third are skipped, which reaches the limit.
     assert updates.done == 3
     assert reports == [1, 2]
     assert np.isfinite(model.get_weights()[0]).all()
@@ -121,7 +121,7 @@ def test_nan_guard_stops_after_n_skipped_updates_in_a_row():
 
 @pytest.mark.parametrize(
     ("bad_updates", "done"),
-    # Three in a row between the looks at three and six; and twice two, which are fewer.
+    # Three skips in a row that begin between two checks, and two series of only two skips.
     [([2, 3, 4], 4), ([2, 3, 5, 6], 6)],
 )
 def test_nan_guard_stops_at_the_limit_wherever_the_skips_begin(bad_updates, done):
@@ -133,7 +133,7 @@ def test_nan_guard_stops_at_the_limit_wherever_the_skips_begin(bad_updates, done
 
 
 def test_nan_guard_stops_at_the_same_update_despite_restarts():
-    """Against a count by hand, over random updates and restarts; the optimizer goes on."""
+    """Compares with a manual count over random updates; restarts keep the optimizer."""
     generator = random.Random(1)
     stopped = 0
     for limit in (1, 2, 3, 4, 5, 6):

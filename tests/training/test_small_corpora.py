@@ -1,4 +1,4 @@
-"""Small corpora by default: what they are trained with, and that it is enough."""
+"""The default settings for small corpora, and their quality."""
 
 import random
 
@@ -27,7 +27,7 @@ def pairs_file(tmp_path):
 
 @pytest.mark.slow
 def test_members_are_trained_resumed_exported_and_proved(pairs_file, tmp_path):
-    """An ensemble that is stopped and resumed ends with the weights of one that was not."""
+    """A resumed ensemble ends with the weights of an uninterrupted ensemble."""
     overrides = {
         "data.pairs": str(pairs_file),
         "model.family": "rnn",
@@ -65,7 +65,7 @@ def test_members_are_trained_resumed_exported_and_proved(pairs_file, tmp_path):
 
 @pytest.mark.slow
 def test_spellings_are_learned_by_default(tmp_path):
-    """BLEU is 0 for words, so their training ended at once and the first checkpoint was kept."""
+    """BLEU is 0 for single words, so training must monitor exact match instead."""
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(f"{a}\t{b}\n" for a, b in reversed_capitals(800, 3)))
     notices: list[str] = []

@@ -1,7 +1,7 @@
-"""Recognisers and the detector learn words that frames by themselves do not tell.
+"""Speech recognizers and the trigger word detector learn words that differ only in order.
 
-A word is two sounds one after the other, each of a few frames: "up" is low and then high, "down"
-high and then low. Frame by frame, and in the sum, they are the same.
+A word is two sounds of a few frames each: "up" is low and then high, "down" is high and then low.
+The two words have the same frames in a different order.
 """
 
 import keras
@@ -21,7 +21,7 @@ QUIET = {"batch_size": 32, "verbose": 0}
 
 
 def spoken(count, seed):
-    """Features `(N, S, 3)`, lengths `(N,)`, the words of each, and where each of them ends."""
+    """Returns features `(N, S, 3)`, lengths `(N,)`, the words of each row and the word ends."""
     generator = np.random.default_rng(seed)
     features = np.zeros((count, FRAMES, 3), "float32")
     lengths, words, ends = [], [], []
@@ -65,7 +65,7 @@ def test_ctc_recognizer_learns_spoken_words():
     heard = Recognizer(model, NAMES, separator=" ")(
         [row[:length] for row, length in zip(features, lengths, strict=True)]
     )
-    # Who knows all but the order of the two sounds is wrong about half of the words.
+    # A model that ignores the order of the two sounds gets about half of the words wrong.
     assert errors(heard, words) < 0.1
 
 
@@ -100,7 +100,7 @@ def test_trigger_word_detector_learns_one_of_two_words():
         marks = np.zeros((count, FRAMES, 1), "float32")
         for row, said, stops in zip(marks, words, ends, strict=True):
             for word, stop in zip(said, stops, strict=True):
-                # Up to where the next word may begin.
+                # Mark the frames until the next word may begin.
                 row[stop : stop + 2] = word == 0
         return marks
 

@@ -47,7 +47,7 @@ def test_scheduled_sampling_at_rate_1_uses_the_models_own_words(make):
     own = logits(model).argmax(-1)
     expected = np.array(TARGET)
     for row, step in np.argwhere(TARGET != 0):
-        # The start stays; step t says what comes at t + 1; padding (0) is no word.
+        # The start token stays; step t predicts the token at t + 1; id 0 is padding, not a word.
         if step and own[row, step - 1]:
             expected[row, step] = own[row, step - 1]
     assert (expected != TARGET).sum() >= 3
@@ -80,7 +80,7 @@ def test_sampling_rate_follows_the_update_of_each_micro_batch():
     if (logits(taught.plain, inputs).argmax(-1) == 7).mean() > 0.5:
         inputs["target"][:] = 8
     word = inputs["target"][0, 0]
-    # Where the model itself would say another word; padding (0) is none.
+    # Positions where the model predicts another word; id 0 is padding, not a word.
     said = logits(taught.plain, inputs).argmax(-1)[:, :-1]
     own = (said != word) & (said != 0)
     assert own.sum() >= 4000
@@ -102,12 +102,12 @@ def test_training_model_shares_the_weights_of_the_model():
 
 
 def test_scheduled_sampling_uses_a_rate_variable_set_by_a_callback():
-    """In `fit`, by the outputs of the two ends: at 0 the true words, at 1 the model's own."""
+    """The losses of `fit` match teacher forcing at rate 0 and the model's own words at rate 1."""
     model, share = transformer(), keras.Variable(0.0, trainable=False)
     taught = ScheduledSampling(model, share)
     assert [w.path for w in taught.trainable_weights] == [w.path for w in model.trainable_weights]
     loss = SequenceCrossEntropy()
-    # As in a training: JAX would be asked for one operation after the other.
+    # Compile as training does; otherwise JAX runs operations one by one.
     on_jax = keras.backend.backend() == "jax"
     taught.compile(keras.optimizers.SGD(0.0), loss, jit_compile=on_jax)
     targets = np.array([[6, 4, 7, 9, 3], [6, 3, 0, 0, 0]], np.int32)

@@ -1,4 +1,4 @@
-"""A classifier and a tagger of Transformer blocks learn what is in the order, and are served."""
+"""Transformer classifiers and taggers learn from the order of words and can be exported."""
 
 import itertools
 import random
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def same_as_before(count, seed):
-    """Texts of letters; the tag of each says whether it is that before it, what no letter tells."""
+    """Returns texts of letters with tags that say whether a letter equals the one before."""
     generator = random.Random(seed)
     lines = []
     for _ in range(count):
@@ -59,7 +59,7 @@ def test_label_transformers_learn_order_and_export_with_allowed_operations(task,
         for answer, (_, label) in zip(found, new, strict=True)
         for one, other in zip(answer.split(), label.split(), strict=True)
     ]
-    # Of letters or words by themselves about half can be known.
+    # Without their order, letters or words predict about half of the labels.
     assert sum(one == other for one, other in pairs) > 0.95 * len(pairs)
     version = export_saved_model(Run.open(tmp_path / "run"), tmp_path / "served", verify=5)
     assert operations(version) <= ALLOWED

@@ -1,4 +1,4 @@
-"""A pair of weight 3 pulls as that pair three times."""
+"""A pair of weight 3 has the same gradient as three copies of the pair."""
 
 import keras
 import numpy as np
