@@ -43,7 +43,7 @@ setup.fit_batches = spoiling(setup.fit_batches)
 
 @pytest.mark.parametrize("backend", ["tensorflow", "jax"])
 def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
-    """Alignments, sampled words, frozen weights, weighted pairs, clipping and a skipped update.
+    """Combines alignments, sampled words, frozen weights, pair weights, clipping and a skip.
 
     A loss term with a wrong weight changes the moments even under clipping, and so does clipping
     the gradients before they are summed.

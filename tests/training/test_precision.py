@@ -172,7 +172,7 @@ def loss_gradients(model, batch, scale=1.0):
 def test_half_precision_loss_and_gradients_are_close_to_float32(make, half):
     """Most of the 2,400 tokens of the batch are one word.
 
-    A bfloat16 sum of so many terms would stop growing long before the last term.
+    A bfloat16 sum over thousands of terms would stop growing long before the last term.
     """
     generator = np.random.default_rng(2)
     source, target = (ids(200, 12, generator, 30) for _ in range(2))
