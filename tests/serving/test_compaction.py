@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def versions(tmp_path_factory):
-    """A SavedModel with a loop, a branch and variables, as saved and compacted."""
+    """A SavedModel with a loop, a branch and variables, before and after compaction."""
     import tensorflow as tf
 
     from keras_seq.serving.compaction import compact
@@ -93,7 +93,7 @@ def test_compaction_shrinks_the_graph_and_drops_save_operations(versions):
         return [node.op for function in graph.library.function for node in function.node_def]
 
     assert operations(after).count("Const") < operations(before).count("Const")
-    # A served model is never saved.
+    # A server never saves a model, so compaction drops the save operations.
     assert "SaveV2" in operations(before)
     assert "SaveV2" not in operations(after)
     assert "RestoreV2" in operations(after)

@@ -70,7 +70,7 @@ def test_a_joint_vocabulary_is_kept_once(tmp_path):
     common = {"README.md", "checkpoint.json", "config.json", "model.bin"}
     assert set(os.listdir(destination)) == common | names
     assert len(run_readme(destination)) == 2
-    # So is its table, which three layers use.
+    # The embedding table is stored once, although three layers use it.
     table = 4 * run.source_tokenizer.vocabulary_size * run.settings.model.units
     assert weights_of(destination) < 4 * table
 
@@ -100,12 +100,12 @@ def test_quantized_model_is_smaller_and_its_bleu_is_reported(learned, tmp_path, 
     )
     assert told
     assert float(told[2]) - float(told[4]) == pytest.approx(float(told[3]), abs=0.02)
-    # What knows them all by heart but one that ends early.
+    # The run has memorized these sentences, so BLEU is high even if one translation ends early.
     assert float(told[4]) > 50
 
 
 def test_quantized_export_leaves_later_float32_exports_unchanged(learned, tmp_path):
-    """CTranslate2 quantizes in place, which must not change the reference of the comparison."""
+    """CTranslate2 quantizes in place, which must not change the float32 weights."""
     export_ctranslate2(learned, tmp_path / "small", quantization="int8")
     before = export_ctranslate2(learned, tmp_path / "one", verify=0)
     after = export_ctranslate2(learned, tmp_path / "two", verify=0)
@@ -115,7 +115,7 @@ def test_quantized_export_leaves_later_float32_exports_unchanged(learned, tmp_pa
 def test_export_is_not_published_when_translations_differ_from_the_run(learned, tmp_path):
     shutil.copytree(learned.path, tmp_path / "run")
     run = Run.open(tmp_path / "run")
-    # The same weights split among more heads are another model.
+    # The same weights with another number of heads give other translations.
     changed = load_settings(base=run.settings.to_dict(), overrides={"model.num_heads": 9})
     Run.open(run.path).update_settings(changed)
     with pytest.raises(InputError) as raised:
@@ -127,7 +127,7 @@ def test_export_is_not_published_when_translations_differ_from_the_run(learned, 
     )
     assert int(found[1]) > 1
     assert os.listdir(tmp_path) == ["run"]
-    # The run on the disk can be exported.
+    # A reopened run reads the changed settings, so its export matches.
     export_ctranslate2(Run.open(run.path), tmp_path / "model")
 
 

@@ -38,7 +38,7 @@ def test_ctranslate2_token_log_probabilities_equal_forced_scores(tmp_path, norm,
     run, model = kind_of_run(tmp_path / "run", norm, activation, joint)
     generator = np.random.default_rng(1)
     sizes = run.source_tokenizer.vocabulary_size, run.target_tokenizer.vocabulary_size
-    # All ids but padding, in rows of many lengths.
+    # All ids except the special ones, in rows of different lengths.
     sources, targets = (
         [generator.integers(4, size, length).tolist() for length in (1, 40, 7, 3, 19)]
         for size in sizes
@@ -59,7 +59,7 @@ def test_ctranslate2_token_log_probabilities_equal_forced_scores(tmp_path, norm,
     for row, result in zip(expected, results, strict=True):
         assert len(result.log_probs) == np.count_nonzero(row)
         np.testing.assert_allclose(result.log_probs, row[: len(result.log_probs)], atol=2e-5)
-    # They are no near-uniform guesses, in which a fault could hide.
+    # The log-probabilities vary widely; near-uniform ones could hide an error.
     assert np.std(expected[expected < 0]) > 1
 
 
@@ -77,7 +77,7 @@ def test_layout_maps_every_model_weight_to_a_unique_variable(tmp_path, norm, act
 @pytest.mark.parametrize("units", [1, 5, 64])
 def test_position_sinusoids_equal_the_reference(units):
     expected = [reference.sinusoid(position, units) for position in range(300)]
-    # An angle of 300 in float32 is known to 2e-5.
+    # In float32, an angle of 300 has a rounding error of up to 2e-5.
     np.testing.assert_allclose(sinusoids(300, units), expected, atol=5e-5)
 
 

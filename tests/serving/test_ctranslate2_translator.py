@@ -44,7 +44,7 @@ def learned(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def engines(learned):
-    """Returns both engines for search settings; each is loaded once."""
+    """Returns a function that loads both engines once for given search settings."""
 
     @functools.cache
     def make(**search):
@@ -98,7 +98,7 @@ def test_beam_search_mostly_matches_translator_and_is_rarely_worse(engines):
             else:
                 worse += (other.truncated, -other.score) > (one.truncated, -one.score)
     assert same > 0.9 * len(LINES)
-    # A row in a hundred may be: neither search is exhaustive.
+    # Neither search is exhaustive, so a few rows may be worse.
     assert worse <= 0.03 * len(LINES)
 
 
@@ -142,7 +142,7 @@ def test_scores_are_length_normalized_log_probabilities_of_the_model(learned, no
             )
             power = 0 if normalization == "none" else alpha
             total = float(keras.ops.sum(scores)) / (len(ids) + 1) ** power
-            # Split into pieces otherwise, the same text has other scores.
+            # The same text has another score if it is split into other pieces.
             of_text = [h.score for h in found if h.text == text]
             checked += min(abs(score - total) for score in of_text) < 1e-4
     assert checked >= 3
@@ -170,7 +170,7 @@ def test_batch_size_does_not_change_translations(learned):
 def test_suppressed_tokens_keep_their_probability_as_in_translator(learned, tmp_path):
     run, model = learned
     weights = weight_arrays(model)
-    # The unknown token is a little likelier now than the first of a translation.
+    # Make the unknown token slightly likelier than the first token of a translation.
     table = weights["target_embedding/embeddings"]
     table[1] = 1.05 * table[run.target_tokenizer.encode(TARGETS[1:2])[0][0]]
     shutil.copytree(run.path, tmp_path / "run")
@@ -181,7 +181,7 @@ def test_suppressed_tokens_keep_their_probability_as_in_translator(learned, tmp_
     plain = open_spec(make_spec(run, positions=256), "float32").translate_batch(
         rows, beam_size=1, max_decoding_length=20, return_end_token=True
     )
-    # Not only where the limit is met, which has other reasons to search again.
+    # One result has <unk> and ends normally, so only <unk> can cause its second search.
     assert any({"<unk>", "</s>"} <= set(result.hypotheses[0]) for result in plain)
     expected, found = (
         engine.load(run.path, beam_size=1).translate(SOURCES)

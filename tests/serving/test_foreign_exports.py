@@ -138,7 +138,7 @@ def test_untrusted_model_runs_no_code_without_the_trust_option(
     assert found.code == 2
     assert "'WriteFile'" in found.error and "--trust" in found.error
     assert not victim.exists()
-    # The attack is real: with --trust, the program runs.
+    # The attack is real: with --trust, the graph writes the file.
     found = keras_seq_command("translate", version, "a dog", "--trust")
     assert (found.code, found.lines) == (0, ["a dog!"])
     assert victim.read_text() == "PWNED"
@@ -163,7 +163,7 @@ def test_server_rejects_an_untrusted_model_at_start_and_while_watching(make_fore
     assert len(notices) == 1 and "version 2 skipped" in notices[0]
     assert not os.path.exists(victim)
     watcher.close()
-    # Served by who asks for it; the warm-up is enough to have it run.
+    # With trust=True the model is served, and its warm-up already runs the operation.
     trusting = ModelWatcher(base, notices.append, trust=True)
     trusting.start(2, base / "2")
     assert os.path.exists(victim)
@@ -196,7 +196,7 @@ def export_copy(tiny_export, tmp_path):
 
 
 def changed(version, change):
-    """Changes the message of a SavedModel."""
+    """Applies `change` to the meta graph in the file of a SavedModel."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     model = saved_model_pb2.SavedModel()
@@ -279,7 +279,7 @@ def test_restore_operation_outside_of_restoring_is_rejected(export_copy, change)
 
 
 def test_field_number_beyond_32_bits_does_not_hide_an_operation(tmp_path):
-    """Protobuf's C++ reader drops the high bits: `92 80 80 80 10` is field 2 there."""
+    """Protobuf's C++ parser drops the high bits and reads `92 80 80 80 10` as field 2."""
 
     def message(number, content):
         return bytes([number * 8 + 2, len(content)]) + content
@@ -292,7 +292,7 @@ def test_field_number_beyond_32_bits_does_not_hide_an_operation(tmp_path):
 
 
 def test_wrong_wire_type_for_the_name_does_not_hide_an_operation(tmp_path):
-    """TensorFlow ignores a field 2 of four bytes; a careless reader would read it as Cast."""
+    """TensorFlow ignores a 4-byte field 2; a naive parser would read Cast as the operation."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     def message(number, content):

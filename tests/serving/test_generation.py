@@ -1,4 +1,4 @@
-"""The SavedModel of a language model continues prompts as its run does."""
+"""The SavedModel of a language model generates the same text as the run."""
 
 import random
 
@@ -73,7 +73,7 @@ def test_too_long_prompt_is_truncated(both):
     _, served, _ = both
     answer = served.text(PROMPTS, "n_best")
     assert answer["truncated"][-1].all()
-    # The model generates at least one of the twenty tokens.
+    # The prompt is cut to 19 of at most 20 tokens, so that the model generates at least one.
     assert all(text.decode().startswith(("c " * 19).strip()) for text in answer["text"][-1])
 
 
@@ -83,8 +83,8 @@ def test_invalid_prompt_ids_become_unknown_words_or_an_empty_prompt(both):
     answer = served("ids", ids=rows)
     assert answer["ids"][0].tolist() == answer["ids"][3].tolist()
     assert answer["ids"][0][:, :2].tolist() == [[10, 11]] * 3
-    # Begin, end and ids outside the vocabulary become unknown words; a row that begins with
-    # padding is an empty prompt.
+    # Begin, end and out-of-vocabulary ids become unknown words; a row that begins with padding
+    # is an empty prompt.
     assert answer["ids"][1][:, :4].tolist() == [[1, 1, 1, 1]] * 3
     nothing = served("ids", ids=np.zeros((1, 1), np.int32))
     assert answer["ids"][2].tolist() == nothing["ids"][0].tolist()

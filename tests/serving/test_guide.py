@@ -68,7 +68,7 @@ def test_guide_lists_the_text_operations_of_the_graph(tmp_path, operations, list
 
 
 def shell(base, block):
-    """Runs a shell block with programs that print their arguments."""
+    """Runs a shell block in which each program only prints its arguments; returns both."""
     programs = base.parent.parent / "programs"
     programs.mkdir(exist_ok=True)
     for name in ("tensorflow_model_server", "docker", "curl"):
@@ -116,7 +116,7 @@ def test_guide_shell_commands_pass_the_right_paths_and_options(base):
 
 
 def batching_parameters():
-    """The message of TensorFlow Serving's session_bundle_config.proto; no package has it."""
+    """Builds TensorFlow Serving's `BatchingParameters` message, which no package provides."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name="batching.proto",
@@ -168,7 +168,7 @@ def test_batching_file_parses_as_tensorflow_serving_parameters(base):
 
 @pytest.fixture(scope="module")
 def saved_model(tmp_path_factory):
-    """A SavedModel with the outputs of an export that returns its input in capitals."""
+    """A SavedModel that has the outputs of an export and returns its input in upper case."""
     import tensorflow as tf
 
     class Shout(tf.Module):
@@ -188,7 +188,7 @@ def saved_model(tmp_path_factory):
 
 @pytest.fixture
 def prediction_service(saved_model):
-    """TensorFlow Serving's gRPC service over the SavedModel; yields the port."""
+    """Runs TensorFlow Serving's gRPC service for the SavedModel; yields the port."""
     import grpc
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc

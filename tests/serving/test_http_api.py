@@ -65,7 +65,7 @@ def test_named_signatures_answer_with_their_own_outputs(served):
     assert rows == [{"ids": [[1, 2, 1, 2]], "length": [2]}, {"ids": [[3, 4, 3, 4]], "length": [2]}]
     raw = {"b64": base64.b64encode(b"\xff\x00").decode()}
     assert served.predict([raw], "bytes") == [raw]
-    # One output has no name.
+    # A single output is returned without its name.
     assert served.predict(["a"], "slow") == ["A"]
 
 
@@ -77,7 +77,7 @@ def test_column_request_without_rows_gives_empty_outputs(served):
 def test_predict_handles_unicode_control_characters_and_invalid_utf8(served):
     texts = ["é😀", "a\x00b", "\u2028", "<script>", '"\\', "\x1f\x7f", "e\u0301"]
     found = [row["translation"] for row in served.predict(texts)]
-    # The model's capitals are those of ASCII.
+    # The model converts only ASCII letters to upper case.
     assert found == ["".join(c.upper() if c.isascii() else c for c in text) for text in texts]
     (invalid,) = served.predict([{"b64": base64.b64encode(b"\xff\xfea").decode()}])
     assert invalid["translation"] == "\ufffd\ufffdA"
@@ -91,10 +91,10 @@ def test_megabyte_text_is_answered_and_oversized_body_gets_413(served):
     body = json.dumps({"instances": ["w" * 9 * MEGABYTE]}).encode()
     code, message = served.refused(body)
     assert (code, message) == (413, "the body is larger than 8,388,608 bytes")
-    # In pieces, of a length that nobody said.
+    # A chunked body does not declare its length.
     pieces = (body[at : at + 65536] for at in range(0, len(body), 65536))
     assert served.client.post(served.predict_url, content=pieces).status_code == 413
-    # One who asks first does not send it in vain.
+    # With `Expect: 100-continue`, the server rejects the body before it is sent.
     host, port = urlsplit(served.url).hostname, urlsplit(served.url).port
     with socket.create_connection((host, port), 10) as connection:
         connection.sendall(
@@ -226,7 +226,7 @@ def test_health_ready_and_metrics_report_the_server_state(served):
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     parser = pytest.importorskip("prometheus_client.parser")
     assert len(list(parser.text_string_to_metric_families(answer.text))) > 7
-    # A path of a client's making is no new label.
+    # Unknown paths do not add metric labels.
     for number in range(20):
         served.client.get(f"/made-up/{number}")
     assert "made-up" not in served.client.get("/metrics").text

@@ -13,7 +13,7 @@ from keras_seq.serving.http.errors import RequestError
 
 
 class Doubling:
-    """Doubles rows, rejects negative ones, fails on 13; adds `widths` columns run by run."""
+    """Doubles values, rejects negative values, fails on 13; `widths` adds columns to each run."""
 
     def __init__(self, seconds=0.0, widths=None):
         self.seconds = seconds
@@ -69,7 +69,7 @@ def test_requests_share_batches_and_keep_their_rows():
         assert answers == [[2 * value for value in values] for values in requests]
         batches = [values for _, values in model.batches]
         assert max(map(len, batches)) == 8 and len(batches) < len(requests)
-        # In the order of arrival; batches are padded with copies of their last row.
+        # Rows run in the order of arrival; batches are padded with copies of their last row.
         assert list(dict.fromkeys(itertools.chain(*batches))) == list(itertools.chain(*requests))
         assert model.held == 0 and shared.waiting_rows == 0
         await shared.close()
@@ -96,7 +96,6 @@ def test_batches_are_padded_to_powers_of_two_or_the_limit():
         model, shared = Doubling(), batcher(batch_size=20, delay=0.0)
         for count in range(1, 21):
             await doubled(shared, model, [1] * count)
-        # Powers of 2, and 20, which is the limit.
         expected = [1, 2, *[4] * 2, *[8] * 4, *[16] * 8, *[20] * 4]
         assert [len(values) for _, values in model.batches] == expected
         await shared.close()
@@ -149,7 +148,7 @@ def test_a_full_batch_does_not_wait_and_a_lone_row_does():
         start = time.perf_counter()
         await doubled(shared, model, [1] * 8)
         assert time.perf_counter() - start < 0.1
-        # A full batch goes before an older row that may still wait.
+        # A full batch runs before an older row whose delay has not passed yet.
         lone = asyncio.ensure_future(doubled(shared, model, [2], "g"))
         await asyncio.sleep(0)
         start = time.perf_counter()
@@ -195,13 +194,13 @@ def test_rejected_request_does_not_fail_others_in_its_batch():
         )
         assert answers[0] == [2, 4] and answers[2] == [8]
         assert isinstance(answers[1], RequestError)
-        # The error is not the request's fault, so the whole batch fails and the next one does not.
+        # An internal error fails the whole batch, but not the next batch.
         answers = await asyncio.gather(
             doubled(shared, model, [13]), doubled(shared, model, [5]), return_exceptions=True
         )
         assert [type(answer) for answer in answers] == [ZeroDivisionError] * 2
         assert await doubled(shared, model, [6]) == [12]
-        # A rejected part of a large request ends the request, including its waiting rows.
+        # If one part of a large request is rejected, its waiting rows are dropped.
         with pytest.raises(RequestError):
             await shared.run(model, "f", rows(-1, *range(14, 34)))
         assert await doubled(shared, model, [7]) == [14]
@@ -223,7 +222,7 @@ def test_waiting_rows_of_a_canceled_request_never_run():
         gone.cancel()
         assert await asyncio.gather(first, stays) == [[2], [4]]
         assert [values for _, values in model.batches] == [[1], [2]]
-        # A request canceled while it runs has no effect on others.
+        # Canceling a running request does not affect other requests.
         gone = asyncio.ensure_future(shared.run(model, "f", rows(3)))
         await asyncio.sleep(0.02)
         gone.cancel()

@@ -1,4 +1,4 @@
-"""`keras-seq serve` over a real export returns the translations of the run."""
+"""`keras-seq serve` with a real export returns the translations of the run."""
 
 import base64
 import json
@@ -41,7 +41,7 @@ def lines():
 
 
 def close(found, expected):
-    """Compares responses; the last digits of scores depend on the shape of a batch."""
+    """Asserts equal responses; the last digits of scores may depend on the batch shape."""
     assert [row["translation"] for row in found] == [row["translation"] for row in expected]
     assert [row["truncated"] for row in found] == [row["truncated"] for row in expected]
     for row, other in zip(found, expected, strict=True):
@@ -76,7 +76,7 @@ def test_guide_rest_examples_work_against_the_server(served, base):
     expected = re.search(r"Each of the three requests returns\n\n```\n(.*)\n```", guide)[1]
 
     def here(lines):
-        # The port is 8501 there, and a free one in a test.
+        # The guide uses port 8501; the test server uses a free port.
         assert "localhost:8501" in lines
         return lines.replace("localhost:8501", served.url.removeprefix("http://"))
 
@@ -101,7 +101,7 @@ def test_ids_signature_gives_the_same_translations_as_text(served, tiny_run):
         [row[:length] for row, length in zip(found["ids"], found["length"], strict=True)]
     )
     assert texts == expected["translation"]
-    # Padding is no part of a row, and an id of nowhere is an unknown one.
+    # Padding does not change a row, and ids outside the vocabulary are accepted.
     (padded,) = served.predict([[*ids, 0, 0, 0]], "ids")
     assert padded["score"] == pytest.approx(found["score"], abs=1e-4)
     served.predict([[2**31 - 1, -5]], "ids")

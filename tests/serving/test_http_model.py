@@ -1,4 +1,4 @@
-"""A version in a session equals `tf.saved_model.load`; invalid versions raise errors."""
+"""`LoadedModel` answers like `tf.saved_model.load`; invalid versions raise errors."""
 
 import gc
 import weakref

@@ -1,6 +1,6 @@
 """The demo page in a real browser: text is translated and never interpreted as markup."""
 
-# Ruff takes each argument named like an imported fixture for a redefinition.
+# Ruff reports an argument with the name of an imported fixture as a redefinition.
 # ruff: noqa: F811
 
 import re
@@ -49,7 +49,7 @@ def wait(look, seconds=30):
 
 
 def translated(browser, text, keys=None):
-    """Types, sends, and returns the cards of the answer."""
+    """Enters and sends a text; returns the result cards on the page."""
     (field,) = find(browser, "#text")
     field.clear()
     field.send_keys(text)
@@ -67,12 +67,12 @@ def scheme(browser, value):
 
 
 def screenshot(browser):
-    """The window as an array (height, width, 3)."""
+    """Returns a screenshot of the window as an array (height, width, 3)."""
     return np.asarray(tf.io.decode_png(browser.get_screenshot_as_png(), channels=3)).astype(int)
 
 
 def region(image, element):
-    """Returns the screenshot of an element."""
+    """Crops a screenshot to an element."""
     place = element.rect
     top, left = int(place["y"]), int(place["x"])
     return image[top : top + int(place["height"]), left : left + int(place["width"])]
@@ -92,7 +92,7 @@ def test_page_shows_the_same_translations_as_the_api(browser, served):
             [cell.text for cell in row.find_elements("css selector", "td")]
             for row in card.find_elements("css selector", "tbody tr")
         ]
-        # The third is one that the search did not find.
+        # The third result is only filler (score -1e30), so the page does not show it.
         assert rows == [
             [str(place + 1), expected["translation"][place], f"{expected['score'][place]:.4f}"]
             for place in range(2)
@@ -133,7 +133,7 @@ def test_page_is_readable_in_light_and_dark_mode(browser, served):
         assert len(np.unique(image.reshape(-1, 3), axis=0)) > 50
         for selector in ("h1", "textarea", "#send", ".best", "table"):
             shown = region(image, find(browser, selector)[0])
-            # Ink on paper: far apart in brightness, and not everywhere.
+            # Text contrasts strongly with its background and covers only part of it.
             light = shown.mean(axis=2)
             minimum = 30 if selector == "textarea" else 120
             assert light.max() - light.min() > minimum, (value, selector)
@@ -157,7 +157,7 @@ def test_page_works_by_keyboard_screen_reader_and_on_a_phone(browser, served):
     send.send_keys(Keys.ENTER)
     (card,) = wait(lambda: find(browser, "article"))
     assert card.find_element("css selector", "th").get_attribute("scope") == "col"
-    # A telephone: nothing is wider than the window.
+    # On a phone screen, nothing is wider than the window.
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True},
@@ -186,7 +186,7 @@ def test_page_reports_request_errors_and_an_unreachable_server(browser, served):
     find(browser, "#send")[0].click()
     wait(lambda: "300 rows in one request" in status.text)
     assert status.get_attribute("class") == "wrong"
-    # And the last of this server.
+    # This must be the last test because it stops the server.
     assert served.stop() == 0
     field.clear()
     field.send_keys("anybody?")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Versions 1 and 2 with different prefixes of their outputs."""
+    """Versions 1 and 2 of a model, whose outputs begin with different prefixes."""
     base = tmp_path_factory.mktemp("models")
     return {n: save_text_model(base, n, f"{n} ") for n in (1, 2)}
 
@@ -42,9 +42,9 @@ def test_concurrent_clients_get_the_same_answers_as_sequential_ones(base):
         with ThreadPoolExecutor(32) as pool:
             together = list(pool.map(lambda text: served.predict([text])[0], texts))
         assert together == alone
-        # They did share batches.
+        # Concurrent requests shared batches.
         assert served.metric("keras_seq_batch_rows_count") - batches < 200
-        # A row alone is the row in a batch of 64.
+        # A row gets the same answer alone and in a batch of 64.
         assert served.predict(texts[:64]) == alone[:64]
         port = urlsplit(served.url).port
         with pytest.raises(InputError, match=f"port {port} of 127.0.0.1 cannot be used"):
@@ -62,7 +62,7 @@ def test_overloaded_server_answers_429_and_recovers(base):
             )
         codes = [answer.status_code for answer in answers]
         assert set(codes) == {200, 429}
-        # One batch runs and two wait; a slow machine may let one more in.
+        # One request runs and two wait; on a slow machine, a few more are accepted.
         assert 3 <= codes.count(200) <= 6
         for answer in answers:
             if answer.status_code == 429:
@@ -73,7 +73,6 @@ def test_overloaded_server_answers_429_and_recovers(base):
         assert served.metric('keras_seq_requests_total{code="429",endpoint="predict"}') >= 6
         assert served.metric("keras_seq_queue_rows") == 0
         assert served.predict(["a"], "slow") == ["1 A"]
-        # Ctrl-C.
         assert served.stop(signal.SIGINT) == 130
 
 
@@ -86,7 +85,7 @@ def wait_for_queue(served, rows):
 
 def test_disconnect_drops_queued_rows_and_shutdown_answers_pending_ones(base):
     with serving(base, "--batch-size", 1, "--threads", 1) as served:
-        # A client that goes leaves no work behind: twenty rows would take long.
+        # Waiting rows of a disconnected client are dropped; running all twenty would take long.
         body = json.dumps({"signature_name": "slow", "instances": ["a"] * 20}).encode()
         address = urlsplit(served.url).hostname, urlsplit(served.url).port
         with socket.create_connection(address, 10) as connection:
@@ -100,7 +99,7 @@ def test_disconnect_drops_queued_rows_and_shutdown_answers_pending_ones(base):
         assert time.monotonic() - start < 9 * SLOW_SECONDS
         assert served.metric('keras_seq_requests_total{code="499",endpoint="predict"}') == 1
 
-        # A server that is told to go answers first what it has: one row runs and three wait.
+        # On shutdown, the server first answers pending requests: one row runs and three wait.
         row = {"signature_name": "slow", "instances": ["a"]}
         with ThreadPoolExecutor(4) as pool:
             answers = [

@@ -17,7 +17,7 @@ from keras_seq.serving.http.tensors import (
 
 TEXT = Signature({"text": TensorInfo("DT_STRING", (None,))}, {})
 IDS = Signature({"ids": TensorInfo("DT_INT32", (None, None))}, {})
-# The example of TensorFlow Serving's documentation.
+# The example from TensorFlow Serving's documentation.
 THREE = Signature(
     {
         "tag": TensorInfo("DT_STRING", (None,)),
@@ -170,8 +170,8 @@ def test_outputs_are_written_as_rows_or_columns():
         "score": np.array([[0.5, 2.0], [1 / 3, 9e6], [3e-5, -1e30]], np.float32),
         "truncated": np.array([True, False, False]),
     }
-    # 0.333333343 and not 0.3333333432674408: nine digits are a float32, and what the other
-    # server writes; 9e+06, 3e-05 in its form are the same numbers.
+    # Nine digits identify a float32, so 1/3 is written as 0.333333343, as TensorFlow Serving does.
+    # TensorFlow Serving's 9e+06 and 3e-05 are the same numbers in another notation.
     scores = [[0.5, 2.0], [0.333333343, 9e6], [3e-05, -1e30]]
     texts = ["a", "é\x00", "\ufffd"]
     cut = [True, False, False]

@@ -1,4 +1,4 @@
-"""The directory of versions: which directories count, and errors if there is none."""
+"""Finding the versions of a model in a directory, and the errors if there are none."""
 
 import os
 

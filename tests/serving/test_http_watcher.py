@@ -14,7 +14,7 @@ from keras_seq.text import InputError
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Versions 1 to 3 with different prefixes of their outputs."""
+    """Versions 1 to 3 of a model, whose outputs begin with different prefixes."""
     base = tmp_path_factory.mktemp("models")
     return {n: save_text_model(base, n, f"{n} ") for n in (1, 2, 3)}
 
@@ -106,7 +106,7 @@ def test_broken_version_is_skipped_until_it_is_complete(watcher, models, base, n
         assert notices == [
             f"version 5 skipped: {base}/5: not a SavedModel: it has no saved_model.pb"
         ]
-        # A copy by hand, not by rename: first the graph, then the rest.
+        # A manual copy is not atomic: the graph arrives first, then the variables.
         shutil.copy(models[2] / "saved_model.pb", base / "5")
         await watcher.check()
         assert len(notices) == 2 and "not a SavedModel that can be served" in notices[1]

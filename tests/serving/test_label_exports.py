@@ -79,7 +79,7 @@ def test_ids_get_the_same_labels_as_their_text(classifier):
     ids = np.zeros((2, 1 + max(map(len, rows))), "int32")
     for row, one in zip(ids, rows, strict=True):
         row[: len(one)] = one
-        # With and without an end, which the model reads either way.
+        # The model accepts rows with and without an end token.
         row[len(one)] = EOS_ID if row is ids[0] else 0
     answer, expected = served("ids", ids=ids), served.text(texts)
     assert answer["label"].tolist() == expected["label"].tolist()
@@ -95,7 +95,7 @@ def test_exported_tagger_tags_equal_those_of_the_run(tagger):
         texts, found, answer["truncated"], loaded.tag(texts), strict=True
     ):
         if cut:
-            # What is not read has no tags here; the run tags a long text in pieces.
+            # The export does not tag text beyond its limit; the run tags a long text in pieces.
             assert len(text) >= 100 and len(tags.split()) <= len(one.tags)
         else:
             assert tags.split() == list(one.tags)

@@ -60,7 +60,7 @@ def test_exported_labels_and_translations_equal_those_of_the_run(runs, tmp_path)
         assert operations(version) >= WORD_PIECES
         guide = (version.parent / "serving" / "README.md").read_text(encoding="utf-8")
         assert {name for name in TEXT if f"`{name}`" in guide} == operations(version) & TEXT
-        # A server that knows neither Keras nor KerasHub.
+        # The server process has neither Keras nor KerasHub.
         with StockProcess(version) as process:
             answer = process.run("serving_default", {"text": Tensor.row(TEXTS)})
         found = [one[0] if isinstance(one, list) else one for one in answer[output].rows()]

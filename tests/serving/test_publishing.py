@@ -1,4 +1,4 @@
-"""Publishing is atomic, whatever fails and whoever reads."""
+"""Publishing is atomic, even if it fails or another process reads at the same time."""
 
 import os
 import random
@@ -25,7 +25,7 @@ FILES = ["saved_model.pb", "variables/variables.index", "variables/variables.dat
 
 
 def fill(directory: Path, marker: bytes = b"1") -> None:
-    """Writes several files, one after the other, as an export does."""
+    """Writes several files one after another, as an export does."""
     for name in FILES:
         (directory / name).parent.mkdir(exist_ok=True)
         (directory / name).write_bytes(marker * 1000)
@@ -50,7 +50,7 @@ def test_version_numbering_ignores_names_that_are_not_versions(tmp_path):
     assert publish_version(tmp_path, fill).name == "1"
     (tmp_path / "0041").mkdir()
     assert publish_version(tmp_path, fill).name == "42"
-    # A server would read a file with such a name as a version.
+    # A server would take a file with a number as its name for a version.
     (tmp_path / "50").touch()
     assert publish_version(tmp_path, fill).name == "51"
 
@@ -133,7 +133,7 @@ def test_full_disk_error_from_tensorflow_is_reported_in_one_line(tmp_path):
     with pytest.raises(InputError, match="ende: cannot be written: no space left on device$"):
         publish_version(tmp_path / "ende", write)
     assert os.listdir(tmp_path) == []
-    # Other errors of TensorFlow are not disk errors.
+    # Other TensorFlow errors are not reported as disk errors.
     with pytest.raises(tf.errors.InvalidArgumentError):
         publish_version(tmp_path / "ende", lambda directory: tf.io.decode_image(b"none"))
 
@@ -348,7 +348,7 @@ def test_publish_directory_writes_a_directory_or_a_single_file(tmp_path):
 
     file = publish_directory(tmp_path / "ende.keras", write)
     assert file.read_text() == "model"
-    # Keras requires the suffix.
+    # Keras requires the suffix .keras, so the temporary path has it, too.
     assert seen == ["ende.keras"]
     assert sorted(os.listdir(tmp_path)) == ["ct2", "ende.keras"]
 

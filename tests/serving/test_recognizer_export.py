@@ -36,7 +36,7 @@ LABELS = ["one", "two", "drei", "四"]
 
 
 def recognizer_model(features=None):
-    """A model with random weights, large enough for non-empty outputs."""
+    """Builds a model whose random weights are large enough for non-empty outputs."""
     front = features or LogMelSpectrogram(1000, num_mels=4, frame_length=32, frame_step=16)
     model = CTCRecognizer(
         5, front, strides=(2,), convolution_units=4, num_layers=1, units=4, seed=1
@@ -79,13 +79,13 @@ def version(model, sounds, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(version):
-    # In a process with only TensorFlow's C library.
+    # The server process has only TensorFlow's C library.
     with StockProcess(version, operations=False) as process:
         yield process
 
 
 def ask(server, sounds, signature="serving_default", width=4000):
-    """Calls the server with NaN as padding: only the lengths say where a sound ends."""
+    """Calls the server; samples are padded with NaN, so only `lengths` marks their ends."""
     samples = np.full((len(sounds), width), np.nan, "float32")
     for row, sound in zip(samples, sounds, strict=True):
         row[: len(sound)] = sound
@@ -102,7 +102,7 @@ def ask(server, sounds, signature="serving_default", width=4000):
 def test_exported_recognizer_transcribes_as_recognizer_does_in_python(model, server, sounds):
     here = Recognizer(model, LABELS, separator=" ", beam_size=4, n_best=3)
     expected = here.recognize(sounds)
-    # The texts are not empty and differ; a sound of length 0 has an empty text.
+    # The texts differ, and a sound of length 0 has an empty text.
     texts = [found[0].text for found in expected]
     assert len(set(texts)) >= 3 and texts[2] == "" and any(" " in text for text in texts)
     assert here(sounds) == texts
@@ -141,7 +141,7 @@ def test_sound_without_samples_gives_empty_text(server):
 
 def test_digital_silence_gives_empty_text(model, server):
     silence = np.zeros(4000, "float32")
-    # Without the check for silence, this model returns labels.
+    # Without the check for silence, this model would return labels.
     logits = model({"samples": silence[None], "lengths": np.array([4000], "int32")})
     assert int(ctc_greedy_search(logits).lengths[0, 0]) > 0
     nearly = np.zeros(4000, "float32")
@@ -155,7 +155,7 @@ def test_digital_silence_gives_empty_text(model, server):
 
 
 def test_each_warm_up_request_runs(version, server):
-    """Runs each request as the server does, by the names of the inputs."""
+    """Runs each warm-up request by its input names, as the server does."""
     import tensorflow as tf
     from tensorflow_serving.apis import prediction_log_pb2
 
@@ -171,7 +171,7 @@ def test_each_warm_up_request_runs(version, server):
         inputs = {n: Tensor(a.shape, a.ravel().tolist()) for n, a in given.items()}
         assert len(server.run("serving_default", inputs)["text"].values) == len(given["lengths"])
         shapes.append(given["samples"].shape)
-    # The shortest that is not empty, and the longest.
+    # Warm-up requests have the lengths of the shortest non-empty and the longest example.
     assert shapes == [(1, 20), (1, 4000), (7, 20), (7, 4000)]
 
 
@@ -188,7 +188,7 @@ def test_guide_curl_example_gives_the_documented_transcription(
     assert url == f"localhost:8501/v1/models/{quote(version.parent.name)}:predict"
     monkeypatch.chdir(version.parent.parent)
     inputs = json.loads(Path(data.removeprefix("@")).read_text())["inputs"]
-    # Exact to the last bit, although written as text.
+    # Samples written as JSON text are bit-identical.
     np.testing.assert_array_equal(np.array(inputs["samples"], "float32"), [sounds[0]])
     (text,) = ask(server, sounds[:1])["text"]
     assert f"Each of the three requests returns\n\n```\n{text.decode()}\n```" in (

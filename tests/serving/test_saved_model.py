@@ -1,4 +1,4 @@
-"""The SavedModel returns the outputs of the run in a session and needs only stock operations."""
+"""A SavedModel returns the run's outputs in a session and needs only stock operations."""
 
 import shutil
 
@@ -17,7 +17,7 @@ LINES = [source for source, _ in date_pairs(20, seed=9)] + ["", "  ", "?", "x " 
 
 
 class Served:
-    """A SavedModel in a session, which is what model servers use."""
+    """A SavedModel loaded into a session, as in a model server."""
 
     def __init__(self, version):
         import tensorflow_text  # noqa: F401
@@ -42,7 +42,7 @@ class Served:
 
 @pytest.fixture(scope="module", params=["transformer", "rnn"])
 def both(request, tmp_path_factory):
-    """A run's translator with 3-best output, and the export of the run."""
+    """A run's translator with three results per line, and the export of the run."""
     run = request.getfixturevalue({"transformer": "tiny_run", "rnn": "tiny_rnn_run"}[request.param])
     base = tmp_path_factory.mktemp("served")
     notices = []
@@ -248,7 +248,7 @@ def test_export_numbers_versions_and_a_failed_one_leaves_nothing(tiny_run, tmp_p
     assert export_saved_model(run, base, verify=0).name == "1"
     assert export_saved_model(run, base, verify=0, beam_size=1).name == "2"
     before = sorted(path.relative_to(base) for path in base.rglob("*"))
-    # The verification process cannot import TensorFlow.
+    # With this PYTHONHOME, the verification process cannot import TensorFlow.
     monkeypatch.setenv("PYTHONHOME", str(tmp_path))
     with pytest.raises(InputError, match="does not run by itself"):
         export_saved_model(run, base, verify=3)
@@ -257,5 +257,5 @@ def test_export_numbers_versions_and_a_failed_one_leaves_nothing(tiny_run, tmp_p
 
 def test_exported_graph_file_is_smaller_than_one_megabyte(both):
     translator, _, version = both
-    # The file contains the graph without weights: an upper bound for its size.
+    # The file contains the graph without the weights, so it is small.
     assert (version / "saved_model.pb").stat().st_size < 1_000_000

@@ -1,4 +1,4 @@
-"""An export run by TensorFlow's C library equals the run in Keras."""
+"""`SavedModelTranslator` translates with TensorFlow's C library as the run does in Keras."""
 
 import threading
 

@@ -1,7 +1,7 @@
 """The same search options give the same translations in Python, `translate` and an export.
 
-The export answers through TensorFlow's C API in a process without any package, as a stock model
-server would: with what it may hold by `keras_seq.serving.graph_file.operations`.
+The export runs through TensorFlow's C API in a process without any package, like a stock model
+server that has only the operations of `keras_seq.serving.graph_file.operations`.
 """
 
 from typing import NamedTuple
@@ -24,14 +24,14 @@ LINES = [source for source, _ in date_pairs(12, seed=3)] + ["", "1.2.2003", "?"]
 
 
 class Case(NamedTuple):
-    """Search options, and the name of the fixture with the run."""
+    """Search options and the name of the run's fixture."""
 
     run: str
     options: dict
 
 
 CASES = {
-    # All that a beam has; each rule changes what a model finds that was trained for four updates.
+    # All beam search options; each changes the results of a model trained for four updates.
     "beam": Case(
         "tiny_run",
         {

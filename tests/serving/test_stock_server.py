@@ -1,6 +1,6 @@
-"""The contract with a stock model server: the export keeps it, and each known trap breaks it.
+"""Exports run on a stock model server, and SavedModels with known faults do not.
 
-All requests go through TensorFlow's C API in a process that cannot import anything; see
+All requests go through TensorFlow's C API in a process that cannot import any package; see
 `stock_server.py`.
 """
 
@@ -28,7 +28,7 @@ pytestmark = [
 
 FLOAT, INT, STRING, BOOL = 1, 3, 7, 10
 N_BEST = 2
-# What the tiny models never saw, beside dates of all lengths.
+# Text unlike the dates that the tiny models were trained on.
 STRANGE = [
     "",
     " ",
@@ -142,7 +142,7 @@ def test_overlong_texts_are_truncated_and_not_much_slower(exported):
         start = time.perf_counter()
         answer(exported.server, [text])
         seconds.append(time.perf_counter() - start)
-    # Loose: the machine may be busy. One not cut would take some fifty times as long.
+    # The bound is loose because the machine may be busy; an uncut text takes 50 times as long.
     assert seconds[1] < 5 * seconds[0] + 1
 
 
@@ -177,7 +177,7 @@ def test_stock_server_script_translates_standard_input(exported):
     assert result.stdout.decode().split("\n")[:-1] == exported.translator(lines)
 
 
-# Traps. Each SavedModel loads in Python, so a test by `tf.saved_model.load` would pass.
+# Known faults. Each SavedModel loads in Python, so `tf.saved_model.load` does not find them.
 
 
 def save(module, function, directory):
@@ -238,7 +238,7 @@ def test_slice_update_needs_xla(tmp_path):
 
 
 def test_server_without_text_operations_cannot_load_an_export(exported):
-    """Such a server cannot load the model at all, so not even `ids` works."""
+    """The server cannot load the model at all, so not even the `ids` signature works."""
     with pytest.raises(ServerError, match="Op type not registered 'SentencepieceOp'"):
         StockProcess(exported.version, operations=False)
 
@@ -258,7 +258,7 @@ def test_isolated_python_cannot_import_tensorflow():
 
 
 def test_openvino_results_equal_those_of_the_stock_server(exported):
-    """An independent runtime: another graph compiler, other kernels, no TensorFlow inside."""
+    """OpenVINO is an independent runtime: its own compiler and kernels, without TensorFlow."""
     openvino = pytest.importorskip("openvino")
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
@@ -270,11 +270,11 @@ def test_openvino_results_equal_those_of_the_stock_server(exported):
     compiled = openvino.compile_model(
         openvino.convert_model(loaded.signatures["ids"]), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
     )
-    # The first answer of a recurrent model is wrong in OpenVINO 2026.4, all later ones are right.
+    # In OpenVINO 2026.4, only the first answer of a recurrent model is wrong.
     for _ in range(2):
         found = compiled(ids)
     expected = exported.server.run("ids", {"ids": Tensor(ids.shape, ids.ravel().tolist())})
-    # The input is called `ids`, too, so the output is `ids_1`.
+    # OpenVINO names the output `ids_1` because the input is named `ids`.
     found = {output.get_any_name().removesuffix("_1"): found[output] for output in compiled.outputs}
     assert found["ids"].ravel().tolist() == expected["ids"].values
     assert found["length"].ravel().tolist() == expected["length"].values

@@ -70,7 +70,7 @@ def test_invalid_bytes_count_as_the_replacement_character(graph, tokenizer):
 
 def test_graph_decodes_random_ids_as_the_tokenizer_does(graph, tokenizer):
     generator = np.random.default_rng(0)
-    # Any ids, byte pieces in any order among them; special ids anywhere.
+    # Random ids, rows of random byte pieces, and end tokens at random positions.
     ids = generator.integers(0, tokenizer.vocabulary_size, (300, 12)).astype("int32")
     ids[100:200] = generator.integers(4, 260, (100, 12))
     ids[generator.random(ids.shape) < 0.2] = 3

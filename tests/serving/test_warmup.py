@@ -25,7 +25,7 @@ def saved_model(tmp_path_factory):
 
 
 def test_each_warmup_request_runs_on_the_saved_model(saved_model):
-    """Reads and runs the requests as the server does, by the names of the signature."""
+    """Runs each request by the input names of its signature, as a server does."""
     path = write_warmup(saved_model, BATCHES)
     assert path == saved_model / "assets.extra" / "tf_serving_warmup_requests"
     answers = []

@@ -1,4 +1,4 @@
-"""Word pieces in a graph have the ids of the tokenizer in Python, for any text."""
+"""Word pieces in a graph have the same ids as in Python, for any text."""
 
 import itertools
 
