@@ -1,4 +1,4 @@
-"""`keras-seq average`: the mean of checkpoints, against numpy on the files."""
+"""`keras-seq average`, compared with means of the checkpoint files by numpy."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from keras_seq.run import Run
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Three checkpoints, all validated."""
+    """A run with three checkpoints, all validated."""
     folder = tmp_path_factory.mktemp("average")
     settings = {"max_steps": 6, "validate_every": 2, "checkpoint_every": 2, "ema": 0.0}
     named = {f"training__{key}": value for key, value in settings.items()}
@@ -35,7 +35,7 @@ def test_average_last_writes_the_mean_of_the_last_checkpoints(trained, tmp_path,
         assert array.dtype == np.float32
         expected = (given[0][name].astype("f8") + given[1][name]) / 2
         np.testing.assert_array_equal(array, expected.astype("f4"), err_msg=name)
-    # The run given is as it was, and what was made translates and scores as any run.
+    # The input run is unchanged, and the averaged run can translate.
     assert Run.open(trained).checkpoints.steps == [2, 4, 6]
     outcome = keras_seq_command("translate", tmp_path / "mean", "-", stdin=b"a b c d e\n")
     assert outcome.code == 0 and outcome.out.count(b"\n") == 1
@@ -98,7 +98,7 @@ def test_average_rejects_a_directory_that_a_training_writes_to(
     assert outcome.code == 2 and "another training is at work there" in outcome.err
     lock.release()
     assert keras_seq_command("average", trained, tmp_path / "mean", "--last", 1).code == 0
-    # And it lets go of the directory.
+    # The command has released its lock on the directory.
     DirectoryLock(tmp_path / "mean").release()
 
 

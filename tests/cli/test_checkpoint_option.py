@@ -1,4 +1,4 @@
-"""`--which` of the commands, against runs that hold one checkpoint alone."""
+"""`--which` of each command, compared with runs that have only the chosen checkpoint."""
 
 import json
 import random
@@ -20,7 +20,7 @@ from three_checkpoints import (
 
 import keras_seq
 
-# A command of each task, and what it reads.
+# Command lines to test; RUN and LINES stand for paths.
 COMMANDS = {
     "translate": ["translate", "RUN", "--scores"],
     "likelihood": ["likelihood", "RUN", "-", "LINES"],
@@ -92,7 +92,7 @@ def test_command_reads_the_checkpoint_that_which_names(name, request, tmp_path, 
             *(values.get(part, part) for part in COMMANDS[name]), *options, stdin=LINES
         )
         assert outcome.code == 0, outcome.err
-        # The name of the checkpoint that was asked for is part of a diagnosis.
+        # The output of `diagnose` contains the value of --which, which differs between the calls.
         return [line for line in outcome.lines if '"checkpoint"' not in line]
 
     alone = with_one_checkpoint(given, MIDDLE, tmp_path / "alone" / "run")
@@ -143,7 +143,7 @@ def test_average_takes_checkpoints_by_name(run, tmp_path, keras_seq_command):
 
 
 def test_files_of_a_job_are_translated_with_the_checkpoint(run, tmp_path, keras_seq_command):
-    """The job of another checkpoint is another job: its outputs are not mixed with these."""
+    """A job rejects another checkpoint, so that it does not mix outputs of two checkpoints."""
     lines = tmp_path / "lines"
     lines.write_bytes(b"\n\n")
     job = ["translate", run, "--input", lines, "--output-dir", tmp_path / "out", "--workers", 1]

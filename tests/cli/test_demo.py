@@ -1,4 +1,4 @@
-"""`keras-seq demo`: the whole way, on a model too small to learn anything."""
+"""`keras-seq demo` from training to scores, with a model too small to learn anything."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_demo_creates_and_keeps_its_corpus(tmp_path):
     sources, references = run.valid_lines()
     assert len(sources) == len(references) == len(test) == 1000
     data = Run.open(run.path).settings.data
-    # The text can be trained on again: it outlives the making of the run.
+    # The corpus files remain after preparation, so that they can be used for training again.
     train, valid = Path(str(data.source)), Path(str(data.valid_source))
     assert valid.read_text("utf-8").split("\n")[:-1] == sources
     trained = train.read_text("utf-8").split("\n")[:-1]
@@ -33,7 +33,7 @@ def test_demo_with_an_unknown_setting_creates_no_files(tmp_path):
 
 @pytest.mark.slow
 def test_the_demo_trains_translates_and_scores(keras_seq_command, tmp_path, monkeypatch):
-    """In the folder that it takes by itself."""
+    """Runs the demo in its default folder."""
     monkeypatch.chdir(tmp_path)
     tiny = {
         "model.num_encoder_layers": 1,

@@ -1,4 +1,4 @@
-"""`keras-seq diagnose`."""
+"""`keras-seq diagnose`: its table, JSON and HTML page, and its errors."""
 
 import json
 
@@ -106,7 +106,7 @@ def test_diagnose_table_json_and_html_page_agree(keras_seq_command, tiny_run, fi
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f'"run": "{tiny_run.name}"' in page and "x \\u003c y & \\u2028 z" in page
 
-    # One side from standard input.
+    # Read the references from standard input.
     arguments[3] = "-"
     outcome = keras_seq_command(*arguments, "--json", stdin=paths[1].read_bytes())
     assert outcome.code == 0

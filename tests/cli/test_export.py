@@ -1,4 +1,4 @@
-"""`keras-seq export`: what it writes, and what it refuses in one line."""
+"""`keras-seq export`: the files it writes and its one-line errors."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ def test_export_numbers_versions_consecutively(
     tiny_run, tmp_path, keras_seq_process, keras_seq_command
 ):
     base = tmp_path / "served" / "dates"
-    # Another backend in the environment is no matter: TensorFlow writes the SavedModel.
+    # TensorFlow writes the SavedModel even if KERAS_BACKEND names another backend.
     first = keras_seq_process("export", tiny_run, base, "--verify", 3, KERAS_BACKEND="jax")
     assert first.code == 0, first.err
     assert first.lines == [str(base / "1")]

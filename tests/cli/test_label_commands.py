@@ -1,4 +1,4 @@
-"""`keras-seq classify` and `keras-seq tag`."""
+"""`keras-seq classify` and `keras-seq tag`: output formats, scores and errors."""
 
 import csv
 import json
@@ -44,7 +44,7 @@ def test_tag_writes_a_tag_for_each_word(keras_seq_command, tagger_run, stdin, tm
     outcome = keras_seq_command("tag", tagger_run, stdin=stdin(NAMED))
     assert outcome.code == 0, outcome.err
     assert outcome.out.decode().split("\n") == [*expected, ""]
-    # What tsv writes is what `train --labeled` and `tag --labeled` read.
+    # `train --labeled` and `tag --labeled` can read the output of `--format tsv`.
     tsv = keras_seq_command("tag", tagger_run, "--format", "tsv", stdin=stdin(NAMED))
     (tmp_path / "tagged.tsv").write_bytes(tsv.out)
     again = keras_seq_command("tag", tagger_run, "--labeled", tmp_path / "tagged.tsv")

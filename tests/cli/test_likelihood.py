@@ -1,4 +1,4 @@
-"""`keras-seq likelihood`."""
+"""`keras-seq likelihood`: scores per line, token and corpus, and its errors."""
 
 import functools
 import json
@@ -21,7 +21,7 @@ def files(tmp_path):
     return write
 
 
-# Without TensorFlow
+# Tests without TensorFlow
 
 
 @pytest.mark.usefixtures("without_tensorflow")
@@ -58,7 +58,7 @@ def test_likelihood_rejects_a_missing_run_or_unreadable_text(
         assert words in outcome.error
 
 
-# With a model
+# Tests with a model
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def load():
 
 @pytest.fixture
 def likelihood(keras_seq_command, tiny_run, load, monkeypatch):
-    """Scores with the tiny run, which is loaded and compiled once for all tests."""
+    """Runs `keras-seq likelihood` on the tiny run, which is loaded and compiled only once."""
     from keras_seq.inference.likelihood import LikelihoodScorer
 
     monkeypatch.setattr(LikelihoodScorer, "load", staticmethod(load))
@@ -121,7 +121,7 @@ def test_likelihood_scores_many_lines_in_chunks(likelihood, files, monkeypatch):
     values = [[float(part) for part in line.split("\t")] for line in outcome.lines]
     for row, line in zip(values, once * 4, strict=True):
         assert row == pytest.approx([float(part) for part in line.split("\t")], abs=1e-5)
-    # The line is that of the file, not of the part.
+    # The error has the line number in the file, not in the chunk.
     outcome = likelihood(*files(["a"] * 5, [*"abcd", "1 2 " * 5000]))
     assert outcome.code == 2
     assert "target:5: a translation of " in outcome.error

@@ -1,4 +1,4 @@
-"""The command line as a whole: help, version, exit codes, no TensorFlow."""
+"""The command line in general: help, version, exit codes and imports."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ COMMANDS = [
     "demo",
 ]
 
-# Runs a command line, then says which heavy modules it imported.
+# Runs a command line, then prints which heavy modules it imported.
 WITNESS = """
 import sys
 from keras_seq_cli.main import main

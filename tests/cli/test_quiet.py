@@ -35,6 +35,6 @@ def test_quiet_import_writes_no_log_lines_and_skips_optional_packages(backend):
     assert done.returncode == 0, done.stderr
     used, *imported = done.stdout.split()
     assert used == backend
-    # JAX needs some of these packages itself.
+    # JAX itself imports some of the optional packages.
     assert (imported == []) == (backend == "tensorflow")
     assert done.stderr == ""

@@ -1,4 +1,4 @@
-"""`keras-seq score`."""
+"""`keras-seq score`: metrics, confidence intervals, paired tests and errors."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_every_metric_has_an_interval(keras_seq_command, files):
     (system,) = json.loads(outcome.out)["systems"]
     found = {one["name"]: one for one in system["scores"]}
     assert list(found) == ["EXACT", "CER", "WER", "chrF2", "BLEU", "TER"]
-    # No line is equal to its reference, whatever is drawn.
+    # No hypothesis equals its reference, so exact match is 0 in every resample.
     assert (found.pop("EXACT")["interval"], outcome.code) == (0.0, 0)
     assert all(one["interval"] > 0 and "bs:50" in one["signature"] for one in found.values())
 

@@ -1,4 +1,4 @@
-"""`keras-seq serve`: what is wrong is one line, before TensorFlow where it can be."""
+"""`keras-seq serve`: one-line errors, raised before TensorFlow is imported if possible."""
 
 import socket
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture
 def version(tmp_path):
-    """A directory that looks like a version from outside."""
+    """A directory with the files of a model version, but with an invalid graph."""
     path = tmp_path / "ende" / "1"
     path.mkdir(parents=True)
     (path / "saved_model.pb").write_bytes(b"\xff\xfe no graph")

@@ -1,10 +1,10 @@
-"""Ctrl-C in a command: the library that is at work ends what it does, and the command ends."""
+"""Ctrl-C in a command: a running library call finishes, then the command exits."""
 
 import signal
 
 import pytest
 
-# As if a library did this for the command.
+# Code of a simulated library module, which raises SIGINT while it works.
 WORK = """
 def work(*_, **__):
     signal.raise_signal(signal.SIGINT)
@@ -18,7 +18,7 @@ def work(*_, **__):
 
 @pytest.fixture
 def interrupted(keras_seq_command, monkeypatch, tmp_path):
-    """A `score` that is interrupted while a module of that name scores; what that got done."""
+    """Returns a function that interrupts `score` in a module and returns the finished steps."""
 
     def run(module, twice=False, code=130):
         names = {"__name__": module, "signal": signal, "done": [], "twice": twice}
@@ -35,7 +35,7 @@ def interrupted(keras_seq_command, monkeypatch, tmp_path):
 
 @pytest.fixture(autouse=True)
 def handler():
-    """That of Python, which pytest may have replaced."""
+    """Installs Python's default SIGINT handler, which pytest may have replaced."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler

@@ -1,4 +1,4 @@
-"""`keras-seq translate` on pipes and large files: when lines are read, when they are written."""
+"""`keras-seq translate` on pipes and large files: the order of reads and writes, and progress."""
 
 import io
 import os
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and terminals 
 
 
 class Pipe:
-    """What a command reads or writes as its standard stream, and the other end of it."""
+    """A pipe that replaces a standard stream of the command, with both of its ends."""
 
     def __init__(self):
         read, write = os.pipe()
@@ -22,7 +22,7 @@ class Pipe:
 
 
 def line_of(stream, seconds=60):
-    """The next line, which must come without more being written."""
+    """Returns the next line, which must arrive before more input is written."""
     found = []
     thread = threading.Thread(target=lambda: found.append(stream.readline()), daemon=True)
     thread.start()
@@ -61,14 +61,14 @@ def test_stream_translates_a_pipe_line_by_line(tiny_run, monkeypatch, keras_seq_
     assert codes == [0]
     for stream in (sys.stdin, sys.stdout, answers.reader):
         stream.close()
-    # Batches of one differ from those of four in the last digit of a score, at most.
+    # Only translations are compared: the last digit of a score depends on the batch size.
     assert [line.split(b"\t")[-1] for line in found] == [
         line.split(b"\t")[-1] for line in expected.splitlines(keepends=True)
     ]
 
 
 class Counted(io.RawIOBase):
-    """A source of lines that notes how many had been asked for, and answered, at each."""
+    """Input that records at each read how many lines are read but not answered yet."""
 
     def __init__(self, lines, written):
         self._lines = iter(lines)
@@ -88,7 +88,7 @@ class Counted(io.RawIOBase):
 
 
 class Output(io.RawIOBase):
-    """Counts the lines that are written."""
+    """Output that counts its lines."""
 
     lines = 0
 
@@ -101,7 +101,7 @@ class Output(io.RawIOBase):
 
 
 def test_reading_does_not_run_ahead_of_writing(tiny_run, monkeypatch, without_tensorflow):
-    """Of any number of lines one chunk is in memory: 64 batches."""
+    """At most one chunk of 64 batches is in memory."""
     from keras_seq_cli.main import main
 
     output = Output()
@@ -128,7 +128,7 @@ def test_progress_option_reports_lines_without_a_terminal(keras_seq_command, tin
 
 @pytest.mark.process
 def test_terminal_shows_progress_and_stdout_stays_clean(tiny_run):
-    """A process of its own, whose stderr is a terminal."""
+    """Runs the command in a process whose stderr is a terminal."""
     terminal, side = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "keras_seq", "translate", tiny_run, "--beam-size", "1"],
@@ -141,7 +141,7 @@ def test_terminal_shows_progress_and_stdout_stays_clean(tiny_run):
     said = []
 
     def read():
-        # At the end of the other side Linux gives an error.
+        # Linux raises an error when the other side of the terminal is closed.
         try:
             while data := os.read(terminal, 4096):
                 said.append(data)

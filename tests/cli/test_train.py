@@ -1,4 +1,4 @@
-"""`keras-seq train`: what is wrong is said before TensorFlow is imported."""
+"""`keras-seq train`: errors are reported before TensorFlow is imported."""
 
 import csv
 import gzip
@@ -11,7 +11,7 @@ LINES = b"".join(b"a dog runs %d times\n" % number for number in range(50))
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """A folder to be in, with a good corpus, where files can be put."""
+    """Changes to a folder with a valid corpus; returns a function that adds files to it."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.en").write_bytes(LINES)
     (tmp_path / "good.de").write_bytes(LINES)
@@ -42,7 +42,7 @@ def refused(outcome, tmp_path) -> str:
         (b"\n\n", b"a\nb\n", "no pair has text on both sides (2 pairs)"),
         (b"a\nb\n\xc3(\n", b"a\nb\nc\n", "bad.en:3: invalid UTF-8 (byte 0xc3 at position 1)"),
         (b"a\n", b"\xff\xfea\n", "bad.de:1: invalid UTF-8"),
-        # Each of these would be a line end to str.splitlines, or to text mode.
+        # str.splitlines or text mode would end a line at some of these characters.
         ("a\rb\u2028c\u2029d\u0085e\x0bf\x0cg\x1ch\0".encode(), b"a\nb\n", "has 1 lines but"),
     ],
 )
@@ -244,7 +244,7 @@ def test_train_writes_a_run_and_prints_one_line(keras_seq_process, corpus, tmp_p
     assert outcome.lines[0].startswith("run: BLEU = ")
     assert "|tok:13a|" in outcome.lines[0]
     assert "seed = 5" in (tmp_path / "run" / "settings.toml").read_text()
-    # Of TensorFlow's own words, none.
+    # TensorFlow's own messages are suppressed.
     for noise in ("oneDNN", "cuda", "CUDA", "WARNING", "rebuild TensorFlow"):
         assert noise not in outcome.err
     again = keras_seq_process("train", "run", *arguments, "--set", "training.validate_every=2")

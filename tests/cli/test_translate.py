@@ -31,7 +31,7 @@ NASTY = [
 
 @pytest.fixture
 def untrained(tmp_path):
-    """A run whose weights are there, but not a model's."""
+    """A run with a checkpoint whose weights fit no model."""
     import numpy as np
 
     tiny = {"num_encoder_layers": 1, "num_decoder_layers": 1, "units": 1, "num_heads": 1}
@@ -45,7 +45,7 @@ def untrained(tmp_path):
     return run.path
 
 
-# Without TensorFlow
+# Tests without TensorFlow
 
 
 @pytest.mark.usefixtures("without_tensorflow")
@@ -99,7 +99,7 @@ def test_translate_rejects_a_run_without_a_checkpoint(keras_seq_command, tmp_pat
     assert "no checkpoint, the training has not saved one yet" in outcome.error
 
 
-# With a model
+# Tests with a model
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def load():
 
 @pytest.fixture
 def translate(keras_seq_command, tiny_run, load, monkeypatch):
-    """Translates with the tiny run, which is loaded and compiled once for all tests."""
+    """Runs `keras-seq translate` on the tiny run, which is loaded and compiled only once."""
     from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
@@ -126,7 +126,7 @@ def test_line_n_in_is_line_n_out(translate):
     for line, found in zip(NASTY, outcome.lines, strict=True):
         if not line.strip():
             assert found == ""
-    # A line alone is the same as among others.
+    # A line has the same translation alone and among other lines.
     for number in (0, 9, 11):
         alone = translate(stdin=f"{NASTY[number]}\n".encode())
         assert alone.lines == [outcome.lines[number]]
@@ -196,7 +196,7 @@ def test_closed_output_pipe_is_not_an_error(tiny_run):
     assert process.stdout is not None
     process.stdout.close()
     _, error = process.communicate(b"5 mai 1999\n" * 10)
-    # What a model of four updates writes may be as long as it can be.
+    # A model trained for four updates may reach the length limit, which causes a warning.
     lines = [line for line in error.split(b"\n") if b" cut short at the longest " not in line]
     assert (process.returncode, lines) == (0, [b""])
 
@@ -212,12 +212,12 @@ def test_damaged_checkpoint_is_skipped_with_a_warning(keras_seq_process, tiny_ru
     assert f"step-{best:08d}: damaged: weights.safetensors" in outcome.err
 
 
-# With CTranslate2
+# Tests with CTranslate2
 
 
 @pytest.fixture
 def by_ctranslate2(keras_seq_command, tiny_run, without_tensorflow):
-    """Translates with the tiny run by CTranslate2; importing Keras is an error meanwhile."""
+    """Translates with the tiny run and CTranslate2, while importing Keras raises an error."""
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     return functools.partial(keras_seq_command, "translate", tiny_run, "--engine", "ctranslate2")
 

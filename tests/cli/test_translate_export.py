@@ -1,4 +1,4 @@
-"""`keras-seq translate` with an export in place of a run."""
+"""`keras-seq translate` with an export instead of a run."""
 
 import functools
 import json
@@ -26,7 +26,7 @@ def load():
 
 @pytest.fixture
 def by_run(keras_seq_command, tiny_run, load, monkeypatch):
-    """Translates with the run, two translations of a line, as `tiny_export` does."""
+    """Translates with the run; prints two translations per line, as `tiny_export` does."""
     from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
@@ -39,7 +39,7 @@ def by_export(keras_seq_command, tiny_export):
 
 
 def numbers_apart(lines):
-    """Scores rounded by one digit less than written, for the last may differ."""
+    """Splits lines into columns and rounds scores to three digits; the fourth may differ."""
     rows = [line.split("\t") for line in lines]
     return [
         [f"{float(c):.3f}" if c.count(".") == 1 and c[:1] == "-" else c for c in row]
@@ -112,7 +112,7 @@ def test_the_newest_version_is_taken(keras_seq_command, tiny_export, tmp_path):
     for version in ("2", "10"):
         shutil.copytree(tiny_export / "1", tmp_path / version)
     (tmp_path / ".tmp-11").mkdir()
-    # Were it taken it would be refused.
+    # Version 2 is damaged, so the command would fail if it used this version.
     (tmp_path / "2" / "saved_model.pb").write_bytes(b"\xff")
     assert keras_seq_command("translate", tmp_path, "5 mai 1999").code == 0
     (tmp_path / "11").mkdir()
@@ -173,7 +173,7 @@ def test_what_an_export_cannot_do_is_refused(by_export, options, words):
 
 
 def test_every_translate_option_is_honored_or_rejected_by_an_export(tiny_export):
-    """Of those to come one may be forgotten, and would be ignored."""
+    """Fails if a new option is not considered here and would be silently ignored."""
     import typer
 
     from keras_seq_cli.main import app
@@ -276,13 +276,13 @@ def test_saved_model_of_another_origin_is_rejected(keras_seq_command, tmp_path):
 def test_missing_tensorflow_error_says_what_to_install(by_export):
     from keras_seq.serving.c_library import library
 
-    # Else it is there from the tests above.
+    # Earlier tests have cached the library.
     library.cache_clear()
     outcome = by_export("5 mai 1999")
     assert (outcome.code, outcome.error) == (2, "tensorflow is needed: pip install tensorflow")
 
 
-# In a process
+# Tests in a separate process
 
 
 def test_translate_with_an_export_imports_neither_tensorflow_nor_keras(tiny_export):
@@ -298,7 +298,7 @@ def test_translate_with_an_export_imports_neither_tensorflow_nor_keras(tiny_expo
         timeout=120,
         check=False,
     )
-    # Nor has TensorFlow's library anything to say.
+    # TensorFlow's library prints at most one line.
     assert (result.returncode, result.stderr.count("\n")) in ((0, 0), (0, 1)), result.stderr
     assert "oneDNN" not in result.stderr
     assert result.stdout.count("\n") == 2

@@ -1,4 +1,4 @@
-"""What `keras-seq translate` writes besides plain lines: tables, objects, alignments, pictures."""
+"""Output of `keras-seq translate` besides plain lines: TSV, JSON, alignments and images."""
 
 import functools
 import json
@@ -25,7 +25,7 @@ def load():
 
 @pytest.fixture
 def command(keras_seq_command, load, monkeypatch):
-    """`keras-seq translate`; each run is loaded and compiled once for all tests."""
+    """Runs `keras-seq translate`; each run is loaded and compiled only once."""
     from keras_seq.inference.translator import Translator
 
     monkeypatch.setattr(Translator, "load", staticmethod(load))
@@ -38,7 +38,7 @@ def run(request):
 
 
 def rows(outcome):
-    """A table as the docs tell to read it: no quotes, a backslash before what is no text."""
+    """Parses TSV output as documented: no quotes, special characters escaped by a backslash."""
     assert outcome.code == 0, outcome.err
     meant = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r"}
     head, *lines = [line.split("\t") for line in outcome.lines]
@@ -52,7 +52,7 @@ def rows(outcome):
 
 
 def said(outcome):
-    """What was said besides that a limit was met, which an untrained model does all the time."""
+    """Returns stderr without warnings about the length limit, which a tiny model often reaches."""
     assert outcome.code == 0, outcome.err
     return re.sub(r"^lines? [\d to]+: \d+ cut short .*\n", "", outcome.err, flags=re.M)
 
@@ -113,7 +113,7 @@ def test_hard_alignments_follow_the_attention_weights_in_every_format(command, r
         written = " ".join(f"{source}-{target}" for source, target in links)
         assert row["alignment"] == written
         assert line == f"{translation['text']} ||| {written}"
-        # Anew, from the matrix that was written and where a piece begins a word.
+        # Recompute the alignment from the attention weights and the word boundaries.
         weights = np.array(weighed["translations"][0]["attention"])
         source, target = (
             np.cumsum([piece.startswith("\u2581") for piece in pieces]) - 1
@@ -247,7 +247,7 @@ def test_png_files_are_named_by_line_number(command, tiny_run, tmp_path):
 
 @pytest.fixture
 def run_without_bytes(tiny_run, tmp_path):
-    """The run with a vocabulary in which letters that training never saw are unknown."""
+    """The run without byte fallback, so that letters not seen in training are unknown."""
     from sentencepiece import sentencepiece_model_pb2
 
     shutil.copytree(tiny_run, tmp_path / "unknown")
@@ -263,7 +263,7 @@ def run_without_bytes(tiny_run, tmp_path):
 
 @pytest.mark.slow
 def test_unknown_tokens_are_replaced_by_words_of_the_source(command, run_without_bytes):
-    # A forced beginning is what makes this model write an unknown token.
+    # The forced prefix makes this model generate an unknown token.
     options = [run_without_bytes, "5 \u4e00\u4e8c 1999", "--prefix", "\u4e09"]
     plain, replaced = command(*options), command(*options, "--replace-unknown")
     assert (plain.code, replaced.code) == (0, 0)

@@ -1,4 +1,4 @@
-"""`keras-seq translate --prefixes`: what each line's translation begins with."""
+"""`keras-seq translate --prefixes`: a forced prefix for each line's translation."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_each_translation_begins_with_the_prefix_of_its_line(tiny_run, tmp_path,
     begun = keras_seq_command("translate", tiny_run, "-", "--prefixes", prefixes, stdin=SOURCE)
     assert begun.code == 0, begun.err
     assert begun.lines[0].startswith("2026-")
-    # A blank line stays blank; a blank prefix leaves its line to the search.
+    # A blank line stays blank; a line with a blank prefix is translated as without prefixes.
     assert begun.lines[1:] == free.lines[1:]
     fixed = keras_seq_command("translate", tiny_run, "2 January 2026", "--prefix", "2026-")
     assert fixed.lines == begun.lines[:1]

@@ -1,4 +1,4 @@
-"""`keras-seq vectors`: train, nearest, analogy and plot, and what they refuse."""
+"""`keras-seq vectors`: train, nearest, analogy and plot, and their errors."""
 
 import builtins
 import sys
@@ -54,7 +54,7 @@ def test_fasttext_from_stdin_has_vectors_for_words_never_seen(tmp_path, text, ke
 
 def test_nearest_and_analogy_print_the_expected_words(file, keras_seq_command):
     outcome = keras_seq_command("vectors", "nearest", file, "king")
-    # king . queen and king . man by hand.
+    # Cosine similarities of king with man and queen, computed by hand.
     assert outcome.lines[:2] == ["man\t0.7071", "queen\t0.5000"]
     outcome = keras_seq_command("vectors", "analogy", file, "man", "king", "woman", "--count", 1)
     assert outcome.lines[0].startswith("queen\t")
