@@ -1,4 +1,4 @@
-"""What `kind="bpe"` learns are the merges of byte pair encoding, Sennrich et al. (2016)."""
+"""`kind="bpe"` learns the merges of byte pair encoding, Sennrich et al. (2016)."""
 
 import random
 from collections import Counter
@@ -13,10 +13,10 @@ TEXT = [" ".join(LETTERS.choices(WORDS, k=9)) for _ in range(200)]
 
 
 def learn_merges(lines, count):
-    """The merges of a text, each the two symbols that most often stand beside each other.
+    """Learns the merges of a text: at each step, the most frequent pair of adjacent symbols.
 
-    Words are counted by type, begin with the mark of a space, and no merge goes from one to the
-    next. Of equally frequent pairs the shortest is taken, then the first of the alphabet.
+    Each word begins with the space mark, and merges never cross word boundaries. Among equally
+    frequent pairs, the shortest is merged first, then the first in alphabetical order.
     """
     words = Counter(word for line in lines for word in line.split())
     cuts = {word: ["▁", *word] for word in words}
@@ -44,7 +44,7 @@ def merged(symbols, pair):
 
 
 def pieces_of(tokenizer):
-    """The pieces by what comes first, without single characters and bytes."""
+    """Returns the pieces in merge order, without characters and bytes, and the processor."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.to_bytes())
     ids = [i for i in range(processor.vocab_size()) if not processor.is_byte(i)]
     ids = [i for i in ids if not (processor.is_control(i) or processor.is_unknown(i))]

@@ -1,4 +1,4 @@
-"""What new tokens go back to: worked out by hand on vocabularies that are known."""
+"""The mapping from pieces of a new vocabulary to pieces of an old vocabulary."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def cut(request):
 def test_piece_in_both_vocabularies_maps_to_itself(cut):
     old, new, found = cut
     assert len(found) == new.vocabulary_size
-    # Special ids, and bytes, are in every vocabulary.
+    # Every vocabulary has the special ids and the bytes.
     assert found[:4] == [[0], [1], [2], [3]]
     texts = {piece.text: id for id, piece in enumerate(old.pieces)}
     both = [id for id, piece in enumerate(new.pieces) if piece.text in texts]
@@ -28,7 +28,7 @@ def test_piece_in_both_vocabularies_maps_to_itself(cut):
 
 
 def test_new_piece_maps_to_the_old_pieces_that_spell_it(cut):
-    """All of its characters and no others, where the old vocabulary has these."""
+    """The old pieces spell exactly the new piece if the old vocabulary has its characters."""
     old, new, found = cut
     texts = {piece.text for piece in old.pieces}
     characters = set("".join(piece.text for piece in old.pieces if piece.is_text))
@@ -42,7 +42,7 @@ def test_new_piece_maps_to_the_old_pieces_that_spell_it(cut):
 
 
 def test_a_piece_from_inside_a_word_is_cut_as_inside_a_word():
-    """ "dog" is a word of its own, "og" never begins one: inside a word it is another piece."""
+    """The piece "ogs" occurs only inside words, so it starts with "og", not with "▁og"."""
     old = Tokenizer.train(["og og og frog frog frog"] * 20, size=270, kind="bpe")
     texts = [piece.text for piece in old.pieces]
     assert "og" in texts and "\u2581og" in texts

@@ -1,4 +1,4 @@
-"""Files that go line by line with a text: what is read, what is refused and where."""
+"""Files of weights and alignments, which have one line per line of a text."""
 
 import gzip
 

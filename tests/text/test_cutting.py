@@ -1,4 +1,4 @@
-"""Cuts drawn by chance: how often each comes, against probabilities worked out otherwise."""
+"""Subword sampling: frequencies of segmentations, compared with exact probabilities."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ import sentencepiece
 from keras_seq.text import Tokenizer, subword_sampling
 from keras_seq.text.cutting import BpeDropout, UnigramSampling
 
-# Words of few letters: whatever stands in one is often a piece of another.
+# Words over a small alphabet, so that they share many pieces.
 LETTERS = random.Random(5)
 WORDS = ["".join(LETTERS.choices("abcde", k=LETTERS.randint(2, 7))) for _ in range(600)]
 TEXT = [" ".join(LETTERS.choices(WORDS, k=8)) for _ in range(300)]
@@ -39,7 +39,7 @@ def word(tokenizer, text):
 
 
 def assert_frequencies(draws: Counter, probabilities: dict) -> None:
-    """Nothing else is drawn, and chi-square is what it is 999 times in 1,000 by chance."""
+    """Asserts that no other segmentation occurs and that a chi-square test passes (p = 0.001)."""
     total = sum(draws.values())
     assert draws.keys() <= probabilities.keys()
     assert sum(probabilities.values()) == pytest.approx(1)
@@ -56,13 +56,13 @@ def assert_frequencies(draws: Counter, probabilities: dict) -> None:
         square += (rest[0] - rest[1]) ** 2 / rest[1]
     freedom = groups - 1
     assert groups > 2
-    # Wilson and Hilferty's approximation of the bound.
+    # The Wilson-Hilferty approximation of the chi-square quantile.
     bound = freedom * (1 - 2 / (9 * freedom) + 3.09 * math.sqrt(2 / (9 * freedom))) ** 3
     assert square < bound
 
 
 def spellings(tokenizer, text):
-    """Every way to spell a text in pieces, with the sum of their scores."""
+    """Returns each segmentation of a text into pieces, with the sum of the piece scores."""
     if not text:
         return [((), 0.0)]
     return [
@@ -87,7 +87,7 @@ def test_unigram_sampling_follows_the_probabilities_of_all_segmentations(unigram
 
 
 def test_unigram_sampling_cuts_the_words_of_a_line_independently(unigram):
-    """Over all ways the cut of a word tells nothing of that of the next."""
+    """Sampling from all segmentations segments adjacent words independently."""
     sampling, chance = UnigramSampling(unigram, 0.3), numbers()
     words = [word(unigram, "bedca"), word(unigram, "deabc")]
     draws = [tuple(map(tuple, sampling.sample(words, chance))) for _ in range(20_000)]
@@ -105,7 +105,7 @@ def test_n_best_sampling_matches_sentencepiece(unigram, nbest, alpha, line):
     processor = sentencepiece.SentencePieceProcessor(model_proto=unigram.to_bytes())
     ways = [tuple(ids) for ids in processor.nbest_encode(line, nbest_size=nbest + 20)]
     all_scores = [sum(processor.get_score(id) for id in ids) for ids in ways]
-    # Cut where the next way is worse, so that which is in does not hang on rounding.
+    # End the n-best list at a clear drop in score, so that rounding does not change the list.
     drops = -np.diff([*all_scores, -math.inf]) > 1e-4
     nbest = min(nbest, len(ways)) + int(np.argmax(drops[min(nbest, len(ways)) - 1 :]))
     ways = ways[:nbest]
@@ -130,7 +130,7 @@ def test_high_alpha_gives_the_most_likely_segmentation(unigram):
 
 
 def merge_probabilities(pieces: dict, symbols: tuple, dropout: float) -> Counter:
-    """Algorithm 1 of the paper to the letter: every set of merges that may be left out."""
+    """Algorithm 1 of the paper, summed over every set of merges that may be dropped."""
     merges = [
         (pieces[symbols[i] + symbols[i + 1]], i)
         for i in range(len(symbols) - 1)

@@ -1,4 +1,4 @@
-"""The corpus of dates, against Babel's renderings and Python's own date parser."""
+"""The date corpus, compared with Babel's renderings and Python's date parser."""
 
 import datetime
 import itertools
@@ -35,7 +35,7 @@ def renderings(date: datetime.date, name: str) -> set[str]:
 
 @lru_cache(maxsize=1)
 def readings_in_a_leap_year() -> dict[str, set[str]]:
-    """Every rendering of every day of one year, with the days that it can mean."""
+    """Maps each rendering of each day of one year to the days that it can mean."""
     readings = defaultdict(set)
     first = datetime.date(LEAP_YEAR, 1, 1)
     for offset, name in itertools.product(range(366), LOCALES):
@@ -70,7 +70,7 @@ def test_sampled_sources_are_babel_renderings_of_their_dates():
 
 
 def parsed(text: str) -> set[datetime.date]:
-    """Read three numbers in every order in which somebody might, by strptime."""
+    """Parses three numbers with `strptime` in each plausible order."""
     separator = re.search(r"\d\s*([^\d\s])", text)[1]
     digits = separator.join(re.findall(r"\d+", text))
     orders = ["%d{0}%m{0}{1}", "{1}{0}%m{0}%d"] + ["%m{0}%d{0}{1}"] * (separator != ".")
@@ -93,13 +93,13 @@ def test_numeric_dates_have_one_reading():
     assert len(numeric) > 5_000
     for source, target in numeric:
         assert parsed(source) == {datetime.date.fromisoformat(target)}, source
-    # The three kinds of separator, and years of two digits, are all there.
+    # All three separators and two-digit years occur.
     for pattern in (r"\d+/\d+/\d{4}", r"\d+\.\d+\.\d{4}", r"\d+-\d+-\d{4}", r"\d+\.\d+\.\d\d"):
         assert any(re.fullmatch(pattern, source) for source, _ in numeric)
 
 
 def test_no_dotted_date_of_a_locale_begins_with_the_month():
-    """What makes 05.03.2026 the fifth of March for everybody."""
+    """Therefore 05.03.2026 is the fifth of March in every locale."""
     for name in LOCALES:
         locale = Locale.parse(name)
         for pattern in [
@@ -117,7 +117,7 @@ def test_sources_are_unique_ignoring_case_and_spacing():
 
 
 def test_a_month_name_that_two_languages_share_is_left_out():
-    # Croatian October, Polish November.
+    # "listopada" is October in Croatian and November in Polish.
     assert normal("5. listopada 2024.") in readings_in_a_leap_year()
     assert not any("listopada" in normal(source) for source, _ in PAIRS)
 
@@ -130,7 +130,7 @@ def test_more_than_thirty_locales_take_part():
             date = datetime.date(LEAP_YEAR, 1, 1) + datetime.timedelta(offset)
             for width in ("full", "long"):
                 readings[normal(format_date(date, width, name))].add(name)
-    # A source that only one locale writes so shows that this locale took part.
+    # A source that only one locale renders this way proves that the locale was used.
     alone = {
         next(iter(names))
         for source, _ in PAIRS

@@ -1,4 +1,4 @@
-"""Vocabularies made elsewhere, against the library that made them."""
+"""Imported vocabularies, compared with the library that created them."""
 
 import pytest
 import sentencepiece

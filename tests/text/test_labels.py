@@ -118,7 +118,7 @@ def test_each_word_has_its_own_tokens(tokenizer):
     ends = [*found.begins, len(found.ids)][1:]
     for word, begin, end in zip(words_of(line), found.begins, ends, strict=True):
         assert found.ids[begin:end] == tokenizer.encode([word])[0]
-    # Of which the one that was never seen has several.
+    # The unseen word has several tokens.
     assert found.begins[2] - found.begins[1] > 1
 
 

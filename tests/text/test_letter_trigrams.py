@@ -28,7 +28,7 @@ def test_trigram_ids_equal_crc32_hashes():
     expected = [1 + zlib.crc32(part) % 29_999 for part in (b"#go", b"goo", b"ood", b"od#")]
     assert ids[0, 0].tolist() == [*expected, 0]
     assert (ids[0, 1, 1:] == 0).all() and (ids[2] == 0).all() and (ids[1, 1] == 0).all()
-    # The check value of CRC-32, from its definition.
+    # The published check value of CRC-32.
     assert zlib.crc32(b"123456789") == 0xCBF43926
 
 

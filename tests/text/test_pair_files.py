@@ -1,4 +1,4 @@
-"""A corpus in many files: which files are meant, in which order, and what goes with their lines."""
+"""A corpus in several files: their selection and order, and the weights and links of lines."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from keras_seq.text import Example, InputError, PairFiles, expand_names
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Three parallel files `part-N.en` and `part-N.de` of N lines, in the current folder."""
+    """Three pairs of files, `part-N.en` and `part-N.de` with N lines, in the current folder."""
     monkeypatch.chdir(tmp_path)
     for number in (1, 2, 3):
         for side in ("en", "de"):
@@ -89,7 +89,7 @@ def test_weights_of_lines_and_of_files_multiply(folder):
     weighted = PairFiles(**names, file_weights=[10, 0, 1.0])
     found = [example.weight for example in weighted.read()]
     assert found == pytest.approx([1, 0, 0, 0.1, 0.2, 0.3])
-    # What weighs nothing is not used, as what has no text is not.
+    # Pairs of weight 0 are not usable, like pairs without text.
     assert len(list(weighted.read_usable())) == 4
 
 

@@ -1,4 +1,4 @@
-"""Files of text, the awkward ones included, against bytes written by the test."""
+"""Reading text files, including unusual and damaged ones."""
 
 import gzip
 import os
@@ -58,7 +58,7 @@ def test_only_a_newline_ends_a_line(make, character):
 @given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
 def test_read_lines_returns_the_lines_that_were_written(tmp_path_factory, lines):
     path = tmp_path_factory.mktemp("lines") / "a.txt"
-    # A CR that ends a line is part of its line end, and a BOM that begins a file no text.
+    # A CR at the end of a line and a BOM at the start of the file are not part of the text.
     kept = [line.rstrip("\r").lstrip("\ufeff") for line in lines]
     path.write_bytes("".join(line + "\n" for line in kept).encode())
     assert list(read_lines(path)) == kept
@@ -216,7 +216,7 @@ def test_unreadable_file_is_reported_as_permission_denied(make):
     path = make("a.txt", b"one\n")
     path.chmod(0)
     is_root = os.geteuid() == 0
-    # Root reads everything, so it becomes nobody for a moment.
+    # Root can read every file, so switch to the user nobody for this check.
     if is_root:
         os.seteuid(65534)
     try:
@@ -284,7 +284,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert sum(1 for _ in read_lines(path)) == 800_000
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # The text has 34 MB; the buffers of reader and gzip a few.
+    # The text has 34 MB; the buffers of the reader and gzip need a few MB.
     assert peak < 8_000_000
 
 
@@ -333,7 +333,7 @@ def test_tsv_line_with_wrong_number_of_tabs_is_refused_with_its_number(make, tab
 
 
 def test_files_are_closed_when_a_reader_is_dropped(make):
-    # A file left open is a ResourceWarning, which fails the test.
+    # A file that stays open causes a ResourceWarning, which fails the test.
     path = make("a.gz", gzip.compress(b"a\nb\n"))
     lines = read_lines(path)
     next(lines)

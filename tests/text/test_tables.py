@@ -1,4 +1,4 @@
-"""Files of columns: CSV against Python's csv module, tabs against `str.split`."""
+"""Reading tables: CSV compared with Python's csv module, tabs with `str.split`."""
 
 import csv
 import gzip
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from keras_seq.text import LABELED, TAGGED, InputError, parse_columns, read_labeled, read_table
 
-# With numbers every line is a pair, whatever its words.
+# With column numbers, every line is a pair and none is a header.
 NUMBERS = "source=1,target=2"
 TEXT = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), max_size=12)
 PLAIN = st.text(st.characters(exclude_characters='\n\t"\r\ufeff', exclude_categories=["Cs"]))
-# Characters that a writer quotes for, and those that may be taken for a delimiter.
+# Characters that need quotes or could be mistaken for a delimiter.
 AWKWARD = st.text(st.sampled_from('"\t,;ab \r'), max_size=6)
 ROWS = st.lists(st.tuples(TEXT | AWKWARD, TEXT | AWKWARD), min_size=1, max_size=6)
 
@@ -30,14 +30,14 @@ def make(tmp_path):
 
 
 def read(path, **options):
-    """The pairs of a file, and the notices without the name of the file."""
+    """Returns the pairs of a file and the notices without the file name."""
     notices: list[str] = []
     pairs = list(read_table(path, notice=notices.append, **options))
     return pairs, [notice.removeprefix(str(path)) for notice in notices]
 
 
 def refusal(path, **options) -> str:
-    """The message of a refused file, without its folder."""
+    """Returns the error message for a file, without the folder."""
     with pytest.raises(InputError) as caught:
         list(read_table(path, **options))
     message = str(caught.value)
@@ -52,7 +52,7 @@ def written(rows, **dialect) -> str:
 
 
 def without_mark(rows):
-    """The rows of a file whose first character is not taken for a byte order mark."""
+    """Removes byte order marks at the start of the first row."""
     (first, second), *others = rows
     return [(first.lstrip("\ufeff"), second), *others]
 
@@ -225,7 +225,7 @@ def test_license_column_of_anki_decks_is_ignored(make):
     assert pairs == [("Go.", "Geh."), ('"Hi!"', "Hallo!")]
     assert notices[-1] == ":1: the third column is a license, and ignored"
     assert read(path, columns="source=2,target=1")[0] == [("Geh.", "Go."), ("Hallo!", '"Hi!"')]
-    # Another file is not one of Anki because one line is.
+    # One line with a license does not make a file an Anki deck.
     other = make(f"Go.\tGeh.\t{LICENSE}\na\tb\tc\n")
     assert "3 columns (1 'Go.', 2 'Geh.', 3 'CC-BY 2.0" in refusal(other)
     assert "expected at most 3, as in line 1" in refusal(
@@ -306,7 +306,7 @@ def test_long_file_is_read_to_its_end(make):
 
 
 def test_files_are_closed_when_a_reader_is_dropped(make):
-    # A file left open is a ResourceWarning, which fails the test.
+    # A file that stays open causes a ResourceWarning, which fails the test.
     for name in ("a.csv", "a.tsv"):
         pairs = read_table(make("a,b\n" * 2000 if name == "a.csv" else "a\tb\n" * 2000, name))
         assert next(pairs) == ("a", "b")

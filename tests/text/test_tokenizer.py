@@ -1,4 +1,4 @@
-"""The tokenizer against Unicode's own normalization, and against text that means harm."""
+"""The tokenizer, compared with Unicode normalization and tested with malicious text."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID, InputError, Tokenizer
 
 KINDS = ("unigram", "bpe")
 SENTENCES = [text for pair in date_pairs(2000, seed=5) for text in pair]
-# Letters, digits, marks and symbols that every version of Unicode in use normalises alike.
+# Letters, digits, marks and symbols that all current Unicode versions normalize equally.
 LETTERS = st.characters(
     categories=["Lu", "Ll", "Lo", "Nd", "Mn", "Po", "Sm", "Sc"], max_codepoint=0x2FFF
 ).filter(lambda character: unicodedata.ucd_3_2_0.category(character) != "Cn")
@@ -48,7 +48,7 @@ def test_training_text_survives_encode_and_decode(tokenizer):
     ids = tokenizer.encode(SENTENCES)
     expected = [unicodedata.normalize("NFC", line) for line in SENTENCES]
     assert tokenizer.decode(ids) == expected
-    # Subwords, not letters.
+    # The pieces are subwords, not single letters.
     assert sum(map(len, ids)) < 0.5 * sum(map(len, SENTENCES))
 
 
@@ -125,7 +125,7 @@ def test_one_megabyte_line_can_be_trained_on_and_encoded(kind):
 
 
 def test_long_training_lines_are_not_skipped():
-    # SentencePiece skips lines of more than 4,192 bytes: the words would be unknown.
+    # SentencePiece itself skips training lines of more than 4,192 bytes.
     words = [word for line in SENTENCES for word in line.split()]
     tokenizer = Tokenizer.train([" ".join(words)], size=1000)
     assert tokenizer.to_bytes() != Tokenizer.train(["a"], size=1000).to_bytes()
@@ -227,17 +227,17 @@ def test_a_large_corpus_is_sampled_with_a_notice():
 
 @pytest.mark.slow
 def test_training_sample_is_uniform():
-    """Of 60 sentences of one letter each, 20 are drawn: each in a third of 600 draws.
+    """Each of 60 one-letter sentences is in about a third of 600 samples of 20 sentences.
 
-    The count of a sentence is binomial (600, 1/3), with a deviation of 11.5; over 60 of them
-    five deviations are passed once in 30,000 such tests, and the seeds here are fixed.
+    The count of a sentence is binomial (600, 1/3) with a standard deviation of 11.5. Any of the
+    60 counts is off by five standard deviations once in 30,000 such tests; the seeds are fixed.
     """
     letters = [chr(0x4E00 + number) for number in range(60)]
     drawn = dict.fromkeys(letters, 0)
     for seed in range(600):
         tokenizer = Tokenizer.train(letters, sample_size=20, seed=seed)
         for letter, ids in zip(letters, tokenizer.encode(letters), strict=True):
-            # A letter that was not drawn is spelled in three bytes.
+            # A letter that is not in the sample is encoded as three bytes.
             drawn[letter] += len(ids) <= 2
     assert sum(drawn.values()) == 20 * 600
     assert all(abs(count - 200) < 5 * 11.5 for count in drawn.values())

@@ -1,4 +1,4 @@
-"""Vocabularies of every kind: what comes back, what stays one token, what is normalized."""
+"""Each kind of vocabulary: round trips, symbols that stay one token, and normalization."""
 
 import unicodedata
 
@@ -44,7 +44,7 @@ def back(tokenizer: Tokenizer, line: str) -> str:
 @given(line=st.text().filter(lambda line: line.strip()))
 def test_any_line_comes_back_in_its_composed_form(tokenizer, line):
     expected = unicodedata.normalize("NFC", line).replace("\n", " ").replace("\r", " ")
-    # A noncharacter stands for the mark of a space within the model.
+    # The model uses U+FDD1 for a literal U+2581, so U+FDD1 is decoded as U+2581.
     assert back(tokenizer, line) == expected.replace("\ufdd1", "\u2581")
 
 

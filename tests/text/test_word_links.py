@@ -1,4 +1,4 @@
-"""Which tokens a word was cut into, and which tokens two linked words link."""
+"""The tokens of each word, and links between tokens made from links between words."""
 
 import itertools
 
@@ -14,7 +14,7 @@ TEXT = [
     "ein kleiner Hund läuft zum Fluß, und die Katze schläft unter einem Baum",
     "dogs are running quickly, slowly, happily; trees are growing higher",
 ] * 5
-# Seen, unseen, in many bytes, growing or shrinking under normalisation, composed or not.
+# Seen and unseen words, multibyte characters, and words whose length normalization changes.
 WORDS = st.sampled_from(
     "dog dogs river, läuft lɑ̈uft schlaufen Fluß ½ ½½ ﬁne ①x 😀 😀😀漢 漢x ａｂ ｶﾞ e\u0301te x.y;z "
     "a\u00adb \u00adab Baumfluß".split()
@@ -38,19 +38,19 @@ def test_word_in_a_line_has_the_same_tokens_as_alone(tokenizer, words, end):
     assert len(tokenizer.offsets([line])[0]) == len(ids)
     alone = tokenizer.encode([word for _, word in words])
     assert [len(tokens) for tokens in found] == [len(tokens) for tokens in alone]
-    # Every token once, in order.
+    # Each token belongs to exactly one word, in order.
     assert list(itertools.chain.from_iterable(found)) == list(range(len(ids)))
     assert [[ids[token] for token in tokens] for tokens in found] == alone
-    # The way for lines whose words are cut otherwise than alone finds the same.
+    # The method for words whose tokens differ between line and single word gives the same.
     offsets = tokenizer.offsets([line])[0]
     assert tokens_by_offsets(line, offsets, [bool(tokens) for tokens in alone]) == found
 
 
 def test_tokens_by_offsets_assigns_tokens_to_overlapping_words():
-    """As where two cuts are as likely: `ab c` may be `a|b` or `ab` with one and the same model."""
+    """Needed if two segmentations are equally likely, so that a word may differ within a line."""
     line, offsets = "ab  cd e", [(0, 1), (1, 2), (2, 6), (6, 6), (6, 8)]
     assert tokens_by_offsets(line, offsets, [True, True, True]) == [[0, 1], [2], [3, 4]]
-    # A token across two words belongs to both, one across a word of nothing does not belong to it.
+    # A token that spans two words belongs to both, unless one of the words has no tokens.
     assert tokens_by_offsets(line, [(0, 6), (6, 8)], [True, True, True]) == [[0], [0], [1]]
     assert tokens_by_offsets(line, [(0, 2), (2, 8)], [True, False, True]) == [[0], [], [1]]
 

@@ -1,4 +1,4 @@
-"""Word pieces against KerasHub's own tokenizer, which pretrained encoders come with."""
+"""The word piece tokenizer, compared with KerasHub's tokenizer of pretrained encoders."""
 
 import itertools
 import json
@@ -10,7 +10,7 @@ import pytest
 from keras_seq.text import InputError, Tokenizer, WordPieceTokenizer, tokenizer_from_bytes
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-# All there are would take a minute: every 19th, and around those with rules of their own.
+# All characters would take a minute, so test every 19th and those with special rules.
 SAMPLE = sorted(
     {
         *range(0x20, 0x250),
@@ -25,7 +25,7 @@ LINES = [f"a{character}b {character} {character}a" for character in CHARACTERS]
 
 
 def every_piece() -> list[str]:
-    """A vocabulary in which each character is known, so that nothing hides as unknown."""
+    """Returns a vocabulary with all characters, so that [UNK] does not hide a difference."""
     parts = {*CHARACTERS, *"".join(unicodedata.normalize("NFKD", c) for c in CHARACTERS)}
     parts |= {*"".join(part.casefold() for part in parts)}
     known = sorted(part for part in parts if unicodedata.category(part)[0] not in "ZC")
@@ -42,7 +42,7 @@ def test_word_piece_ids_equal_keras_hub(lowercase, strip_accents):
     options = {"lowercase": lowercase, "strip_accents": strip_accents}
     ours = WordPieceTokenizer(pieces, **options)
     found = [[ours.original_ids[id] for id in row] for row in ours.encode(LINES)]
-    # Without TensorFlow, as it is where there is none: the same, and fast on short lines.
+    # KerasHub's method without TensorFlow gives the same ids and is fast on short lines.
     theirs = keras_hub.models.BertTokenizer(vocabulary=pieces, **options)
     expected = [list(map(int, row)) for row in theirs._tokenize_python(LINES)]
     other = [
@@ -50,7 +50,7 @@ def test_word_piece_ids_equal_keras_hub(lowercase, strip_accents):
         for character, one, two in zip(CHARACTERS, found, expected, strict=True)
         if one != two
     ]
-    # White space of Unicode parts words here.
+    # Only `WordPieceTokenizer` splits words at Unicode white space.
     assert {unicodedata.category(character)[0] for character in other} <= {"Z"}
     assert len(CHARACTERS) > 5000
 
@@ -77,7 +77,7 @@ def tokenizer():
 def test_special_pieces_come_first(tokenizer):
     assert [tokenizer.vocabulary[place] for place in tokenizer.original_ids[:4]] == SPECIAL
     assert sorted(tokenizer.original_ids) == list(range(tokenizer.vocabulary_size))
-    # What a line says is text, never one of them.
+    # The text of a line is never encoded as a special piece.
     assert tokenizer.encode(["[SEP]", "", "  ", "The dogs."]) == [[1, 1, 1], [], [], [4, 5, 6, 7]]
     assert tokenizer.encode(["x" * 101 + " \ud800"]) == [[1, 1]]
 
@@ -97,7 +97,6 @@ def test_word_piece_offsets_surfaces_and_decoding_match_the_text(tokenizer):
 
 
 def test_lone_surrogate_and_huge_word_become_single_tokens(tokenizer):
-    # A lone surrogate, and a word that would fill a memory if it were kept.
     assert tokenizer.offsets(["dog \ud800"]) == [[(0, 3), (4, 5)]]
     assert tokenizer.encode(["x" * 10**6]) == [[1]]
 

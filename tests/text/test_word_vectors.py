@@ -1,4 +1,4 @@
-"""Files of word vectors in the forms that are about."""
+"""Reading files of word vectors in the common formats."""
 
 import gzip
 
@@ -47,7 +47,7 @@ def test_word_vectors_reader_accepts_spaces_in_words_tabs_and_duplicates(tmp_pat
 
 
 def test_word_vectors_are_normalized_and_invalid_utf8_is_tolerated(tmp_path):
-    """A decomposed accent, a byte that begins no character, a no-break space in a word."""
+    """The words have a decomposed accent, an invalid byte and a no-break space."""
     path = write(tmp_path, "cafe\u0301 1 2\n".encode() + b"\xc3( 3 4\n" + "a\u00a0b 5 6\n".encode())
     found, _ = read_word_vectors(path, {"caf\u00e9", "a b"})
     assert as_lists(found) == {"caf\u00e9": [1, 2], "a b": [5, 6]}
@@ -58,7 +58,7 @@ def test_word_vectors_are_normalized_and_invalid_utf8_is_tolerated(tmp_path):
     [
         ("", "empty, it has no word with a vector"),
         ("dog 1 2\ncat 1\n", ":2: received 1 numbers after a word, expected 2 as before"),
-        # Of a word that nobody asked for, too.
+        # Vectors of words that are not requested are checked, too.
         ("dog 1 2\ncow 1\n", ":2: received 1 numbers after a word, expected 2 as before"),
         ("dog\n", ":1: received 0 numbers after a word, expected a word and its vector"),
         ("a dog runs\n", ":1: could not convert string to float: 'dog'"),
@@ -78,7 +78,7 @@ def test_malformed_word_vector_file_raises_input_error(tmp_path, text, message):
 
 
 def test_word_vector_file_is_read_as_a_stream(tmp_path):
-    """A file of fifty megabytes, unpacked, in the memory of a few."""
+    """Reads 50 MB of uncompressed text with less than 10 MiB of memory."""
     import tracemalloc
 
     path = tmp_path / "large.txt.gz"
@@ -94,7 +94,7 @@ def test_word_vector_file_is_read_as_a_stream(tmp_path):
 
 
 def test_piece_vectors_assign_word_vectors_to_matching_pieces(tmp_path):
-    """With the mark of a space or without, in lower case where the file has no other."""
+    """Pieces match with or without the space mark, or in lower case as a last resort."""
     tokenizer = Tokenizer.train(["dog Dog Cat 狗 , dogs"] * 20, size=290, kind="bpe")
     places = {piece.text: id for id, piece in enumerate(tokenizer.pieces)}
     path = write(tmp_path, "dog 1 0\ncat 0 1\n狗 1 1\n, 2 2\nDog 3 3\n<0x41> 9 9\n</s> 9 9\n")
@@ -109,6 +109,6 @@ def test_piece_vectors_assign_word_vectors_to_matching_pieces(tmp_path):
         text: vector for text, vector in expected.items() if text in places
     }
     assert len(expected.keys() & places.keys()) >= 4
-    # Of what is no text nothing has a vector.
+    # Pieces that are not text get no vector.
     assert all(tokenizer.pieces[id].is_text for id in ids)
     assert piece_vectors(tokenizer, write(tmp_path, "nothing 1 2\n"))[1].shape == (0, 2)
