@@ -1,4 +1,4 @@
-"""The largest budget that fits is found, and what does not fit harms nobody."""
+"""`--batch-tokens auto` finds the largest batch that fits, and survives batches that do not."""
 
 import contextlib
 import resource
@@ -31,7 +31,7 @@ def test_largest_budget_is_close_to_the_memory_limit(limit):
     assert found <= limit
     assert found >= 0.64 * limit or found == 1024
     assert max(budget for budget in tried if budget <= limit) * 0.8 <= found + 1
-    # What does not fit is slow to find out.
+    # Batches that do not fit take long to test.
     assert len([budget for budget in tried if budget > limit]) <= 3
 
 
@@ -49,10 +49,10 @@ def test_no_fitting_budget_raises_input_error():
 
 @pytest.mark.process
 def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
-    """With less memory than the whole text in one batch takes."""
+    """Limits memory to less than a batch with the whole text needs."""
     write_corpus(tmp_path)
     write_pairs(tmp_path / "train.tsv", 2000, seed=1)
-    # Few weights and little to compute; a token has 65,536 hidden units.
+    # 65,536 hidden units per token need much memory, but few weights and little computation.
     overrides = SETTINGS | MODEL | {"model.feedforward_units": 65536}
     files = {"data.pairs": tmp_path / "train.tsv", "data.valid_pairs": tmp_path / "valid.tsv"}
     settings = load_settings(
@@ -62,7 +62,7 @@ def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
     prepare_run(settings, tmp_path / "run").unlock()
     script = (
         "from keras_seq import Devices, Run; from keras_seq.preparation import batch_size; "
-        # One that fits and one that does not; what is tried between the two is tested above.
+        # Skip the binary search between the last budget that fits and the first that does not.
         "batch_size._HALVINGS = 0; "
         f"batch_size.choose_batch_size(Run.open({str(tmp_path / 'run')!r}), Devices('cpu'), print)"
     )
@@ -85,7 +85,7 @@ def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
 
 @pytest.mark.process
 def test_training_keeps_the_batch_size_it_found(tmp_path):
-    """Also one that was stopped while it searched."""
+    """Stops the first search; the second run finds the size, and the third run keeps it."""
     write_small_corpus(tmp_path)
     arguments = [*command(tmp_path, "run", training__max_steps=2), "--batch-tokens", "auto"]
     training = Training(arguments)
@@ -110,13 +110,13 @@ def test_killed_training_leaves_no_trial_process(tmp_path):
 
 
 def write_small_corpus(folder):
-    """All of it fits into the smallest batch: one try is enough."""
+    """Writes a corpus that fits into the smallest batch, so that one trial is enough."""
     write_corpus(folder)
     write_pairs(folder / "train.tsv", 160, seed=1)
 
 
 def children(training):
-    """The processes that a training has started, when there are some."""
+    """Waits until a training has child processes and returns their ids."""
     process = psutil.Process(training.process.pid)
     end = time.monotonic() + 120
     while not (found := process.children()):
@@ -126,7 +126,7 @@ def children(training):
 
 
 def wait_for_the_end_of(process):
-    """It has no time to end by itself: a try takes longer."""
+    """Waits at most 5 seconds until a trial process ends; a complete trial takes longer."""
     end = time.monotonic() + 5
     with contextlib.suppress(psutil.NoSuchProcess):
         while psutil.Process(process).status() != psutil.STATUS_ZOMBIE:
@@ -137,7 +137,7 @@ def wait_for_the_end_of(process):
 @pytest.mark.process
 @pytest.mark.parametrize(("backend", "effective"), [("tensorflow", 900), ("jax", 3000)])
 def test_batch_search_on_two_devices_keeps_the_effective_batch_size(tmp_path, backend, effective):
-    """No batch is larger than an update; what an update has stays."""
+    """The batch size is at most the effective batch size, which does not change."""
     write_small_corpus(tmp_path)
     arguments = command(
         tmp_path,

@@ -1,4 +1,4 @@
-"""Training pairs that are two pairs of the corpus joined."""
+"""Training pairs made by joining two pairs of the corpus."""
 
 import itertools
 
@@ -15,7 +15,7 @@ def test_added_pairs_are_two_pairs_one_after_the_other():
     assert found[:5] == PAIRS and len(found) == 15
     possible = {
         (
-            # The unknown token separates the two.
+            # The unknown token (id 1) separates the two pairs.
             (*first.source, 1, *second.source),
             (*first.target, 1, *second.target),
             (first.weight + second.weight) / 2,

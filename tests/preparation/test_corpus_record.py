@@ -1,4 +1,4 @@
-"""A run goes on with the text it was begun with, in however many files, and with no other."""
+"""A run resumes only with the text that it started with, under any file names."""
 
 import shutil
 
@@ -37,7 +37,7 @@ def test_same_text_under_other_file_names_is_accepted(folder):
     for number in (1, 2):
         shutil.copy(f"part-{number}.tsv", f"copy-{number}.tsv")
     opened(pairs="copy-*.tsv")
-    # Looked for under the names that the record has.
+    # Counts are only known for the file names in the record.
     assert known_counts(find_run("run"), settings(pairs="copy-*.tsv").data) is None
 
 

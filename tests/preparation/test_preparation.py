@@ -1,4 +1,4 @@
-"""Text to a run that is ready to train, and what is said of text that is not right."""
+"""Preparation of a run from text, and errors for invalid text."""
 
 import gzip
 import os
@@ -26,7 +26,7 @@ def sentences(count: int, seed: int = 0) -> list[str]:
 
 @pytest.fixture
 def corpus(tmp_path):
-    """Writes source and target, and says what settings name them."""
+    """Returns a function that writes source and target files and returns their settings."""
 
     def write(source: bytes | list[str], target: bytes | list[str], **overrides):
         for name, content in (("train.en", source), ("train.de", target)):
@@ -46,7 +46,7 @@ def corpus(tmp_path):
 
 @pytest.fixture
 def prepared(tmp_path):
-    """Prepares a run and returns it with all that was noticed."""
+    """Returns a function that prepares a run and returns it with all notices."""
 
     def prepare(settings):
         notices: list[str] = []
@@ -59,7 +59,7 @@ def test_prepare_run_splits_and_encodes_the_text(corpus, prepared):
     lines = sentences(400)
     run, notices = prepared(corpus(lines, [line.upper() for line in lines]))
     train, valid = TokenCorpus.open(run.train_directory), TokenCorpus.open(run.valid_directory)
-    # A twentieth is held out.
+    # One pair in twenty is held out for validation.
     assert (len(train), len(valid)) == (380, 20)
     sources, references = run.valid_lines()
     assert [line.upper() for line in sources] == references
@@ -70,7 +70,7 @@ def test_prepare_run_splits_and_encodes_the_text(corpus, prepared):
     assert tokenizer.decode([valid.source(i) for i in range(20)]) == sources
     assert any("20 pairs held out" in line for line in notices)
     assert "training: 380 of 380 pairs kept" in notices
-    # The settings kept are those of the vocabulary that was possible.
+    # The stored size is that of the vocabulary, which is smaller than the default.
     assert run.settings.tokenizer.size == tokenizer.vocabulary_size < 8000
 
 
@@ -177,7 +177,7 @@ def test_explicit_vocabulary_size_is_refused_instead_of_lowered(corpus, prepared
     lines = sentences(40)
     with pytest.raises(InputError, match="50,000 is larger than this corpus allows: at most"):
         prepared(corpus(lines, lines, tokenizer__size=50_000))
-    # Nothing is left, so the same command can be given again.
+    # No run directory remains, so the same command can be repeated.
     assert not (tmp_path / "run").exists()
 
 
@@ -265,7 +265,7 @@ def test_preset_is_chosen_by_corpus_size_and_reported(corpus):
 
 
 def test_large_corpus_keeps_its_order(corpus, prepared):
-    """Ids of far more text than a chunk come back in order."""
+    """A corpus much larger than a chunk keeps the order of its lines."""
     lines = [f"number {n}" for n in range(9000)]
     run, _ = prepared(corpus(lines, [str(n) for n in range(9000)], tokenizer__size=400))
     train = TokenCorpus.open(run.train_directory)
@@ -276,7 +276,7 @@ def test_large_corpus_keeps_its_order(corpus, prepared):
 
 
 def trained_texts(run):
-    """Source text and weight of each pair that is trained on, in the order of the corpus."""
+    """Returns the source text and weight of each training pair, in corpus order."""
     train = TokenCorpus.open(run.train_directory)
     numbers = range(len(train))
     texts = run.source_tokenizer.decode([train.source(i) for i in numbers])
@@ -284,7 +284,7 @@ def trained_texts(run):
 
 
 def test_weights_stay_with_their_pairs_when_others_are_dropped(corpus, prepared, tmp_path):
-    """Pairs held out, dropped as blank and dropped as weightless leave the others their weights."""
+    """Held-out, blank and zero-weight pairs do not shift the weights of the other pairs."""
     lines = [*sentences(100), "", "x"]
     weights = [number / 8 for number in range(102)]
     (tmp_path / "w").write_text("".join(f"{weight}\n" for weight in weights))
@@ -294,7 +294,7 @@ def test_weights_stay_with_their_pairs_when_others_are_dropped(corpus, prepared,
     weight_of = dict(zip(lines, weights, strict=True))
     found = trained_texts(run)
     held = run.valid_lines()[0]
-    # A twentieth of 99 usable pairs; the first weighs nothing and is neither used nor held out.
+    # 4 of 99 usable pairs are held out; the first pair has weight 0 and is not usable.
     assert len(held) == 4 and lines[0] not in held
     assert [text for text, _ in found] == [line for line in lines[1:100] if line not in held]
     assert all(weight == weight_of[text] for text, weight in found)
@@ -335,14 +335,14 @@ def test_file_weights_apply_to_each_of_many_files(tmp_path, prepared):
         [("1", 1.0)] * 10 + [("3", 2.5)] * 10
     )
     assert "training: 20 of 30 pairs kept; dropped 10 of weight 0" in notices
-    # What is not trained on has no part in the vocabulary.
+    # The vocabulary is learned only from training pairs.
     pieces = run.source_tokenizer
     assert max(len(ids) for ids in pieces.encode(["2"])) > len(pieces.encode(["3"])[0])
 
 
 def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_path):
-    """Each target line has the words of its source in turn; the links say which came from which."""
-    # Its normalization removes control characters.
+    """Each target line is its source line in reverse; the links connect equal words."""
+    # The normalization nmt_nfkc removes control characters.
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(sentences(60)),
         model_prefix=str(tmp_path / "nmt"),
@@ -358,7 +358,7 @@ def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_p
         " ".join(f"{word}-{count - 1 - word}" for word in range(count))
         for count in (len(line.split()) for line in lines)
     ]
-    # One pair without links.
+    # One pair has no links.
     links[5] = ""
     (tmp_path / "links").write_text("".join(f"{line}\n" for line in links))
     (tmp_path / "valid.tsv").write_text("a\tb\n")
@@ -380,7 +380,7 @@ def test_links_between_words_become_links_between_tokens(corpus, prepared, tmp_p
     for index, line in enumerate(lines[:61]):
         source, target = train.source(index), train.target(index)
         words = tokenizer.encode(line.replace("\x01", "").split())
-        # By hand: the tokens of a word, begun where those of the words before it end.
+        # The tokens of a word begin where the tokens of the words before it end.
         begins = np.cumsum([0, *map(len, words)])
         expected = set()
         for word, ids in enumerate(words):
@@ -411,7 +411,7 @@ def test_invalid_links_file_raises_input_error(corpus, prepared, tmp_path):
 def test_text_is_read_once_to_count_hold_out_learn_and_encode(
     corpus, tmp_path, monkeypatch, joint, passes
 ):
-    """Separate vocabularies are learned in a pass each."""
+    """Each of two separate vocabularies needs its own pass."""
     lines = sentences(400)
     settings = corpus(lines, lines, tokenizer__joint=joint, tokenizer__kind="unigram")
     count, read = 0, PairFiles.read
@@ -424,5 +424,5 @@ def test_text_is_read_once_to_count_hold_out_learn_and_encode(
 
     monkeypatch.setattr(PairFiles, "read", counting)
     prepare_run(settings, tmp_path / "run")
-    # The first pair that is not held out ends another pass at once.
+    # One further pass stops at the first pair that is not held out.
     assert passes * 400 < count < passes * 400 + 20

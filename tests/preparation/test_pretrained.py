@@ -1,4 +1,4 @@
-"""What is wrong with a pretrained encoder is said before Keras is imported, in one line."""
+"""Errors about a pretrained encoder have one line and are raised before Keras is imported."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def preset(saved, tmp_path):
-    """One that may be spoiled."""
+    """A copy of the preset that a test may damage."""
     return shutil.copytree(saved, tmp_path / "preset")
 
 
@@ -51,7 +51,7 @@ def test_hub_preset_sets_the_model_shape_and_word_pieces(preset, data, tmp_path)
     assert f"source vocabulary of the encoder's {len(PIECES)} word pieces" in notices
     assert run.source_tokenizer.vocabulary == tuple(PIECES)
     assert run.labels.names == tuple(sorted(NOUNS))
-    # It stands alone from here on.
+    # The run has its own copy and no longer needs the preset.
     shutil.rmtree(preset)
     assert (run.pretrained_directory / "model.weights.h5").stat().st_size > 10_000
     run.unlock()
@@ -192,14 +192,14 @@ def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     fetched = preset_directory("some/name")
     assert fetched == tmp_path / "keras" / "keras-seq" / "some%2Fname"
-    # KerasHub loads a directory as it loads a preset that it knows by name and downloads.
+    # KerasHub loads a local directory like a named preset, so nothing is downloaded.
     with monkeypatch.context() as patch:
         patch.setattr(pretrained, "is_known_by_name", lambda name: True)
         patch.setattr(pretrained, "preset_directory", lambda name: fetched)
         pretrained.fetch_preset(f"hub:{saved}")
     assert pretrained.read_word_pieces(fetched).vocabulary == tuple(PIECES)
     assert [path.name for path in fetched.parent.iterdir()] == [fetched.name]
-    # Now it is there, nothing is asked for, and nothing said.
+    # The fetched preset is used without a download or a notice.
     notices = []
     settings, _ = resolve_settings(
         preset="hub:some/name",
@@ -207,7 +207,7 @@ def test_fetched_hub_preset_is_used_by_name_from_the_cache(saved, data, tmp_path
         notice=notices.append,
     )
     assert notices == []
-    # The name is kept, not where it happens to be.
+    # The settings store the name of the preset, not its path.
     assert settings.training.from_hub == "some/name"
     run = open_or_prepare(settings, tmp_path / "run")
     assert run.source_tokenizer.vocabulary == tuple(PIECES)

@@ -1,4 +1,4 @@
-"""What becomes of a directory where `train` is called again, before Keras is imported."""
+"""Resuming a run directory, up to the point where Keras is imported."""
 
 import fcntl
 import json
@@ -35,7 +35,7 @@ def prepared(settings, tmp_path):
 def test_prepared_run_is_reopened_without_rewriting_files(settings, prepared):
     before = {path: path.stat().st_mtime_ns for path in prepared.path.rglob("*")}
     run = open_or_prepare(settings, prepared.path)
-    # The vocabulary came out smaller than asked for, twice alike.
+    # The vocabulary is smaller than requested, which does not count as a changed setting.
     assert run.settings.tokenizer.size < settings.tokenizer.size
     assert {path: path.stat().st_mtime_ns for path in prepared.path.rglob("*")} == before
 
@@ -59,7 +59,7 @@ def test_resume_option_errors_name_the_cause(settings, prepared, tmp_path):
 def test_interrupted_preparation_is_repeated(settings, prepared, lacking):
     for name in ("data/prepared.json", lacking):
         if lacking == "all":
-            # Killed before the first file was whole.
+            # As if the process was killed while it wrote the first file.
             subprocess.run(["rm", "-r", *prepared.path.iterdir()], check=True)
             (prepared.path / ".tmp-settings.toml-0123456789abcdef").write_text("# keras")
             break
@@ -91,7 +91,7 @@ def test_known_counts_are_valid_only_while_the_text_is_untouched(settings, prepa
     assert known_counts(find_run(tmp_path / "absent"), settings.data) is None
     os.utime(tmp_path / "pairs.tsv")
     assert known_counts(find_run(prepared.path), settings.data) is None
-    # Touched, but the same.
+    # The file has a new timestamp, but the same content.
     open_or_prepare(settings, prepared.path)
 
 
@@ -150,7 +150,7 @@ def test_run_directory_locked_by_another_process_is_refused(settings, prepared):
         with pytest.raises(InputError, match="another training is at work there"):
             open_or_prepare(settings, prepared.path, overwrite=overwrite)
     assert prepared.read_preparation() is not None
-    # The kernel frees the lock of a process that had no time to.
+    # The kernel releases the lock of a killed process.
     holder.kill()
     holder.wait()
     holder.stdin.close()

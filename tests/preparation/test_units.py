@@ -1,4 +1,4 @@
-"""What vocabulary a corpus gets where the settings leave it open."""
+"""The choice of vocabularies for a corpus if the settings do not name them."""
 
 import pytest
 
@@ -20,7 +20,7 @@ SYLLABLES = [(chr(0xAC00 + 7 * n) + chr(0xAC00 + 11 * n), "x y z") for n in rang
 
 @pytest.fixture
 def prepare(tmp_path):
-    """Prepares a run of pairs; gives it and what was said."""
+    """Returns a function that prepares a run from pairs and returns it with all notices."""
 
     def call(pairs, **overrides):
         path = tmp_path / "pairs.tsv"
@@ -54,7 +54,7 @@ def test_units_are_chosen_from_the_text_and_reported(prepare, pairs, kinds, form
     assert tuple(one.rules.form for one in tokenizers) == forms
     assert (tokenizers[0] is tokenizers[1]) == (kinds == ("unigram", "unigram"))
     assert sum("vocabulary of" in line and ":" in line for line in notices) == 2
-    # What is stored says what was chosen.
+    # The stored settings contain the chosen kinds instead of "auto".
     assert "auto" not in str(run.settings.tokenizer)
     assert [run.settings.tokenizer.of_side(side).kind for side in ("source", "target")] == [*kinds]
 
@@ -70,7 +70,7 @@ def test_targets_that_a_setting_changes_are_counted_and_shown(prepare):
     pairs = [(f"k{n}", "k a tʰ a" if n % 2 else "k a k") for n in range(100)]
     _, notices = prepare(pairs, tokenizer__target__normalization="nfkc")
     [line] = [line for line in notices if "change when encoded" in line]
-    # Half of those that are not held out to validate on.
+    # Half of the training pairs, that is, of all pairs except those held out for validation.
     assert 40 <= int(line.split(" ")[0]) <= 50
     assert "'k a tʰ a' becomes 'k a th a'" in line
 
@@ -100,7 +100,7 @@ def test_run_is_resumed_with_the_same_units(prepare, tmp_path):
     run, _ = prepare(PHONES)
     again, notices = prepare(PHONES)
     assert again.settings == run.settings
-    # Nothing was prepared anew.
+    # The second call prepares nothing.
     assert not any("learned" in line for line in notices)
     with pytest.raises(InputError, match=r"tokenizer\.source\.kind char -> byte"):
         prepare(PHONES, tokenizer__source__kind="byte")

@@ -1,4 +1,4 @@
-"""What a training starts from is looked at, and kept, before Keras is imported."""
+"""Initial checkpoints and embeddings are checked and copied before Keras is imported."""
 
 import shutil
 
@@ -18,7 +18,7 @@ from keras_seq.preparation.warm_start import copied_vectors, initial_checkpoint
 from keras_seq.text import InputError, Tokenizer
 
 MODEL = {
-    # Of which a few lines have whole words.
+    # BPE learns whole words even from a few lines.
     "tokenizer.kind": "bpe",
     "model.num_encoder_layers": 1,
     "model.num_decoder_layers": 1,
@@ -35,7 +35,7 @@ SIZE = 30_000
 
 @pytest.fixture
 def base(tmp_path):
-    """A run with a best and a later checkpoint, which are no model's."""
+    """A run with a best and a later checkpoint, whose weights fit no model."""
     text = tmp_path / "base.tsv"
     text.write_text("".join(f"a dog runs {n}\tein Hund {n}\n" for n in range(60)))
     settings = load_settings(overrides={"data.pairs": str(text), **MODEL})
@@ -66,7 +66,7 @@ def test_settings_of_the_starting_run_replace_the_preset(base, overrides):
     assert settings.model == base.settings.model
     assert settings.tokenizer == base.settings.tokenizer
     assert settings.training.learning_rate == 0.5
-    # Not what no preset says: limits, and methods that may not fit the other text.
+    # Like a preset, it leaves out limits and methods that may not fit the other text.
     defaults = load_settings().training
     assert settings.training.max_steps is settings.training.freeze is None
     assert settings.training.clip_norm == defaults.clip_norm
@@ -86,7 +86,7 @@ def test_best_weights_and_vocabulary_of_the_starting_run_are_copied(base, overri
     weights = start.load_weights({"table": ((SIZE,), "float32")})
     np.testing.assert_array_equal(weights["table"], 3)
     assert not list(run.start_directory.rglob("training.safetensors"))
-    # What is prepared is watched over: another start is another training.
+    # A changed copy of the initial checkpoint is detected when the run is opened again.
     run.unlock()
     forge(start.path / "checkpoints" / "step-00000003", "weights.safetensors", b"x" * 99)
     with pytest.raises(InputError, match="step-00000003/.*: changed since the training began"):
@@ -119,7 +119,7 @@ def test_damaged_best_checkpoint_falls_back_and_all_damaged_is_refused(base, ove
 
 
 def test_prepared_run_reopens_after_the_starting_run_is_deleted(base, overrides, tmp_path):
-    """Nor does another one in its place change what goes on."""
+    """The run keeps its own copy of the initial weights and accepts no other starting run."""
     run = prepare_run(resolved(overrides), tmp_path / "run")
     run.unlock()
     shutil.rmtree(base.path)
@@ -166,7 +166,7 @@ def test_overwrite_keeps_existing_runs_when_the_start_is_refused(base, overrides
     with pytest.raises(InputError, match="are in the same directory: use another"):
         prepare_run(resolved(overrides), base.path, overwrite=True)
     assert base.checkpoints.steps == [3, 5]
-    # Nor for one that cannot start.
+    # A starting run with another model shape does not overwrite an existing run either.
     other = resolved(overrides | {"model.units": 8})
     shutil.copytree(base.path, tmp_path / "other")
     with pytest.raises(InputError, match="do not fit the model to train"):
@@ -199,7 +199,7 @@ VECTORS = "dog 1 2 3 4\nHund 5 6 7 8\na 9 9 9 9\n"
 
 @pytest.fixture
 def with_vectors(base, tmp_path):
-    """Settings of a training whose source embeddings start from a file."""
+    """Settings that initialize the source embeddings from a file."""
     (tmp_path / "vectors").write_text(VECTORS)
     overrides = {**MODEL, "data.pairs": str(tmp_path / "base.tsv"), "training.freeze": None}
     return overrides | {"training.source_embeddings": str(tmp_path / "vectors")}

@@ -1,4 +1,4 @@
-"""Intervals and tests against sacreBLEU's own command, and against systems that are known."""
+"""Confidence intervals and paired tests, compared with the sacreBLEU command."""
 
 import json
 import random
@@ -23,7 +23,7 @@ SAMPLES = 60
 
 @pytest.fixture(scope="module")
 def corpus():
-    """References, and systems in which each word is wrong so often."""
+    """References, and systems with a known rate of wrong words."""
     generator = random.Random(2)
     words = "a the dog cat man runs sees big red , . house tree and to".split()
     references = [
@@ -41,7 +41,7 @@ def corpus():
 
 @pytest.fixture(scope="module")
 def command(corpus, tmp_path_factory):
-    """What sacreBLEU's command prints for these systems."""
+    """Returns a function that runs the sacreBLEU command on these systems."""
     folder = tmp_path_factory.mktemp("corpus")
     references, systems = corpus
     for name, lines in {"references": references, **systems}.items():
@@ -62,11 +62,11 @@ def command(corpus, tmp_path_factory):
 
 
 def table(text):
-    """The cells of the command's table: for each system its metrics' numbers, in their order."""
+    """Parses the command's table: for each system, a list of numbers per metric."""
     rows = [line.split("│")[1:-1] for line in text.split("\n") if line.startswith("│")][1:]
     found = {}
     for name, *cells in rows:
-        # The second line of a system holds the values of p, and no name.
+        # The second line of a system contains its p values, but not its name.
         name = name.strip().removeprefix("Baseline: ") or list(found)[-1]
         numbers = [re.findall(r"\d+\.\d+", cell) for cell in cells]
         found[name] = [
@@ -86,7 +86,7 @@ def test_compare_equals_the_sacrebleu_command(corpus, command, test):
     assert list(found) == list(expected) == list(systems)
     for system, metrics in expected.items():
         for one, theirs in zip(found[system], metrics, strict=True):
-            # It rounds p to four places; with trials it gives no intervals.
+            # The command rounds p to four places and prints no intervals for randomization tests.
             ours = [one.value, *([one.mean, one.interval] if test == "bootstrap" else [])]
             assert theirs[: len(ours)] == pytest.approx(ours, abs=1e-12)
             assert theirs[len(ours) :] == ([] if one.p_value is None else [round(one.p_value, 4)])
@@ -108,7 +108,7 @@ def test_confidence_intervals_equal_the_sacrebleu_command(corpus, command):
 
 
 def test_intervals_of_line_metrics_equal_resamples_by_hand(corpus):
-    """The definition of sacreBLEU, written out with the functions of a corpus."""
+    """Computes sacreBLEU's bootstrap intervals with the corpus-level functions."""
     references, systems = corpus
     lines = systems["better"]
     scores = score(lines, [references], metrics=["exact", "wer", "cer", "ter"])
@@ -130,7 +130,7 @@ def test_intervals_of_line_metrics_equal_resamples_by_hand(corpus):
 
 
 def test_interval_of_exact_match_is_that_of_a_share():
-    """400 of 1,000 lines: the normal approximation of the binomial gives 1.96 sqrt(p q / n)."""
+    """For 400 of 1,000 lines, the normal approximation gives 1.96 sqrt(p q / n)."""
     lines, references = ["a"] * 1000, ["a"] * 400 + ["b"] * 600
     scores = score(lines, [references], metrics=["exact"])
     (found,) = with_intervals(scores, lines, [references])
@@ -180,12 +180,12 @@ def test_invalid_compare_arguments_raise_value_error(change, said):
 
 
 def test_intervals_where_the_score_of_some_resamples_is_0():
-    """sacreBLEU takes the mean of a float of Python and one of numpy there, and fails."""
+    """sacreBLEU fails here because it averages a mix of Python and numpy floats."""
     hypotheses, references = ["abc", "xyz", "q"], ["abd", "uvw", "r"]
     scores = score(hypotheses, [references], metrics=["chrf"])
     [found] = with_intervals(scores, hypotheses, [references])
-    # A resample with the first line alone, one of 27, is above the upper quantile; one without
-    # it scores 0.
+    # 1 of 27 resamples has only the first line; as 1/27 is above 2.5 %, its score is the upper
+    # bound. Resamples without the first line score 0, which is the lower bound.
     most = score(["abc"], [["abd"]], metrics=["chrf"]).chrf.value
     assert found.interval == pytest.approx(most / 2)
     assert 0 < found.mean < most

@@ -1,4 +1,4 @@
-"""Detections out of probabilities, and their scores."""
+"""Detections from probabilities, and their scores."""
 
 import itertools
 
@@ -41,7 +41,7 @@ def test_refractory_time_of_zero_raises_value_error():
 
 
 def most_pairs(found, true, tolerance):
-    """By trying: the most pairs of a right detection and its own occurrence."""
+    """Returns the maximum number of matched detections by exhaustive search."""
     if not true:
         return 0
     best = most_pairs(found, true[1:], tolerance)

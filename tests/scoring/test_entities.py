@@ -1,4 +1,4 @@
-"""Entities against the definition of conlleval, written out and counted by hand."""
+"""Entity scores, compared with a Python version of conlleval and with counts by hand."""
 
 import random
 
@@ -13,20 +13,20 @@ from keras_seq.scoring import are_entity_tags, entities, entity_scores
         ("O O", []),
         ("B-p", [(0, 1, "p")]),
         ("B-p I-p I-p O", [(0, 3, "p")]),
-        # One right after another of its type.
+        # Two adjacent entities of the same type.
         ("B-p B-p I-p", [(0, 1, "p"), (1, 3, "p")]),
-        # An I- that goes on from nothing begins an entity, as after another type.
+        # An I- tag begins an entity at the start of a line, after O and after another type.
         ("I-p I-p", [(0, 2, "p")]),
         ("O I-p O", [(1, 2, "p")]),
         ("B-p I-q", [(0, 1, "p"), (1, 2, "q")]),
         ("I-p B-p", [(0, 1, "p"), (1, 2, "p")]),
-        # BIOES.
+        # The BIOES scheme.
         ("S-p S-p O B-q I-q E-q", [(0, 1, "p"), (1, 2, "p"), (3, 6, "q")]),
         ("B-q E-q E-q", [(0, 2, "q"), (2, 3, "q")]),
         ("S-p I-p E-p", [(0, 1, "p"), (1, 3, "p")]),
         ("E-p I-p", [(0, 1, "p"), (1, 2, "p")]),
         ("B-p S-p", [(0, 1, "p"), (1, 2, "p")]),
-        # A type may have a dash and what else there is.
+        # A type may contain a dash.
         ("B-a-b I-a-b I-a", [(0, 2, "a-b"), (2, 3, "a")]),
     ],
     ids=str,
@@ -36,31 +36,31 @@ def test_entities_are_extracted_from_the_tags_of_a_sentence(tags, expected):
 
 
 def split(tag):
-    """conlleval splits at the first dash."""
+    """Splits a tag at the first dash, as conlleval does."""
     place, _, kind = tag.partition("-")
     return place, kind
 
 
 def ends(before, after):
-    """conlleval's endOfChunk for the tags of two neighbours, with E- and S- as later versions."""
+    """conlleval's endOfChunk for two adjacent tags, with E- and S- as in its later versions."""
     (place, kind), (next_place, next_kind) = split(before), split(after)
     return place != "O" and (place in "ES" or next_place in "BSO" or kind != next_kind)
 
 
 def begins(before, after):
-    """conlleval's startOfChunk."""
+    """conlleval's startOfChunk for two adjacent tags."""
     (place, kind), (next_place, next_kind) = split(before), split(after)
     first = next_place in "BS" or (next_place in "IE" and place in "OES")
     return next_place != "O" and (first or kind != next_kind)
 
 
 def conlleval(references, predictions):
-    """Correct, found and expected chunks, counted word by word in one pass, as the script does."""
+    """Counts correct, found and expected chunks in one pass over the words, like conlleval."""
     correct = found = expected = 0
     for truth, given in zip(references, predictions, strict=True):
         both = False
         last_truth = last_given = "O"
-        # An empty line ends a sentence.
+        # conlleval reads the empty line after a sentence as O.
         for word_truth, word_given in zip([*truth, "O"], [*given, "O"], strict=True):
             if both:
                 truth_ends, given_ends = ends(last_truth, word_truth), ends(last_given, word_given)
@@ -98,7 +98,7 @@ def test_entity_counts_as_correct_only_when_it_matches_completely():
     truth = ["B-p I-p O B-q O O S-p".split()]
     given = ["B-p O O B-p O B-q S-p".split()]
     found = entity_scores(truth, given)
-    # Right is the last alone; found are 4, there are 3.
+    # Only the last of 4 found entities is correct; 3 are expected.
     assert (found.precision, found.recall, found.f1) == pytest.approx((1 / 4, 1 / 3, 2 / 7))
     assert {
         kind: (one.correct, one.found, one.expected) for kind, one in found.by_type.items()

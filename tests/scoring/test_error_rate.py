@@ -1,4 +1,4 @@
-"""Error rates against a table of Levenshtein by hand, and against examples counted by hand."""
+"""Error rates, compared with a simple Levenshtein implementation and with counts by hand."""
 
 import random
 
@@ -8,7 +8,7 @@ from keras_seq.scoring import Errors, character_errors, compare, score, word_err
 
 
 def fewest_errors(reference, hypothesis):
-    """(errors, substitutions) of the best alignment: the recursion, written out."""
+    """Returns (errors, substitutions) of the best alignment by the Levenshtein recursion."""
     table = {(0, 0): (0, 0)}
     for i in range(len(reference) + 1):
         for j in range(len(hypothesis) + 1):
@@ -29,11 +29,11 @@ def fewest_errors(reference, hypothesis):
 
 
 def test_word_and_character_errors_match_counts_by_hand():
-    # "sat" was heard as "sit", "on" is missing, "now" is too much.
+    # "sit" replaces "sat", "on" is deleted, and "now" is inserted.
     found = word_errors(["the cat sit the mat now"], ["the cat sat on the mat"])
     assert found == Errors(substitutions=1, insertions=1, deletions=1, length=6)
     assert found.rate == 0.5
-    # Levenshtein's own example: kitten, sitting.
+    # The standard example of the Levenshtein distance: kitten, sitting.
     assert character_errors(["sitting"], ["kitten"]) == Errors(2, 1, 0, 6)
 
 
@@ -52,7 +52,7 @@ def test_word_errors_are_minimal_for_each_of_many_lines():
         assert found.deletions - found.insertions == len(reference.split()) - len(
             hypothesis.split()
         )
-    # All at once they are the sums, whatever lines are computed together.
+    # The errors of all lines together are the sums of the errors of each line.
     hypotheses, references = [h for _, h in pairs], [r for r, _ in pairs]
     alone = [word_errors([h], [r]) for r, h in pairs]
     for count in ("substitutions", "insertions", "deletions", "length"):

@@ -1,4 +1,4 @@
-"""Scores of labels against scikit-learn's, and on cases counted by hand."""
+"""Label scores, compared with scikit-learn and with counts by hand."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ NAMES = ["news", "sport", "weather", "rare", "never given", "never true"]
 
 
 def drawn(size=400):
-    """Labels of very different frequency, mostly right, one of them on each side alone."""
+    """Random labels and mostly correct predictions; each side has one label of its own."""
     generator = np.random.default_rng(3)
     truth = generator.choice(NAMES[:5], size, p=[0.5, 0.3, 0.1, 0.02, 0.08])
     given = np.where(generator.random(size) < 0.7, truth, generator.choice(NAMES, size))
@@ -45,7 +45,7 @@ def test_label_score_table_is_formatted_as_expected():
     truth = ["positive"] * 12 + ["no"] * 3
     given = ["positive"] * 11 + ["no"] * 3 + ["so-so"]
     assert label_scores(truth, given).table().split("\n") == [
-        # 11 and 2 of 15; F1: 22 / 23, 4 / 6 and 0.
+        # 11 + 2 of 15 labels are correct; the F1 scores are 22 / 23, 4 / 6 and 0.
         "accuracy 0.867, macro F1 0.541, micro F1 0.867, 15 labels",
         "",
         "label     precision  recall      F1  support",
@@ -109,5 +109,5 @@ def test_tags_without_entities_are_scored_by_word_only():
 
 def test_tag_scores_refuse_sentences_of_different_lengths():
     with pytest.raises(ValueError, match="sentence 1 has 2 tags in the references and 1 in the"):
-        # As many tags in all.
+        # Both sides have the same total number of tags.
         tag_scores([["NOUN", "NOUN"], ["NOUN"]], [["NOUN"], ["NOUN", "NOUN"]])

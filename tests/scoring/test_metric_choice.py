@@ -1,4 +1,4 @@
-"""The metric that is chosen for references of kinds that are known."""
+"""The choice of metric for different kinds of references."""
 
 import random
 
@@ -29,28 +29,28 @@ JAPANESE = lines(200, (1, 1), KANJI_AND_KANA, length=(12, 25))
         (words(200), "exact", "cer", "1.0 words a line on average"),
         (["2034-09-26", "2034-09-27", "1999-01-02"], "exact", "cer", "1.0 words a line"),
         (["positive", "negative", "neutral"] * 40, "exact", "cer", "3 distinct values in 120"),
-        # 5 % of the lines.
+        # The 40 distinct values are 5 % of the lines.
         ([f"{n % 40} " + "word " * 9 for n in range(800)], "exact", "cer", "40 distinct values"),
         (PHONES, "exact", "wer", "8 symbols"),
         (lines(100, (2, 3)), "exact", "cer", "words a line on average"),
-        # A few long lines take the average above four, and BLEU still counts nothing in most.
+        # A few long lines raise the average above four words, but most lines have no 4-grams.
         (["one two"] * 40 + words(40) + lines(20, (20, 30)), "exact", "cer", "20 % of the"),
         (JAPANESE, "chrf", "bleu", "no spaces between words"),
         (lines(99, (1, 1), "สวัสดีครับผมชื่อ", length=(20, 30)), "chrf", "bleu", "no spaces"),
-        # Readings of single words: short, whatever the script.
+        # Readings of single Japanese words, which are short.
         (lines(200, (1, 1), "あいうえおかきくけこ", length=(2, 6)), "exact", "cer", "1.0 words"),
         (lines(100, (1, 1), length=(60, 90)), "chrf", "bleu", "1.0 words a line on average, and"),
         (SENTENCES, "bleu", "chrf", "words a line on average"),
-        # Segmented Chinese, of which a small sample has few words twice.
+        # A small sample of segmented Chinese, in which few words occur twice.
         (lines(12, (8, 12), KANJI_AND_KANA * 3, length=(1, 3)), "bleu", "chrf", "words a line"),
-        # Korean has spaces.
+        # Korean has spaces between words.
         (
             lines(100, (5, 9), "가나다라마바사아자차카타파하", length=(2, 5)),
             "bleu",
             "chrf",
             "words",
         ),
-        # A handful of sentences is no closed set.
+        # A few different sentences are not a closed set of values.
         (SENTENCES[:12], "bleu", "chrf", "words a line"),
         ([], "bleu", "chrf", "no validation references"),
         ([""] * 30, "exact", "cer", "1 distinct values"),

