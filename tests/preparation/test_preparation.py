@@ -70,7 +70,7 @@ def test_prepare_run_splits_and_encodes_the_text(corpus, prepared):
     assert tokenizer.decode([valid.source(i) for i in range(20)]) == sources
     assert any("20 pairs held out" in line for line in notices)
     assert "training: 380 of 380 pairs kept" in notices
-    # The stored size is that of the vocabulary, which is smaller than the default.
+    # The stored setting is the actual vocabulary size, which is below the default.
     assert run.settings.tokenizer.size == tokenizer.vocabulary_size < 8000
 
 

@@ -70,7 +70,7 @@ def test_targets_that_a_setting_changes_are_counted_and_shown(prepare):
     pairs = [(f"k{n}", "k a tʰ a" if n % 2 else "k a k") for n in range(100)]
     _, notices = prepare(pairs, tokenizer__target__normalization="nfkc")
     [line] = [line for line in notices if "change when encoded" in line]
-    # Half of the training pairs, that is, of all pairs except those held out for validation.
+    # Half of the pairs change, except for pairs held out for validation.
     assert 40 <= int(line.split(" ")[0]) <= 50
     assert "'k a tʰ a' becomes 'k a th a'" in line
 

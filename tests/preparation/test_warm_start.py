@@ -66,7 +66,7 @@ def test_settings_of_the_starting_run_replace_the_preset(base, overrides):
     assert settings.model == base.settings.model
     assert settings.tokenizer == base.settings.tokenizer
     assert settings.training.learning_rate == 0.5
-    # Like a preset, it leaves out limits and methods that may not fit the other text.
+    # Limits and methods that may not fit the other text keep their defaults.
     defaults = load_settings().training
     assert settings.training.max_steps is settings.training.freeze is None
     assert settings.training.clip_norm == defaults.clip_norm

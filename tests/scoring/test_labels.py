@@ -10,7 +10,7 @@ NAMES = ["news", "sport", "weather", "rare", "never given", "never true"]
 
 
 def drawn(size=400):
-    """Random labels and mostly correct predictions; each side has one label of its own."""
+    """Returns random labels and mostly correct predictions; each side lacks one label."""
     generator = np.random.default_rng(3)
     truth = generator.choice(NAMES[:5], size, p=[0.5, 0.3, 0.1, 0.02, 0.08])
     given = np.where(generator.random(size) < 0.7, truth, generator.choice(NAMES, size))

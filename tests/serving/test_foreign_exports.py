@@ -1,4 +1,4 @@
-"""An untrusted SavedModel whose graph could do more than compute is not loaded."""
+"""An untrusted SavedModel is rejected if its graph could do more than compute outputs."""
 
 import os
 import shutil
@@ -53,7 +53,7 @@ def copied(text):
 
 
 def writes(path):
-    """A translation function that also writes a file."""
+    """Returns a translation function that also writes a file."""
     import tensorflow as tf
 
     def translate(text):

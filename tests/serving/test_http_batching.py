@@ -1,4 +1,4 @@
-"""Dynamic batching, with a numpy model whose outputs are known for each row."""
+"""Dynamic batching, tested with a numpy model whose outputs are known for each row."""
 
 import asyncio
 import itertools

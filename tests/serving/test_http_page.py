@@ -1,4 +1,4 @@
-"""The demo page in a real browser: text is translated and never interpreted as markup."""
+"""The demo page in a real browser translates text and never interprets it as markup."""
 
 # Ruff reports an argument with the name of an imported fixture as a redefinition.
 # ruff: noqa: F811

@@ -50,7 +50,7 @@ def test_version_numbering_ignores_names_that_are_not_versions(tmp_path):
     assert publish_version(tmp_path, fill).name == "1"
     (tmp_path / "0041").mkdir()
     assert publish_version(tmp_path, fill).name == "42"
-    # A server would take a file with a number as its name for a version.
+    # A server would mistake a file with a numeric name for a version.
     (tmp_path / "50").touch()
     assert publish_version(tmp_path, fill).name == "51"
 

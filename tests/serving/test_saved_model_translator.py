@@ -1,4 +1,4 @@
-"""`SavedModelTranslator` translates with TensorFlow's C library as the run does in Keras."""
+"""`SavedModelTranslator`, which uses TensorFlow's C library, equals the run in Keras."""
 
 import threading
 
@@ -35,7 +35,7 @@ LINES = [source for source, _ in date_pairs(70, seed=5)] + STRANGE
 
 @pytest.fixture(scope="module", params=["tiny_run", "tiny_rnn_run"])
 def pair(request, tmp_path_factory):
-    """The translators of a run and of its export, for a Transformer and a recurrent model."""
+    """Translators of a run and of its export, for a Transformer and a recurrent model."""
     from keras_seq.serving import export_saved_model
 
     run = request.getfixturevalue(request.param)

@@ -1,4 +1,4 @@
-"""Labels, labeled lines, and words with their tokens."""
+"""Labels, labeled lines, and the tokens of words."""
 
 import gzip
 

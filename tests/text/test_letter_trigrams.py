@@ -1,4 +1,4 @@
-"""Letter trigrams of words, and their ids."""
+"""Letter trigrams of words, and the ids of the trigrams."""
 
 import subprocess
 import sys

@@ -41,13 +41,13 @@ def test_word_in_a_line_has_the_same_tokens_as_alone(tokenizer, words, end):
     # Each token belongs to exactly one word, in order.
     assert list(itertools.chain.from_iterable(found)) == list(range(len(ids)))
     assert [[ids[token] for token in tokens] for tokens in found] == alone
-    # The method for words whose tokens differ between line and single word gives the same.
+    # The method by offsets, for lines that tokenize differently from single words, agrees.
     offsets = tokenizer.offsets([line])[0]
     assert tokens_by_offsets(line, offsets, [bool(tokens) for tokens in alone]) == found
 
 
 def test_tokens_by_offsets_assigns_tokens_to_overlapping_words():
-    """Needed if two segmentations are equally likely, so that a word may differ within a line."""
+    """This method is needed if equally likely segmentations make a line differ from its words."""
     line, offsets = "ab  cd e", [(0, 1), (1, 2), (2, 6), (6, 6), (6, 8)]
     assert tokens_by_offsets(line, offsets, [True, True, True]) == [[0, 1], [2], [3, 4]]
     # A token that spans two words belongs to both, unless one of the words has no tokens.
