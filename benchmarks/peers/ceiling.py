@@ -1,4 +1,4 @@
-"""What the machine can reach: matrix products by TensorFlow on all cores, turn by turn."""
+"""Measures the ceiling of the machine: TensorFlow's matrix products on all cores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contest import Answer, Entrant
 from contestants import Contestant, contestant
 from table import digits, show
 
-# Those of feed-forward and of scores over the vocabulary, at 4,096 tokens, and a large square.
+# Products of feed-forward and vocabulary scores for 4,096 tokens, and a large square product.
 SIZES = ("4096x256x1024", "4096x256x8000", "2048x2048x2048")
 PRECISIONS = ("float32", "bfloat16")
 NAME = "matrix products"
@@ -24,7 +24,7 @@ def turn(entrant: Entrant, counted: bool) -> Answer:
 
 
 def medians(figures: list[Answer]) -> dict[str, dict[str, float]]:
-    """Operations a second of each precision and size."""
+    """Median operations per second for each precision and size."""
     return {
         precision: {
             size: statistics.median(answer[precision][size] for answer in figures)
@@ -35,7 +35,7 @@ def medians(figures: list[Answer]) -> dict[str, dict[str, float]]:
 
 
 def ceilings(figures: list[Answer]) -> dict[str, float]:
-    """One number for each precision: the median of the sizes' medians."""
+    """For each precision, the median over all sizes."""
     found = medians(figures)
     return {precision: statistics.median(found[precision].values()) for precision in PRECISIONS}
 

@@ -1,4 +1,4 @@
-"""How many floating-point operations a second TensorFlow's matrix product reaches here."""
+"""Measures floating-point operations per second of TensorFlow's matrix product."""
 
 import argparse
 import math
@@ -20,7 +20,7 @@ def main() -> None:
     product = tf.function(tf.matmul, jit_compile=False)
 
     def rate(size, dtype):
-        """The median over products."""
+        """Operations per second at the median time of a product."""
         rows, inner, columns = map(int, size.split("x"))
         left, right = (
             tf.cast(tf.random.normal(shape), dtype) for shape in ((rows, inner), (inner, columns))

@@ -1,27 +1,27 @@
-"""keras-seq beside what a user would pick instead: one command, the whole comparison.
+"""Compares keras-seq with other tools: training, decoding and startup, in one command.
 
     python benchmarks/peers/compare.py --work ~/peers
     python benchmarks/peers/compare.py --work ~/peers --part training --only keras-seq opennmt-tf
 
 Parts:
 
-    training   real target tokens a second, forward, backward and update, of `transformer-small`
-    rnn        the same of a recurrent model, for those that have one
-    decoding   sentences a second, beam 5 in batches of 32 and of 1, greedy in batches of 32
-    start      from a fresh process to the first translated sentence, and to the first update
-    ceiling    how fast the machine multiplies matrices; training measures it anyway
+    training   target tokens per second of full updates of `transformer-small`
+    rnn        the same for a recurrent model, with the tools that support this model
+    decoding   sentences per second, beam 5 in batches of 32 and of 1, greedy in batches of 32
+    start      time from process start to the first translated sentence and to the first update
+    ceiling    speed of matrix products on this machine; the training parts always measure it
 
-All have one shape and the tokens of Multi30k, in keras-seq's vocabulary of 8,000. keras-seq
-and the plain loops train on the same batches; OpenNMT-tf and JoeyNMT are given the tokens as words
-and make their own, of as many tokens, as their users have it. Real target tokens are counted, with
-the end token and without padding. Dropout is 0.1 (rnn: 0.2), label smoothing 0.1, the optimizer
-Adam; keras-seq clips the gradient and averages the weights besides, as its presets do.
+All models of a part have the same shape and use the tokens of Multi30k, in keras-seq's vocabulary
+of 8,000. keras-seq and the plain loops train on the same batches. OpenNMT-tf and JoeyNMT read the
+tokens as words and build batches of the same size with their own pipelines. Target tokens include
+the end token and exclude padding. Dropout is 0.1 (rnn: 0.2), label smoothing 0.1, the optimizer
+Adam. Only keras-seq also clips the gradient and averages the weights, as its presets do.
 
-Each contestant is a process that keeps its model; only one computes at a time, and they take turns,
-so that a machine that is shared is shared by all of them alike. The first turn of each is not
-counted. Figures are medians of the turns; memory is the most that was resident. The part training
-keeps eight models at a time, some 17 GB. Whatever is made goes to `--work`; see `decoding.py` for
-the environments. `--smoke` tries all of it with keras-seq alone, a tiny model and dates for text.
+Each contestant is a process that keeps its model. Contestants take turns and only one computes at a
+time, so other load affects all of them equally. The first turn of each contestant is not counted.
+Figures are medians over turns; memory is the peak resident memory. The part `training` keeps eight
+models in memory, about 17 GB. All files are written to `--work`; see `decoding.py` for the
+environments. `--smoke` tests the script with keras-seq only, a tiny model and dates as text.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ def main() -> None:
         decode(arguments, columns, forms)
     if "start" in arguments.part:
         start_translating(arguments, forms)
-        # Tracing a second time would be most of what the trial takes.
+        # The smoke test skips this part, because a second tracing would take most of its time.
         if not arguments.smoke:
             start_training(arguments)
     print(f"{(time.perf_counter() - begin) / 60:.1f} minutes; {machine.describe()}")
 
 
 def make_tiny(arguments: argparse.Namespace) -> None:
-    """A tiny run on dates, and figures as small: that all works is all that is asked."""
+    """Trains a tiny run on dates and reduces all options, only to test that the script works."""
     from keras_seq.text import date_pairs
 
     pairs = date_pairs(120, seed=1)

@@ -1,4 +1,4 @@
-"""Contestants' processes, and how they take turns."""
+"""Runs the processes of all contestants in turns."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import IO, Any
 from contestants import Contestant
 from environments import SkippedError
 
-# Threads of OpenMP wait for more work with all their might, for up to 0.2 s.
+# OpenMP threads busy-wait for more work for up to 0.2 s.
 PAUSE_SECONDS = 0.3
 
 Answer = dict[str, Any]
 
 
 def begin(contestant: Contestant, errors: IO[str]) -> subprocess.Popen[str]:
-    """A process of a contestant, which is asked and answers by lines; the rest goes to `errors`."""
+    """Starts a process: requests on stdin, answers on stdout, and stderr goes to `errors`."""
     return subprocess.Popen(
         contestant.command,
         stdin=subprocess.PIPE,
@@ -34,14 +34,14 @@ def begin(contestant: Contestant, errors: IO[str]) -> subprocess.Popen[str]:
 
 
 class Entrant:
-    """The processes of a contestant, most have one; what they say on stderr goes to a log.
+    """The processes of a contestant, usually only one; their stderr goes to a log.
 
     Attributes:
-        name: The contestant's.
-        figures: Of each turn that was counted.
+        name: Name of the contestant.
+        figures: Figures of each counted turn.
 
     Raises:
-        SkippedError: One ended.
+        SkippedError: A process ended.
     """
 
     def __init__(self, contestant: Contestant, log: pathlib.Path) -> None:
@@ -56,11 +56,11 @@ class Entrant:
         return len(self._processes)
 
     def versions(self) -> str:
-        """What it runs on, once the model is loaded."""
+        """Waits until the model is loaded and returns the versions of its packages."""
         return self._answers()[0]
 
     def ask(self, requests: list[dict[str, Any]]) -> list[Answer]:
-        """Gives each process a request, and waits for all the answers."""
+        """Sends one request to each process and waits for all answers."""
         for process, request in zip(self._processes, requests, strict=True):
             process.stdin.write(json.dumps(request) + "\n")
         for process in self._processes:
@@ -69,7 +69,7 @@ class Entrant:
 
     def close(self) -> None:
         for process in self._processes:
-            # One that ended has not read all that was written for it.
+            # Closing flushes, which fails if the process has already ended.
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
         for process in self._processes:
@@ -85,7 +85,7 @@ class Entrant:
 
 
 def log_of(work: pathlib.Path, name: str) -> pathlib.Path:
-    """Where a contestant's words go."""
+    """Returns the path of a contestant's log and creates its directory."""
     (work / "logs").mkdir(parents=True, exist_ok=True)
     return work / "logs" / f"{re.sub('[^A-Za-z0-9]+', '-', name)}.log"
 
@@ -96,16 +96,16 @@ def compete(
     turn: Callable[[Entrant, bool], Answer],
     repeat: int,
 ) -> dict[str, list[Answer]]:
-    """Gives all contestants a turn that is not counted, and then so many that are, one by one.
+    """Runs one uncounted turn of each contestant, then `repeat` counted rounds of turns.
 
     Args:
-        work: The folder of the logs.
-        contestants: Who takes part; one that fails is left out from there on, with the reason.
-        turn: Called with an entrant, and whether the turn counts; gives its figures.
-        repeat: Turns that count. Another contestant begins every time.
+        work: Directory of the benchmark; logs go to its `logs` directory.
+        contestants: A contestant that fails is removed, and the reason is printed.
+        turn: Function of an entrant and a flag that is true if the turn counts; returns figures.
+        repeat: Number of counted rounds. Each round begins with a different contestant.
 
     Returns:
-        For each contestant that got through, the figures of each turn.
+        For each contestant that did not fail, the figures of each counted turn.
     """
     entrants: list[Entrant] = []
     try:
@@ -131,7 +131,7 @@ def compete(
 
 @contextlib.contextmanager
 def _dropped(entrant: Entrant, entrants: list[Entrant]) -> Iterator[None]:
-    """Goes on without an entrant that fails, and says so."""
+    """Removes an entrant that fails and prints the reason; the others continue."""
     try:
         yield
     except (SkippedError, BrokenPipeError) as reason:

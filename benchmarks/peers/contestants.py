@@ -1,4 +1,4 @@
-"""What takes part: a name, and a command for its process."""
+"""Contestants of the comparison: a name and the command that starts a process."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Contestant(NamedTuple):
 
     name: str
     command: list[str]
-    # Read by TensorFlow and JAX.
+    # Environment variables, which TensorFlow and JAX read.
     environment: dict[str, str]
-    # Each with a share of the work.
+    # Number of processes that share the work.
     processes: int = 1
 
 
 def contestant(
     name: str, program: str, *options: object, python: str = sys.executable, **env: str
 ) -> Contestant:
-    """The program of that name beside this file, in a Python of its own."""
+    """Creates a contestant that runs a program from this directory with `python`."""
     return Contestant(name, [python, str(HERE / f"{program}.py"), *map(str, options)], env)
 
 
@@ -39,7 +39,7 @@ def cores() -> int:
 def available(
     peers: Iterable[tuple[str, Callable[[], Iterator[Contestant]]]], forms: int | None = None
 ) -> Iterator[Contestant]:
-    """The contestants of each peer that can be had, all or so many; says why others cannot."""
+    """Yields at most `forms` contestants per peer; prints why a peer is not available."""
     for name, peer in peers:
         try:
             yield from list(itertools.islice(peer(), forms))

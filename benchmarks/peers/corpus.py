@@ -1,4 +1,4 @@
-"""The training pairs as every trainer takes them, made once of the run's tokens."""
+"""Writes the tokens of the run in the formats that the trainers read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import worker
 
 
 class Corpus(NamedTuple):
-    """Files of it, and its mean lengths with the end token."""
+    """Directory of the corpus, and its mean lengths including the end token."""
 
     folder: pathlib.Path
     source: float
@@ -19,11 +19,11 @@ class Corpus(NamedTuple):
 
 
 def corpus(work: pathlib.Path) -> Corpus:
-    """Makes what is not there yet.
+    """Writes the corpus if it does not exist.
 
-    `batches.json` has the batches of keras-seq's first epoch, each a list of pairs of lists of ids,
-    begin and end left out: for loops that are fed by hand. `source.txt` and `target.txt` have the
-    pairs in words that stand for ids, for the pipelines of toolkits.
+    `batches.json` contains the batches of keras-seq's first epoch, for the plain loops. A batch is
+    a list of pairs of id lists without start and end tokens. `source.txt` and `target.txt` contain
+    the pairs as one word per id, for the data pipelines of OpenNMT-tf and JoeyNMT.
     """
     from keras_seq.data import BatchStream, TokenCorpus
     from keras_seq.run import Run

@@ -1,4 +1,4 @@
-"""CTranslate2 on a model that `keras-seq export --format ctranslate2` made: pieces in and out."""
+"""CTranslate2 with a model of `keras-seq export --format ctranslate2`: pieces in and out."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ def main() -> None:
 
     def prepare(texts, ids):
         rows = [[pieces[token] for token in row] for row in ids]
-        # As keras-seq's `Translator`: it makes the batches, unless they are of one.
+        # CTranslate2 makes the batches itself; single sentences are one call each.
         calls = [rows] if arguments.size > 1 else [[row] for row in rows]
 
         def decode():

@@ -1,4 +1,4 @@
-"""Who decodes, and in which ways."""
+"""Contestants for decoding: each tool in several configurations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runs import converted, exported, trained
 
 
 class Column(NamedTuple):
-    """What is measured together."""
+    """Search options of one table: beam size and batch size."""
 
     beam: int
     size: int
@@ -36,11 +36,11 @@ def contestant(
 def keras_seq(work: pathlib.Path, column: Column) -> Iterator[Contestant]:
     run = trained(work)
     yield contestant("keras-seq", column, "keras_seq", run)
-    # As its commands have it: sentences that come one at a time are searched one at a time.
+    # Like `keras-seq translate --stream`, which searches one sentence at a time.
     searches = 1 if column.size == 1 else cores()
     yield contestant("keras-seq (1 thread a search)", column, "keras_seq", run, **single(searches))
     if importlib.util.find_spec("jax") is not None:
-        # As many threads as `NPROC` says.
+        # XLA reads the number of threads from `NPROC`.
         name, threads = (
             ("keras-seq on JAX (1 thread)", "1")
             if column.size == 1
@@ -89,9 +89,9 @@ def on_torch(name: str, work: pathlib.Path, column: Column) -> Iterator[Contesta
 
 
 def alone(one: Contestant, column: Column) -> Contestant:
-    """What has one thread: for a sentence at a time as it is, for batches a process for each core.
+    """Single-threaded contestant: one process for single sentences, one per core for batches.
 
-    A second thread is of little use to products as small as these.
+    A second thread has little effect on products as small as these.
     """
     if column.size == 1:
         return one._replace(name=f"{one.name} (1 thread)")
@@ -110,5 +110,5 @@ DECODERS: dict[str, Callable[[pathlib.Path, Column], Iterator[Contestant]]] = {
 
 
 def single(calls: int = 1) -> dict[str, str]:
-    """What TensorFlow reads to compute an operation on one thread, so many at a time."""
+    """Environment for TensorFlow: one thread per operation, `calls` operations at a time."""
     return {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": str(calls)}

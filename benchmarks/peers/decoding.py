@@ -1,22 +1,22 @@
-"""Decoding by keras-seq and by what a user would pick instead, turn by turn in one run.
+"""Compares the decoding speed of keras-seq and other tools, in alternating turns.
 
     python benchmarks/peers/decoding.py --work ~/peers
     python benchmarks/peers/decoding.py --work ~/peers --only keras-seq ctranslate2 --greedy
 
 Every model has the shape of `transformer-small` (3 + 3 layers, 256 units, 1,024 in feed-forward, 4
-heads, a joint vocabulary of 8,000, embeddings tied), and every decoder writes exactly 15 tokens for
-each sentence, so that all do the same work. The weights are fresh; CTranslate2 has keras-seq's.
-keras-seq takes and gives text; the others are spared the tokenizing and given what they take:
-pieces, or padded tensors of ids, made before the clock starts. Sentences of Multi30k's test text,
-sorted by length, so that batches have next to no padding. keras-seq's own `--engine ctranslate2`
-is left out: it searches anew where a line came to the limit of its length, as all do here.
+heads, a joint vocabulary of 8,000, embeddings tied), and every decoder writes exactly 15 tokens per
+sentence, so all do the same work. The weights are new; CTranslate2 has the weights of keras-seq.
+Only keras-seq tokenizes and detokenizes. The other tools receive pieces or padded tensors of ids,
+prepared before the clock starts. The sentences are Multi30k's test text, sorted by length, so
+batches have almost no padding. keras-seq's own `--engine ctranslate2` is left out, because it
+repeats the search for each line that reaches the length limit, and here every line does.
 
-A batch of one is a call for each sentence, one after another. Every decoder has a process and, save
-CTranslate2, the peers each have a Python environment, which are made in the folder `--work` at the
-first run (5 GB, more where torch comes with CUDA). A peer that cannot be had or fails is skipped
-with the reason. A first turn, for tracing and warming up, is not counted; it shows the lengths.
-Processor time is a sentence's, of all threads of the decoder: where it stands still and the
-sentences a second do not, something else was at work on the machine.
+With batch size 1, sentences are decoded one call after another. Each decoder has its own process.
+Each peer except CTranslate2 has its own Python environment, which the first run creates in `--work`
+(5 GB, more if torch includes CUDA). A peer that cannot be installed or fails is skipped, and the
+reason is printed. The first turn traces, warms up and checks the output lengths; it is not counted.
+Processor time is per sentence and includes all threads of the decoder. If sentences per second vary
+but processor time does not, other processes used the machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from environments import SkippedError  # noqa: E402
 from runs import test_lines, trained  # noqa: E402
 from table import show  # noqa: E402
 
-# A sentence at a time, so many times fewer.
+# Batches of 1 decode this many times fewer sentences.
 FEWER = 8
 
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def decode(arguments: argparse.Namespace, columns: list[Column], forms: int | None = None) -> None:
-    """Prints a table for each column; `forms` of each peer, or all."""
+    """Prints a table for each column, with at most `forms` contestants per peer."""
     all_texts, all_ids = sentences(arguments.work, arguments.lines)
     for column in columns:
         step = 1 if column.size > 1 else FEWER
@@ -88,7 +88,7 @@ def decode(arguments: argparse.Namespace, columns: list[Column], forms: int | No
 
 
 def sentences(work: pathlib.Path, count: int) -> tuple[list[str], list[list[int]]]:
-    """Texts and their ids, the longest first."""
+    """Test sentences and their ids, the longest first."""
     from keras_seq.run import Run
     from keras_seq.text import read_lines
 
@@ -101,10 +101,10 @@ def sentences(work: pathlib.Path, count: int) -> tuple[list[str], list[list[int]
 def decode_once(
     entrant: Entrant, texts: list[str], ids: list[list[int]], size: int, counted: bool
 ) -> Answer:
-    """A turn; one that does not count checks the lengths.
+    """Runs one turn; an uncounted turn checks the output lengths.
 
     Raises:
-        SkippedError: They are others than agreed.
+        SkippedError: An output does not have `worker.STEPS` tokens.
     """
     batches = worker.batches(list(zip(texts, ids, strict=True)), size)
     requests = []
@@ -129,7 +129,7 @@ def decode_once(
 
 
 def show_decoding(found: dict[str, list[Answer]], count: int) -> None:
-    """Medians of the turns, and how many times as fast keras-seq is in its best form."""
+    """Prints medians over turns, and the speed of keras-seq's best form relative to each."""
     if not found:
         return
     each = {name: [count / turn["seconds"] for turn in turns] for name, turns in found.items()}

@@ -1,4 +1,4 @@
-"""The Python of each peer, made from PyPI, and commands of which only a failure is told."""
+"""Creates the Python environments of the peers from PyPI and runs commands."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import sys
 REQUIREMENTS = {
     "opennmt-tf": ("OpenNMT-tf==2.32.0", "tensorflow==2.12.*", "setuptools<70"),
     "transformers": ("transformers==5.23.0", "torch==2.13.*"),
-    # It imports importlib_metadata and does not ask for it.
+    # JoeyNMT imports importlib_metadata but does not require it.
     "joeynmt": ("joeynmt==2.3.0", "torch==2.13.*", "importlib_metadata"),
 }
 
 
 class SkippedError(Exception):
-    """Why a peer takes no part."""
+    """Raised with the reason if a peer cannot take part."""
 
 
 @functools.cache
 def environment(work: pathlib.Path, name: str) -> str:
-    """The peer's own Python, made if need be."""
+    """Returns the Python of a peer's environment, which is created if necessary."""
     folder, requirements = work / name, REQUIREMENTS[name]
     python, note = folder / "bin" / "python", folder / "installed.json"
     if not note.exists() or json.loads(note.read_text()) != list(requirements):
@@ -36,13 +36,13 @@ def environment(work: pathlib.Path, name: str) -> str:
 
 
 def ours(*arguments: object) -> None:
-    """A command of keras-seq."""
+    """Runs a keras-seq command."""
     command = [sys.executable, "-m", "keras_seq", *map(str, arguments)]
     run(command, f"keras-seq {arguments[0]} failed")
 
 
 def run(command: list[str], failure: str) -> None:
-    """Runs a command whose words matter only if it fails."""
+    """Runs a command; raises `SkippedError` with its last line of output if it fails."""
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     )

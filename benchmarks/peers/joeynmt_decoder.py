@@ -1,4 +1,4 @@
-"""JoeyNMT's `search`, fresh weights, run by its own Python: ids in, ids out."""
+"""JoeyNMT's `search` with new weights, run in its own environment: ids in, ids out."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from joeynmt.model import build_model
 from joeynmt.search import search
 from joeynmt.vocabulary import Vocabulary
 
-# JoeyNMT's own order of the special tokens.
+# JoeyNMT's order of the special tokens.
 UNK, PAD, BOS, EOS = range(4)
 RENAMED = {worker.PAD: PAD, worker.UNK: UNK}
 
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def small():
-    """A model of JoeyNMT with the shape."""
+    """JoeyNMT model with the shape of `transformer-small`."""
     names = {"unk": UNK, "pad": PAD, "bos": BOS, "eos": EOS}
     special = SimpleNamespace(
         **{f"{name}_token": f"<{name}>" for name in names},

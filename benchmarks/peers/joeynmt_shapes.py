@@ -1,8 +1,8 @@
-"""The shapes as settings of JoeyNMT's models."""
+"""JoeyNMT settings for the model shapes of the comparison."""
 
 
 def transformer(dropout: float) -> dict:
-    """`transformer-small`."""
+    """The shape of `transformer-small`."""
     side = {
         "type": "transformer",
         "num_layers": 3,
@@ -17,7 +17,7 @@ def transformer(dropout: float) -> dict:
 
 
 def rnn(dropout: float) -> dict:
-    """A bidirectional LSTM, and one that attends as Bahdanau's and is fed what it attended to."""
+    """Bidirectional LSTM encoder; LSTM decoder with Bahdanau attention and input feeding."""
     side = {
         "type": "recurrent",
         "rnn_type": "lstm",

@@ -1,6 +1,6 @@
-"""JoeyNMT's `TrainManager` on its own pipeline of data, run by its own Python.
+"""JoeyNMT's `TrainManager` with its own data pipeline, run in its own environment.
 
-Its batches are of so many tokens with padding, of pairs that come in any order.
+The size of a batch includes padding, and pairs are not sorted by length.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main() -> None:
 
         def train(count):
             tokens = 0
-            # As the loop of `train_and_validate`, which has no way out before its end.
+            # The same steps as in `train_and_validate`, which cannot stop after some batches.
             for batch in itertools.islice(batches, count):
                 trainer._train_step(batch)
                 trainer.optimizer.step()
@@ -46,13 +46,13 @@ def main() -> None:
 
 
 def manager(corpus: pathlib.Path, model: dict, folder: pathlib.Path):
-    """What trains, and on what."""
+    """Returns the trainer and its training data."""
     words = folder / "words.txt"
     special = ["<unk>", "<pad>", "<s>", "</s>"]
     entries = [*special, *(f"w{i}" for i in range(4, worker.VOCABULARY))]
     words.write_text("".join(f"{word}\n" for word in entries))
     side = {"level": "word", "voc_file": str(words), "max_length": 200}
-    # It tells the two sides by the ends of the files' names.
+    # JoeyNMT recognizes the two sides by the suffix of the file name.
     data = {
         "train": str(corpus / "joeynmt"),
         "src": {**side, "lang": "source"},
@@ -101,7 +101,7 @@ def manager(corpus: pathlib.Path, model: dict, folder: pathlib.Path):
 
 
 def endless(data, trainer):
-    """Batches of one epoch after another."""
+    """Yields the batches of one epoch after another, without end."""
     for seed in itertools.count(1):
         yield from data.make_iter(
             batch_size=trainer.args.batch_size,

@@ -1,7 +1,7 @@
 """keras-seq's `Translator`: text in, text out.
 
-Batches of several sentences are left to it; with batches of one it is called with a sentence at a
-time, as who waits for each would.
+`Translator` makes the batches itself. With batch size 1 it is called once per sentence, as in an
+application that waits for each translation.
 """
 
 import os

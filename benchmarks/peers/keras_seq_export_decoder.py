@@ -1,4 +1,4 @@
-"""keras-seq's SavedModel through TensorFlow's C API, as a model server runs it: text in and out."""
+"""keras-seq's SavedModel in TensorFlow's C API, as in a model server: text in, text out."""
 
 import pathlib
 import sys
@@ -29,7 +29,7 @@ def main() -> None:
             return list(clients.map(translate, requests))
 
         def lengths(answer):
-            # Text has no lengths in tokens: they are asked for anew.
+            # Text does not have token lengths, so request them from the signature `ids`.
             found = []
             for rows in worker.batches(ids, 32):
                 rows = worker.padded(rows, worker.PAD)

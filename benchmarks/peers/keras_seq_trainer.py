@@ -1,6 +1,6 @@
-"""keras-seq's training: its own stream of batches, `fit`, and what its presets add to a step.
+"""keras-seq's training with its own batches, `fit`, and the additions of its presets.
 
-That is clipping of the gradient and a moving average of the weights, which the others do without.
+Presets add gradient clipping and a moving average of the weights. The other tools run without them.
 """
 
 import argparse
@@ -19,14 +19,14 @@ from keras_seq.run import Run
 from keras_seq.runtime.threads import configure_training_threads
 from keras_seq.settings import load_settings
 
-# What a preset has otherwise than the shape that all share.
+# Settings that change a preset to the shape that all tools share.
 SHAPES = {
     "transformer": {
         "model.dropout": 0.1,
         "model.attention_dropout": 0.1,
         "model.activation_dropout": 0.1,
     },
-    # As OpenNMT-tf builds it: all as wide as the decoder, and no table of embeddings at its end.
+    # Like OpenNMT-tf: attention is as wide as the decoder, and the output layer is not tied.
     "rnn": {
         "model.context": "init",
         "model.attention_units": 512,
@@ -36,7 +36,7 @@ SHAPES = {
 
 
 def settings_of(run: Run, shape: str, precision: str):
-    """The run's settings in that shape."""
+    """Settings of the run with the given shape and precision."""
     overrides = {**SHAPES[shape], "training.precision": precision, "training.label_smoothing": 0.1}
     if shape == "transformer":
         return load_settings(base=run.settings.to_dict(), overrides=overrides)

@@ -1,10 +1,10 @@
-"""Measures how the cost of decoding grows with the length of targets, here and in CTranslate2.
+"""Measures how decoding cost grows with target length, in keras-seq and in CTranslate2.
 
     python benchmarks/peers/long_targets.py --work ~/peers
 
 Both decode with the weights of the same run, in float32, with beam 5, one thread, batches of eight
-sentences and targets of exactly each length. The two take turns in one process. Prints medians, in
-milliseconds per token of a sentence.
+sentences and a fixed target length. They take turns in one process. Prints medians in milliseconds
+per target token of a sentence.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     lengths = options.length or LENGTHS
     print(machine.describe())
-    # One search: as `keras-seq translate` has it.
+    # One search at a time, with one thread.
     configure_threads(1)
 
     import numpy as np
@@ -50,7 +50,7 @@ def main() -> None:
     run = Run.open(trained(options.work))
     pieces, _ = vocabularies(run.source_tokenizer, run.target_tokenizer)
     model = load_model(run)
-    # A batch is computed by one worker, whose thread is one.
+    # CTranslate2 computes a batch in one worker with one thread.
     peer = open_spec(make_spec(run, positions=max(lengths) + 1), "float32")
     source = np.random.default_rng(1).integers(4, len(pieces), (SENTENCES, SOURCE), dtype=np.int32)
     print("\n| target tokens | keras-seq | CTranslate2 | times as fast |\n|---|---|---|---|")
@@ -61,14 +61,14 @@ def main() -> None:
             for decode, of_one in zip(contestants, seconds, strict=True):
                 found, figures = worker.timed(decode)
                 assert set(found) == {length}
-                # The first turn makes ready.
+                # The first turn is a warm-up.
                 of_one += [figures["seconds"]] if turn else []
         own, other = (1000 * statistics.median(one) / SENTENCES / length for one in seconds)
         print(f"| {length:,} | {own:.2f} | {other:.2f} | {other / own:.2f} |", flush=True)
 
 
 def ours(model, source, length):
-    """Decodes by keras-seq's search; gives the lengths."""
+    """Builds a function that decodes with keras-seq and returns the target lengths."""
     from keras_seq import backend
     from keras_seq.search import beam_search
 
@@ -79,7 +79,7 @@ def ours(model, source, length):
 
 
 def theirs(translator, pieces, source, length):
-    """The same by CTranslate2."""
+    """Builds a function that decodes with CTranslate2 and returns the target lengths."""
     rows = [[pieces[token] for token in row] for row in source]
 
     def decode():

@@ -1,11 +1,11 @@
-"""The shape as transformers' Marian has it."""
+"""Marian model of transformers with the shape of `transformer-small`."""
 
 import worker
 from transformers import MarianConfig, MarianMTModel
 
 
 def small(dropout: float) -> MarianMTModel:
-    """A model with fresh weights."""
+    """Builds a model with new weights."""
     sides = ("encoder", "decoder")
     config = MarianConfig(
         vocab_size=worker.VOCABULARY,

@@ -1,7 +1,7 @@
-"""OpenNMT-tf's SavedModel, by `tf.saved_model.load`, run by its own Python: pieces in and out.
+"""OpenNMT-tf's SavedModel, run in its own environment: pieces in, pieces out.
 
-`--export` makes it, with fresh weights. Two calls at a time end TensorFlow 2.12 with a segmentation
-fault, so several cores take several processes.
+`--export` writes a model with new weights. Two concurrent calls crash TensorFlow 2.12 with a
+segmentation fault, so several cores need several processes.
 """
 
 import os
@@ -22,7 +22,7 @@ def main() -> None:
     if arguments.export:
         export(arguments.directory, arguments.beam)
         return
-    # The signature lives no longer than the model.
+    # Keep a reference to the model, because its signature does not.
     model = tf.saved_model.load(str(arguments.directory))
     signature = model.signatures["serving_default"]
 
@@ -55,7 +55,7 @@ def export(directory: pathlib.Path, beam: int) -> None:
         words = os.path.join(folder, "words.txt")
         with open(words, "w") as stream:
             stream.writelines(f"{word}\n" for word in ("<blank>", "<s>", "</s>"))
-            # One is added for unknown words.
+            # OpenNMT-tf adds one entry for unknown words.
             stream.writelines(f"w{i}\n" for i in range(worker.VOCABULARY - 4))
         model = opennmt.models.Transformer(
             opennmt.inputters.WordEmbedder(embedding_size=256),

@@ -1,6 +1,6 @@
-"""OpenNMT-tf's `Trainer` on its own pipeline of data, run by its own Python.
+"""OpenNMT-tf's `Trainer` with its own data pipeline, run in its own environment.
 
-Batches of 4,096 tokens of pairs that are equally long, one batch an update, Adam.
+A batch has 4,096 tokens and contains pairs of equal length. One batch per update, Adam.
 """
 
 import argparse
@@ -19,7 +19,7 @@ SHARING = opennmt.models.EmbeddingsSharingLevel
 
 
 def transformer():
-    """The shape `transformer-small`."""
+    """The shape of `transformer-small`."""
     return opennmt.models.Transformer(
         opennmt.inputters.WordEmbedder(embedding_size=256),
         opennmt.inputters.WordEmbedder(embedding_size=256),
@@ -35,7 +35,7 @@ def transformer():
 
 
 def rnn():
-    """A bidirectional LSTM, and one that attends as Bahdanau's and is fed what it attended to."""
+    """Bidirectional LSTM encoder; LSTM decoder with Bahdanau attention and input feeding."""
     return opennmt.models.SequenceToSequence(
         opennmt.inputters.WordEmbedder(embedding_size=256),
         opennmt.inputters.WordEmbedder(embedding_size=256),
@@ -62,7 +62,7 @@ def main() -> None:
     tf.random.set_seed(1)
     corpus = arguments.corpus
     words = corpus / "opennmt-tf.words"
-    # One is added for unknown words.
+    # OpenNMT-tf adds one entry for unknown words.
     entries = ["<blank>", "<s>", "</s>", *(f"w{i}" for i in range(4, worker.VOCABULARY))]
     words.write_text("".join(f"{word}\n" for word in entries))
     model = SHAPES[arguments.shape]()
@@ -83,13 +83,13 @@ def main() -> None:
     model.create_variables()
     optimizer = opennmt.optimizers.make_optimizer("Adam", 1e-4, beta_1=0.9, beta_2=0.98)
     trainer = opennmt.training.Trainer(model, optimizer)
-    # What `Trainer.__call__` sets before its loop over these steps.
+    # `Trainer.__call__` sets these statistics before its loop over the steps.
     statistics = opennmt.training.TrainingStats(model, optimizer)
     trainer._training_stats = statistics
     steps = trainer._steps(dataset)
 
     def counted():
-        """Target tokens so far, end tokens among them: none, where no step has been made."""
+        """Number of target tokens so far, including end tokens."""
         counter = statistics._words_counters.get("target")
         return 0 if counter is None else int(counter.numpy())
 

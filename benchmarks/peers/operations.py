@@ -1,37 +1,37 @@
-"""Floating-point operations for each real target token of a training, from the shapes.
+"""Floating-point operations of a training per target token, from the model shape.
 
-A product of a row with an m x n matrix is 2 m n operations, and the backward pass is twice the
-forward pass: 6 m n. An encoder works once for each source token, of which there are
-`source / target` for each target token; products of attention go over the mean length. What is
-not a matrix product (softmax, dropout, norms, Adam) is not counted, nor is padding.
+A product of a row with an m x n matrix takes 2 m n operations, and the backward pass takes twice as
+many as the forward pass: 6 m n in total. The encoder runs once per source token, which is
+`source / target` times per target token. Attention products use the mean lengths. Padding and
+operations other than matrix products (softmax, dropout, normalization, Adam) do not count.
 """
 
 from __future__ import annotations
 
 
 def transformer(model, source: float, target: float, vocabulary: int) -> float:
-    """Of a Transformer.
+    """Operations of a Transformer.
 
     Args:
-        model: Its `TransformerSettings`.
-        source: Mean length of the sources, with the end token.
-        target: The same for the targets.
-        vocabulary: Entries that are scored at each step.
+        model: `TransformerSettings` of the model.
+        source: Mean length of the sources, including the end token.
+        target: Mean length of the targets, including the end token.
+        vocabulary: Number of vocabulary entries that are scored at each step.
     """
     units, inner = model.units, model.feedforward_units
     block = 4 * units**2 + 2 * units * inner
     encoder = model.num_encoder_layers * (block + 2 * source * units) * source / target
-    # Attention over the source: keys and values of it, queries and outputs of the target.
+    # Cross-attention: keys and values for the source, queries and outputs for the target.
     crossing = 2 * units**2 * source / target + 2 * units**2 + 2 * source * units
     decoder = model.num_decoder_layers * (block + 2 * target * units + crossing)
     return 6 * (encoder + decoder + units * vocabulary)
 
 
 def rnn(source: float, target: float, vocabulary: int) -> float:
-    """Of the bidirectional LSTM of 2 x 256 and the LSTM of 512 that attends as Bahdanau's.
+    """Operations of a bidirectional LSTM (2 x 256) and an LSTM (512) with Bahdanau attention.
 
-    As OpenNMT-tf builds it: the decoder reads an embedding of 256 and the attentional vector of the
-    step before; keys, queries and that vector are 512 wide, and so is what scores the vocabulary.
+    The shape is that of OpenNMT-tf: the decoder reads an embedding of 256 and the attentional
+    vector of the previous step. This vector, keys, queries and the output layer are 512 wide.
     """
     encoder = 2 * (256 + 256) * 4 * 256
     keys = 512 * 512

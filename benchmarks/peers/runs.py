@@ -1,4 +1,4 @@
-"""The run of keras-seq that all take their tokens from, and what is exported of it."""
+"""The keras-seq run that provides the tokens for all tools, and its exports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from environments import ours
 
 @functools.cache
 def trained(work: pathlib.Path) -> pathlib.Path:
-    """A run of one update, which cannot end a sentence before its limit."""
+    """Run of one update, so untrained that every translation reaches the length limit."""
     folder = work / "run"
     if not folder.exists():
         data = machine.multi30k()
@@ -28,13 +28,13 @@ def trained(work: pathlib.Path) -> pathlib.Path:
 
 
 def test_lines(work: pathlib.Path) -> pathlib.Path:
-    """The file of the lines that are translated."""
+    """Path of the text to translate."""
     own = work / "test.source"
     return own if own.exists() else machine.multi30k() / "test_2016_flickr.en.gz"
 
 
 def train_once(folder: pathlib.Path, *options: object) -> None:
-    """Makes a run of one update."""
+    """Trains a run for one update."""
     settings = {
         "training.max_steps": 1,
         "training.validate_every": 1,
@@ -46,12 +46,12 @@ def train_once(folder: pathlib.Path, *options: object) -> None:
     ours("train", folder, *options, *(f"--set={key}={value}" for key, value in settings.items()))
 
 
-# Exports are made anew by every run of the program: they are what is measured.
+# Every run of the benchmark exports again, because the exports are what it measures.
 
 
 @functools.cache
 def exported(work: pathlib.Path, beam: int) -> pathlib.Path:
-    """The newest export of the run, as a SavedModel."""
+    """Exports the run as a SavedModel and returns its directory."""
     base = work / f"keras-seq-export-beam{beam}"
     shutil.rmtree(base, ignore_errors=True)
     ours("export", trained(work), base, f"--beam-size={beam}")
@@ -60,10 +60,10 @@ def exported(work: pathlib.Path, beam: int) -> pathlib.Path:
 
 @functools.cache
 def converted(work: pathlib.Path, quantize: str) -> pathlib.Path:
-    """The same weights for CTranslate2."""
+    """Exports the run for CTranslate2 and returns the directory."""
     directory = work / f"ctranslate2-export-{quantize}"
     shutil.rmtree(directory, ignore_errors=True)
-    # Weights of one update: two translations can be as good as each other.
+    # Not verified, because after one update two translations can have equal scores.
     options = ("--format=ctranslate2", f"--quantize={quantize}", "--verify=0")
     ours("export", trained(work), directory, *options)
     return directory

@@ -1,4 +1,4 @@
-"""From the start of a fresh process to its first translated sentence, and its first update."""
+"""Measures the time from process start to the first translated sentence or first update."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ ENGINES = ("tensorflow", "ctranslate2")
 
 
 class Start(NamedTuple):
-    """A process that is started; without a request it answers by itself."""
+    """A process to start and its request, or None if the process answers without a request."""
 
     contestant: Contestant
     request: dict[str, Any] | None
 
 
 def start_translating(arguments: argparse.Namespace, forms: int | None = None) -> None:
-    """Prints how long each takes to its first translation."""
+    """Prints the time to the first translation of each contestant."""
     starts = list(translating(arguments, forms))
     measure(arguments, "the first translated sentence, beam 5", starts)
 
 
 def start_training(arguments: argparse.Namespace) -> None:
-    """Prints how long each takes to its first update."""
+    """Prints the time to the first update of each contestant."""
     made = corpus(arguments.work)
     trainers = contestants_of(arguments.work, made.folder, "transformer", arguments.only)
     starts = [Start(one, {"batches": 1}) for one in available(trainers)]
@@ -46,7 +46,7 @@ def start_training(arguments: argparse.Namespace) -> None:
 
 
 def translating(arguments: argparse.Namespace, forms: int | None) -> Iterator[Start]:
-    """keras-seq and its export as the command, the peers by their decoders."""
+    """Yields `keras-seq translate` commands for keras-seq and its export, decoders for peers."""
     texts, ids = sentences(arguments.work, 1)
     if "keras-seq" in arguments.only:
         for engine in ENGINES[-forms:] if forms else ENGINES:
@@ -60,22 +60,22 @@ def translating(arguments: argparse.Namespace, forms: int | None) -> Iterator[St
         for name, peer in DECODERS.items()
         if name in arguments.only and name not in ("keras-seq", "keras-seq-export")
     ]
-    # Of threads there is no difference yet.
+    # One contestant per peer, because threads do not affect the start.
     for one in available(peers, 1):
         yield Start(one, request)
 
 
 def command(name: str, options: list[Any]) -> Start:
-    """`keras-seq translate` with these options."""
+    """The command `keras-seq translate` with these options."""
     arguments = ["-m", "keras_seq", "translate", *map(str, options)]
     return Start(Contestant(name, [sys.executable, *arguments], {}), None)
 
 
 def measure(arguments: argparse.Namespace, what: str, starts: list[Start]) -> None:
-    """Starts them all in turn, and prints the medians; the first round is not counted."""
+    """Starts all processes in turn and prints medians; the first round is not counted."""
     print(f"\nFrom the start of a process to {what}\n", flush=True)
     found: dict[str, list[tuple[float, float]]] = {}
-    # The first round reads from the disk what the others find in memory.
+    # The first round reads files from disk that later rounds find in memory.
     for number in range(arguments.repeat + 1):
         for one in list(starts):
             try:
@@ -103,13 +103,13 @@ def measure(arguments: argparse.Namespace, what: str, starts: list[Start]) -> No
 
 
 def once(arguments: argparse.Namespace, one: Start) -> tuple[float, float]:
-    """Seconds to the answer, and processor seconds of the whole process.
+    """Seconds until the answer, and processor seconds of the entire process.
 
     Raises:
-        SkippedError: It ended without an answer.
+        SkippedError: The process failed or ended without an answer.
     """
     contestant, log = one.contestant, log_of(arguments.work, f"start {one.contestant.name}")
-    # The first line says who it is.
+    # Contestants print their versions before the answer.
     lines = 1 if one.request is None else 2
     with log.open("w") as stream:
         started = time.perf_counter()

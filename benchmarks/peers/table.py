@@ -1,4 +1,4 @@
-"""Tables that read as well on a terminal as in Markdown."""
+"""Tables that are readable in a terminal and valid Markdown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a table; the first column is of names, the others are of numbers."""
+    """Prints a table; the first column contains names, the other columns numbers."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     print(_line(head, widths))
     marks = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
@@ -17,7 +17,7 @@ def show(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def digits(figure: float) -> str:
-    """A whole number, and below 100 three digits: what is small is not shown as 0."""
+    """Formats a number as an integer, or with three significant digits below 100."""
     return f"{figure:.0f}" if figure >= 100 else f"{figure:.3g}"
 
 

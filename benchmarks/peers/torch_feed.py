@@ -1,4 +1,4 @@
-"""What loops on torch share: keras-seq's batches as tensors, and an update."""
+"""Common code of the torch loops: keras-seq's batches as tensors, and an update."""
 
 import itertools
 import json
@@ -9,9 +9,9 @@ import worker
 
 
 def serve(model, loss_of, corpus: pathlib.Path, *packages: str) -> None:
-    """Trains a model on request; `loss_of` takes source, target inputs and target outputs."""
+    """Serves training requests; `loss_of` takes source, target inputs and target outputs."""
     batches = itertools.cycle(json.loads((corpus / "batches.json").read_text()))
-    # Fused, it is faster than as it comes.
+    # The fused implementation is faster than the default.
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     model.train()
 
@@ -31,7 +31,7 @@ def serve(model, loss_of, corpus: pathlib.Path, *packages: str) -> None:
 
 
 def smoothed(logits, outputs):
-    """Mean cross-entropy of the real tokens, with label smoothing."""
+    """Mean cross-entropy over tokens without padding, with label smoothing."""
     return torch.nn.functional.cross_entropy(
         logits.flatten(0, 1).float(),
         outputs.flatten(),

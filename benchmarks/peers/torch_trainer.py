@@ -1,4 +1,4 @@
-"""A plain loop around `torch.nn.Transformer`, run by the Python of a peer that has torch."""
+"""Plain training loop for `torch.nn.Transformer`, run in the environment of transformers."""
 
 import argparse
 import math
@@ -13,7 +13,7 @@ UNITS = 256
 
 
 class Small(nn.Module):
-    """The shape, with sinusoidal positions and one table for all embeddings."""
+    """The shape of `transformer-small`, with sinusoidal positions and one embedding table."""
 
     def __init__(self):
         super().__init__()
@@ -38,7 +38,7 @@ class Small(nn.Module):
         found = self.transformer(
             self.embed(source),
             self.embed(target),
-            # No target step may see a later one, so none that is real sees padding.
+            # The causal mask also hides target padding, which comes after all tokens.
             tgt_mask=torch.ones(steps, steps, dtype=torch.bool).triu(1),
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,

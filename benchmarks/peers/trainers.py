@@ -1,4 +1,4 @@
-"""Who trains, and what shape."""
+"""Contestants for training: each tool with the shapes that it supports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def joeynmt(work: pathlib.Path, corpus: pathlib.Path, shape: str) -> Iterator[Co
     yield contestant("JoeyNMT", "joeynmt_trainer", *options, python=python)
 
 
-# For each shape those that have it.
+# For each shape, the tools that support it.
 TRAINERS = {
     "transformer": {
         "keras-seq": keras_seq,
@@ -62,7 +62,7 @@ TRAINERS = {
 def contestants_of(
     work: pathlib.Path, corpus: pathlib.Path, shape: str, only: list[str]
 ) -> list[tuple[str, Callable[[], Iterator[Contestant]]]]:
-    """For `contestants.available`."""
+    """Names and contestants of the selected tools, for `contestants.available`."""
     return [
         (name, lambda peer=peer: peer(work, corpus, shape))
         for name, peer in TRAINERS[shape].items()

@@ -1,4 +1,4 @@
-"""Training, turn by turn: real target tokens a second, and the share of what the machine can."""
+"""Measures training in alternating turns: tokens per second and share of the ceiling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TITLES = {
 
 
 def train(arguments: argparse.Namespace, shape: str, forms: int | None = None) -> list[Answer]:
-    """Prints the table of a shape; gives the turns of the ceiling."""
+    """Prints the table of a shape and returns the figures of the ceiling."""
     made = corpus(arguments.work)
     print(f"\n{TITLES[shape]}\n", flush=True)
     entrants = [
@@ -42,7 +42,7 @@ def train(arguments: argparse.Namespace, shape: str, forms: int | None = None) -
 
 
 def work_of(work: pathlib.Path, made: Corpus, shape: str) -> float:
-    """Floating-point operations for a real target token."""
+    """Floating-point operations per target token."""
     from keras_seq.run import Run
 
     settings = Run.open(trained(work)).settings
@@ -53,7 +53,7 @@ def work_of(work: pathlib.Path, made: Corpus, shape: str) -> float:
 
 
 def show_training(found: dict[str, list[Answer]], products: list[Answer], work: float) -> None:
-    """Medians of the turns, and how many times as fast as each the first contestant is."""
+    """Prints medians over turns, and the speed of the first contestant relative to each."""
     limits = ceiling.ceilings(products)
     rates, rows = {}, []
     for name, turns in found.items():

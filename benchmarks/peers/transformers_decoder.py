@@ -1,4 +1,4 @@
-"""transformers' Marian by `generate`, fresh weights, run by its own Python: ids in, ids out."""
+"""Marian of transformers with new weights, run in its own environment: ids in, ids out."""
 
 import marian
 import torch
@@ -36,7 +36,7 @@ def main() -> None:
                 return [translate(*request) for request in requests]
 
         def lengths(answer):
-            # The first is the token that decoding starts from.
+            # The first token is the start token.
             return [int((row[1:] != worker.EOS).sum()) for rows in answer for row in rows]
 
         return decode, lengths

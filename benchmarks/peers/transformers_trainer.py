@@ -1,4 +1,4 @@
-"""A plain loop around transformers' Marian, run by its own Python."""
+"""Plain training loop for Marian of transformers, run in its own environment."""
 
 import argparse
 import pathlib

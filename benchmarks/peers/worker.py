@@ -1,4 +1,4 @@
-"""What the process of every contestant does, in plain Python: requests in, figures out."""
+"""Request loop of all contestants, in plain Python: requests in, figures out."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import resource
 import sys
 import time
 
-# Tokens written for each sentence, by every decoder.
+# Every decoder writes this many tokens per sentence.
 STEPS = 15
-# Ids of the vocabulary that all share.
+# Special ids and size of the vocabulary that all contestants share.
 PAD, UNK, BOS, EOS = range(4)
 VOCABULARY = 8000
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options that all decoders have."""
+    """Creates a parser with the options that all decoders share."""
     made = argparse.ArgumentParser()
     made.add_argument("--beam", type=int, required=True)
     made.add_argument("--size", type=int, required=True, help="sentences in a batch")
@@ -27,24 +27,24 @@ def parser() -> argparse.ArgumentParser:
 
 
 def batches(rows: list, size: int) -> list[list]:
-    """Rows in their order, so many at a time."""
+    """Splits rows into batches of at most `size`, in order."""
     return [rows[first : first + size] for first in range(0, len(rows), size)]
 
 
 def padded(rows: list[list], fill) -> list[list]:
-    """Rows of one width."""
+    """Pads all rows to the length of the longest."""
     width = max(map(len, rows))
     return [[*row, *[fill] * (width - len(row))] for row in rows]
 
 
 def serve(respond, *packages: str) -> None:
-    """Answers requests, a line of JSON each, until there are no more.
+    """Answers requests from stdin, one line of JSON each, until stdin ends.
 
-    The first line written says which packages these are: the model is loaded. `respond` is called
-    with each request and gives the figures of the answer, to which the most memory that this
-    process ever had is added, "peak", in bytes.
+    The first output line contains the versions of the packages and shows that the model is loaded.
+    `respond` maps a request to the figures of its answer. "peak", the peak memory of this process
+    in bytes, is added to the figures.
     """
-    # What libraries print must not come between the answers.
+    # Redirect output of libraries to stderr, so that stdout contains only answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
@@ -55,11 +55,11 @@ def serve(respond, *packages: str) -> None:
 
 
 def serve_decoding(prepare, *packages: str) -> None:
-    """Decodes what is asked for.
+    """Answers decoding requests.
 
-    `prepare` is called with a request's "texts" and "ids" and gives two functions: one that decodes
-    them all, which is timed, and one that tells from its answer how many tokens each translation
-    has.
+    `prepare` takes the "texts" and "ids" of a request and returns two functions. The first decodes
+    all of them and is timed. The second takes the result of the first and returns the number of
+    tokens of each translation.
     """
 
     def respond(request):
@@ -72,7 +72,7 @@ def serve_decoding(prepare, *packages: str) -> None:
 
 
 def serve_training(train, *packages: str) -> None:
-    """Trains on as many batches as are asked for; `train` gives how many target tokens they had."""
+    """Answers training requests; `train(batches)` returns the number of target tokens."""
 
     def respond(request):
         tokens, figures = timed(lambda: train(request["batches"]))
@@ -82,7 +82,7 @@ def serve_training(train, *packages: str) -> None:
 
 
 def timed(function):
-    """What a function gives, and its "seconds" and "processor" seconds, of all threads."""
+    """Result of a function, with its "seconds" and the "processor" seconds of all threads."""
     used, start = _processor_seconds(), time.perf_counter()
     answer = function()
     seconds = time.perf_counter() - start
@@ -97,7 +97,7 @@ def _processor_seconds() -> float:
 def _peak_bytes() -> int:
     status = pathlib.Path("/proc/self/status")
     if status.exists():
-        # `ru_maxrss` begins with what the parent had when it made this process.
+        # `ru_maxrss` would include memory of the parent at the time of the fork.
         lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
         return int(lines["VmHWM"].split()[0]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
