@@ -4,9 +4,9 @@
     python benchmarks/accelerator.py --backend jax --preset transformer-base --devices 8
 
 Runs full updates with `fit`, including Adam, for the shape of a preset and a vocabulary of 32,000.
-The batches contain random ids of equal length, so there is no padding and no text is needed. The
-moving average of the weights is off. Reports the median over windows of updates, without the first
-window, which compiles.
+The batches contain random ids in rows of equal length, so there is no padding and no text is
+needed. The moving average of the weights is off. Reports the median over windows of updates,
+without the first window, in which the backend compiles.
 
 The operation count covers matrix products only, three times those of a forward pass. Recomputed
 and masked operations do not count. Peak values are the vendors' figures for dense bfloat16
@@ -62,7 +62,7 @@ def main():
     os.environ["KERAS_BACKEND"] = options.backend
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-    # Must run before TensorFlow is imported, as in the command.
+    # Must run before TensorFlow is imported, as in `keras-seq train`.
     from keras_seq.runtime.threads import configure_training_threads
 
     if options.backend == "tensorflow" and options.device != "gpu" and options.devices is None:
@@ -98,7 +98,7 @@ def main():
             begin = time.perf_counter()
             repeated = (batch for _ in range(count))
             run_fit(cluster, model, lambda: repeated, batch, steps_per_epoch=count)
-            # Reading the loss waits for the computation.
+            # Reading a variable waits for the computation.
             backend.to_numpy(model.optimizer.iterations)
             return (time.perf_counter() - begin) / count
 
@@ -128,7 +128,7 @@ def main():
 
 
 def describe(name):
-    """The device name that its driver reports."""
+    """Name of the device, as reported by the driver."""
     if name == "jax":
         import jax
 

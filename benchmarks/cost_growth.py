@@ -2,7 +2,7 @@
 
     python benchmarks/cost_growth.py --figure benchmarks/cost_growth.svg
 
-Training runs full updates with `benchmarks/accelerator.py` on this processor, in float32, on random
+Training runs full updates with `benchmarks/accelerator.py` on the CPU, in float32, on random
 ids without padding, with a separate process for each setting. Decoding uses the shape of
 `transformer-small` with new weights, beam 5, eight sentences of 15 tokens and a fixed target
 length.
@@ -74,10 +74,10 @@ def show(title: str, settings: tuple, figures: list[dict]) -> None:
 
 
 def decoded(repeat: int) -> list[float]:
-    """Returns the decoding time of all sentences in seconds for each target length."""
+    """Returns the seconds to decode all sentences, for each target length."""
     from keras_seq.runtime.threads import configure_threads
 
-    # The same search for all sentences, as in `keras-seq translate`.
+    # One search at a time, with one thread.
     configure_threads(1)
 
     import numpy as np
@@ -119,7 +119,7 @@ def draw(path: Path, by_batch: list, by_length: list, by_model: list, decoding: 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    # The same figures give the same file.
+    # Makes the SVG file reproducible.
     pyplot.rcParams["svg.hashsalt"] = "keras-seq"
     figure, axes = pyplot.subplots(2, 2, figsize=(9, 7), layout="constrained")
     for axis, title, xs, found in (

@@ -3,8 +3,8 @@
     python benchmarks/decoding_speed.py runs/ende --beam-size 5
     python benchmarks/decoding_speed.py runs/ende --max-length 50 --max-length 1000
 
-The model is loaded and the search traced before the clock starts. `--max-length` sets the target
-limit of every source; several limits take turns. The limit must not change the cost of a sentence.
+The model is loaded and the search traced before the clock starts. `--max-length` sets one length
+limit for all targets; several limits take turns. The speed should not depend on the limit.
 """
 
 import argparse

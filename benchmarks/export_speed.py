@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """Translates once for each line of stdin."""
+    """Translates all lines and prints the times, once per line of stdin."""
     from keras_seq.run import Run
     from keras_seq.text import read_lines
 

@@ -38,7 +38,7 @@ def main() -> None:
     limit, size = arguments.limit, arguments.beam_size
 
     class Toy:
-        """One step of the search; the model has no state besides the token and the step."""
+        """Model whose logits depend only on the step and the previous token."""
 
         def encoder(self, source, training=False):
             return {"mask": ops.not_equal(source, 0)}

@@ -6,10 +6,10 @@
 
 Trains a model twice, once without interruption and once with `kill -9` after random times. Compares
 every array of the last checkpoints, the counters, the validations, the samples and the choice of
-the best checkpoint. The model is a small one for the embedded dates, or that of `keras-seq train`
-with the options after `--`.
+the best checkpoint. By default, trains a small model on generated dates. Options after `--` replace
+this training with any other training of `keras-seq train`.
 
-Fails also if fewer kills happened than requested, or if most processes ended before their first
+Also fails if fewer kills happened than requested, or if most processes ended before their first
 save, so that the training only restarted. `--start` is the minimum lifetime of a process.
 """
 

@@ -59,7 +59,7 @@ class KneserNey:
             self._discounts.append(sizes[1] / (sizes[1] + 2 * sizes[2]))
 
     def probability(self, history: Gram, token: int) -> float:
-        """p(token | the last `order` - 1 tokens of the history), which starts with BEGIN."""
+        """p(token | last `order` - 1 tokens of `history`); every history starts with BEGIN."""
         found = 1 / self.vocabulary_size
         for length in range(min(self.order, len(history) + 1)):
             before = history[len(history) - length :]
@@ -80,11 +80,11 @@ class KneserNey:
         )
 
     def check(self, rows: Sequence[Sequence[int]], tokens: Sequence[int]) -> None:
-        """Raises ValueError unless the probabilities after each token of the rows sum to 1.
+        """Raises ValueError unless the next-token probabilities sum to 1 at each step of the rows.
 
         Args:
-            rows: Some text.
-            tokens: All that can come.
+            rows: Rows of ids of any text.
+            tokens: All possible next tokens.
         """
         for row in rows:
             for place in range(len(row)):

@@ -2,8 +2,8 @@
 
     python benchmarks/labeled_multi30k.py --multi30k FOLDER --output FOLDER
 
-* `order-*.tsv`: is an English caption in its original word order or shuffled? A bag of words cannot
-  know.
+* `order-*.tsv`: is an English caption in its original word order or shuffled? A bag of words has no
+  word order, so it cannot tell.
 * `case-*.tsv`: which words of a lowercased German caption are capitalized? Nouns are, so the task
   needs some grammar. The baseline is the most frequent tag of each word.
 
@@ -29,7 +29,7 @@ from keras_seq.run.models import load_models
 from keras_seq.scoring import label_scores
 from keras_seq.text import read_labeled, read_lines
 
-# Data set, preset, and if a conditional random field chooses the tags.
+# Data set, preset, and whether a conditional random field predicts the tags.
 MODELS = {
     "tag-birnn": ("case", "tag-birnn", False),
     "tag-birnn-crf": ("case", "tag-birnn", True),
@@ -42,7 +42,7 @@ FILES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
 
 def shuffled(lines: list[str], seed: int) -> list[tuple[str, str]]:
-    """Captions of at least four words without periods and commas, every second one shuffled."""
+    """Captions of at least four words, without periods and commas; about half are shuffled."""
     chance = random.Random(seed)
     found = []
     for line in lines:
@@ -58,7 +58,7 @@ def shuffled(lines: list[str], seed: int) -> list[tuple[str, str]]:
 
 
 def capitals(lines: list[str]) -> list[tuple[str, str]]:
-    """Lowercased captions with U or l for each word; the first word is almost always U."""
+    """Lowercased captions, and for each word U if it was capitalized, otherwise l."""
     return [
         (
             " ".join(word.lower() for word in line.split()),
@@ -70,7 +70,7 @@ def capitals(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def most_frequent(train: list[tuple[str, str]], test: list[tuple[str, str]]) -> str:
-    """Scores the most frequent tag of each word."""
+    """Scores a baseline that predicts the most frequent tag of each word."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for text, tags in train:
         for word, tag in zip(text.split(), tags.split(), strict=True):

@@ -5,7 +5,7 @@
 All models share one subword vocabulary and train for the same number of updates. The output is the
 perplexity per token and per word. The perplexity per word does not depend on the subwords: it
 divides the same log-probability by the number of words plus one end of line per caption. The n-gram
-baseline uses the order with the best validation.
+baseline uses the order with the lowest validation perplexity.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="updates of each")
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--warmup-steps", type=int, default=100)
-    # Averages about 50 updates; a longer average lags in so short a training.
+    # Averages about 50 updates; a longer average lags behind in a training this short.
     parser.add_argument("--ema", type=float, default=0.98)
     parser.add_argument("--precision", default="bfloat16")
     parser.add_argument("--orders", type=int, nargs="+", default=[1, 2, 3, 4, 5])
@@ -101,7 +101,7 @@ def trained(preset: str, options: argparse.Namespace) -> Path:
 
 
 def counted(tokenizer: Tokenizer, text: dict[str, list[str]], orders: Sequence[int]) -> None:
-    """Prints the perplexity of n-grams over the same tokens."""
+    """Prints the perplexity of n-gram models on the same tokens."""
     rows = {
         name: [[*ids, EOS_ID] for ids in tokenizer.encode(lines)] for name, lines in text.items()
     }

@@ -27,7 +27,7 @@ MAX_LENGTH = 100
 
 
 def random_pairs(count: int, seed: int) -> Iterator[tuple[list[int], list[int]]]:
-    """Yields pairs of id lists, as a tokenizer does; a few are too long."""
+    """Yields pairs of random id lists; a few of them exceed the length limit."""
     random = np.random.default_rng(seed)
     frequencies = 1 / np.arange(1, VOCABULARY - FIRST_ID + 1)
     ids = FIRST_ID + np.searchsorted(
@@ -49,7 +49,7 @@ def random_pairs(count: int, seed: int) -> Iterator[tuple[list[int], list[int]]]
 
 
 def resident() -> str:
-    """Resident memory, its anonymous part and the peak, if the system reports them."""
+    """Resident, anonymous and peak memory, as far as the system reports them."""
     status = Path("/proc/self/status")
     if not status.exists():
         return _peak()

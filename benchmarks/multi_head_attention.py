@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def layers(batch, steps, features, heads, mask, backend):
-    """Builds a function without arguments for each of the two layers."""
+    """Builds both layers and a function for each that runs its forward and backward pass."""
     import keras
     import numpy as np
 
@@ -74,7 +74,7 @@ def layers(batch, steps, features, heads, mask, backend):
     inputs = generator.normal(size=(batch, steps, features)).astype("float32")
     real = None
     if mask in ("padding", "both"):
-        # Random lengths between half and all of the longest, like sentences of one batch.
+        # Random lengths from half of the steps to all of them, like sentences of one batch.
         lengths = generator.integers(steps // 2, steps + 1, batch)
         real = np.arange(steps)[None] < lengths[:, None]
     causal = mask in ("causal", "both")

@@ -1,4 +1,4 @@
-"""A synthetic text with known word clusters and analogies, and scores for word vectors on it."""
+"""Synthetic text with known word clusters and analogies, and scores for its word vectors."""
 
 import random
 
@@ -31,7 +31,7 @@ def planted_lines(count, seed=0):
 
 
 def clusters_found(nearest):
-    """Share of the nearest words of topic words that belong to the same topic.
+    """Share of nearest neighbors of topic words that belong to the same topic.
 
     Args:
         nearest: A function that maps a word and a count to that many words.
@@ -45,7 +45,7 @@ def clusters_found(nearest):
 
 
 def analogies_found(analogy):
-    """Share of analogies between two places whose first answer is correct.
+    """Share of analogies between two places for which the first answer is correct.
 
     Args:
         analogy: A function that maps words a, b, c to the word that is to c as b is to a.

@@ -116,7 +116,7 @@ def compare(makers, arguments):
 
 
 def differentiated(layer, inputs, mask):
-    """A compiled function that runs forward and backward and waits for all gradients."""
+    """Builds a compiled function that runs forward and backward and waits for all gradients."""
     import keras
 
     layer.build(inputs.shape)

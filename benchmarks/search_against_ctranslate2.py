@@ -1,4 +1,4 @@
-"""Tests if `beam_search` and CTranslate2 find the same translations with the same weights.
+"""Tests whether `beam_search` and CTranslate2 find the same translations with the same weights.
 
     python benchmarks/search_against_ctranslate2.py runs/ende test.en.gz --lines 1000
 
@@ -37,7 +37,7 @@ def main() -> None:
     scorer = LikelihoodScorer.load(arguments.run)
 
     def score(line: str, found: object) -> float:
-        # The mean, as in the search; truncated outputs have no end token.
+        # Mean log-probability, as in the search. Truncated outputs have no end token.
         (one,) = scorer.of_tokens([line], [found.tokens])
         length = len(found.tokens) + found.ended
         return sum(one.log_probabilities[:length]) / length

@@ -1,4 +1,4 @@
-"""Load test of `keras-seq serve`: errors, equal answers, speed, latency and memory.
+"""Load test of `keras-seq serve`: errors, equality of answers, speed, latency and memory.
 
     python benchmarks/serving_http.py served/ende
 
@@ -110,7 +110,7 @@ def load(client: Client, lines: list[str], threads: int, what: str) -> list[obje
 
 
 def words_at_the_limit(client: Client, words: list[str]) -> int:
-    """Number of words that fill the longest input; more words do not change the answer."""
+    """Returns the smallest number of words that has the same answer as all words."""
     whole = client.translate(" ".join(words))[1]
     low, high = 1, len(words)
     while low < high:

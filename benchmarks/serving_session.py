@@ -68,7 +68,7 @@ def newest(base: pathlib.Path) -> pathlib.Path:
 
 
 def speeds(session: StockSession, lines: list[str], batch: int, repeat: int) -> None:
-    """Speed for lines in their order and sorted by length, as `keras-seq translate` sorts."""
+    """Prints the speed for lines in their order and for lines sorted by length."""
     for order, ordered in (
         ("as they come", lines),
         ("sorted", sorted(lines, key=len, reverse=True)),
@@ -107,7 +107,7 @@ def threads(session: StockSession, lines: list[str], count: int) -> None:
 
 
 def memory(session: StockSession, lines: list[str], first: int, last: int) -> None:
-    """Memory growth of the process between an early and a late request."""
+    """Prints the memory growth of the process from request `first` to request `last`."""
     timed(session, [lines[n % len(lines)] for n in range(first)], THREADS)
     before = resident()
     timed(session, [lines[n % len(lines)] for n in range(first, last)], THREADS)

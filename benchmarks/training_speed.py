@@ -121,7 +121,7 @@ class Turn:
         self.windows = []
 
     def train(self, start, stop):
-        """Wall time and processor time of some batches, and their number of tokens."""
+        """Trains on batches `start` to `stop`; returns wall time, processor time and tokens."""
         from keras_seq.training.feed import fit_batches
         from keras_seq.training.state import restore_arrays, training_arrays
 
@@ -141,7 +141,7 @@ class Turn:
             steps_per_epoch=stop - start,
         )
         seconds = time.perf_counter() - wall, time.process_time() - cpu
-        # After `fit` the weights are their moving average; on JAX both then share one buffer.
+        # `fit` sets the weights to their average. On JAX both then share a buffer, so copy it.
         restore_arrays(self.train_model, training_arrays(self.train_model))
         return *seconds, sum(map(self.objective.tokens, batches))
 

@@ -2,14 +2,14 @@
 
     python benchmarks/word_vectors.py [--text FILE] [--threads 2] [--smoke]
 
-Both tools train from a text file to vectors, including the vocabulary, with the same settings and
-in alternating turns, so other load affects both equally. Figures are medians. gensim reads the file
-in C (`corpus_file`), its fastest way. "processor" is the time of all threads. The default text is
+Both tools build a vocabulary and vectors from a text file, with the same settings and in
+alternating turns, so other load affects both equally. Figures are medians. gensim reads the file in
+C (`corpus_file`), its fastest way. "processor" is the time of all threads. The default text is
 Multi30k's English, lowercased and tokenized, repeated --copies times.
 
-The planted structure is that of `planted_words.py`. Agreement is Spearman's correlation with gensim
-of the cosines of 20,000 pairs of frequent words. The correlation of gensim with itself under
-another seed is the upper limit.
+`planted_words.py` generates the text with planted structure. Agreement is Spearman's correlation
+between the cosines of both tools, for 20,000 pairs of frequent words. The upper limit is the
+correlation between two trainings of gensim with different seeds.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def compare(arguments, folder):
 def speed(method, loss, text, words, arguments):
     ours = lambda: train_ours(method, loss, text, arguments)  # noqa: E731
     theirs = lambda: train_gensim(method, loss, text, arguments)  # noqa: E731
-    # Compile before the first turn.
+    # Compiles all functions before the first turn.
     train_ours(method, loss, text, arguments, epochs=1)
     found = {ours: [], theirs: []}
     for _ in range(arguments.turns):

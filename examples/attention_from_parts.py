@@ -31,7 +31,7 @@ def pairs(count, longest, generator):
 
 
 def build(units, longest):
-    """A model from source and target to logits, and one from source to ids."""
+    """Builds a training model, which returns logits, and a decoding model, which returns ids."""
     source = keras.Input((None,), dtype="int32", name="source")
     target = keras.Input((None,), dtype="int32", name="target")
     embedded = keras.layers.Embedding(VOCABULARY, units, mask_zero=True)(source)

@@ -3,7 +3,7 @@
     python examples/captions.py [--steps 1500]
 
 The pictures are generated: two shapes, side by side or one above the other. One fifth of the 2,048
-possible captions is held out from training and tests if the model combines what it knows.
+possible captions is held out from training, to test whether the model combines known phrases.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def caption(shapes):
 
 
 def scene(generator, trained):
-    """Samples two shapes, left or upper first, each as (size, color, shape, x, y)."""
+    """Samples two shapes (size, color, shape, x, y); the left or upper shape comes first."""
     while True:
         names = [[generator.choice([*k]) for k in (SIZES, COLORS, SHAPES)] for _ in range(2)]
         places = np.array([(8, 24) + generator.uniform(-1, 1, 2), generator.uniform(13, 19, 2)]).T

@@ -28,7 +28,7 @@ LABELS = ("animal", "person")
 
 
 def text(generator):
-    """Samples a sentence and its label, the index of the subject in LABELS."""
+    """Samples a sentence and its label: 0 if the subject is an animal, 1 if it is a person."""
     pair = [generator.choice(ANIMALS), generator.choice(PEOPLE)]
     label = generator.integers(2)
     subject, object_ = pair[:: -1 if label else 1]
@@ -44,7 +44,7 @@ def text(generator):
 
 
 def texts(count, seed, without=()):
-    """Samples distinct texts as ids `(count, 8)` and labels `(count,)`."""
+    """Samples distinct texts; returns texts, ids `(count, 8)` and labels `(count,)`."""
     generator, found = np.random.default_rng(seed), {}
     while len(found) < count:
         words, label = text(generator)

@@ -3,7 +3,7 @@
     python examples/custom_cell.py [--steps 300]
 
 Any cell that works in `keras.layers.RNN` can replace a cell of this package: in a stack, in both
-directions, with residual connections, under attention. This cell is FastGRNN (Kusupati et al.,
+directions, with residual connections, with attention. This cell is FastGRNN (Kusupati et al.,
 2018, https://arxiv.org/abs/1901.02358), whose gate and candidate share their matrices. The model
 predicts the number of open brackets after each bracket.
 """
@@ -35,7 +35,7 @@ class FastGRNNCell(keras.layers.Layer):
             shape=(self.units, self.units), initializer="orthogonal", name="recurrent_kernel"
         )
         self.bias = self.add_weight(shape=(2, self.units), initializer="zeros", name="bias")
-        # The sigmoid maps these to about 1 and 0, so that the cell starts as a pure gate.
+        # sigmoid(3) is about 1 and sigmoid(-3) about 0, so the cell starts as a pure gate.
         start = keras.initializers.Constant
         self.scale = self.add_weight(shape=(), initializer=start(3.0), name="scale")
         self.shift = self.add_weight(shape=(), initializer=start(-3.0), name="shift")

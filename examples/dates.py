@@ -1,9 +1,9 @@
-"""Train on pairs of strings, translate and score, in Python.
+"""Trains a model on pairs of strings, translates and scores, in Python.
 
     python examples/dates.py [--steps 600]
 
-The pairs are generated dates in many notations and their ISO form. Replace them with any two lists
-of strings.
+The sources are generated dates in many notations and the targets their ISO form. Replace the pairs
+with any two lists of strings.
 """
 
 import argparse

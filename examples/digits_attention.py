@@ -27,7 +27,7 @@ def speak(count: int, seed: int) -> tuple[dict[str, np.ndarray], list[np.ndarray
     digits = [generator.integers(0, 10, generator.integers(1, 5)) for _ in range(count)]
     sounds = [say(each, generator)[0] for each in digits]
     lengths = np.array([len(sound) for sound in sounds], "int32")
-    # One padded length, so that JAX compiles once.
+    # All sounds are padded to one length, so that JAX compiles once.
     samples = np.zeros((count, 3 * RATE), "float32")
     for row, sound in enumerate(sounds):
         samples[row, : len(sound)] = sound[: 3 * RATE]

@@ -29,7 +29,7 @@ def speak(count, seed):
     generator = np.random.default_rng(seed)
     digits = [generator.integers(0, 10, generator.integers(1, 5)) for _ in range(count)]
     sounds = [say(each, generator)[0][: 3 * RATE] for each in digits]
-    # One padded length, so that JAX compiles once.
+    # All sounds are padded to one length, so that JAX compiles once.
     samples = np.zeros((count, 3 * RATE), "float32")
     for row, sound in zip(samples, sounds, strict=True):
         row[: len(sound)] = sound
@@ -47,13 +47,13 @@ def main():
     keras.utils.set_random_seed(1)
 
     samples, lengths, digits = speak(arguments.utterances, seed=1)
-    # Label 0 is the blank and padding.
+    # Label 0 is both the blank and padding.
     labels = np.zeros((len(digits), 4), "int32")
     for row, each in zip(labels, digits, strict=True):
         row[: len(each)] = each + 1
 
     def batch(step):
-        """Batch `number`. It depends only on its number, so a training can resume at any batch."""
+        """Returns a batch that depends only on `step`, so a training can resume at any step."""
         rows = np.random.default_rng(step).integers(0, len(samples), ROWS)
         return {"samples": samples[rows], "lengths": lengths[rows]}, labels[rows]
 

@@ -1,4 +1,4 @@
-"""The deep information bottleneck: how much of one view is needed to predict another?
+"""Deep information bottleneck: compresses one view but keeps information about another.
 
     python examples/information_bottleneck.py [--picture curve.png]
 
@@ -78,7 +78,7 @@ def main():
     curve = []
     print(f"I(X; Y) = {known:.3f} nats, of all three letters {3 * math.log(LETTERS):.3f}")
     for beta in BETAS:
-        # Training continues with the next beta.
+        # Training continues from the weights of the previous beta.
         sampling.kl_weight.assign(beta)
         model.fit(*train, batch_size=500, epochs=arguments.epochs, verbose=0)
         curve.append(measured(encoder, read, sampling, *test))

@@ -12,7 +12,7 @@ on a circle, whose radius r sets the width of the kernel:
 
     k(x) = r (cos x, sin x),   q . k / sqrt 2 = r^2 cos(x_q - x_k) / sqrt 2
 
-Kernel ridge regression has the same kernel and solves for weights, f(q) = K(q, k) (K + a I)^-1 v.
+Kernel ridge regression uses the same kernel and solves for weights: f(q) = K(q, k) (K + a I)^-1 v.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def function(x):
 
 
 def attention(queries, keys, values):
-    """The estimate of an attention layer with one head and identity projections."""
+    """Estimate of an attention layer with one head and identity projections."""
     layer = layers.MultiHeadCrossAttention(1, key_size=2, value_size=1)
     steps = np.concatenate([keys, values[:, None]], axis=-1)
     layer.build((1, len(queries), 2), (1, len(steps), 3))
@@ -52,12 +52,12 @@ def attention(queries, keys, values):
 
 
 def kernel(queries, keys):
-    # The common factor cancels and keeps exp from overflowing.
+    # Subtracting the constant prevents overflow; the factor cancels in the weighted mean.
     return np.exp((queries @ keys.T - RADIUS**2) / math.sqrt(queries.shape[-1]))
 
 
 def nadaraya_watson(queries, keys, values):
-    """The closed form in double precision."""
+    """Nadaraya-Watson estimate in closed form, in double precision."""
     similar = kernel(queries, keys)
     return similar @ values / similar.sum(axis=1)
 

@@ -1,9 +1,9 @@
-"""Train a language model on lines of text and sample from it, in Python.
+"""Trains a language model on lines of text and completes lines, in Python.
 
     python examples/language_model.py [--steps 400]
 
 The lines are sums, "7 + 8 = 1 5". The result depends on everything before the equals sign, so
-counts of single letters cannot predict it. Replace the sums with any file of lines.
+letter frequencies alone cannot predict it. Replace the sums with any file of lines.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def lines(count: int, seed: int) -> list[str]:
 
 
 def is_right(answer: str) -> bool:
-    """Tests if the number after the equals sign is the sum."""
+    """Tests whether the number after the equals sign is the sum."""
     left, _, end = answer.partition("=")
     return str(sum(map(int, left.split("+")))) == end
 
@@ -52,7 +52,7 @@ def main() -> None:
             },
         )
         result = keras_seq.train(settings, f"{folder}/run")
-        # The most probable continuation of each sum.
+        # Beam search returns the most probable continuation of each sum.
         generator = keras_seq.Generator.load(f"{folder}/run", method="beam", beam_size=2)
 
     print(f"{result.metric} {result.best:.2f}")

@@ -1,10 +1,10 @@
-"""A pretrained encoder classifies sentences about nouns that have no label.
+"""Fine-tunes a pretrained encoder to classify sentences with nouns that were never labeled.
 
     python -m pip install '.[hub]' && python examples/pretrained_encoder.py [--epochs 8]
 
 Are the sentences about animals or about tools? The 40 labeled sentences name two animals and two
-tools; the test sentences name the other 16. Unlabeled text tells what animals and tools do. A
-small BERT of KerasHub is pretrained on it by masked language modeling, saved as a preset, and
+tools; the test sentences name the other 16. Unlabeled text shows what animals and tools do. A
+small BERT of KerasHub is pretrained on this text by masked language modeling, saved as a preset and
 fine-tuned with `--preset hub:`. The same encoder without pretraining is the baseline.
 """
 
@@ -61,7 +61,7 @@ def save_encoder(directory, epochs):
         hide = keras_hub.models.BertMaskedLMPreprocessor(
             tokenizer, sequence_length=10, mask_selection_rate=0.3, mask_selection_length=3
         )
-        encoder.pooled_dense.trainable = False  # Predictions use the steps, not the pooled text.
+        encoder.pooled_dense.trainable = False  # The task does not use the pooled output.
         model = keras_hub.models.BertMaskedLM(encoder, preprocessor=None)
         model.compile(optimizer=keras.optimizers.Adam(0.003))
         inputs, words, weights = hide(text)

@@ -16,8 +16,8 @@ One step of each cell, with input x, state h and logistic function s:
     GRU, reset after   as above, except   g = tanh(W x + b + r (U h + b'))
     minimal GRU        r = 1:   g = tanh(W x + U h + b)
 
-A simple RNN overwrites its state at every step, so what it stored fades. The other cells keep what
-their gates preserve (Elman 1990; Gers et al. 2000; Cho et al. 2014).
+A simple RNN overwrites its state at every step, so stored values fade. The gates of the other cells
+can preserve the state (Elman 1990; Gers et al. 2000; Cho et al. 2014).
 """
 
 import argparse
@@ -38,7 +38,7 @@ CELLS = {
 
 
 def sums(count, length, generator):
-    """Numbers and marks `(count, length, 2)`, and the sums `(count, 1)` of marked numbers."""
+    """Numbers and marks `(count, length, 2)`, and the sums `(count, 1)` of the marked numbers."""
     numbers, marks = generator.uniform(size=(count, length)), np.zeros((count, length))
     for half in (0, length // 2):
         marks[np.arange(count), half + generator.integers(length // 2, size=count)] = 1

@@ -3,8 +3,8 @@
     python examples/sentence_space.py [--steps 600]
 
 The model maps 700 generated sentences to 8 numbers each. The script prints the share of words of
-new sentences that the model reconstructs, next to the share of a baseline that predicts the most
-frequent word at each position, and interpolates between two sentences.
+new sentences that the model reconstructs and the share for a baseline that predicts the most
+frequent word at each position. It then interpolates between two sentences.
 """
 
 import argparse
@@ -26,7 +26,7 @@ PARTS = (
 
 
 def sentences(count, seed, without=()):
-    """Samples distinct sentences that are not in `others`."""
+    """Samples distinct sentences that are not in `without`."""
     generator, found = random.Random(seed), {}
     while len(found) < count:
         found[" ".join(generator.choice(words) for words in PARTS)] = True

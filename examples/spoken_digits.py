@@ -18,7 +18,7 @@ import numpy as np
 
 RATE = 8000
 WORDS = "zero one two three four five six seven eight nine".split()
-# Per digit: duration in seconds; start and end of two resonances in Hz; initial hiss, or 0.
+# Per digit: seconds; start and end of two resonances in Hz; Hz of the initial hiss, or 0.
 TONES = [
     (0.34, (300, 500), (2200, 900), 3200), (0.26, (650, 400), (900, 1300), 0),
     (0.24, (300, 350), (1700, 900), 2600), (0.28, (350, 280), (1200, 2300), 2000),
@@ -29,7 +29,7 @@ TONES = [
 
 
 def tones(digit: int, generator: np.random.Generator) -> np.ndarray:
-    """One digit of one speaker: harmonics of a falling pitch, weighted by the resonances."""
+    """Digit of a random speaker: harmonics of a falling pitch, weighted by the resonances."""
     seconds, first, second, hiss = TONES[digit]
     place = np.linspace(0, 1, int(RATE * seconds * generator.uniform(0.75, 1.3)))
     pitch = generator.uniform(90, 230) * (1 - generator.uniform(0, 0.25) * place)
@@ -52,7 +52,7 @@ def tones(digit: int, generator: np.random.Generator) -> np.ndarray:
 
 @functools.cache
 def espeak(digit: int, speed: int, pitch: int) -> np.ndarray:
-    """The word spoken by espeak-ng, resampled to RATE."""
+    """Synthesizes a digit with espeak-ng, resampled to RATE."""
     with tempfile.TemporaryDirectory() as folder:
         options = ["-v", "en", "-s", str(speed), "-p", str(pitch), "-w", f"{folder}/word.wav"]
         subprocess.run(["espeak-ng", *options, WORDS[digit]], check=True)
@@ -64,7 +64,7 @@ def espeak(digit: int, speed: int, pitch: int) -> np.ndarray:
 
 
 def say(digits, generator: np.random.Generator, voice: str | None = None, noise: float = 0.02):
-    """Float32 samples of digits over noise, separated by pauses, and the end of each digit."""
+    """Returns samples of digits with pauses and noise, and the position where each digit ends."""
     voice = voice or ("espeak" if shutil.which("espeak-ng") else "tones")
     parts, ends = [], []
     for digit in digits:

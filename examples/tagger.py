@@ -3,7 +3,7 @@
     python examples/tagger.py [--steps 200]
 
 Any word can be part of any name, so only the context shows what a name refers to. Names have one to
-three words, tagged as B-PER I-PER I-PER. The field learns that I-PER cannot follow B-LOC.
+three words, tagged as B-PER I-PER I-PER. The random field learns that I-PER cannot follow B-LOC.
 """
 
 import argparse
@@ -18,7 +18,7 @@ WORDS = "paris london sydney florence jordan austin madison chelsea logan brookl
 
 
 def sentence(generator):
-    """Samples words and their tags; all names use the same words, one to three each."""
+    """Samples a sentence and its tags; names of both kinds consist of one to three WORDS."""
     words, tags = [], []
     for part in generator.choice(
         (

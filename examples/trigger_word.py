@@ -18,7 +18,7 @@ from keras_seq.scoring import DetectionCounts, count_detections, detections
 TRIGGER = 7
 STEP = 128
 FRAMES = 4 * RATE // STEP
-# Number of frames after the word that are labeled 1 and accepted as a detection: 0.4 s.
+# Number of frames (0.4 s) after the word that have label 1 and count as a detection.
 AFTER = 25
 
 
@@ -37,7 +37,7 @@ def streams(count: int, seed: int) -> tuple[np.ndarray, list[np.ndarray]]:
 
 
 def labels(ends: list[np.ndarray]) -> np.ndarray:
-    """Labels: 1 for some frames after each word."""
+    """Frame labels: 1 for the first AFTER frames after each trigger word, otherwise 0."""
     marked = np.zeros((len(ends), FRAMES, 1), "float32")
     for row, frames in zip(marked, ends, strict=True):
         for frame in frames:
@@ -75,7 +75,7 @@ def main() -> None:
     model.fit(inputs, labels(ends), batch_size=16, epochs=arguments.epochs, verbose=2)
 
     def heard(samples):
-        """Probabilities for streams read in pieces of a quarter of a second."""
+        """Probabilities for streams that are read in pieces of a quarter of a second."""
         state, logits, piece = model.initial_state(len(samples)), [], 16 * STEP
         for start in range(0, samples.shape[1], piece):
             sound = keras.ops.array(samples[:, start : start + piece])
