@@ -1,4 +1,4 @@
-"""Compares the translation speed of an export with that of its run, in alternating turns.
+"""Compares the translation speed of an export with `Translator`, in alternating turns.
 
     keras-seq export runs/ende served/ende
     python benchmarks/export_speed.py runs/ende served/ende

@@ -81,9 +81,9 @@ def timed(call) -> float:
 def watch(
     command: list[str], folder: Path, kill_at: float | None = None
 ) -> tuple[float, list[float]]:
-    """Time of the command in seconds, and its memory in MiB at every second."""
+    """Runs the command; returns its time in seconds and its memory in MiB at every second."""
     begin, memory = time.perf_counter(), []
-    # A separate session, so that all processes can be found and killed.
+    # The command gets its own session, so that all its processes can be found and killed.
     process = subprocess.Popen(command, cwd=folder, start_new_session=True)
     while process.poll() is None:
         memory.append(resident(process.pid))

@@ -78,7 +78,7 @@ def layers_of(kind, units):
 
 
 def compare(makers, arguments):
-    """Runs the layers in turn and prints their times and ratios to the first."""
+    """Runs the layers in turn and prints their times, also relative to the first layer."""
     import numpy as np
 
     generator = np.random.default_rng(0)

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def newest(base: pathlib.Path) -> pathlib.Path:
-    """The directory itself if it is a version, otherwise its newest version."""
+    """Returns `base` if it is a version, otherwise the newest version in `base`."""
     if (base / "saved_model.pb").exists():
         return base
     versions = [path for path in base.iterdir() if path.name.isdigit()] if base.is_dir() else []

@@ -44,7 +44,7 @@ def views(count, seed):
 
 
 def bottleneck():
-    """The model, its encoder, its decoder, and the sampling layer that holds beta."""
+    """Returns the model, its encoder, its decoder, and the sampling layer that holds beta."""
     letters = keras.Input((3,), dtype="int32")
     hidden = keras.layers.GRU(32)(keras.layers.Embedding(LETTERS, 16)(letters))
     posterior = [keras.layers.Dense(UNITS)(hidden) for _ in ("mean", "log variance")]

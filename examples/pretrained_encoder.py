@@ -1,4 +1,4 @@
-"""Fine-tunes a pretrained encoder to classify sentences with nouns that were never labeled.
+"""Fine-tunes a pretrained encoder that then classifies sentences with unlabeled nouns.
 
     python -m pip install '.[hub]' && python examples/pretrained_encoder.py [--epochs 8]
 
