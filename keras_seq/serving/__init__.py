@@ -1,4 +1,4 @@
-"""Exports of a run, each imported at its first use because each needs other packages."""
+"""Export functions and translators, imported on first use because their dependencies differ."""
 
 from __future__ import annotations
 

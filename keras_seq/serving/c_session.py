@@ -12,15 +12,15 @@ from keras_seq.serving.graph_file.signatures import Signature
 from keras_seq.text import InputError
 
 # A `ConfigProto`: graph_options (10) {rewrite_options (10) {meta_optimizer_iterations (12): ONE}}.
-# The second pass of TensorFlow's graph optimizers takes a quarter of the time to the first answer
-# and does not make later answers faster.
+# A second pass of the graph optimizers would take 25 % of the time until the first answer, without
+# making later answers faster.
 _CONFIG = b"\x52\x04\x52\x02\x60\x01"
 
 
 class CSession:
-    """A loaded SavedModel; thread-safe.
+    """A SavedModel loaded into a TensorFlow session. The class is thread-safe.
 
-    Model servers use a session, too: it loads the variables by name and prunes the graph to the
+    As in a model server, the session loads the variables by name and prunes the graph to the
     requested outputs. `keras_seq.runtime.threads.configure_threads` sets the number of threads.
     """
 
@@ -43,7 +43,7 @@ class CSession:
             lib.delete_options(options)
 
     def run(self, signature: Signature, texts: Sequence[bytes]) -> dict[str, list[Any]]:
-        """Calls a signature whose only input is text, in UTF-8; returns the rows of each output."""
+        """Runs a signature whose only input is UTF-8 text. Returns a flat list for each output."""
         lib = self._library
         (text_input,) = signature.inputs.values()
         fetches = [self._output(info.name) for info in signature.outputs.values()]

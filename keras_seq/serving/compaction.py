@@ -1,4 +1,4 @@
-"""Removal of what a server does not need from the graph of a SavedModel."""
+"""Removal of unused parts from the graph of a SavedModel."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_seq.serving.graph_file.operations import node_name
 
-# Every reader of a graph infers these attributes again.
+# Attributes that loaders do not need: values that they infer again, and names for debugging.
 _REDUNDANT_ATTRIBUTES = (
     "_output_shapes",
     "_has_manual_control_dependencies",
@@ -22,8 +22,8 @@ def compact(version: Path) -> None:
     """Makes the graph of a SavedModel smaller without changing what it computes.
 
     Removes redundant attributes, nodes that no signature needs, and functions that are never
-    called. Among them are the operations that save the variables: a served model has no operation
-    that writes a file.
+    called. This also removes the operations that save variables, so that a served model cannot
+    write files.
     """
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -32,7 +32,7 @@ def compact(version: Path) -> None:
     model.ParseFromString(path.read_bytes())
     for meta_graph in model.meta_graphs:
         saver = meta_graph.saver_def
-        # The loader expects the name of a tensor here, but only evaluates it to save variables.
+        # `save_tensor_name` must name an existing tensor, although servers never save variables.
         saver.save_tensor_name = saver.filename_tensor_name
         _prune_nodes(meta_graph)
         _prune_functions(meta_graph)
@@ -60,7 +60,7 @@ def _prune_nodes(meta_graph: Any) -> None:
 
 
 def _prune_functions(meta_graph: Any) -> None:
-    """Keeps the functions that the graph calls, or that are callable by name."""
+    """Keeps the functions reachable from the nodes of the graph or from its concrete functions."""
     library = meta_graph.graph_def.library
     calls = {function.signature.name: _called(function.node_def) for function in library.function}
     roots = [*meta_graph.object_graph_def.concrete_functions, *_called(meta_graph.graph_def.node)]
@@ -69,7 +69,7 @@ def _prune_functions(meta_graph: Any) -> None:
 
 
 def _called(nodes: Iterable[Any]) -> set[str]:
-    """Names of the functions that nodes call."""
+    """Returns the names of the functions that the nodes call."""
     return {
         name
         for node in nodes
@@ -102,9 +102,9 @@ def _strip_attributes(items: Iterable[Any]) -> None:
 
 
 def _name_default_call(meta_graph: Any) -> None:
-    """Names the call of `serving_default` as in a model with one signature.
+    """Renames the call node of `serving_default` to `StatefulPartitionedCall`.
 
-    Clients of the C API look operations up by name, and this name is the usual one.
+    Clients of the C API look up operations by name, and usually expect this name.
     """
     signatures = meta_graph.signature_def
     if "serving_default" not in signatures:

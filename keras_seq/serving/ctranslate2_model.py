@@ -1,4 +1,4 @@
-"""A run as a CTranslate2 model directory."""
+"""Export of a run to a CTranslate2 model directory."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from keras_seq.text import EOS_ID, InputError
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")
 
-# Greedy search is the same in both engines, so their translations are compared with it.
+# Verify with greedy search: unlike beam search, it returns the same results in both engines.
 _GREEDY: dict[str, Any] = {"beam_size": 1, "n_best": 1, "length_normalization": "average"}
-# CTranslate2's default `max_decoding_length`: a default call must not exceed the position table.
+# The position table must cover the default `max_decoding_length` of CTranslate2, 256 tokens.
 _MIN_POSITIONS = 256
 _EXAMPLE_LENGTH = 60
 
@@ -47,16 +47,16 @@ def export_ctranslate2(
     verify: int = 100,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Publishes a run as a CTranslate2 model directory, atomically; returns `destination`.
+    """Exports a run to a CTranslate2 model directory, atomically. Returns `destination`.
 
-    The directory contains the model, its vocabularies, the SentencePiece models, the step of its
-    weights (`checkpoint.json`) and a README.md with Python code that translates; it needs neither
-    Keras nor this package.
+    The directory contains the model, the vocabularies, the SentencePiece models, the step of the
+    weights (`checkpoint.json`), and a README.md with example code for translating. Using the
+    exported model requires neither Keras nor this package.
 
     Args:
         run: An opened run with a trained Transformer.
         destination: The directory to create; it must not exist.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
+        which: `"best"`, `"latest"`, or the step of a stored checkpoint.
         quantization: Type of the stored weights, one of `QUANTIZATIONS`.
         verify: Number of lines of the run's validation text for which the model in float32 must
             return the greedy translations of `Translator`. For another quantization, the BLEU of
@@ -104,13 +104,17 @@ def export_ctranslate2(
         report(f"{len(sources)} lines of the validation text come out as keras-seq translates them")
         if quantization != "float32":
             outputs = _translated(run, exported, sources)
-            report(_change(quantization, exported.compute_type, references, expected, outputs))
+            report(
+                _quantization_report(
+                    quantization, exported.compute_type, references, expected, outputs
+                )
+            )
 
     return publish_directory(destination, write)
 
 
 def _open_quietly(directory: Path) -> Any:
-    """Opens a model without CTranslate2's warnings about emulated types."""
+    """Opens a model without CTranslate2's warnings about types that the processor lacks."""
     module = require_ctranslate2()
     level = module.get_log_level()
     module.set_log_level(logging.ERROR)
@@ -121,10 +125,10 @@ def _open_quietly(directory: Path) -> Any:
 
 
 def _expected(run: Run, step: int, sources: Sequence[str]) -> list[str]:
-    # Importing Keras takes seconds, and only the verification needs it.
+    # Imported here because only the verification needs Keras, which takes seconds to import.
     from keras_seq.inference.translator import Translator
 
-    # Damaged checkpoints have already been reported.
+    # The empty `notice` avoids a second report of damaged checkpoints.
     translator = Translator.load(run.path, which=step, notice=lambda line: None, **_GREEDY)
     return translator(sources)
 
@@ -140,7 +144,7 @@ def _translated(run: Run, model: Any, sources: Sequence[str]) -> list[str]:
     )(sources)
 
 
-def _change(
+def _quantization_report(
     quantization: str,
     compute_type: str,
     references: Sequence[str],
@@ -149,7 +153,7 @@ def _change(
 ) -> str:
     before, after = (bleu(lines, [references]).value for lines in (expected, outputs))
     different = sum(a != b for a, b in zip(expected, outputs, strict=True))
-    # The compute type of "int8" may be "int8_float32", for example.
+    # CTranslate2 may refine the type, such as "int8" to "int8_float32", which needs no report.
     computed = "" if compute_type.startswith(quantization) else f", here computed in {compute_type}"
     return (
         f"{quantization}{computed}: BLEU {after:.2f} on them, {after - before:+.2f} against "
@@ -173,7 +177,7 @@ def _write_text_files(run: Run, directory: Path, quantization: str, sources: Seq
         longest=run.settings.data.max_source_length + 1,
         beam_size=search.beam_size,
         patience=PATIENCE,
-        # CTranslate2 has no GNMT normalization; its own is the closest.
+        # CTranslate2 lacks GNMT normalization. Dividing by length**alpha is the closest to GNMT.
         alpha=0.0 if search.length_normalization == "none" else search.alpha,
         max_length=search.max_length,
         unwanted=[[piece] for piece in vocabularies(source, target)[1][:EOS_ID]],

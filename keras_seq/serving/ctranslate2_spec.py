@@ -17,15 +17,15 @@ from keras_seq.text.stored_model import load
 
 _LAYER_NORM_EPSILON = 1e-5
 _MAX_WAVELENGTH = 10000.0
-# The linear layers of CTranslate2's attention: name and number of fused projections. In
-# self-attention, the first layer projects queries, keys and values; in cross-attention, the first
-# projects the queries and the second the memory.
+# Linear layers of an attention layer in CTranslate2: prefix of the weight in the run, and number of
+# fused projections. In self-attention, the first layer computes queries, keys and values. In
+# cross-attention, the first layer computes the queries, and the second layer the keys and values.
 _SELF_ATTENTION = (("qkv_", 3), ("output_", 1))
 _CROSS_ATTENTION = (("query_", 1), ("key_value_", 2), ("output_", 1))
 
 
 class Slot(NamedTuple):
-    """A variable of CTranslate2, and the name and shape of the weight that it stores."""
+    """A CTranslate2 variable, with the name and shape of the corresponding weight of the run."""
 
     variable: str
     weight: str
@@ -33,7 +33,7 @@ class Slot(NamedTuple):
 
 
 def require_ctranslate2() -> Any:
-    """Returns the module `ctranslate2`; raises InputError if it is not installed."""
+    """Returns the module `ctranslate2`, or raises InputError if the package is not installed."""
     try:
         import ctranslate2
         import ctranslate2.specs
@@ -46,7 +46,7 @@ def require_ctranslate2() -> Any:
 
 
 def require_arithmetic(quantize: str) -> None:
-    """Raises InputError if CTranslate2 does not support a type on this processor."""
+    """Raises InputError if CTranslate2 does not support the compute type on this processor."""
     supported = require_ctranslate2().get_supported_compute_types("cpu")
     if quantize not in supported:
         raise InputError(
@@ -56,7 +56,7 @@ def require_arithmetic(quantize: str) -> None:
 
 
 def require_transformer(run: Run) -> TransformerSettings:
-    """Returns the settings of a Transformer; raises InputError for another model."""
+    """Returns the model settings of a run, or raises InputError if they are not a Transformer's."""
     model = run.settings.model
     if not isinstance(model, TransformerSettings):
         raise InputError(
@@ -69,10 +69,10 @@ def require_transformer(run: Run) -> TransformerSettings:
 def layout(
     model: TransformerSettings, source_size: int, target_size: int, joint: bool
 ) -> Iterator[Slot]:
-    """Yields the weights of a Transformer of `keras_seq.models` and their CTranslate2 variables.
+    """Yields a slot for each variable of a Transformer in CTranslate2.
 
-    CTranslate2 stores kernels as outputs by inputs. In both models, projections with the same input
-    share one matrix. `joint` means that source and target share one embedding table.
+    Both libraries fuse projections of the same input into one matrix. `joint` means that source and
+    target share one embedding table.
     """
     units, inner = model.units, model.feedforward_units
 
@@ -134,7 +134,7 @@ def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
     )
     for slot in slots:
         array = weights[slot.weight]
-        # Kernels are transposed; embedding tables have the same layout in both models.
+        # CTranslate2 stores kernels transposed, but embedding tables in the same layout as Keras.
         if slot.weight.endswith("kernel"):
             array = np.ascontiguousarray(array.T)
         scope, _, attribute = slot.variable.rpartition("/")
@@ -156,18 +156,18 @@ def make_spec(run: Run, *, which: str | int = "best", positions: int) -> Any:
 
 
 def open_spec(spec: Any, compute_type: str) -> Any:
-    """Returns a `ctranslate2.Translator` of a specification, which is modified."""
+    """Creates a `ctranslate2.Translator` from a specification, and modifies the specification."""
     spec.optimize(quantization="float32")
-    # CTranslate2 reads the files completely, so they can be deleted.
+    # CTranslate2 loads all files into memory, so the directory can be temporary.
     with tempfile.TemporaryDirectory() as folder:
         spec.save(folder)
         return open_directory(folder, compute_type)
 
 
 def open_directory(directory: str, compute_type: str = "default") -> Any:
-    """Returns a `ctranslate2.Translator` of a model directory, with one worker per core.
+    """Opens a model directory as a `ctranslate2.Translator` with one worker per core.
 
-    One core per batch is the fastest for small models, because threads wait for one another.
+    One core per batch is fastest for small models, because several threads wait for one another.
     """
     return require_ctranslate2().Translator(
         directory, compute_type=compute_type, inter_threads=usable_cores(), intra_threads=1
@@ -175,7 +175,7 @@ def open_directory(directory: str, compute_type: str = "default") -> Any:
 
 
 def vocabularies(source: Tokenizer, target: Tokenizer) -> tuple[list[str], list[str]]:
-    """Returns the pieces of both tokenizers by id; CTranslate2 identifies tokens by piece."""
+    """Returns the source and target pieces in id order. CTranslate2 identifies tokens by piece."""
     pieces = _pieces(source)
     return pieces, pieces if target is source else _pieces(target)
 
@@ -183,7 +183,7 @@ def vocabularies(source: Tokenizer, target: Tokenizer) -> tuple[list[str], list[
 def sinusoids(positions: int, units: int) -> np.ndarray:
     """Returns the table of `keras_seq.layers.SinusoidalPosition`, float32 `(positions, units)`.
 
-    CTranslate2's own table has other wavelengths and starts at position 1.
+    CTranslate2's own table uses different wavelengths and starts at position 1.
     """
     half = (units + 1) // 2
     exponents = np.arange(half, dtype=np.float32) * np.float32(-2.0 * math.log(_MAX_WAVELENGTH))

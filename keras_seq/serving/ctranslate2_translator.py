@@ -1,4 +1,4 @@
-"""The interface of `keras_seq.Translator` over CTranslate2, several times faster on CPUs."""
+"""Translator that runs on CTranslate2, several times faster than `keras_seq.Translator` on CPUs."""
 
 from __future__ import annotations
 
@@ -27,29 +27,28 @@ _SUPPORTED = frozenset(
     "batch_size".split()
 )
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
-# The search stops after `PATIENCE * beam_size` hypotheses are finished. With 1, the default of
-# CTranslate2, it stops earlier than `beam_search`: on 2,014 captions, 64 translations scored worse
-# than those of `beam_search` and 9 better. With 2, none scored worse and 19 better, for 25 % more
-# time.
+# CTranslate2 stops after `PATIENCE * beam_size` finished hypotheses. Its default patience of 1
+# stops too early: of 2,014 translations, 64 score worse and 9 better than with `beam_search`. A
+# patience of 2 takes 25 % more time; no translation scores worse and 19 score better.
 PATIENCE = 2
-# Tokens per scoring batch: their logits over a large vocabulary take 130 MB.
+# Tokens per scoring batch. The logits of 1,024 tokens over 32,000 pieces take 130 MB.
 _SCORED_TOKENS = 1024
 
 
 class CTranslate2Translator(TokenTranslator):
-    """Translates lines of text with a trained Transformer, by CTranslate2.
+    """Translates lines of text with a trained Transformer that runs on CTranslate2.
 
-    Sources are clipped, lengths limited and hypotheses scored as in `keras_seq.Translator`, and
-    greedy search (a beam of 1) is the same. Beam search is CTranslate2's own: a finished
-    hypothesis frees its beam slot for the next best one, so it sometimes finds another translation,
-    usually with a better score. A translation that both searches find has the same score.
+    Source clipping, length limits and scores equal those of `keras_seq.Translator`, and greedy
+    search (beam size 1) finds the same translations. Beam search differs: in CTranslate2, a
+    finished hypothesis frees its beam slot for the next best hypothesis. So CTranslate2 sometimes
+    finds another translation, usually with a better score.
 
     Args:
-        model: A `ctranslate2.Translator` of `keras_seq.serving`.
+        model: A `ctranslate2.Translator`; `load` creates one from a run.
         source_tokenizer: Converts lines to ids.
         target_tokenizer: Converts ids to lines.
         search: Search settings.
-        max_source_length: Longer sources are cut to this number of tokens.
+        max_source_length: Maximum number of source tokens; longer sources are truncated.
 
     Raises:
         InputError: CTranslate2 does not support a search setting.
@@ -76,10 +75,10 @@ class CTranslate2Translator(TokenTranslator):
     ) -> CTranslate2Translator:
         """Loads the translator of a run directory without importing Keras.
 
-        The arguments are those of `keras_seq.Translator.load`, and `quantize`, the arithmetic:
-        `"float32"`, `"int8"`, or another type that CTranslate2 supports on this processor. Raises
-        InputError, too, if the model is not a Transformer, CTranslate2 is not installed, or it does
-        not support a setting.
+        The arguments are those of `keras_seq.Translator.load`, plus `quantize`, the compute type:
+        `"float32"`, `"int8"`, or another type that CTranslate2 supports on this processor. Also
+        raises InputError if the model is not a Transformer, if CTranslate2 is not installed, or if
+        CTranslate2 does not support a setting.
         """
         run = Run.open(path, notice=notice)
         settings = run.settings.with_search(search)
@@ -101,19 +100,19 @@ class CTranslate2Translator(TokenTranslator):
         return self.translate_lines(lines, self._search_ids)
 
     def _search_ids(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
-        """Searches all rows in batches, each with the largest length limit of its rows.
+        """Searches all rows, and repeats the search for rows without a final result.
 
-        The result is final for rows that end within their own limit. The others, few with a
-        trained model, are searched again.
+        A batch uses the largest length limit of its rows, so `_is_final` checks each result against
+        the limit of its own row. With a trained model, few rows are searched again.
         """
         pieces = self._source_pieces
         rows = [[pieces[i] for i in source] for source in sources]
         limits = [self._limit(len(source) + 1) for source in sources]
-        # If there is less than a full batch per worker, each worker gets an equal share.
+        # With less than one full batch per worker, distribute the rows evenly over the workers.
         size = min(self.search_settings.batch_size, -(-len(rows) // self.model.num_translators))
         results = self._decode(rows, limits, _batches(range(len(rows)), size))
         repeated = [i for i in range(len(rows)) if not self._is_final(results[i], limits[i])]
-        # A batch has one limit, so each batch contains rows with the same limit.
+        # Group rows by limit, because CTranslate2 applies one limit to a whole batch.
         repeated.sort(key=lambda i: limits[i])
         batches = [
             batch
@@ -124,14 +123,14 @@ class CTranslate2Translator(TokenTranslator):
         return [results[i] for i in range(len(rows))]
 
     def _limit(self, length: int) -> int:
-        """Maximum length of a translation for a source of this length, end token included."""
+        """Returns the maximum target length for a source length; both include the end token."""
         search = self.search_settings
-        # In float32, like the graph of `beam_search`.
+        # Compute in float32 like `beam_search`, so that both round to the same limit.
         scaled = int(np.float32(length) * np.float32(search.max_length_ratio))
         return min(scaled + search.max_length_extra, search.max_length)
 
     def _is_final(self, hypotheses: list[Hypothesis], limit: int) -> bool:
-        """Returns True if a search with this limit would have the same result."""
+        """Returns True if a search limited to `limit` tokens would find the same hypotheses."""
         return all(
             not hypothesis.truncated
             and _length(hypothesis) <= limit
@@ -146,7 +145,7 @@ class CTranslate2Translator(TokenTranslator):
         batches: Iterable[Sequence[int]],
         **options: Any,
     ) -> dict[int, list[Hypothesis]]:
-        """Searches batches, each with the largest limit of its rows; returns results by row."""
+        """Searches batches with the largest limit of their rows. Returns hypotheses by row."""
         search = self.search_settings
         options = {"num_hypotheses": search.n_best, "patience": PATIENCE, **options}
         pending = [
@@ -183,19 +182,19 @@ class CTranslate2Translator(TokenTranslator):
     def _decode_exhaustively(
         self, rows: list[list[str]], limits: list[int], batches: Iterable[Sequence[int]]
     ) -> dict[int, list[Hypothesis]]:
-        """Searches again, requests all final hypotheses, and keeps the n best.
+        """Searches batches of rows with equal limits. Returns the n best of all final hypotheses.
 
-        Finished hypotheses thus rank above truncated ones, whatever their scores. Forbidden tokens
-        are not generated. CTranslate2 distributes their probability over the other tokens during
-        the search, so the hypotheses are scored again.
+        Finished hypotheses rank above truncated hypotheses, whatever the scores. Forbidden tokens
+        are suppressed. CTranslate2 distributes the probability of suppressed tokens over the other
+        tokens during the search, so the hypotheses are scored again.
         """
         options: dict[str, Any] = {
             "suppress_sequences": [[self._target_pieces[token]] for token in _FORBIDDEN]
         }
         beam_size = self.search_settings.beam_size
         if beam_size > 1:
-            # Fewer than `PATIENCE * beam_size` hypotheses finish before the limit, or the search
-            # would stop earlier; the hypotheses of the beam finish at the limit.
+            # Request all hypotheses of a search that reaches the limit: at most
+            # `PATIENCE * beam_size` are finished, and `beam_size` are still on the beam.
             patience = PATIENCE + 1
             options |= {"num_hypotheses": patience * beam_size, "patience": patience}
         results = self._decode(rows, limits, batches, **options)
@@ -211,7 +210,7 @@ class CTranslate2Translator(TokenTranslator):
         }
 
     def _rescored(self, pairs: list[tuple[list[str], Hypothesis]]) -> list[Hypothesis]:
-        """Replaces the score of each hypothesis by its normalized log-probability."""
+        """Replaces each score with the length-normalized log-probability of the hypothesis."""
         if not pairs:
             return []
         pieces = self._target_pieces
@@ -224,7 +223,7 @@ class CTranslate2Translator(TokenTranslator):
         )
         rescored = []
         for (_, hypothesis), result in zip(pairs, results, strict=True):
-            # CTranslate2 always scores an end token; a truncated hypothesis has none.
+            # CTranslate2 adds a score for an end token. Skip it if the hypothesis is truncated.
             length = _length(hypothesis)
             score = sum(result.log_probs[:length]) / length**self._alpha
             rescored.append(hypothesis._replace(score=score))

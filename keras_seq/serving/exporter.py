@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class Exporter(Protocol):
     """The parts of a SavedModel export that depend on the task.
 
-    `outputs` are the names of the outputs of `serving_default`, the text first. `verb` says what
-    the model does with a line, such as "translates". `limit` is the maximum input length in tokens.
+    `outputs` are the output names of `serving_default`, starting with the text. `verb` describes
+    the task in messages, such as "translates". `limit` is the maximum input length in tokens.
     """
 
     outputs: tuple[str, ...]
@@ -21,19 +21,19 @@ class Exporter(Protocol):
     limit: int
 
     def inputs(self) -> list[str]:
-        """Returns texts of the validation set to verify the export with."""
+        """Returns texts from the validation set for the verification of the export."""
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
-        """Returns the outputs of the run, which the export must reproduce."""
+        """Returns the outputs of the run for `texts`. The export must return the same outputs."""
 
     def module(self, model: Any) -> SignatureModule:
-        """Returns the module to save; `model` is the model of the run, or an ensemble."""
+        """Returns the module to save, built from the model of the run or from an ensemble."""
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
-        """Returns the inputs of the signature without text operations, by name."""
+        """Converts texts to the inputs of the signature `ids`, by name."""
 
     def decode(self, outputs: list[Any], /) -> list[str]:
-        """Returns the outputs of that signature as text, in the form of `expected`."""
+        """Converts outputs of the signature `ids` to text in the form that `expected` returns."""
 
     def describe(self) -> str:
-        """Returns the inputs and outputs of each signature, in Markdown, for clients."""
+        """Describes the inputs and outputs of all signatures in Markdown."""

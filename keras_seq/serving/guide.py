@@ -1,4 +1,4 @@
-"""The guide next to the versions of an export: how to serve the model and how to call it."""
+"""Guide next to the versions of an export, which explains how to serve and call the model."""
 
 from __future__ import annotations
 
@@ -131,10 +131,10 @@ _TEXT_PADDING = """\
 
 @dataclass(frozen=True)
 class GuideParts:
-    """The parts of a guide that depend on a model; most are placeholders of the templates.
+    """Parts of a guide that depend on the model. Most fields fill placeholders of the templates.
 
-    `items` is the plural of what a row of a request is, such as "texts"; `output` is the output
-    that the gRPC client prints; `files` are more files of the directory `serving`, by name.
+    `items` names the rows of a request, such as "texts". `output` is the name of the output that
+    the gRPC client prints. `files` maps names of additional files in `serving` to their contents.
     """
 
     writer: str
@@ -155,8 +155,8 @@ class GuideParts:
 
 
 def text_guide(exporter: Exporter, example: str, example_output: str) -> GuideParts:
-    """Returns the guide of a model whose input is text, with an example and its output."""
-    # Any JSON string is a Python string with the same value.
+    """Returns the guide of a model with text input. The guide shows `example` and its output."""
+    # A JSON string is also a Python string literal with the same value.
     literal = json.dumps(example, ensure_ascii=False)
     printed = ", ".join(f'prediction["{name}"]' for name in exporter.outputs)
     return GuideParts(
@@ -186,8 +186,8 @@ def write_guide(
     """Writes `serving/README.md` and `serving/batching.txt` next to the versions in `base`.
 
     The commands contain no path above `base`, so they also work after `base` is copied to another
-    machine. The name of `base` is that of the model. Raises ValueError if a model server does not
-    accept this name.
+    machine. The name of `base` is the name of the model. Raises ValueError if a model server does
+    not accept the name.
     """
     model_name = base.absolute().name
     if not model_name or set(model_name) & set("/:\n"):

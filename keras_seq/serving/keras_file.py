@@ -1,4 +1,4 @@
-"""A run's model as a `.keras` file, for fine-tuning in custom code."""
+"""Export of a run's model to a `.keras` file, for fine-tuning in custom code."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from keras_seq.text import InputError
 def export_keras(
     run: Run, destination: str | os.PathLike[str], *, which: str | int = "best"
 ) -> Path:
-    """Writes the model of a run, with its weights, as a `.keras` file; returns the path.
+    """Exports the model of a run, including the weights, to a `.keras` file. Returns the path.
 
-    `import keras_seq.models` and `keras.saving.load_model(file)` restore the model on any backend,
-    including `fit`, `encoder` and `decoder_step`. The file does not contain the vocabulary
-    (`Run.open(path).source_tokenizer`). It is a ZIP archive whose entry `checkpoint.json` names the
-    step of the weights.
+    After `import keras_seq.models`, `keras.saving.load_model(file)` restores the model on any
+    backend, including `fit`, `encoder` and `decoder_step`. The file does not contain the vocabulary
+    (`Run.open(path).source_tokenizer`). Its ZIP entry `checkpoint.json` names the step.
 
-    `which` is `"best"`, `"latest"`, or the step of a checkpoint. Raises InputError without weights,
-    or if the name does not end in `.keras`, or the file exists or cannot be written.
+    `which` is `"best"`, `"latest"`, or the step of a checkpoint. Raises InputError if the run has
+    no weights, the name does not end in `.keras`, or the file exists or cannot be written.
     """
     destination = Path(destination)
     if destination.suffix != ".keras":
@@ -39,7 +38,7 @@ def export_keras(
 
     def write(path: Path) -> None:
         model.save(path)
-        # Keras ignores unknown entries.
+        # Keras ignores additional entries in the archive.
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(RECORD_NAME, checkpoint_record([run]))
 

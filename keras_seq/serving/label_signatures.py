@@ -17,7 +17,7 @@ from keras_seq.text import Labels, Tokenizer
 def label_signatures(
     model: Any, tokenizer: Tokenizer, labels: Labels, max_length: int, max_characters: int
 ) -> dict[str, Any]:
-    """Signatures from a text to its label.
+    """Builds the signatures of a classifier.
 
     Each signature accepts any number B of rows:
 
@@ -25,7 +25,7 @@ def label_signatures(
     * `ranked`: text `(B,)` -> label, probability and truncated, each `(B, N)`, most probable first;
     * `ids`: int32 `(B, S)` -> label and probability, each `(B,)`.
 
-    Texts are cut to `max_characters` before they are tokenized, and to `max_length` tokens.
+    Texts are truncated to `max_characters` before tokenization, and then to `max_length` tokens.
     """
     vocabulary_size = tokenizer.vocabulary_size
 
@@ -65,7 +65,7 @@ def label_signatures(
 def tag_signatures(
     model: Any, tokenizer: Tokenizer, labels: Labels, max_length: int, max_characters: int
 ) -> dict[str, Any]:
-    """Signatures from a text to the tags of its words.
+    """Builds the signatures of a tagger.
 
     Each signature accepts any number B of rows:
 
@@ -73,7 +73,7 @@ def tag_signatures(
       truncated `(B,)`;
     * `ids`: int32 ids and bool begins `(B, S)` -> tags `(B, S)`, "" at steps where no word begins.
 
-    Texts are cut as in `label_signatures`; words beyond `max_length` tokens have no tag.
+    Texts are truncated as in `label_signatures`; words beyond `max_length` tokens have no tag.
     """
     vocabulary_size = tokenizer.vocabulary_size
 

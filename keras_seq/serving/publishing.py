@@ -1,4 +1,4 @@
-"""Atomic publication of exports: an export appears complete, by one rename, or not at all."""
+"""Atomic publication of exports: a rename makes the complete export visible in one step."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from keras_seq.run import Run, is_run
 from keras_seq.storage import check_tree, reason, sync_directory, sync_tree, temporary_directory
 from keras_seq.text import InputError
 
-# The file of an export that names the checkpoints of its weights.
+# File in an export that records the checkpoints of the exported weights.
 RECORD_NAME = "checkpoint.json"
-# Names that TensorFlow Serving reads as a version: complete input of strtoll.
+# Names that TensorFlow Serving accepts as versions: strings that strtoll parses completely.
 _VERSION = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LARGEST_VERSION = 2**63 - 1
 _TAKEN = {errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR}
-# TensorFlow's errors contain the system's messages for these numbers, but not the numbers.
+# TensorFlow's errors have no `errno`, but contain the system's message for these error numbers.
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EIO)
 
 
@@ -37,7 +37,7 @@ def check_base(base: Path) -> None:
                 f"{base}: a SavedModel itself, expected the directory above it, whose "
                 "subdirectories 1, 2, ... are the versions"
             )
-        # The guide is written to this directory.
+        # `write_guide` writes to this directory.
         check_tree(base / "serving")
         if is_run(base):
             raise InputError(f"{base}: a run directory, expected a directory for exports")
@@ -57,17 +57,17 @@ def check_destination(destination: Path) -> None:
 
 
 def checkpoint_record(runs: Sequence[Run]) -> bytes:
-    """Returns the content of `RECORD_NAME`: name and step of each run, in ensemble order."""
+    """Returns the content of `RECORD_NAME`, which lists the name and step of each run."""
     record = {"runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]}
     return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
-    """Publishes the next version, the largest existing number plus 1, and returns its directory.
+    """Publishes a version under the largest existing number plus 1. Returns the new directory.
 
-    `write` is called with a new, empty directory to fill; if it fails, everything is removed. A
+    `write` must fill an empty temporary directory. If `write` fails, the directory is removed. A
     model server polls `base` and loads each subdirectory whose name is an integer, so the version
-    is written under another name, flushed to the disk and renamed.
+    is written under a temporary name, flushed to the disk and then renamed.
 
     Example:
 
@@ -85,7 +85,7 @@ def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
         write(temporary)
         sync_tree(temporary)
         final = base / str(_next_version(base))
-        # A rename replaces an empty directory, which loses nothing, and fails on any other.
+        # A rename fails if the target directory contains files.
         while not _renamed(temporary, final):
             final = base / str(_next_version(base))
         sync_directory(base)
@@ -95,8 +95,8 @@ def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
 def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
     """Publishes one new directory or file, and returns `destination`.
 
-    `write` is called with a path of the same name in a temporary directory, at which it creates a
-    directory or a file.
+    `write` must create a directory or a file at the path that it receives. The path has the name of
+    `destination`, but lies in a temporary directory.
 
     Example:
 
@@ -125,9 +125,9 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def _workspace(parent: Path, subject: Path, name: str) -> Iterator[Path]:
-    """Offers a temporary directory in `parent`.
+    """Creates a temporary directory in `parent`, and missing parents.
 
-    If the block fails, new directories above it are removed, and a disk error becomes an InputError
+    If the block fails, the new parents are removed, and a disk error is raised as an InputError
     about `subject`.
     """
     created: list[Path] = []
@@ -153,7 +153,7 @@ def _workspace(parent: Path, subject: Path, name: str) -> Iterator[Path]:
 def _next_version(base: Path) -> int:
     """Returns the largest existing version plus 1.
 
-    Files count, too, because a server would read a file with such a name as a version.
+    Files count, too, because a server would also read a file named `3` as version 3.
     """
     versions = [int(name) for name in os.listdir(base) if _VERSION.fullmatch(name)]
     version = max((n for n in versions if n <= _LARGEST_VERSION), default=0)
@@ -204,7 +204,7 @@ def _check_path(path: Path) -> None:
 
 
 def _disk_error(error: Exception) -> str | None:
-    """Returns the message of the operating system, or None if the error is not about the disk."""
+    """Returns the system's message for a disk error, or None for any other error."""
     if isinstance(error, OSError):
         return reason(error)
     if type(error).__module__.startswith("tensorflow."):

@@ -1,4 +1,4 @@
-"""A speech recognizer as a SavedModel for TensorFlow Serving: audio in, text out."""
+"""Export of a speech recognizer to a SavedModel for TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -42,34 +42,34 @@ def export_recognizer(
     batch_size: int = 16,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Publishes a speech recognizer for TensorFlow Serving; returns the directory of the version.
+    """Exports a speech recognizer for TensorFlow Serving. Returns the directory of the version.
 
     Each signature accepts any number B of rows. `serving_default` takes `samples`, float32
-    `(B, samples)` with arbitrary values after the end of a recording, and `lengths`, int32 `(B,)`;
-    it returns `text` and `score`, each `(B,)`. `n_best` returns the same outputs as `(B, N)`; if
-    there are fewer than N texts, the others are empty with a score of -1e30. A model of features
-    takes `features`, `(B, steps, features)`, instead of `samples`.
+    `(B, samples)` with arbitrary values after the end of a recording, and `lengths`, int32 `(B,)`,
+    and returns `text` and `score`, each `(B,)`. `n_best` returns the same outputs as `(B, N)`. If
+    there are fewer than N texts, empty texts with a score of -1e30 fill the rest. A model that
+    reads features takes `features`, `(B, steps, features)`, instead of `samples`.
 
     The version is written to a temporary directory, verified, and then renamed to its number, so a
-    server that polls the directory never sees an incomplete version. It contains warm-up requests,
-    and `serving/` next to the versions describes how to serve and call the model.
+    server that polls the directory never sees an incomplete version. The version contains warm-up
+    requests. The directory `serving` in `base` describes how to serve and call the model.
 
     Args:
         model: `models.CTCRecognizer`, or another model with the same inputs and logits.
-        labels: V - 1 strings, beginning with that of label 1; label 0 is the blank.
+        labels: Strings of the labels 1 to V - 1. Label 0 is the blank.
         base: Directory of the versions; created if it is missing.
         separator: The string between two labels, such as a space between words.
         beam_size: Beam size of `search.ctc_beam_search`; None for greedy search.
         n_best: Number of texts that the signature `n_best` returns, at most `beam_size`.
-        examples: Recordings for which the export, in a process without Keras, must return the
-            texts of `Recognizer`. The warm-up requests are as long as the shortest and the longest
-            one, and the first is the example of the guide. Without any, silence is used.
-        batch_size: Number of recordings that a server runs together.
+        examples: Recordings for the verification: the export, in a process without Keras, must
+            return the same texts as `Recognizer`. The lengths of the warm-up requests are those of
+            the shortest and the longest recording. The guide shows the first recording. If there
+            are no recordings, silence is used.
+        batch_size: Maximum number of recordings in a batch of the server.
         notice: Called with lines that report the progress.
 
     Raises:
-        InputError: A directory that cannot be written, or a failed verification; nothing is
-            published.
+        InputError: `base` cannot be written, or the verification fails; nothing is published.
         ValueError: The number of labels does not fit the model.
         RuntimeError: Keras does not run on TensorFlow.
     """
@@ -107,7 +107,7 @@ def export_recognizer(
 def recognizer_signatures(
     model: Any, labels: Sequence[str], separator: str, beam_size: int | None, n_best: int
 ) -> dict[str, Any]:
-    """Signatures from audio to its most probable texts; see `export_recognizer`."""
+    """Builds the signatures that `export_recognizer` documents."""
     check_labels(model, labels)
     source, shape = audio_signature(model)
     search = make_ctc_search(beam_size, n_best)
@@ -118,7 +118,7 @@ def recognizer_signatures(
     @signature(**inputs)
     def n_best_texts(sounds: Any, lengths: Any) -> dict[str, Any]:
         rows = tf.shape(lengths)[0]
-        # Recurrent layers of Keras fail on an empty batch, so it gets a row of padding.
+        # Add a row of padding to an empty batch, because recurrent layers of Keras need a row.
         extra = tf.cast(rows == 0, tf.int32)
         sounds = tf.pad(sounds, [[0, extra], *[[0, 0]] * (len(shape) - 1)])
         sounds.set_shape(shape)
@@ -141,9 +141,9 @@ def recognizer_signatures(
 def _warmup_requests(
     source: str, features: Sequence[Any], sounds: Sequence[np.ndarray], rows: int
 ) -> list[dict[str, Any]]:
-    """One row and a full batch of silence, as long as the shortest and the longest recording.
+    """Builds requests of one row and of a full batch, in the shortest and the longest length.
 
-    The values do not change how much is computed, and a message stores equal values once.
+    The requests contain silence, because a `TensorProto` stores a constant value only once.
     """
     lengths = sorted(len(sound) for sound in sounds if len(sound)) or [1]
     requests = []

@@ -1,4 +1,4 @@
-"""The guide of an exported speech recognizer: the parts that depend on audio as the input."""
+"""Audio-specific parts of the guide to an exported speech recognizer."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SOURCES = {
 def recognizer_guide(
     folder: str, source: str, example: np.ndarray, example_output: str, n_best: int
 ) -> GuideParts:
-    """Returns the guide of a speech recognizer, with the request `example.json`.
+    """Returns the guide of a speech recognizer, including an example request, `example.json`.
 
     `source` is the name of the input, "samples" or "features".
     """
@@ -81,7 +81,7 @@ request.inputs["lengths"].CopyFrom(tf.make_tensor_proto(inputs["lengths"], tf.in
 
 
 def _numbers(values: np.ndarray) -> list[Any]:
-    """Nested lists of numbers, each with enough digits to restore the same float32."""
+    """Converts an array to nested lists with the fewest digits that restore each float32."""
     if values.ndim > 1:
         return [_numbers(row) for row in values]
     return [float(str(value)) for value in values]

@@ -1,4 +1,4 @@
-"""A run as a SavedModel for TensorFlow Serving: text in, text out."""
+"""Export of a run to a SavedModel for TensorFlow Serving that takes and returns text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def export_saved_model(
     notice: Callable[[str], None] | None = None,
     **search: Any,
 ) -> Path:
-    """Publishes a run as the next SavedModel version for TensorFlow Serving; returns its path.
+    """Exports a run as the next SavedModel version in `base`. Returns the path of the version.
 
     Each signature accepts any number B of rows:
 
@@ -42,10 +42,10 @@ def export_saved_model(
     * `n_best`: text `(B,)` -> the same three outputs, each `(B, N)`;
     * `ids`: int32 `(B, S)` -> ids `(B, N, L)`, and length, score and truncated, each `(B, N)`.
 
-    If the search finds fewer than N outputs, the others are empty with a score of -1e30. A
+    If the search finds fewer than N outputs, empty outputs with a score of -1e30 fill the rest. A
     language model takes prompts and its output is called `text` instead of `translation`.
     `label_signatures` and `tag_signatures` document the signatures of classifiers and taggers.
-    `checkpoint.json` in the version names the step of the weights.
+    The file `checkpoint.json` in the version contains the step of the weights.
 
     The version is written to a temporary directory, verified, and then renamed to its number, so a
     server that polls the directory never sees an incomplete version.
@@ -53,11 +53,11 @@ def export_saved_model(
     Args:
         run: An opened run with weights, trained on any backend.
         base: Directory of the versions; created if it is missing.
-        which: Checkpoint: `"best"`, `"latest"`, or the step of a stored one.
-        ensemble: Directories of other runs with the same vocabularies that translate together
-            with `run`, whose settings apply.
-        ids_only: Boolean, whether to omit the text operations, for servers that lack them:
-            `serving_default` is then the same as `ids`, and clients tokenize.
+        which: `"best"`, `"latest"`, or the step of a stored checkpoint.
+        ensemble: Directories of other runs with the same vocabularies. All runs translate together
+            with the settings of `run`.
+        ids_only: Boolean, whether to omit the text operations, for servers that lack these
+            operations. `serving_default` is then the same as `ids`, and clients must tokenize.
         verify: Number of lines of the run's validation text for which the export, in a process
             without Keras, must return the outputs of the run; 0 skips the verification.
         notice: Called with lines that report the progress.
@@ -65,8 +65,8 @@ def export_saved_model(
             `SearchSettings`.
 
     Raises:
-        InputError: No weights, an ensemble with other vocabularies, a directory that cannot be
-            written, or a failed verification; nothing is published.
+        InputError: The run has no weights, the vocabularies of the ensemble differ, `base` cannot
+            be written, or the verification fails; nothing is published.
         SettingsError: A search setting is unknown or out of bounds.
         RuntimeError: Keras does not run on TensorFlow.
     """
@@ -85,7 +85,7 @@ def export_saved_model(
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter: Exporter = TASKS[settings.task].exporter(run, settings)
-    # The guide shows one input as an example, even if nothing is verified.
+    # Without a verification, read one input anyway as the example of the guide.
     inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
     expected = exporter.expected(model, inputs)
     batch_size = settings.search.batch_size
@@ -118,7 +118,7 @@ def export_saved_model(
 
 
 def _warmup_batches(run: Run, exporter: Exporter, rows: int) -> list[list[str]]:
-    """One row and a full batch, each of the shortest text and of a text as long as the limit."""
+    """Builds requests of one row and of a full batch, with the minimum and maximum text length."""
     lines = sorted((line for line in exporter.inputs() if line.strip()), key=len)
     shortest = lines[0] if lines else "a"
     longest, tokens = shortest, 0
@@ -134,7 +134,7 @@ def _size_report(version: Path, run: Run, model: Any, ids_only: bool) -> str:
     total = sum(file.stat().st_size for file in version.rglob("*") if file.is_file())
     content = sum(weight.value.numpy().nbytes for weight in model.weights)
     if not ids_only:
-        # By identity, because a joint vocabulary is one tokenizer.
+        # Count a joint vocabulary once: source and target are then the same object.
         distinct = {id(vocabulary): vocabulary for vocabulary in run.vocabularies}
         content += sum(len(vocabulary.to_bytes()) for vocabulary in distinct.values())
     excess = 100 * (total / content - 1)

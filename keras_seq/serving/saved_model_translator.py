@@ -1,4 +1,4 @@
-"""The interface of `keras_seq.Translator` over an exported SavedModel, without Keras."""
+"""Translator that runs an exported SavedModel without importing Keras."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from keras_seq.serving.http.versions import check_version, find_versions
 from keras_seq.text import InputError
 from keras_seq.text.learning import without_surrogates
 
-# A search that finds fewer than the n best fills the rest with a score of -1e30.
+# Lower scores mark missing hypotheses: the export fills the n best up with a score of -1e30.
 _MIN_SCORE = -1e29
 
 
 def find_export(path: str | os.PathLike[str]) -> Path | None:
-    """Finds the exported version that a path names; None if there is none.
+    """Returns the directory of an exported version, or None if `path` contains no version.
 
-    The path is a version, or a directory of versions, whose newest version is returned. Raises
-    InputError if that version is not a SavedModel.
+    If `path` is a directory of versions, the newest version is returned. Raises InputError if the
+    newest version is not a SavedModel.
     """
     path = Path(path)
     if not path.is_dir() or is_run(path):
@@ -42,14 +42,14 @@ class SavedModelTranslator(LineTranslator):
     """Translates lines of text with an exported SavedModel.
 
     The translations equal those of `keras_seq.Translator` with the run and the search settings of
-    the export, but have no token ids: the graph clips, tokenizes, searches and detokenizes.
-    TensorFlow's C library runs the graph; TensorFlow's Python package and Keras are not imported.
+    the export, but contain no token ids, because the graph tokenizes and detokenizes. TensorFlow's
+    C library runs the graph; TensorFlow's Python package and Keras are not imported.
 
     Args:
         version: A directory with `saved_model.pb`, written by `keras-seq export`.
         batch_size: Number of lines per batch.
-        trust: True loads any graph. A SavedModel is a program, so by default it is rejected if it
-            contains an operation that `keras-seq export` never writes.
+        trust: Boolean, whether to load any graph. By default, a graph with operations that
+            `keras-seq export` never writes is rejected, because a SavedModel is a program.
 
     Raises:
         InputError: The SavedModel is missing, damaged, or not trusted, or does not translate text.
@@ -67,7 +67,7 @@ class SavedModelTranslator(LineTranslator):
         self._session: Any = None
 
     def load(self) -> SavedModelTranslator:
-        """Loads the graph before the first translation.
+        """Loads the graph in advance; otherwise, the first translation loads it.
 
         Raises InputError if the SavedModel is damaged, or TensorFlow is not installed.
         """
@@ -80,8 +80,8 @@ class SavedModelTranslator(LineTranslator):
     def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
         check_is_list("lines", lines)
         texts = [without_surrogates(line).encode() for line in lines if line.strip()]
-        found = iter(predict_by_length(texts, self._predict))
-        return [next(found) if line.strip() else [] for line in lines]
+        results = iter(predict_by_length(texts, self._predict))
+        return [next(results) if line.strip() else [] for line in lines]
 
     def _predict(self, texts: list[bytes]) -> Iterator[list[Hypothesis]]:
         starts = range(0, len(texts), self.batch_size)
@@ -101,18 +101,18 @@ class SavedModelTranslator(LineTranslator):
             Hypothesis(text.decode("utf-8", "replace"), score, truncated)
             for text, score, truncated in zip(*columns, strict=True)
         ]
-        return [_found(hypotheses[i * size : (i + 1) * size]) for i in range(len(texts))]
+        return [_without_missing(hypotheses[i * size : (i + 1) * size]) for i in range(len(texts))]
 
 
-def _found(row: list[Hypothesis]) -> list[Hypothesis]:
-    """Drops fillers, and everything for a text without tokens, which counts as blank."""
+def _without_missing(row: list[Hypothesis]) -> list[Hypothesis]:
+    """Removes missing hypotheses. Returns an empty list for a text without tokens."""
     if (row[0].text, row[0].score) == ("", 0.0):
         return []
     return [hypothesis for hypothesis in row if hypothesis.score > _MIN_SCORE]
 
 
 def _n_best_signature(version: Path) -> Signature:
-    """Returns the signature to call if it has the form that `keras-seq export` writes."""
+    """Returns the signature `n_best` of an exported translator, or raises InputError."""
     signatures = read_signatures(version)
     signature = signatures.get("n_best")
     if signature is None and "ids" in signatures:
@@ -129,7 +129,7 @@ def _n_best_signature(version: Path) -> Signature:
 
 
 def _num_hypotheses(signature: Signature) -> int:
-    """Number of translations per line; 0 if the signature does not translate text."""
+    """Returns the number of translations per line, or 0 if a signature does not translate text."""
     inputs = [(info.dtype, len(info.shape or ())) for info in signature.inputs.values()]
     dtypes = {name: info.dtype for name, info in signature.outputs.items()}
     shapes = {(info.shape or ())[1:] for info in signature.outputs.values()}

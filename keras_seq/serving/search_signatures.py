@@ -1,4 +1,4 @@
-"""Signatures of models that generate text: tokenizer, search, and detokenizer in one graph."""
+"""Signatures of models that generate text. Each graph tokenizes, searches and detokenizes."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def translation_signatures(
     max_characters: int,
     output: str = "translation",
 ) -> dict[str, Any]:
-    """Signatures from a source text to its n best outputs; `output` names the output text.
+    """Builds signatures that convert a source text to other text; `output` is the name of the text.
 
-    Sources are cut to `max_characters` before they are tokenized, and to `max_length` tokens.
+    Sources are truncated to `max_characters` before tokenization, and then to `max_length` tokens.
     """
     vocabulary_size = source_tokenizer.vocabulary_size
     run_search = make_search(model, search, target_tokenizer)
@@ -49,7 +49,7 @@ def translation_signatures(
 
     def text_graphs() -> tuple[Any, Any]:
         source = text_graph(source_tokenizer)
-        # A SentencePiece model takes megabytes, so both sides of a joint vocabulary share one.
+        # Store a joint vocabulary only once, because a SentencePiece model takes megabytes.
         joint = target_tokenizer is source_tokenizer
         return source, source if joint else text_graph(target_tokenizer)
 
@@ -59,20 +59,20 @@ def translation_signatures(
 def generation_signatures(
     model: Any, tokenizer: Tokenizer, search: SearchSettings, max_characters: int
 ) -> dict[str, Any]:
-    """Signatures from a prompt to the n best texts that begin with it.
+    """Builds the signatures of a language model that completes prompts.
 
-    Prompts are cut to `max_characters` before they are tokenized.
+    Prompts are truncated to `max_characters` before tokenization.
     """
     vocabulary_size = tokenizer.vocabulary_size
-    # The model generates at least one step.
+    # Leave room for at least one generated token after the prompt.
     max_length = search.max_length - 1
     run_search = make_search(model, search, tokenizer)
 
     def search_ids(ids: Any) -> SearchResult:
         prompt = valid_ids(ids[:, :max_length], vocabulary_size, end_stops=False)
         prompt = tf.pad(prompt, [[0, 0], [0, padding_steps(prompt)]])  # (B, P + padding)
-        # The width of the source is 1, but must be unknown to the graph: a search over a known
-        # width assumes that the program is compiled for that width.
+        # The source is a dummy token. The graph must not know that its length is 1, because the
+        # search assumes that a source of known length is compiled for this length.
         rows = tf.shape(prompt)[0]
         return run_search(tf.fill([rows, tf.minimum(rows, 1)], EOS_ID), prompt)
 
@@ -84,7 +84,7 @@ def generation_signatures(
 
 
 def latent_signature(model: Any, tokenizer: Tokenizer, search: SearchSettings) -> Any:
-    """The signature from a latent code of a `models.SequenceVAE` to its best text."""
+    """Builds the signature that decodes latent codes of a `models.SequenceVAE` to text."""
     search_codes = make_search(model.from_latent, search, tokenizer)
     units = int(model.posterior.output["mean"].shape[-1])
 
@@ -104,7 +104,7 @@ def _signatures(
     max_length: int,
     output: str,
 ) -> dict[str, Any]:
-    """Signatures over ids, over texts with the n best outputs, and over texts with the best."""
+    """Builds the signatures `ids`, `n_best` and, for the best output, `serving_default`."""
 
     @signature(ids=(2, tf.int32))
     def ids(ids: Any) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _signatures(
 
 
 def _with_empty_translations(source: Any, result: SearchResult) -> SearchResult:
-    """Replaces the results of empty sources by one empty translation with score 0."""
+    """Replaces the results of empty sources with one empty translation of score 0."""
     blank = (source_lengths(source) == 0)[:, None]  # (B, 1)
     lengths = tf.where(blank, 0, result.lengths)  # (B, N)
     first = tf.range(tf.shape(lengths)[1]) == 0

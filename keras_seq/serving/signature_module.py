@@ -1,4 +1,4 @@
-"""The TensorFlow module that becomes a SavedModel: variables and the functions that use them."""
+"""TensorFlow module of an export, and helpers for signatures."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _WIDTH = 8
 
 
 class SignatureModule(tf.Module):
-    """Variables of a model, and the functions that a server offers over them.
+    """Variables of a model, and the signatures that use the variables.
 
     The model itself must not be an attribute: Keras objects restore their variables in Python, but
-    not in the session of a model server. Of the signatures in `functions`, `ids` has no text
-    operations; `ids_only` needs it.
+    not in the session of a model server. `functions` maps names to signatures; the signature `ids`
+    contains no text operations.
     """
 
     def __init__(self, model: Any, functions: Mapping[str, Any]) -> None:
         super().__init__()
         self.weights = [weight.value for weight in model.weights]
-        # Not as attributes, because functions that are attributes are saved a second time.
+        # The namespace hides the functions from TensorFlow, which would save attributes again.
         self._functions = SimpleNamespace(**functions)
 
     def save(self, version: Path, *, ids_only: bool = False) -> None:
         """Writes a SavedModel into an empty directory.
 
-        With `ids_only` the operations that turn text into ids are omitted. A server without them
-        cannot load a graph that contains one.
+        With `ids_only`, only the signature `ids` is saved, also as `serving_default`. A server
+        without text operations cannot load the other signatures.
         """
         functions = dict(vars(self._functions))
         if ids_only:
@@ -47,7 +47,7 @@ class SignatureModule(tf.Module):
             self,
             str(version),
             signatures=functions,
-            # Omits the Python source location of each operation, a quarter of the file.
+            # Omit the Python source locations of operations, which take 25 % of the file.
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )
         compact(version)
@@ -63,9 +63,9 @@ def require_tensorflow() -> None:
 
 
 def signature(**inputs: tuple[int | Sequence[int | None], Any]) -> Any:
-    """Decorator that makes a function into a signature, from the shape and dtype of each input.
+    """Returns a decorator that creates a signature with inputs of a given shape and dtype.
 
-    A rank instead of a shape leaves every dimension unknown.
+    An integer instead of a shape is the rank of an input whose sizes are all unknown.
     """
     specs = [
         tf.TensorSpec([None] * shape if isinstance(shape, int) else shape, dtype, name=name)
@@ -75,18 +75,18 @@ def signature(**inputs: tuple[int | Sequence[int | None], Any]) -> Any:
 
 
 def padding_steps(rows: Any) -> Any:
-    """Number of steps to append to rows of ids: at least one, up to a multiple of `_WIDTH`."""
+    """Returns the number of steps, at least 1, that pads the length to a multiple of `_WIDTH`."""
     return _WIDTH - tf.shape(rows)[1] % _WIDTH
 
 
 def source_lengths(source: Any) -> Any:
-    """Number of tokens of each row, without padding and end tokens."""
+    """Returns the number of tokens in each row, without padding and end tokens."""
     real = (source != PAD_ID) & (source != EOS_ID)
     return tf.reduce_sum(tf.cast(real, tf.int32), axis=1)
 
 
 def with_end_token(source: Any) -> Any:
-    """Puts the end token after the last token of each row, whether the row has one or not."""
+    """Appends an end token to each row without an end token, and pads the rows."""
     source = tf.pad(source, [[0, 0], [0, padding_steps(source)]])  # (B, S + padding)
     steps = tf.range(tf.shape(source)[1])
     lengths = source_lengths(source)[:, None]
@@ -94,7 +94,7 @@ def with_end_token(source: Any) -> Any:
 
 
 def valid_ids(ids: Any, vocabulary_size: int, *, end_stops: bool = True) -> Any:
-    """Replaces ids from a client, int32 `(B, S)`, that a tokenizer would not produce.
+    """Replaces ids that a tokenizer cannot produce, in int32 ids `(B, S)` from a client.
 
     Begin tokens and ids outside the vocabulary become the unknown token. Everything after the first
     padding becomes padding. With `end_stops`, the end token and everything after it also become

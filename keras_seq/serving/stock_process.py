@@ -1,14 +1,15 @@
-"""Runs a SavedModel as a model server does; a script for a separate process, not a module.
- Reads JSON from stdin:
+"""Script that runs a SavedModel in a separate process, in the same way as a model server.
+
+The script reads JSON from stdin:
 
 * `model`: the directory of the SavedModel;
-* `text`: whether the server has the operations of tensorflow-text;
-* `batches`: a list of inputs of `serving_default` by name, each a list of texts or of rows of
-  numbers. Shorter rows are padded with 0.
+* `text`: true if the server has the operations of tensorflow-text;
+* `batches`: a list of batches. A batch maps input names of `serving_default` to a list of texts or
+  of rows of numbers. Shorter rows are padded with 0.
 
-Loads the model into a session, because `tf.saved_model.load` also finds variables that a session
-does not, and imports only TensorFlow and tensorflow-text. Prints JSON: `load_seconds`, and
-`outputs`, for each batch its output texts or the ids of its best hypotheses.
+The script loads the model into a session, because `tf.saved_model.load` also restores variables
+that a session cannot restore. It prints JSON: `load_seconds`, and `outputs`, a list with the texts
+or the ids of the best hypotheses of each batch.
 """
 
 import json
@@ -40,7 +41,7 @@ def main() -> None:
             else:
                 ids = session.run(signature.outputs["ids"].name, inputs)
                 outputs.append(ids[:, 0].tolist())
-    # tensorflow-text may import Keras, which a session does not use.
+    # Check only for `keras_seq`, because tensorflow-text may import Keras.
     if "keras_seq" in sys.modules:
         raise SystemExit("keras_seq was imported: the model does not stand alone")
     json.dump({"outputs": outputs, "load_seconds": seconds}, sys.stdout)

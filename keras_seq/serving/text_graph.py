@@ -12,20 +12,20 @@ from keras_seq.text.stored_model import without_log_line, without_prefix
 
 # Shape letters: B batch, S source steps, N texts, W words, P pieces of a word.
 
-# The operations are called directly, because `tensorflow_text.SentencepieceTokenizer` creates a
-# resource next to the graph, and the SavedModel would contain the vocabulary twice.
+# Operations are called directly, because `tensorflow_text.SentencepieceTokenizer` would create an
+# additional resource, and the SavedModel would contain the vocabulary twice.
 _OPERATIONS = tf.load_op_library(text_library(SENTENCEPIECE))
 _NORMALIZING = tf.load_op_library(text_library(NORMALIZING))
 
-# Text for which `str.isspace` is true, or empty text, as an RE2 pattern.
+# RE2 pattern that matches empty text and text for which `str.isspace` returns True.
 _BLANK = r"[\p{Z}\t-\r\x1C-\x1F\x{85}]*"
 
 
 class TextGraph:
-    """A tokenizer as operations of a graph that contains its model.
+    """A tokenizer as operations of a graph. The graph contains the SentencePiece model.
 
-    Create it inside the `tf.function` that uses it. The tokenizer has already checked its model:
-    the older SentencePiece in TensorFlow crashes on crafted models.
+    Create the object inside the `tf.function` that uses it. `Tokenizer` has checked the model,
+    because the older SentencePiece in TensorFlow crashes on crafted models.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -37,10 +37,10 @@ class TextGraph:
         self._processor = _OPERATIONS.sentencepiece_op(model=model)
 
     def encode(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any]:
-        """Converts text to ids, int32 `(B, S)` padded with 0, and bool `(B,)`: True for cut texts.
+        """Returns ids, int32 `(B, S)` padded with 0, and whether texts are truncated, bool `(B,)`.
 
-        Invalid UTF-8 becomes U+FFFD. Texts are cut to `max_characters` before they are tokenized,
-        which limits the cost of very long texts.
+        Invalid UTF-8 becomes U+FFFD. To limit the cost of very long texts, texts are truncated to
+        `max_characters` before tokenization.
         """
         text, clipped = _clipped(text, max_characters)
         rows = self._tokenized(clipped)
@@ -51,8 +51,8 @@ class TextGraph:
     def encode_words(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any, Any]:
         """Converts text to ids word by word, like `keras_seq.text.word_tokens`.
 
-        Returns ids, int32 `(B, S)` padded with 0; whether a word begins, bool `(B, S)`; and whether
-        a text was cut, bool `(B,)`.
+        Returns ids, int32 `(B, S)` padded with 0; whether a word begins at a step, bool `(B, S)`;
+        and whether texts are truncated, bool `(B,)`.
         """
         text, clipped = _clipped(text, max_characters)
         words = tf.strings.split(clipped)
@@ -96,9 +96,9 @@ class TextGraph:
         return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
 
     def decode(self, ids: Any) -> Any:
-        """Converts ids `(N, L)` to text `(N,)` without padding, unknown, begin and end tokens.
+        """Converts ids `(N, L)` to texts `(N,)`, each one line of valid UTF-8.
 
-        Each text is one line of valid UTF-8.
+        Padding, unknown, begin and end tokens are skipped.
         """
         # An id outside the vocabulary would fail the whole request.
         valid = (ids > EOS_ID) & (ids < self._vocabulary_size)  # (N, L)
@@ -121,13 +121,13 @@ class TextGraph:
 
 
 def _clipped(text: Any, max_characters: int) -> tuple[Any, Any]:
-    """Returns the text as valid UTF-8, and the part of it within the limit."""
+    """Returns text as valid UTF-8, once in full and once truncated to `max_characters`."""
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     return text, tf.strings.substr(text, 0, max_characters, unit="UTF8_CHAR")
 
 
 def normalized(texts: Any, rules: TextRules) -> Any:
-    """Applies the rules of a tokenizer to valid UTF-8 of any shape, like `TextRules.apply`."""
+    """Normalizes a tensor of valid UTF-8 in the same way as `TextRules.apply`."""
     blank = tf.strings.regex_full_match(texts, _BLANK)
     texts = tf.strings.regex_replace(texts, "[\n\r]", " ")
     if rules.lowercase:

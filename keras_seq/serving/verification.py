@@ -1,4 +1,4 @@
-"""Verification that an export returns the outputs of the run, in a process without Keras."""
+"""Verification of an export against the outputs of the run, in a process without Keras."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def verify_saved_model(
     encode: Callable[[Sequence[str]], dict[str, list[Any]]] | None = None,
     decode: Callable[[list[Any]], list[str]] | None = None,
 ) -> float:
-    """Runs a SavedModel in a new process and compares its outputs.
+    """Runs a SavedModel in a new process and compares the outputs with the expected outputs.
 
     The process imports only TensorFlow and tensorflow-text, and loads the model into a session as
-    a model server does. `expected` is the exact output for each of `sources`, and `batch_size` the
-    number of texts per call. `encode` converts texts to the inputs of a signature without text
-    operations, by name, and `decode` its outputs to text. Returns the seconds that loading took.
+    a model server does. `expected` contains the exact output for each of `sources`. `batch_size` is
+    the number of texts per call. For a signature without text operations, `encode` converts texts
+    to inputs by name, and `decode` converts outputs to texts. Returns the load time in seconds.
     Raises InputError if the export cannot be run, or an output differs.
     """
     allowed = ALLOWED if encode is None else ALLOWED - TEXT
@@ -49,7 +49,7 @@ def verify_saved_model(
 
 
 def require_equal(sources: Sequence[str], outputs: Sequence[str], expected: Sequence[str]) -> None:
-    """Raises InputError if an export has another output than the run."""
+    """Raises InputError if the outputs of an export differ from the outputs of the run."""
     triples = zip(sources, outputs, expected, strict=True)
     wrong = [triple for triple in triples if triple[1] != triple[2]]
     if wrong:
@@ -61,7 +61,7 @@ def require_equal(sources: Sequence[str], outputs: Sequence[str], expected: Sequ
 
 
 def _run(request: dict[str, Any]) -> Any:
-    # -P: the script's folder must not be on the import path.
+    # -P keeps the directory of the script off the import path.
     result = subprocess.run(
         [sys.executable, "-P", str(_SCRIPT)],
         input=json.dumps(request),

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# TensorFlow Serving reads this file, and rejects a version with more requests.
+# File of warm-up requests in a version, and the limit above which TensorFlow Serving rejects it.
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_REQUESTS = 1000
 
 
 def write_warmup(version: Path, batches: Sequence[Sequence[str]]) -> Path:
-    """Writes requests of text into a SavedModel, so that no client has to wait for the first run.
+    """Writes warm-up requests of text into a SavedModel, so that clients avoid the slow first run.
 
-    Returns the file. Raises ValueError without a request, or with more than the server accepts.
+    Returns the path of the file. Raises ValueError unless there are 1 to `MAX_REQUESTS` requests.
     """
     import tensorflow as tf
 
@@ -28,13 +28,13 @@ def write_warmup(version: Path, batches: Sequence[Sequence[str]]) -> Path:
 
 
 def write_warmup_tensors(version: Path, requests: Sequence[Mapping[str, Any]]) -> Path:
-    """Writes requests whose inputs are `TensorProto` messages by name; see `write_warmup`.
+    """Writes warm-up requests. A request maps input names to `TensorProto` messages.
 
     The file is a TFRecord file of `PredictionLog` messages. The server runs each request while it
     loads the version, and does not serve the version if a request fails. The requests contain no
     model name, so the server runs them on the version that contains the file.
     """
-    # These imports take seconds.
+    # Imported here because these packages take seconds to import.
     import tensorflow as tf
     from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 

@@ -15,22 +15,22 @@ from keras_seq.text.word_piece_tokenizer import IDEOGRAPHS, MAX_WORD_BYTES
 _NORMALIZING = tf.load_op_library(text_library(NORMALIZING))
 _PIECES = tf.load_op_library(text_library(WORD_PIECES))
 
-# The patterns of `keras_seq.text.word_piece_tokenizer` for RE2.
+# The patterns of `keras_seq.text.word_piece_tokenizer` in RE2 syntax.
 _SPACES = r"[\p{Z}\p{Cc}\p{Cf}]"
 _RANGES = "".join(rf"\x{{{first:X}}}-\x{{{last:X}}}" for first, last in IDEOGRAPHS)
 _SEPARATE = rf"[!-/:-@\[-`{{-~\p{{P}}{_RANGES}]"
 
 
 class WordPieceGraph(TextGraph):
-    """A word-piece tokenizer as operations of a graph that contains its vocabulary.
+    """A word-piece tokenizer as operations of a graph. The graph contains the vocabulary.
 
-    Create it inside the `tf.function` that uses it. It encodes only.
+    Create the object inside the `tf.function` that uses it. Decoding is not supported.
     """
 
     def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         self._tokenizer = tokenizer
         vocabulary = [tokenizer.vocabulary[i] for i in tokenizer.original_ids]
-        # True: the text is already split into words. False: no support for detokenization.
+        # `True` means that the input is already split into words. `False` omits detokenization.
         model = builder.build_fast_wordpiece_model(
             vocabulary, MAX_WORD_BYTES, "##", "[UNK]", True, False
         )
@@ -59,7 +59,7 @@ class WordPieceGraph(TextGraph):
 
 
 def text_graph(tokenizer: Tokenizer) -> TextGraph:
-    """Returns a tokenizer of any kind as operations of a graph.
+    """Returns the graph operations of a SentencePiece or word-piece tokenizer.
 
     Call it inside the `tf.function` that uses the result.
     """

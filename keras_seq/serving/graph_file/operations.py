@@ -1,4 +1,4 @@
-"""The operations that an exported graph may contain, and the check of untrusted SavedModels."""
+"""Allowed operations of exported graphs, and the check of untrusted SavedModels."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from keras_seq.text.protobuf import read_fields
 # reads the variables while the model is loaded), run no Python, open no connection and start no
 # process. An endless loop or an enormous tensor remains possible.
 
-# Operations of tensorflow-text; stock TensorFlow Serving links them all.
+# Operations of tensorflow-text. Stock TensorFlow Serving contains all these operations.
 SENTENCEPIECE = frozenset(
     {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
 )
 WORD_PIECES = frozenset({"CaseFoldUTF8", "FastWordpieceTokenizeWithOffsets", "NormalizeUTF8"})
 TEXT = SENTENCEPIECE | WORD_PIECES
 
-# Operations of TensorFlow that every release of the server since 2.8 has, with a CPU kernel. The
-# list has names instead of patterns, so that each new operation of an export is reviewed: no XLA
-# (stock servers disable it), no Python, no file access except to restore variables.
+# TensorFlow operations with a CPU kernel in all releases of TensorFlow Serving since 2.8. The list
+# excludes XLA (disabled in stock servers), Python, and file access except to restore variables. It
+# contains full names instead of patterns, so that every new operation is reviewed.
 _TENSORFLOW = """
     Abs AddN AddV2 All Any ArgMax AssignVariableOp BatchMatMulV2 BiasAdd Bitcast BitwiseAnd
     BitwiseXor BroadcastArgs BroadcastTo Cast ClipByValue ConcatV2 Const Conv2D Cos Cumsum
@@ -45,9 +45,9 @@ _TENSORFLOW = """
 
 ALLOWED = TEXT | frozenset(_TENSORFLOW.split())
 
-# Other files of a graph that TensorFlow would read instead of `saved_model.pb`.
+# Alternative graph files, which TensorFlow may read instead of `saved_model.pb`.
 _OTHER_FORMS = ("saved_model.cpb", "saved_model.pbtxt")
-# Limit for functions in the attributes of functions.
+# Maximum nesting depth of functions in the attributes of functions.
 _MAX_DEPTH = 8
 _ADVICE = "a SavedModel is a program: use --trust if you know who made it"
 
@@ -68,10 +68,10 @@ def operations(version: Path) -> set[str]:
 
 
 def check_trusted(version: Path) -> None:
-    """Raises InputError if a SavedModel could do more than compute. Nothing is loaded.
+    """Raises InputError if a SavedModel, once loaded, could do more than compute outputs.
 
-    The error is also raised for links and pipes among the files, for a graph in a form that cannot
-    be checked, and for a read of variables outside of the restore operation.
+    The check reads the graph file without loading the model. It also rejects links and pipes among
+    the files, graph files that it cannot check, and reads outside of the restore operation.
     """
     check_tree(version.resolve())
     for name in _OTHER_FORMS:
@@ -94,7 +94,7 @@ def check_trusted(version: Path) -> None:
 
 
 class _Node(NamedTuple):
-    """A `NodeDef`; `inputs` includes control inputs, `called` the functions in attributes."""
+    """A `NodeDef`. `inputs` includes control inputs; `called` names functions in attributes."""
 
     op: str
     name: str
@@ -103,14 +103,15 @@ class _Node(NamedTuple):
 
 
 def _restores_elsewhere(meta_graph: Any) -> bool:
-    """Returns True if `RestoreV2` can run, or read a file, except to load the variables.
+    """Returns True if `RestoreV2` could do anything but load the variables.
 
     `RestoreV2` must be in a function that takes the file name as an argument. Only the restore node
-    of the saver may call that function, with the file name from the loader, and no other node may
+    of the saver may call the function, with the file name that the loader passes. No other node may
     use the restore node.
     """
     (graph,), savers = values(meta_graph, 2), list(values(meta_graph, 3))
-    # Readers merge repeated messages. A gradient could be called instead of its function.
+    # Reject several savers, because TensorFlow merges their fields. Reject custom gradients,
+    # because a graph could call the gradient of a function instead of the function.
     if len(savers) > 1 or any(True for library in values(graph, 2) for _ in values(library, 2)):
         return True
     saver = dict(read_fields(savers[0])) if savers else {}
@@ -145,7 +146,7 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
 
 
 def node_name(tensor: str) -> str:
-    """Returns the node of a tensor `name:0` or of a control input `^name`."""
+    """Returns the node name in the name of a tensor, `node:0`, or of a control input, `^node`."""
     return tensor.removeprefix("^").split(":")[0]
 
 
@@ -181,7 +182,7 @@ def _nodes(message: Any, number: int) -> Iterator[_Node]:
 
 
 def _called(attribute: Any, depth: int = 0) -> Iterator[str]:
-    """Yields the functions that an `AttrValue` in a map names: single, in a list, or nested."""
+    """Yields the names of the functions in an attribute of a node, including nested functions."""
     if depth > _MAX_DEPTH:
         raise ValueError("functions nested too deep")
     for entry in values(attribute, 2):

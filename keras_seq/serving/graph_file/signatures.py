@@ -1,4 +1,4 @@
-"""Signatures of a SavedModel, read from its file without TensorFlow, which takes milliseconds."""
+"""Reader for the signatures of a SavedModel. It takes milliseconds, as it needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from keras_seq.serving.graph_file import wire
 from keras_seq.text.protobuf import read_fields
 
-# The values of `DataType` in tensorflow/core/framework/types.proto.
+# Types by their number in the enumeration `DataType` of tensorflow/core/framework/types.proto.
 _DTYPES = dict(
     enumerate("FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL".split(), start=1)
 )
@@ -17,8 +17,9 @@ _DTYPES = dict(
 class TensorInfo(NamedTuple):
     """An input or output of a signature.
 
-    `dtype` is TensorFlow's name, `"DT_INVALID"` for types that no export uses. `shape` is None for
-    an unknown rank, and has None for an unknown size. `name` is a tensor of the graph.
+    `dtype` is TensorFlow's name of the type, or `"DT_INVALID"` for a type that no export uses.
+    `shape` is None if the rank is unknown, and contains None for each unknown size. `name` is the
+    name of the tensor in the graph.
     """
 
     dtype: str
@@ -27,14 +28,14 @@ class TensorInfo(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """A function of a model: its inputs and outputs by name."""
+    """Inputs and outputs by name of a function that a SavedModel offers to clients."""
 
     inputs: dict[str, TensorInfo]
     outputs: dict[str, TensorInfo]
 
 
 def read_signatures(version: Path) -> dict[str, Signature]:
-    """Returns the signatures of a SavedModel by name, or raises InputError.
+    """Returns the signatures of a SavedModel by name, or raises InputError for a damaged file.
 
     The field numbers are those of tensorflow/core/protobuf/meta_graph.proto.
     """
@@ -63,5 +64,5 @@ def _shape(message: Any) -> tuple[int | None, ...] | None:
     if any(wire.values(message, 3)):
         return None
     sizes = [dict(read_fields(axis)).get(1, 0) for axis in wire.values(message, 2)]
-    # Unknown sizes are negative, and encoded as unsigned numbers of 64 bits.
+    # An unknown size is -1, which protobuf stores as a large unsigned 64-bit integer.
     return tuple(size if size < 1 << 63 else None for size in sizes)

@@ -1,4 +1,4 @@
-"""Reads the messages of a SavedModel (https://protobuf.dev/programming-guides/encoding)."""
+"""Parser for protobuf messages (https://protobuf.dev/programming-guides/encoding)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from keras_seq.text import InputError
 from keras_seq.text.protobuf import read_fields
 
 FILE = "saved_model.pb"
-# The graph of an export takes a megabyte or two; its weights are in other files.
+# Maximum bytes of a graph file. Exported graphs take 1 to 2 MB; the weights are in other files.
 _MAX_BYTES = 1 << 28
-# The exceptions that reading a damaged message raises.
+# Exceptions that the parser may raise for a damaged message.
 DAMAGE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
 def meta_graphs(version: Path) -> list[memoryview]:
-    """Returns the `MetaGraphDef` messages of a SavedModel, not parsed, or raises InputError.
+    """Returns the serialized `MetaGraphDef` messages of a SavedModel, or raises InputError.
 
     The field numbers are those of tensorflow/core/protobuf/saved_model.proto.
     """
@@ -35,19 +35,19 @@ def damaged(version: Path) -> InputError:
 
 
 def entries(message: memoryview, number: int) -> Iterator[tuple[str, memoryview]]:
-    """Yields the keys and values of a map field, whose values are messages."""
+    """Yields the keys and values of a field that maps strings to messages."""
     for entry in values(message, number):
         fields = dict(read_fields(entry))
         yield text(fields[1]), fields.get(2, memoryview(b""))
 
 
 def text(value: Any) -> str:
-    """Decodes a string field; raises TypeError for a number."""
+    """Decodes a string field, or raises TypeError if the field is a number."""
     if isinstance(value, int):
         raise TypeError("a number, expected text")
     return bytes(value).decode()
 
 
 def values(message: Any, number: int) -> Iterator[Any]:
-    """Yields the values of one field in their order."""
+    """Yields the values of the field `number` in the order of the message."""
     return (value for field, value in read_fields(message) if field == number)

@@ -1,4 +1,4 @@
-"""`keras-seq serve`: TensorFlow Serving's REST predict API over an exported SavedModel.
+"""HTTP server for an exported SavedModel (`keras-seq serve`), like TensorFlow Serving's REST API.
 
-Needs TensorFlow and tensorflow-text, but not Keras, and `pip install 'keras-seq[serve]'`.
+Requires TensorFlow, tensorflow-text and `pip install 'keras-seq[serve]'`, but not Keras.
 """

@@ -1,4 +1,4 @@
-"""The routes: TensorFlow Serving's REST API, health, metrics, and the demo page."""
+"""HTTP routes: TensorFlow Serving's REST API, health, metrics, and the demo page."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from keras_seq.serving.http.watcher import ModelWatcher
 _MODEL_PATH = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
 _PREDICT = re.compile(rf"{_MODEL_PATH}:(classify|regress|predict)")
 _STATUS = re.compile(rf"{_MODEL_PATH}(/metadata)?")
-# A client may not read a response while it still sends, so a body up to this many times the limit
-# is read to its end and discarded.
+# Some clients read no response until they have sent the whole body. So the server reads and
+# discards a body that exceeds the limit, up to this factor times the limit.
 _DISCARD_FACTOR = 4
 _BODY_SECONDS = 60.0
-# With a metric per path, clients could exhaust the memory.
+# Metrics label of each path. Labels for arbitrary paths would let clients exhaust the memory.
 _ENDPOINTS = {"/": "page", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
-# The status of a closed connection in nginx and TensorFlow Serving.
+# HTTP status if the client closes the connection, as in nginx and TensorFlow Serving.
 _CLIENT_GONE = 499
 
 
 @dataclass(frozen=True)
 class Api:
-    """The application behind the routes.
+    """The HTTP application of the server.
 
-    Status codes and messages of errors follow https://www.tensorflow.org/tfx/serving/api_rest.
-    `max_body` is the maximum number of bytes of a request. `ready` returns whether the server
+    Status codes and error messages follow https://www.tensorflow.org/tfx/serving/api_rest.
+    `max_body` is the maximum size of a request body in bytes. `ready` returns True while the server
     accepts new requests.
     """
 
@@ -115,7 +115,7 @@ class Api:
     async def _predict(
         self, request: Request, name: str, version: str | None, label: str | None, verb: str
     ) -> Response:
-        # Checked before the body, so that a wrong name costs nothing, and again after it.
+        # Reject a wrong name before reading the body. The model may change in the meantime.
         self._model(name, version, label)
         if verb.lower() != "predict":
             raise RequestError(
@@ -133,7 +133,7 @@ class Api:
                 f"signature def; the model's: {', '.join(model.signatures)}"
             )
         inputs, by_row = tensors.read_inputs(document, signature)
-        # A newer version may replace the model before the run begins.
+        # Keep the model loaded, even if a newer version replaces the model before the run starts.
         model.hold()
         try:
             outputs = await _unless_gone(request, self.batcher.run(model, signature_name, inputs))
@@ -226,9 +226,9 @@ async def _internal_error(request: Request, error: Exception) -> Response:
 
 
 async def _unless_gone(request: Request, work: Any) -> Any:
-    """Awaits work; cancels it and returns None if the client closes the connection."""
+    """Returns the result of `work`. If the client disconnects, cancels `work` and returns None."""
     working = asyncio.ensure_future(work)
-    # The next message after the body is that the client has disconnected.
+    # After the body, `receive` returns only when the client has disconnected.
     gone = asyncio.ensure_future(request.receive())
     try:
         await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -263,7 +263,7 @@ class _MetricsMiddleware:
         try:
             await self._app(scope, receive, send_and_record)
         except Exception as error:
-            # Starlette has already sent the response.
+            # The exception ends here, because Starlette has already sent the error response.
             where = traceback.extract_tb(error.__traceback__)[-1]
             print(  # noqa: T201
                 f"internal error: {type(error).__name__}: {' '.join(str(error).split())[:300]} "

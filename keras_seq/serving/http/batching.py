@@ -18,7 +18,7 @@ Arrays = dict[str, np.ndarray]
 
 
 class Model(Protocol):
-    """The part of `LoadedModel` that batching uses."""
+    """The methods of `LoadedModel` that batching uses."""
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> Arrays: ...
 
@@ -27,10 +27,10 @@ class Model(Protocol):
     def release(self) -> None: ...
 
 
-# Compared by identity, because arrays have no single truth value.
+# `eq=False` compares requests by identity, because an array comparison returns an array.
 @dataclass(eq=False)
 class _PendingRequest:
-    """The rows of one client; the first `taken` rows have been assigned to batches."""
+    """A request in the queue. The first `taken` rows of the request are assigned to batches."""
 
     inputs: Arrays
     rows: int
@@ -42,7 +42,7 @@ class _PendingRequest:
 
 @dataclass(eq=False)
 class _RequestSlice:
-    """The rows from `start` to `stop` of a request, in one batch."""
+    """The rows `start` to `stop` of a request, which run in the same batch."""
 
     request: _PendingRequest
     start: int
@@ -62,7 +62,7 @@ class _RequestSlice:
 
 @dataclass(eq=False)
 class _RequestQueue:
-    """The requests that may share a batch: same model, same signature, same shape of a row."""
+    """Waiting requests that may share a batch: model, signature and row shapes are equal."""
 
     model: Model
     signature: str
@@ -74,7 +74,7 @@ class _RequestQueue:
 
 
 class Batcher:
-    """Runs requests in batches, in the order of their arrival.
+    """Runs requests in batches, in order of arrival.
 
     One event loop calls the batcher; the model runs in threads. Requests share a batch if they
     call the same signature of the same model with rows of the same shape. A batch starts when a
@@ -83,8 +83,8 @@ class Batcher:
     so that the model runs with few different shapes. If the model rejects a batch, each request of
     the batch runs separately, so that a bad request does not fail others.
 
-    `delay` is in seconds, `queue_size` in rows. `threads` is the number of parallel batches.
-    `observe` is called with the rows and the seconds of each batch.
+    `delay` is in seconds, and `queue_size` is in rows. `threads` is the number of parallel batches.
+    `observe` is called with the number of rows and the seconds of each batch.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Batcher:
         self.waiting_rows = 0
 
     async def run(self, model: Model, signature: str, inputs: Arrays) -> Arrays:
-        """Runs the rows of a request, batched with those of others; holds the model until the end.
+        """Runs a request in batches with other requests, and keeps the model loaded until the end.
 
         All inputs have the same number of rows. Raises RequestError if the queue is full, the
         request has more rows than the queue may hold, or the model rejects the rows.
@@ -123,9 +123,9 @@ class Batcher:
             raise RequestError("too many requests are waiting", 429, {"Retry-After": str(wait)})
         loop = asyncio.get_running_loop()
         request = _PendingRequest(inputs, rows, loop.time(), loop.create_future())
-        # Rows of different shapes cannot share a batch, because only the client knows how to pad.
+        # Only the client knows how to pad, so rows of different shapes run in different batches.
         shapes = tuple((name, array.shape[1:]) for name, array in inputs.items())
-        # A request without rows shares no batch.
+        # A request without rows runs alone.
         key: Hashable = (id(model), signature, shapes) if rows else request
         model.hold()
         try:
@@ -135,12 +135,12 @@ class Batcher:
             self._start_due_batches()
             return await request.result
         finally:
-            # If the client has disconnected, its waiting rows must not run.
+            # If the client has disconnected, do not run the remaining rows of the request.
             self._remove(key, request)
             model.release()
 
     async def close(self) -> None:
-        """Waits for the running batches."""
+        """Waits until all running batches are finished."""
         while self._running:
             await asyncio.wait(self._running)
         self._pool.shutdown(wait=False)
@@ -161,7 +161,7 @@ class Batcher:
             key, queue = min(self._queues.items(), key=lambda item: item[1].requests[0].arrived)
             due = queue.requests[0].arrived + self._delay
             if loop.time() < due and queue.rows < self._batch_size:
-                # The oldest request may still wait, so only a full batch may start before it.
+                # The oldest request can still wait, so start another queue if it fills a batch.
                 full = [item for item in self._queues.items() if item[1].rows >= self._batch_size]
                 if not full:
                     loop.call_at(due, self._start_due_batches)
@@ -214,10 +214,10 @@ class Batcher:
     async def _run_model(self, queue: _RequestQueue, slices: list[_RequestSlice]) -> None:
         parts = [rows.inputs for rows in slices]
         count = sum(rows.rows for rows in slices)
-        # oneDNN caches a prepared operation per shape, up to a thousand shapes per thread. Without
-        # powers of two, the cache would take hundreds of megabytes.
+        # Round up to a power of two, because oneDNN caches a prepared operation per shape. With
+        # many different batch sizes, the cache would take hundreds of megabytes.
         size = min(1 << (count - 1).bit_length() if count else 0, self._batch_size)
-        # The last row again: the model accepts it if it accepts the batch.
+        # Pad with copies of the last row, because the model may reject arbitrary values.
         parts += [{name: array[-1:] for name, array in parts[-1].items()}] * (size - count)
         inputs = _concatenate(parts)
         loop = asyncio.get_running_loop()
@@ -236,7 +236,7 @@ class Batcher:
 
 
 def _complete(rows: _RequestSlice, outputs: Arrays) -> None:
-    """Stores the outputs of a slice; the last slice completes the request."""
+    """Stores the outputs of a slice. The last slice completes the request."""
     request = rows.request
     request.outputs.append((rows.start, outputs))
     done = sum(len(next(iter(arrays.values()))) for _, arrays in request.outputs)
@@ -246,7 +246,7 @@ def _complete(rows: _RequestSlice, outputs: Arrays) -> None:
 
 
 def _fail(rows: _RequestSlice, error: Exception) -> None:
-    # The request may already be answered, canceled, or failed by another slice.
+    # The request is already done if another slice failed or the client disconnected.
     if not rows.request.result.done():
         rows.request.result.set_exception(error)
 
@@ -258,7 +258,7 @@ def _concatenate(parts: list[Arrays]) -> Arrays:
 
 
 def _concatenate_rows(arrays: list[np.ndarray]) -> np.ndarray:
-    """Concatenates rows; narrower arrays are padded with zeros or empty strings."""
+    """Concatenates arrays of rows, and pads shorter rows with zeros or empty strings."""
     shape = [max(sizes) for sizes in zip(*(array.shape[1:] for array in arrays), strict=True)]
     empty: Any = b"" if arrays[0].dtype == object else 0
     result = np.full((sum(map(len, arrays)), *shape), empty, arrays[0].dtype)

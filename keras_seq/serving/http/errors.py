@@ -1,10 +1,10 @@
-"""Errors of a request."""
+"""Error responses to requests of clients."""
 
 from __future__ import annotations
 
 
 class RequestError(ValueError):
-    """A request that cannot be answered; `code` and `headers` are those of the response.
+    """Error response to a request, with the HTTP status `code` and additional `headers`.
 
     The client receives the message, so the message is one line without details of the server.
     """

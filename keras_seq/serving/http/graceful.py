@@ -1,4 +1,4 @@
-"""Uvicorn's server with a callback when it listens, and a record of why it stopped."""
+"""Uvicorn server that reports when it accepts requests, and shuts down gracefully."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 
 class GracefulServer(uvicorn.Server):
-    """Serves until SIGTERM or Ctrl-C, and then answers pending requests for at most `stop_seconds`.
+    """Serves until SIGTERM or Ctrl-C, then spends at most `stop_seconds` on pending requests.
 
     A second Ctrl-C stops the server at once. `listening` is called when the server accepts
     requests.
@@ -33,7 +33,7 @@ class GracefulServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_graceful_shutdown=stop_seconds,
-                # Long enough for a client that translates from time to time.
+                # Keep the connection to a client that sends a request about every minute.
                 timeout_keep_alive=75,
             )
         )
@@ -46,7 +46,7 @@ class GracefulServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # Uvicorn's method raises the signal again, which would become the exit code.
+        # Uvicorn's own method would raise the signal again, and the signal set the exit code.
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, self._stop) for number in numbers}
         try:

@@ -42,12 +42,12 @@ class Metrics:
             ("model_version", "The served version.", version),
         ):
             Gauge(f"keras_seq_{name}", text, registry=registry).set_function(value)
-        # Memory, processor time and open files of the process, and the version of Python.
+        # Add memory, CPU time and open files of the process, and the version of Python.
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
 
     def request(self, endpoint: str, code: int, seconds: float) -> None:
-        """Counts a response; only predict requests are timed."""
+        """Counts a response, and records the time of predict requests."""
         self._requests.labels(endpoint, str(code)).inc()
         if endpoint == "predict":
             self._seconds.observe(seconds)
